@@ -1,0 +1,46 @@
+# drctl: `make demo` and `make test` do all their own set-up on a fresh machine.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help install demo test test-fast bench lint format lock clean
+
+help:  ## what the targets do
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | column -t -s '|'
+
+install: .venv/installed  ## set up .venv with the drctl command in it; check for Java
+	@scripts/ensure-java
+
+.venv/installed: locks/build.lock locks/dev.lock pyproject.toml scripts/create-venv
+	@PYTHON=$(PYTHON) scripts/create-venv
+
+demo: install  ## the story on two real Kafka clusters: lose records, find exactly which
+	@$(BIN)/python -m demo
+
+test: install  ## every test, on real clusters
+	$(BIN)/pytest tests
+
+test-fast: install  ## what needs neither JVM nor broker
+	$(BIN)/pytest tests -m "not jvm"
+
+bench: install  ## measure beside named baselines, into bench/results
+	$(BIN)/python -m bench
+
+lint: install  ## ruff, mypy --strict, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: install  ## let ruff mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock:  ## resolve the locks again (needs uv on the path)
+	printf 'editables\nhatchling==1.33.0\nsetuptools\nwheel\n' | uv pip compile - --generate-hashes --universal --python-version 3.11 --no-header --no-annotate -o locks/build.lock
+	uv pip compile pyproject.toml --extra lab --group dev --generate-hashes --universal --python-version 3.11 --no-header --no-annotate --no-emit-package numpy --no-emit-package pandas -o locks/dev.lock
+
+clean:  ## remove what install and the tests made (not the download cache)
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist

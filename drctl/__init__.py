@@ -1,0 +1,1 @@
+"""Disaster recovery for Kafka clusters: find, prove and bring back what was lost."""

@@ -1,0 +1,1 @@
+"""drctl.yaml: its schema, loading with line numbers, and secrets."""

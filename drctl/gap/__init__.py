@@ -1,0 +1,1 @@
+"""Which records are not on the other side: identity, classes, ranges, and their reference."""

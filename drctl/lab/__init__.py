@@ -1,0 +1,1 @@
+"""Two real local clusters with MirrorMaker 2 on Connect, for demos, drills and tests."""

@@ -1,0 +1,256 @@
+"""The answer of a gap analysis: which source records are not on the target.
+
+`to_json` is the document `drctl/gap/1` of the command contract.
+"""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, fields
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from drctl.model.errors import ExitCode
+from drctl.model.topology import OffsetRange
+
+SCHEMA = "drctl/gap/1"
+
+
+class RecordClass(StrEnum):
+    """What became of a record (design: gap analysis, classes)."""
+
+    UNREPLICATED = "unreplicated"
+    SUPERSEDED = "superseded"
+    EXPIRED = "expired"
+    ONLY_ON_TARGET = "only_on_target"
+    DUPLICATED_ON_TARGET = "duplicated_on_target"
+
+
+class OrderVerdict(StrEnum):
+    """What copying an unreplicated record would do to the order of its key."""
+
+    SAFE = "safe"
+    CONFLICTING = "conflicting"
+    UNKEYED = "unkeyed"
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Numbers of records, but for `undecided`: offsets behind the last stable one."""
+
+    read_from_source: int = 0
+    read_from_target: int = 0
+    unreplicated: int = 0
+    only_on_target: int = 0
+    duplicated_on_target: int = 0
+    superseded: int = 0
+    expired: int = 0
+    undecided: int = 0
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class OrderCounts:
+    """Unreplicated records by what copying them would do; `inversions` is None: not checked."""
+
+    safe: int = 0
+    conflicting: int = 0
+    unkeyed: int = 0
+    inversions: int | None = None
+
+    def __add__(self, other: "OrderCounts") -> "OrderCounts":
+        return OrderCounts(
+            self.safe + other.safe,
+            self.conflicting + other.conflicting,
+            self.unkeyed + other.unkeyed,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionGap:
+    """One partition of the source and what of it is not on the target.
+
+    Attributes:
+        source_range: `[log start, end)` at the freeze.
+        target_range: the same of the target's partition; None where the target has no such one.
+        ranges: maximal runs of unreplicated offsets, inclusive. They start and end on a committed
+            record and may bridge offsets that hold none.
+        ranges_total: how many such runs there are; `ranges` holds the first of them.
+        bytes: key, value and header bytes of the unreplicated records.
+        misplaced: unreplicated records whose equal lies in another partition of the target.
+        oldest_timestamp: milliseconds UTC; None where nothing is unreplicated.
+    """
+
+    partition: int
+    source_range: OffsetRange
+    target_range: OffsetRange | None
+    counts: Counts
+    order: OrderCounts = OrderCounts()
+    bytes: int = 0
+    ranges: tuple[tuple[int, int], ...] = ()
+    ranges_total: int = 0
+    misplaced: int = 0
+    oldest_timestamp: int | None = None
+    newest_timestamp: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicGap:
+    """One topic of the link.
+
+    Attributes:
+        target_topic: its name on the target.
+        notes: what a reader must know about how this topic was compared.
+    """
+
+    topic: str
+    target_topic: str
+    partitions: tuple[PartitionGap, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def counts(self) -> Counts:
+        """The sum over partitions."""
+        return sum((p.counts for p in self.partitions), Counts())
+
+
+@dataclass(frozen=True, slots=True)
+class NotCompared:
+    """Something the answer does not cover, and why; a whole topic where partition is None."""
+
+    topic: str
+    partition: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Where in time the unreplicated records of the worst partitions lie.
+
+    Attributes:
+        start_ms: left edge of the first bin, milliseconds UTC.
+        width_ms: width of each bin.
+        rows: (topic, partition, records per bin); all rows have as many bins.
+    """
+
+    start_ms: int
+    width_ms: int
+    rows: tuple[tuple[str, int, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An unreplicated record to look at.
+
+    Attributes:
+        key: first bytes of the key; None for a null key.
+        value: first bytes of the value; None for a tombstone.
+        size: key, value and header bytes of the whole record.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    size: int
+    order: OrderVerdict
+
+
+@dataclass(frozen=True, slots=True)
+class GapResult:
+    """Everything `drctl gap` found out.
+
+    Attributes:
+        source: name of the cluster that replication reads from.
+        source_id: its cluster id.
+        started: when the offsets were frozen, UTC.
+        records_path: where the Parquet of unreplicated records is, relative to `out`.
+    """
+
+    link: str
+    scope: str
+    source: str
+    source_id: str
+    target: str
+    target_id: str
+    started: datetime
+    seconds: float
+    out: str
+    topics: tuple[TopicGap, ...]
+    not_compared: tuple[NotCompared, ...] = ()
+    histogram: Histogram | None = None
+    examples: tuple[Example, ...] = ()
+    records_path: str = "records"
+    partitions: Iterable[PartitionGap] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Flatten the partitions once."""
+        object.__setattr__(self, "partitions", tuple(p for t in self.topics for p in t.partitions))
+
+    @property
+    def totals(self) -> Counts:
+        """The sum over topics."""
+        return sum((p.counts for p in self.partitions), Counts())
+
+    @property
+    def order(self) -> OrderCounts:
+        """The sum over topics."""
+        return sum((p.order for p in self.partitions), OrderCounts())
+
+    @property
+    def complete(self) -> bool:
+        """Whether every offset of the stated ranges was read or accounted for."""
+        return not self.not_compared and self.totals.undecided == 0
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """5 where not complete, else 1 where anything is unreplicated, else 0."""
+        if not self.complete:
+            return ExitCode.UNKNOWN
+        return ExitCode.FOUND if self.totals.unreplicated else ExitCode.DONE
+
+    def to_json(self) -> dict[str, Any]:
+        """The document `drctl/gap/1`."""
+        return {
+            "schema": SCHEMA,
+            "link": self.link,
+            "scope": self.scope,
+            "complete": self.complete,
+            "out": self.out,
+            "source": {"cluster": self.source, "id": self.source_id},
+            "target": {"cluster": self.target, "id": self.target_id},
+            "started": self.started.isoformat(timespec="milliseconds"),
+            "seconds": round(self.seconds, 3),
+            "totals": asdict(self.totals),
+            "order": asdict(self.order),
+            "topics": [_topic_json(topic) for topic in self.topics],
+            "not_compared": [asdict(item) for item in self.not_compared],
+        }
+
+
+def _topic_json(topic: TopicGap) -> dict[str, Any]:
+    return {
+        "topic": topic.topic,
+        "target_topic": topic.target_topic,
+        "notes": list(topic.notes),
+        "partitions": [_partition_json(partition) for partition in topic.partitions],
+    }
+
+
+def _partition_json(gap: PartitionGap) -> dict[str, Any]:
+    return {
+        "partition": gap.partition,
+        "source_range": list(gap.source_range),
+        "target_range": list(gap.target_range) if gap.target_range else None,
+        **asdict(gap.counts),
+        **{k: v for k, v in asdict(gap.order).items() if k != "inversions"},
+        "bytes": gap.bytes,
+        "ranges": [list(run) for run in gap.ranges],
+        "ranges_total": gap.ranges_total,
+        "misplaced": gap.misplaced,
+        "oldest_timestamp": gap.oldest_timestamp,
+        "newest_timestamp": gap.newest_timestamp,
+    }

@@ -1,0 +1,96 @@
+"""What clusters look like from outside: topics, partitions, offsets."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic, by name and number."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class OffsetRange(NamedTuple):
+    """Offsets `[start, end)`."""
+
+    start: int
+    end: int
+
+    @property
+    def span(self) -> int:
+        """How many offsets; at least as many as there are records."""
+        return max(0, self.end - self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionOffsets:
+    """The log of one partition as its leader answered.
+
+    Attributes:
+        log_start: first offset still stored.
+        last_stable: first offset not yet decided by its transaction; `end` where all are decided.
+        end: offset of the next record.
+    """
+
+    log_start: int
+    last_stable: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """Why something could not be read, in words for a person."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    """A topic as described by its cluster.
+
+    Attributes:
+        partitions: partition number to leader's broker id; None where there is no leader.
+        config: topic configuration, name to value; empty where it may not be read.
+        readable: whether this user may read records of it.
+        topic_id: Kafka's topic UUID; empty where the broker gives none.
+    """
+
+    name: str
+    partitions: Mapping[int, int | None]
+    config: Mapping[str, str] = field(default_factory=dict)
+    readable: bool = True
+    topic_id: str = ""
+
+    @property
+    def compacted(self) -> bool:
+        """Whether cleanup.policy contains `compact`."""
+        return "compact" in self.config.get("cleanup.policy", "delete")
+
+    @property
+    def log_append_time(self) -> bool:
+        """Whether the broker replaces timestamps by its own clock's."""
+        return self.config.get("message.timestamp.type", "CreateTime") == "LogAppendTime"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record as read from a log.
+
+    Attributes:
+        timestamp_ms: milliseconds since 1970 UTC; -1 where the record has none.
+        key: None for a null key, b"" for an empty one.
+        value: None for a tombstone.
+        headers: in order; names may repeat; a value may be None.
+    """
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()

@@ -1,0 +1,1 @@
+"""Java archives from Maven repositories, checked against committed sums."""

@@ -1,0 +1,1 @@
+"""The distributed scan, as a Spark application of DataFrame expressions."""
