@@ -1,0 +1,88 @@
+"""The commands of drctl by name. Their modules are imported when one is called, not for --help."""
+
+from collections.abc import Iterator, MutableMapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import typer
+
+from drctl.cli.grammar import DrctlCommand, DrctlGroup, adopt
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A command that is not loaded yet.
+
+    Attributes:
+        where: `module:attribute`; a function, or a Typer app with subcommands.
+        summary: the line in `drctl --help`; the same as the first sentence of the command's help.
+    """
+
+    where: str
+    summary: str
+
+    def load(self, name: str) -> Any:
+        """The command itself."""
+        module, attribute = self.where.split(":")
+        found = getattr(import_module(module), attribute)
+        if not isinstance(found, typer.Typer):
+            app = typer.Typer()
+            app.command(name, cls=DrctlCommand)(found)
+            found = app
+        command = typer.main.get_command(adopt(found))
+        command.name = name
+        return command
+
+
+COMMANDS = {
+    "init": Registered(
+        "drctl.cli.init:init", "Write a commented drctl.yaml after looking at two clusters"
+    ),
+    "lab": Registered("drctl.cli.lab:app", "Two real local Kafka clusters with MirrorMaker 2"),
+    "gap": Registered("drctl.cli.gap:gap", "Find every record that is not on the target"),
+    "schema": Registered("drctl.cli.schema:schema", "Print the JSON Schema of a document of drctl"),
+    "completion": Registered(
+        "drctl.cli.completion:completion", "Print a script that completes drctl in your shell"
+    ),
+}
+
+
+class LazyCommands(MutableMapping[str, Any]):
+    """Loads a command when it is asked for."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._loaded:
+            self._loaded[name] = COMMANDS[name].load(name)
+        return self._loaded[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._loaded[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class RootGroup(DrctlGroup):
+    """`drctl` itself."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**{**attributes, "commands": LazyCommands()})
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """In the order in which one needs them."""
+        return list(COMMANDS)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """From the summaries: nothing is loaded."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.summary) for name, command in COMMANDS.items()])

@@ -1,0 +1,129 @@
+"""The only place that prints: results on stdout, everything else on stderr."""
+
+import errno
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, TextIO
+
+from drctl.cli.options import GlobalOptions, Output, options
+from drctl.cli.terminal import printable, red, wants_color, yellow
+from drctl.model.errors import Unknown
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from drctl.cli.progress import Task
+
+Document = Mapping[str, Any]
+
+
+class Console:
+    """Prints as the global options say.
+
+    Attributes:
+        answered: whether a result is on stdout already.
+    """
+
+    def __init__(self, options: GlobalOptions, answered: bool = False) -> None:
+        self.options = options
+        self.answered = answered
+
+    def result(self, text: "str | Callable[[], RenderableType]", document: Document) -> None:
+        """What the command found: text, or a function that makes something for Rich to draw."""
+        self.answered = True
+        if self.options.output is Output.JSON:
+            _write(sys.stdout, as_json(document, indent=2))
+        elif isinstance(text, str):
+            _write(sys.stdout, printable(text))
+        else:
+            from drctl.cli.drawing import draw
+
+            _write(sys.stdout, draw(text(), sys.stdout, self.options))
+
+    def stream(self, document: Document) -> None:
+        """One line of JSON.
+
+        Raises:
+            BrokenPipeError: nobody reads any more.
+        """
+        self.answered = True
+        sys.stdout.write(as_json(document) + "\n")
+        sys.stdout.flush()
+
+    def progress(self, message: str) -> None:
+        """What is going on."""
+        if not self.options.quiet:
+            _write(sys.stderr, printable(message))
+
+    def detail(self, message: str) -> None:
+        """What only --verbose shows."""
+        if self.options.verbose:
+            _write(sys.stderr, printable(message))
+
+    def note(self, message: str) -> None:
+        """What is good to know."""
+        if not self.options.quiet:
+            self._labelled("note", message, str)
+
+    def warn(self, message: str) -> None:
+        """What should be looked at; shown even with --quiet."""
+        self._labelled("warning", message, yellow)
+
+    def error(self, message: str, hint: str = "") -> None:
+        """Why the command ends."""
+        self._labelled("error", message, red)
+        if hint:
+            self._labelled("hint", hint, str)
+
+    def task(self, description: str, total: float | None = None) -> "AbstractContextManager[Task]":
+        """Progress of something that takes a while, with its estimated end."""
+        from drctl.cli.progress import task
+
+        return task(description, total, self.options)
+
+    def _labelled(self, label: str, message: str, paint: Callable[[str], str]) -> None:
+        head = f"{label}:"
+        if wants_color(sys.stderr, self.options):
+            head = paint(head)
+        _write(sys.stderr, f"{head} {printable(message)}")
+
+
+_current: ContextVar[Console | None] = ContextVar("console", default=None)
+
+
+def console() -> Console:
+    """The console of this command line; ask in the thread that runs the command."""
+    current = _current.get()
+    if current is None or current.options != options():
+        current = Console(options(), answered=bool(current and current.answered))
+        _current.set(current)
+    return current
+
+
+def begin() -> None:
+    """Forget the console of an earlier command line."""
+    _current.set(None)
+
+
+def as_json(document: Document, indent: int | None = None) -> str:
+    """ASCII only: no character of a name can act on a terminal or break an encoding."""
+    return json.dumps(document, indent=indent, allow_nan=False)
+
+
+def _write(stream: TextIO | None, text: str) -> None:
+    """Raises Unknown where a result could not be written; lost messages are only lost."""
+    try:
+        if stream is None:
+            raise OSError(errno.EBADF, "it is closed")
+        stream.write(text if text.endswith("\n") else text + "\n")
+        stream.flush()
+    except OSError as error:
+        if stream is not None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        # A reader that has seen enough (`| head`) does not change how the command ends.
+        if stream is sys.stdout and not isinstance(error, BrokenPipeError):
+            raise Unknown(f"the result cannot be written to stdout: {error.strerror}") from None

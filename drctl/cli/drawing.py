@@ -1,0 +1,55 @@
+"""Tables, panels and colours through Rich; imported only when something is drawn."""
+
+from collections.abc import Iterable
+from io import StringIO
+from typing import TYPE_CHECKING, TextIO
+
+from rich.console import Console as RichConsole
+from rich.segment import Segment
+
+from drctl.cli.options import GlobalOptions
+from drctl.cli.terminal import is_terminal, one_line, wants_color
+
+if TYPE_CHECKING:
+    from rich.console import ConsoleOptions, RenderableType
+
+# Wide enough that nothing is cut where no terminal sets the width.
+_WIDTH_OF_FILES = 200
+
+
+class SafeConsole(RichConsole):
+    """A Rich console that escapes control characters in whatever it draws."""
+
+    def render(
+        self, renderable: "RenderableType", options: "ConsoleOptions | None" = None
+    ) -> Iterable[Segment]:
+        """What Rich renders, made printable; Rich's own control codes stay."""
+        for segment in super().render(renderable, options):
+            text, style, control = segment
+            if control or text.isprintable() or text == "\n":
+                yield segment
+            else:
+                safe = "\n".join(one_line(line) for line in text.split("\n"))
+                yield Segment(safe, style)
+
+
+def rich_console(stream: TextIO, shown_on: TextIO, options: GlobalOptions) -> RichConsole:
+    """A console that writes to one stream what suits another."""
+    terminal = is_terminal(shown_on)
+    return SafeConsole(
+        file=stream,
+        force_terminal=terminal,
+        no_color=not wants_color(shown_on, options),
+        width=None if terminal else _WIDTH_OF_FILES,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        soft_wrap=False,
+    )
+
+
+def draw(renderable: "RenderableType", stream: TextIO, options: GlobalOptions) -> str:
+    """The renderable as text for the stream."""
+    page = StringIO()
+    rich_console(page, stream, options).print(renderable)
+    return page.getvalue()

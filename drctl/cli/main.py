@@ -1,0 +1,116 @@
+"""The entry point: runs a command line and turns whatever ends it into output and an exit code."""
+
+import contextlib
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from types import FrameType
+from typing import NoReturn
+
+import typer
+
+from drctl.cli import console as consoles
+from drctl.cli import options as given
+from drctl.cli.commands import RootGroup
+from drctl.cli.console import console
+from drctl.cli.settings import without_secrets
+from drctl.model.errors import DrctlError, ExitCode, Interrupted, UsageError
+
+COMPLETION_VARIABLE = "_DRCTL_COMPLETE"
+_LOOK = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+app = typer.Typer(name="drctl", add_completion=False, rich_markup_mode=None)
+
+
+@app.callback(
+    cls=RootGroup,
+    context_settings=_LOOK,
+    no_args_is_help=True,
+    epilog="Exit codes: 0 done, 1 something found, 2 usage or configuration, 3 refused, "
+    "4 stopped part-way, 5 unknown, 70 a bug, 130 interrupted.",
+)
+def drctl() -> None:
+    """Disaster recovery for Kafka clusters: find, prove and bring back what was lost."""
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line; returns the exit code of the contract."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    with _signals():
+        try:
+            given.begin(words)
+            consoles.begin()
+            return _called(words)
+        except DrctlError as error:
+            return _ended(error)
+        except typer.TyperException as error:
+            return _ended(_usage(error))
+        except (typer.Abort, KeyboardInterrupt, BrokenPipeError):
+            return _ended(Interrupted("interrupted"))
+        except Exception as error:
+            return _bug(error)
+
+
+def _called(words: list[str]) -> int:
+    if COMPLETION_VARIABLE in os.environ:
+        from typer.completion import completion_init  # type: ignore[attr-defined]
+
+        completion_init()
+    command = typer.main.get_command(app)
+    code = command.main(words, "drctl", COMPLETION_VARIABLE, standalone_mode=False)
+    if code == ExitCode.INTERRUPTED and not console().answered:
+        raise Interrupted("interrupted")  # Typer makes Exit(130) of KeyboardInterrupt
+    return int(code or 0)
+
+
+def _usage(error: typer.TyperException) -> UsageError:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "drctl"
+    message = error.format_message()
+    if context and message == context.get_help():
+        message = "a command is missing"
+    return UsageError(message, f"see `{path} --help`")
+
+
+def _ended(error: DrctlError) -> int:
+    """The error where the reader of the output looks for it: stdout in JSON, else stderr."""
+    message, hint = without_secrets(error.message), without_secrets(error.hint)
+    if given.options().output is given.Output.JSON and not console().answered:
+        body = {"code": int(error.exit_code), "kind": error.kind, "message": message, "hint": hint}
+        console().result("", {"schema": "drctl/error/1", "error": body})
+    else:
+        console().error(message, hint)
+    return int(error.exit_code)
+
+
+class Bug(DrctlError):
+    """drctl itself is wrong."""
+
+    exit_code = ExitCode.BUG
+
+
+def _bug(error: Exception) -> int:
+    text = "".join(traceback.format_exception(error))
+    console().error("a bug in drctl\n" + without_secrets(text).rstrip())
+    said = f"{type(error).__name__}: {error}"
+    return _ended(Bug(said, "please report it with the lines above"))
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[None]:
+    """Being told to end is like Ctrl-C, losing the terminal too; what nohup ignores stays so."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt
+
+    names = (signal.SIGTERM, signal.SIGHUP)
+    before = {s: signal.getsignal(s) for s in names if signal.getsignal(s) is signal.SIG_DFL}
+    for name in before:
+        signal.signal(name, interrupt)
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)

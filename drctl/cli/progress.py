@@ -1,0 +1,81 @@
+"""How far something has got: a bar on a terminal, elsewhere a line now and then."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from drctl.cli.options import GlobalOptions
+from drctl.cli.terminal import is_terminal, one_line, printable
+
+_SECONDS_BETWEEN_LINES = 5.0
+
+
+class Task(Protocol):
+    """Something that takes a while."""
+
+    def update(
+        self, done: float | None = None, total: float | None = None, description: str | None = None
+    ) -> None:
+        """Say how far it is; what is not given stays as it was."""
+
+
+class SilentTask:
+    """Nobody wants to know."""
+
+    def update(
+        self, done: float | None = None, total: float | None = None, description: str | None = None
+    ) -> None:
+        """Nothing."""
+
+
+class LineTask:
+    """Plain lines, at most one in five seconds, for logs of CI jobs."""
+
+    def __init__(
+        self,
+        description: str,
+        total: float | None,
+        write: Callable[[str], object],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._description = description
+        self._total = total
+        self._done = 0.0
+        self._write = write
+        self._clock = clock
+        self._began = self._said = clock()
+
+    def update(
+        self, done: float | None = None, total: float | None = None, description: str | None = None
+    ) -> None:
+        """Remember, and say it where the last line is old enough."""
+        self._done = self._done if done is None else done
+        self._total = self._total if total is None else total
+        self._description = description or self._description
+        now = self._clock()
+        if now - self._said >= _SECONDS_BETWEEN_LINES:
+            self._said = now
+            self._write(printable(self._line(now - self._began)) + "\n")
+
+    def _line(self, elapsed: float) -> str:
+        if not self._total:
+            return f"{self._description}: {elapsed:.0f} s"
+        share = min(1.0, self._done / self._total)
+        left = f", about {elapsed / share - elapsed:.0f} s left" if share else ""
+        return f"{self._description}: {share:.0%} ({self._done:,.0f} of {self._total:,.0f}){left}"
+
+
+@contextmanager
+def task(description: str, total: float | None, options: GlobalOptions) -> Iterator[Task]:
+    """Progress of what happens inside."""
+    if options.quiet or sys.stderr is None:
+        yield SilentTask()
+    elif is_terminal(sys.stderr):
+        from drctl.cli.bar import bar
+
+        with bar(one_line(description), total, options) as drawn:
+            yield drawn
+    else:
+        yield LineTask(description, total, sys.stderr.write)

@@ -1,0 +1,87 @@
+"""What must hold between the values of a file, looked at even where single values are wrong."""
+
+from collections.abc import Iterator
+
+from drctl.config.document import Document, Mapping, Node, Scalar, Sequence
+from drctl.config.problems import Path, Problem, did_you_mean, one_of, quoted
+
+
+def problems(document: Document) -> Iterator[Problem]:
+    """Everything that does not go together."""
+    for name in _keys(document, ("links",)):
+        link = ("links", name)
+        yield from _ends(document, link)
+        yield from _replicator(document, (*link, "replicator"))
+        yield from _fence(document, (*link, "fence"))
+
+
+def _ends(document: Document, link: Path) -> Iterator[Problem]:
+    clusters = _keys(document, ("clusters",))
+    for end in ("from", "to"):
+        node = _scalar(document, (*link, end))
+        if node and clusters and node.text not in clusters:
+            near = did_you_mean(node.text, clusters) or f"there are {one_of(clusters)}"
+            text = f"names no cluster of this file; {near} ({quoted(node.text)})"
+            yield Problem(node.mark, (*link, end), text)
+    source, target = (_scalar(document, (*link, end)) for end in ("from", "to"))
+    if source and target and source.text == target.text:
+        text = f"is the same cluster as `from` ({quoted(target.text)})"
+        yield Problem(target.mark, (*link, "to"), text)
+    elif source and target:
+        yield from _same_brokers(document, link, source, target)
+
+
+def _same_brokers(
+    document: Document, link: Path, source: Scalar, target: Scalar
+) -> Iterator[Problem]:
+    """A cluster compared with itself lacks nothing: an answer that must never be given."""
+    brokers = (_scalar(document, ("clusters", end.text, "bootstrap")) for end in (source, target))
+    first, second = brokers
+    if first and second and first.text == second.text:
+        text = f"has the same bootstrap as `from`: {quoted(source.text)} ({quoted(target.text)})"
+        yield Problem(target.mark, (*link, "to"), text)
+
+
+def _replicator(document: Document, path: Path) -> Iterator[Problem]:
+    kind = _scalar(document, (*path, "kind"))
+    for side in (path, (*path, "reverse")):
+        connectors = document.entry((*side, "connectors"))
+        connect = document.entry((*side, "connect"))
+        if connectors and not connect and not _empty(connectors.node):
+            yield Problem(connectors.mark, (*side, "connect"), "is required beside `connectors`")
+    for key in ("connect", "connectors", "reverse"):
+        entry = document.entry((*path, key))
+        if kind and kind.text == "none" and entry and not _empty(entry.node):
+            text = "goes with a replicator, not with kind none"
+            yield Problem(entry.mark, (*path, key), text)
+
+
+def _fence(document: Document, path: Path) -> Iterator[Problem]:
+    method = _scalar(document, (*path, "method"))
+    if method is None:
+        return
+    for word, key in (("acl", "principals"), ("command", "command")):
+        entry = document.entry((*path, key))
+        filled = entry is not None and not _empty(entry.node)
+        if method.text == word and not filled:
+            yield Problem(method.mark, (*path, key), f"is required by method {word}")
+        if method.text != word and entry and filled:
+            text = f"goes with method {word} ({quoted(method.text)})"
+            yield Problem(entry.mark, (*path, key), text)
+
+
+def _keys(document: Document, path: Path) -> list[str]:
+    entry = document.entry(path)
+    return list(entry.node.entries) if entry and isinstance(entry.node, Mapping) else []
+
+
+def _scalar(document: Document, path: Path) -> Scalar | None:
+    entry = document.entry(path)
+    node = entry.node if entry else None
+    return node if isinstance(node, Scalar) and node.value is not None else None
+
+
+def _empty(node: Node) -> bool:
+    if isinstance(node, Mapping):
+        return not node.entries
+    return not node.items if isinstance(node, Sequence) else node.value is None

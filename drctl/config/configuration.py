@@ -1,0 +1,149 @@
+"""A loaded drctl.yaml: its sections, its links by name, and what of it may be shown."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from drctl.config.link import Link
+from drctl.config.problems import did_you_mean, one_of
+from drctl.config.schema import ClusterConfig, ConfigFile, PolicyConfig, Section, SparkConfig
+from drctl.config.secret import hide_user_info, reveal
+from drctl.config.setting import Setting, others_may_read
+from drctl.model.errors import ConfigError, UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The configuration of one file.
+
+    Attributes:
+        path: of the file; relative names in it start from its folder.
+        file: the sections as they stand there.
+    """
+
+    path: Path
+    file: ConfigFile
+
+    @property
+    def clusters(self) -> Mapping[str, ClusterConfig]:
+        """All clusters by name."""
+        return self.file.clusters
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """The names of all links, in the order of the file."""
+        return tuple(self.file.links)
+
+    @property
+    def policy(self) -> PolicyConfig:
+        """What the applications can bear."""
+        return self.file.policy
+
+    @property
+    def spark(self) -> SparkConfig:
+        """Where Spark runs."""
+        return self.file.spark
+
+    @property
+    def jars(self) -> tuple[str, ...]:
+        """`spark.jars`, paths made absolute."""
+        return tuple(self._absolute(jar) for jar in self.spark.jars)
+
+    @property
+    def state_dir(self) -> Path:
+        """Where runs and results are kept."""
+        return self.path.parent.absolute() / Path(self.file.state_dir).expanduser()
+
+    def link(self, name: str | None = None) -> Link:
+        """The link of this name; the only one where none is given.
+
+        Raises:
+            UsageError: there is no such link, or several and none is named.
+        """
+        known = self.links
+        if not known:
+            raise UsageError(f"{self.path} has no links", "add one under `links:`")
+        if name is None and len(known) > 1:
+            raise UsageError(f"{self.path} has {len(known)} links", f"--link: {one_of(known)}")
+        chosen = name or known[0]
+        if chosen not in known:
+            hint = did_you_mean(chosen, known) or f"there are {one_of(known)}"
+            raise UsageError(f"{self.path} has no link {chosen!r}", hint)
+        settings = self.file.links[chosen]
+        source, target = settings.source, settings.target
+        ends = self.clusters[source], self.clusters[target]
+        return Link(chosen, source, ends[0], target, ends[1], settings)
+
+    def cluster(self, name: str) -> ClusterConfig:
+        """The cluster of this name.
+
+        Raises:
+            UsageError: there is no such cluster.
+        """
+        if name not in self.clusters:
+            known = tuple(self.clusters)
+            hint = did_you_mean(name, known) or f"there are {one_of(known)}"
+            raise UsageError(f"{self.path} has no cluster {name!r}", hint)
+        return self.clusters[name]
+
+    def redacted(self) -> dict[str, Any]:
+        """Every value in force, as JSON could hold it; secrets are masked."""
+        shown: dict[str, Any] = _redacted(self.file)
+        return shown
+
+    def warnings(self) -> tuple[str, ...]:
+        """What others on this machine could read, though it is secret."""
+        found = [warning for s in _settings(self.file) for warning in s.exposed_files()]
+        written = [s.place for s in _settings(self.file) if s.hidden and not s.references]
+        if written and others_may_read(self.path):
+            said = f"{written[0]}: a secret, in a file that other users can read"
+            found.append(f"{said}: chmod 600 {self.path}")
+        return tuple(found)
+
+    def secrets(self, environ: Mapping[str, str]) -> frozenset[str]:
+        """All texts that must not be shown, as far as they can be read now."""
+        found = (secret for s in _settings(self.file) for secret in _secret_texts(s, environ))
+        return frozenset(filter(None, found))
+
+    def _absolute(self, jar: str) -> str:
+        if "://" in jar:
+            return jar
+        return str(self.path.parent.absolute() / Path(jar).expanduser())
+
+
+def _settings(value: object) -> Iterator[Setting]:
+    if isinstance(value, Setting):
+        yield value
+    elif isinstance(value, Section):
+        for _, inner in value:
+            yield from _settings(inner)
+    elif isinstance(value, Mapping | tuple):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from _settings(inner)
+
+
+def _secret_texts(setting: Setting, environ: Mapping[str, str]) -> Iterator[str]:
+    for reference in setting.references:
+        alone = Setting(str(reference), setting.place, setting.directory)
+        try:
+            yield reveal(alone.resolve(environ))
+        except ConfigError:
+            continue
+    if setting.hidden and not setting.references:
+        yield setting.raw
+    if hide_user_info(setting.raw) != setting.raw:
+        yield setting.raw.partition("://")[2].rpartition("@")[0].partition(":")[2]
+
+
+def _redacted(value: object) -> Any:
+    if isinstance(value, Setting):
+        return value.shown
+    if isinstance(value, Section):
+        names = {name: field.alias or name for name, field in type(value).model_fields.items()}
+        return {names.get(name, name): _redacted(inner) for name, inner in value}
+    if isinstance(value, Mapping):
+        return {name: _redacted(inner) for name, inner in value.items()}
+    if isinstance(value, tuple):
+        return [_redacted(inner) for inner in value]
+    return hide_user_info(value) if isinstance(value, str) else value

@@ -1,0 +1,205 @@
+"""YAML text -> a tree that knows the place of every key and value.
+
+Composed, never constructed: no tag can make an object. What a value means is decided later.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import yaml
+
+from drctl.config.problems import Mark, Path, Problem, quoted
+
+_PREFIX = "tag:yaml.org,2002:"
+_TYPED = frozenset(_PREFIX + kind for kind in ("bool", "int", "float", "null"))
+_MERGE = _PREFIX + "merge"
+# Aliases share nodes: a small file can expand to any size ("billion laughs").
+_MOST_NODES = 20_000
+# What the parser quotes may be (part of) a password, as in `password: *abc` or `!abc`.
+_QUOTED = re.compile(r"(['\"])(.*?)\1")
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A single value.
+
+    Attributes:
+        text: as written, without quotes.
+        value: what YAML takes it for: text, bool, int, float or None.
+    """
+
+    mark: Mark
+    text: str
+    value: str | bool | int | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """A list."""
+
+    mark: Mark
+    items: tuple["Node", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A key with its value; the mark is the key's."""
+
+    mark: Mark
+    node: "Node"
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """Keys and values; where a key is written twice, the first."""
+
+    mark: Mark
+    entries: dict[str, Entry]
+
+
+Node = Scalar | Sequence | Mapping
+
+
+@dataclass(slots=True)
+class Document:
+    """A parsed file.
+
+    Attributes:
+        root: None where there is none: an empty file, or one that is not YAML.
+        problems: what YAML allows and a configuration does not (duplicate keys, tags, ...).
+    """
+
+    root: Node | None = None
+    problems: list[Problem] = field(default_factory=list)
+
+    def entry(self, path: Path) -> Entry | None:
+        """What lies at the path; the mark is of its key, or of the item in a list."""
+        if self.root is None:
+            return None
+        here = Entry(self.root.mark, self.root)
+        for part in path:
+            found = _child(here.node, part)
+            if found is None:
+                return None
+            here = found
+        return here
+
+
+def parse(text: str) -> Document:
+    """The text as a tree; problems are collected, not raised."""
+    document = Document()
+    try:
+        node = yaml.SafeLoader(text).get_single_node()
+        document.root = _Reading(document.problems).node(node, ()) if node else None
+    except yaml.reader.ReaderError as error:
+        document.problems.append(_unreadable(text, error))
+    except yaml.MarkedYAMLError as error:
+        document.problems.append(_syntax(error))
+    except (RecursionError, _TooMuch):
+        document.problems.append(Problem(Mark(1, 1), (), "is nested or repeated beyond reason"))
+    return document
+
+
+class _TooMuch(Exception):
+    """The tree grows beyond any sensible configuration."""
+
+
+@dataclass(slots=True)
+class _Reading:
+    problems: list[Problem]
+    count: int = 0
+
+    def node(self, node: yaml.Node, path: Path) -> Node:
+        self.count += 1
+        if self.count > _MOST_NODES:
+            raise _TooMuch
+        mark = _mark(node.start_mark)
+        if not node.tag.startswith(_PREFIX) or "python" in node.tag:
+            self.problems.append(Problem(mark, path, "tags (words that begin with !) mean nothing"))
+        if isinstance(node, yaml.ScalarNode):
+            return Scalar(mark, node.value, _value(node))
+        if isinstance(node, yaml.SequenceNode):
+            items = (self.node(item, (*path, i)) for i, item in enumerate(node.value))
+            return Sequence(mark, tuple(items))
+        return Mapping(mark, self.entries(node, path))
+
+    def entries(self, node: yaml.Node, path: Path) -> dict[str, Entry]:
+        found: dict[str, Entry] = {}
+        merged: list[dict[str, Entry]] = []
+        for key, value in node.value:
+            mark = _mark(key.start_mark)
+            if key.tag == _MERGE:
+                merged.extend(self.merged(value, path))
+            elif not isinstance(key, yaml.ScalarNode):
+                self.problems.append(Problem(mark, path, "a key must be a single word"))
+            elif key.value in found:
+                first = found[key.value].mark
+                text = f"is written twice, first in line {first.line}"
+                self.problems.append(Problem(mark, (*path, key.value), text))
+                self.node(value, (*path, key.value))
+            else:
+                found[key.value] = Entry(mark, self.node(value, (*path, key.value)))
+        for entries in merged:
+            found = {**entries, **found}
+        return found
+
+    def merged(self, value: yaml.Node, path: Path) -> Iterator[dict[str, Entry]]:
+        sources = value.value if isinstance(value, yaml.SequenceNode) else [value]
+        for source in sources:
+            if isinstance(source, yaml.MappingNode):
+                yield self.entries(source, path)
+            else:
+                mark = _mark(value.start_mark)
+                self.problems.append(Problem(mark, path, "<< takes a mapping, such as *an-alias"))
+
+
+def _child(node: Node, part: str | int) -> Entry | None:
+    if isinstance(node, Mapping) and isinstance(part, str):
+        return node.entries.get(part)
+    if isinstance(node, Sequence) and isinstance(part, int) and part < len(node.items):
+        return Entry(node.items[part].mark, node.items[part])
+    return None
+
+
+def _value(node: yaml.ScalarNode) -> str | bool | int | float | None:
+    if node.tag not in _TYPED:
+        return str(node.value)
+    try:
+        value = yaml.constructor.SafeConstructor().construct_object(node)
+    except ValueError:
+        return str(node.value)
+    return value if value is None or isinstance(value, bool | int | float) else str(node.value)
+
+
+def _mark(mark: yaml.Mark) -> Mark:
+    return Mark(mark.line + 1, mark.column + 1)
+
+
+def _syntax(error: yaml.MarkedYAMLError) -> Problem:
+    mark = error.problem_mark or error.context_mark
+    said = _QUOTED.sub(_keep_token, error.problem or "cannot be read")
+    if "alias" in said:
+        said = "a value that begins with * is the alias of an anchor that is not there; quote it"
+    elif "tag handle" in said:
+        said = "a value that begins with ! is a tag; quote it"
+    elif r"'\t'" in said:
+        said = "a tab cannot indent; use spaces"
+    elif "another document" in said:
+        said = "only one document may be in the file"
+    elif error.context_mark and mark and error.context_mark.line != mark.line:
+        said += f" ({error.context}, begun in line {error.context_mark.line + 1})"
+    return Problem(_mark(mark) if mark else Mark(1, 1), (), f"is not valid YAML: {said}")
+
+
+def _keep_token(match: re.Match[str]) -> str:
+    """Punctuation and `<names of tokens>` as they are; whatever else is quoted may be a secret."""
+    word = match[2]
+    token = len(word) <= 2 or (word.startswith("<") and word.endswith(">"))
+    return match[0] if token else "..."
+
+
+def _unreadable(text: str, error: yaml.reader.ReaderError) -> Problem:
+    before = text[: error.position].split("\n")
+    said = f"the character {quoted(text[error.position])} is not allowed"
+    return Problem(Mark(len(before), len(before[-1]) + 1), (), f"is not valid YAML: {said}")

@@ -1,0 +1,60 @@
+"""A link with its two clusters: which topics it carries, and what they are called on the target."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from drctl.config.fields import UNCHANGED
+from drctl.config.schema import ClusterConfig, LinkConfig
+
+# What MirrorMaker 2 itself leaves out, whatever its topic patterns say.
+_NEVER_MIRRORED = re.compile(r".*[-.]internal|.*\.replica|heartbeats")
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Replication from a source to a target.
+
+    Attributes:
+        source: name of the cluster that replication reads from.
+        target: name of the cluster that it writes to.
+        settings: the link's section of drctl.yaml.
+    """
+
+    name: str
+    source: str
+    source_config: ClusterConfig
+    target: str
+    target_config: ClusterConfig
+    settings: LinkConfig
+
+    def carries(self, topic: str) -> bool:
+        """Whether the topic of the source is to be replicated.
+
+        Internal topics are carried only where the configuration names them literally.
+        """
+        if _any_matches(self.settings.exclude, topic):
+            return False
+        if topic in self.settings.topics:
+            return True
+        return not self._internal(topic) and _any_matches(self.settings.topics, topic)
+
+    def topics_of(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of the names that are carried, sorted."""
+        return tuple(sorted(filter(self.carries, names)))
+
+    def target_topic(self, topic: str) -> str:
+        """What a topic of the source is called on the target."""
+        return self.settings.replicator.rename.replace(UNCHANGED, topic)
+
+    def carries_group(self, group: str) -> bool:
+        """Whether the offsets of the consumer group are to be translated."""
+        return self.settings.translate and _any_matches(self.settings.groups, group)
+
+    def _internal(self, topic: str) -> bool:
+        mirrored = self.settings.replicator.kind == "mirrormaker2"
+        return topic.startswith("__") or bool(mirrored and _NEVER_MIRRORED.fullmatch(topic))
+
+
+def _any_matches(patterns: Iterable[str], name: str) -> bool:
+    return any(re.fullmatch(pattern, name) for pattern in patterns)

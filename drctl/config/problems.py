@@ -1,0 +1,77 @@
+"""What is wrong in a configuration file, each with its place; all of it becomes one error."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import NamedTuple
+
+from drctl.model.errors import ConfigError
+
+Path = tuple[str | int, ...]
+_LONGEST_VALUE = 60
+
+
+class Mark(NamedTuple):
+    """A place in a text; both numbers start at 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """One thing that is wrong.
+
+    Attributes:
+        path: keys and list positions from the top of the file; empty where the file as such is
+            wrong.
+        text: what is wrong, in words, with the value where it is no secret.
+    """
+
+    mark: Mark
+    path: Path
+    text: str
+
+
+def dotted(path: Path) -> str:
+    """`links.main.topics[0]`."""
+    parts = [f"[{part}]" if isinstance(part, int) else f".{escaped(part)}" for part in path]
+    return "".join(parts).removeprefix(".")
+
+
+def located(file: str, mark: Mark, path: Path) -> str:
+    """`FILE:LINE:COLUMN: path.to.field`, the head of every message about a file."""
+    head = f"{file}:{mark.line}:{mark.column}"
+    return f"{head}: {dotted(path)}" if path else head
+
+
+def config_error(file: str, problems: Iterable[Problem], hint: str = "") -> ConfigError:
+    """All problems in the order of the file, a line each."""
+    ordered = sorted(set(problems), key=lambda p: (p.mark, dotted(p.path), p.text))
+    lines = [f"{located(file, p.mark, p.path)}: {p.text}" for p in ordered]
+    if len(lines) > 1:
+        lines.insert(0, f"{len(lines)} problems in {file}")
+    return ConfigError("\n".join(lines), hint)
+
+
+def did_you_mean(word: str, known: Sequence[str]) -> str:
+    """`did you mean 'x'?`, or nothing where no known word is near."""
+    near = get_close_matches(word, known, n=1, cutoff=0.6)
+    return f"did you mean {quoted(near[0])}?" if near else ""
+
+
+def one_of(words: Sequence[str]) -> str:
+    """`'a', 'b' or 'c'`."""
+    shown = [quoted(word) for word in words]
+    return " or ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
+
+
+def escaped(text: str) -> str:
+    """A text inside a message: one line, not long, no control characters."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return shown if len(shown) <= _LONGEST_VALUE else shown[:_LONGEST_VALUE] + "..."
+
+
+def quoted(text: str) -> str:
+    """The same in quotes."""
+    return f"'{escaped(text)}'"

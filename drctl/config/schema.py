@@ -1,0 +1,193 @@
+"""What drctl.yaml may hold. Values are checked one by one here, against each other in `checks`."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from drctl.config.fields import (
+    RECORD_FIELDS,
+    UNCHANGED,
+    Bootstrap,
+    Identity,
+    Name,
+    Principal,
+    Properties,
+    Regex,
+    Rename,
+    Settings,
+    Text,
+    Urls,
+    Words,
+    empty,
+    frozen,
+)
+from drctl.config.secret import Secret
+
+ReplicatorKind = Literal["mirrormaker2", "confluent-replicator", "offset-preserving", "none"]
+FenceMethod = Literal["acl", "command", "none"]
+EndpointKind = Literal["dns", "haproxy", "file", "command"]
+Order = Literal["per-key", "per-partition", "none"]
+
+
+class Section(BaseModel):
+    """A mapping of the file. Frozen, and its errors never hold what was written."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", hide_input_in_errors=True)
+
+
+class ClusterConfig(Section):
+    """How to reach a cluster.
+
+    Attributes:
+        properties: of librdkafka, by name.
+    """
+
+    bootstrap: Bootstrap
+    properties: Properties = Field(default_factory=empty)
+
+    def client_properties(self, environ: Mapping[str, str]) -> dict[str, str | Secret]:
+        """Everything a librdkafka client needs, `bootstrap.servers` included.
+
+        Raises:
+            ConfigError: a variable or file that a property refers to is missing.
+        """
+        settings = {"bootstrap.servers": self.bootstrap, **self.properties}
+        return {name: setting.resolve(environ) for name, setting in settings.items()}
+
+
+class ConnectorsConfig(Section):
+    """The connectors' names on the Connect workers."""
+
+    source: Text | None = None
+    checkpoint: Text | None = None
+    heartbeat: Text | None = None
+
+
+class ReverseConfig(Section):
+    """The replicator that failback uses, from the target to the source."""
+
+    connect: Urls | None = None
+    connectors: ConnectorsConfig = ConnectorsConfig()
+    rename: Rename = UNCHANGED
+
+
+class ReplicatorConfig(Section):
+    """What copies the records of a link.
+
+    Attributes:
+        connect: URLs of the Connect workers' REST interface.
+        rename: what a topic is called on the target.
+    """
+
+    kind: ReplicatorKind
+    connect: Urls | None = None
+    connectors: ConnectorsConfig = ConnectorsConfig()
+    reverse: ReverseConfig | None = None
+    rename: Rename = UNCHANGED
+
+
+class FenceConfig(Section):
+    """How applications are kept from writing to the source."""
+
+    method: FenceMethod
+    principals: tuple[Principal, ...] = ()
+    command: Words = ()
+
+
+class EndpointConfig(Section):
+    """Where clients find their cluster; which other keys belong here depends on the kind."""
+
+    model_config = ConfigDict(extra="allow")
+
+    kind: EndpointKind
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Everything but the kind; single values are `Setting`."""
+        return MappingProxyType(self.model_extra or {})
+
+
+class LinkConfig(Section):
+    """Topics and groups that are replicated from one cluster to another.
+
+    Attributes:
+        source: name of the cluster it reads from (`from` in the file).
+        target: name of the cluster it writes to (`to` in the file).
+        identity: the fields by which a record is known again on the target.
+        keeps_partitions: whether a record's partition is the same on both sides.
+        translate: whether consumer offsets are to be translated.
+    """
+
+    source: str = Field(alias="from")
+    target: str = Field(alias="to")
+    topics: tuple[Regex, ...] = Field(min_length=1)
+    exclude: tuple[Regex, ...] = ()
+    groups: tuple[Regex, ...] = (".*",)
+    ignore_headers: tuple[Text, ...] = ()
+    identity: Identity = RECORD_FIELDS
+    keeps_partitions: bool = True
+    translate: bool = True
+    replicator: ReplicatorConfig = ReplicatorConfig(kind="none")
+    fence: FenceConfig = FenceConfig(method="none")
+    endpoints: tuple[EndpointConfig, ...] = ()
+
+
+class PolicyConfig(Section):
+    """What the applications can bear."""
+
+    max_lag_records: int = Field(default=0, ge=0)
+    max_rpo_seconds: float = Field(default=30, ge=0, allow_inf_nan=False)
+    order: Order = "per-key"
+
+
+class SparkConfig(Section):
+    """Where Spark runs.
+
+    Attributes:
+        jars: the Kafka connector and what it needs, for sites that resolve nothing.
+    """
+
+    master: Text = "local[*]"
+    conf: Settings = Field(default_factory=empty)
+    jars: tuple[Text, ...] = ()
+
+
+class ConfigFile(Section):
+    """The whole file."""
+
+    clusters: Annotated[Mapping[Name, ClusterConfig], AfterValidator(frozen)] = Field(min_length=1)
+    links: Annotated[Mapping[Name, LinkConfig], AfterValidator(frozen)] = Field(
+        default_factory=empty
+    )
+    policy: PolicyConfig = PolicyConfig()
+    spark: SparkConfig = Field(default_factory=SparkConfig)
+    state_dir: Text = ".drctl"
+
+
+def keys_at(path: tuple[str | int, ...]) -> tuple[str, ...]:
+    """The keys that the section at this place may hold."""
+    here: Any = ConfigFile
+    for part in path:
+        section = _section(here)
+        here = _fields(section).get(str(part)) if section else _element(here)
+    section = _section(here)
+    return tuple(_fields(section)) if section else ()
+
+
+def _fields(section: type[Section]) -> dict[str, Any]:
+    fields = section.model_fields.items()
+    return {field.alias or name: field.annotation for name, field in fields}
+
+
+def _section(annotation: Any) -> type[Section] | None:
+    for candidate in (annotation, *get_args(annotation)):
+        if isinstance(candidate, type) and issubclass(candidate, Section):
+            return None if get_origin(annotation) in (tuple, Mapping) else candidate
+    return None
+
+
+def _element(annotation: Any) -> Any:
+    kinds = [kind for kind in get_args(annotation) if kind is not Ellipsis]
+    return kinds[-1] if kinds else None

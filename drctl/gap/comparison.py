@@ -1,0 +1,231 @@
+"""The values between the freeze and the answer, and the port that compares records.
+
+A comparer (Spark, or the in-memory reference) gets a `ComparePlan`, first digests everything, then
+compares record by record what the digests could not settle.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from drctl.model.gap import Histogram
+from drctl.model.topology import OffsetRange
+
+Progress = Callable[[str, int, int], None]
+"""Called with (phase, records done, records to do); cheap to call often."""
+
+
+class Side(StrEnum):
+    """The two ends of a link."""
+
+    SOURCE = "source"
+    TARGET = "target"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What makes two records the same.
+
+    Attributes:
+        header_names: headers that alone identify a record, where the link says so.
+        ignored_headers: headers that replication adds.
+    """
+
+    key: bool = True
+    value: bool = True
+    headers: bool = True
+    timestamp: bool = True
+    header_names: tuple[str, ...] = ()
+    ignored_headers: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlan:
+    """What is read of one topic, and how its records are told apart.
+
+    Attributes:
+        by_partition: partition n of the source is compared with partition n of the target;
+            else all partitions together.
+        timestamps: whether timestamps count; not where the target keeps its own (LogAppendTime).
+        bucket_ms: width of a digest's bucket of time; 0 for buckets of the identity's hash.
+        compacted: whether the target's cleanup.policy contains `compact`.
+        source: committed offsets to read, by partition.
+        target: the same of the target topic; empty where it does not exist.
+        target_deleted: offsets that each target partition no longer holds (its log start).
+    """
+
+    topic: str
+    target_topic: str
+    by_partition: bool
+    timestamps: bool
+    bucket_ms: int
+    compacted: bool
+    source: Mapping[int, OffsetRange]
+    target: Mapping[int, OffsetRange]
+    target_deleted: Mapping[int, int]
+
+    def unit(self, partition: int) -> int | None:
+        """What a partition is compared within: itself, or None for the whole topic."""
+        return partition if self.by_partition else None
+
+    def ranges(self, side: Side) -> Mapping[int, OffsetRange]:
+        """Offsets to read on one side."""
+        return self.source if side is Side.SOURCE else self.target
+
+    def name_on(self, side: Side) -> str:
+        """The topic's name on one side."""
+        return self.topic if side is Side.SOURCE else self.target_topic
+
+
+@dataclass(frozen=True, slots=True)
+class ComparePlan:
+    """All topics of one run.
+
+    Attributes:
+        buckets: digest buckets a partition; bounds what leaves the executors.
+        salt: seeds the digests, new for each run, so that nobody can prepare a collision.
+    """
+
+    topics: tuple[TopicPlan, ...]
+    identity: Identity
+    buckets: int
+    salt: int
+
+    def __post_init__(self) -> None:
+        """Check that equal records fall into equal buckets."""
+        by_time = [t.topic for t in self.topics if t.bucket_ms]
+        without = [t.topic for t in self.topics if not (t.timestamps and self.identity.timestamp)]
+        if clash := set(by_time) & set(without):
+            raise ValueError(f"buckets of time where times do not count: {sorted(clash)}")
+
+    def span(self, side: Side) -> int:
+        """Offsets to read on one side: at least as many as records."""
+        return sum(r.span for topic in self.topics for r in topic.ranges(side).values())
+
+
+@dataclass(frozen=True, slots=True)
+class BucketDigest:
+    """What one bucket of one partition of one side holds.
+
+    Attributes:
+        sum1: sum of the records' first 64-bit digest, modulo 2**64, signed.
+        sum2: the same of the second, independent one.
+        first: smallest offset; last: largest.
+    """
+
+    topic: str
+    side: Side
+    partition: int
+    bucket: int
+    records: int
+    sum1: int
+    sum2: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSuspects:
+    """What of a topic has to be compared record by record.
+
+    Attributes:
+        buckets: (unit, bucket) whose digests differ.
+        source: offset ranges that hold these buckets, by partition, disjoint and ascending.
+        replicated_from: by source partition, the smallest offset in a bucket that was settled:
+            all of that bucket is on the target.
+        dense: source partitions in which every offset holds a record.
+    """
+
+    plan: TopicPlan
+    buckets: frozenset[tuple[int | None, int]]
+    source: Mapping[int, tuple[OffsetRange, ...]]
+    target: Mapping[int, tuple[OffsetRange, ...]]
+    replicated_from: Mapping[int, int]
+    dense: frozenset[int]
+
+    def ranges(self, side: Side) -> Mapping[int, tuple[OffsetRange, ...]]:
+        """Offsets to read again on one side."""
+        return self.source if side is Side.SOURCE else self.target
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """The source records of one partition that have no equal on the target, by class.
+
+    Attributes:
+        runs: inclusive offset ranges of the unreplicated ones, ascending; the first of them.
+        runs_total: how many such ranges there are.
+        bytes: key, value and header bytes of the unreplicated ones; the times are theirs too.
+    """
+
+    unreplicated: int = 0
+    superseded: int = 0
+    expired: int = 0
+    safe: int = 0
+    conflicting: int = 0
+    unkeyed: int = 0
+    misplaced: int = 0
+    bytes: int = 0
+    oldest_timestamp: int | None = None
+    newest_timestamp: int | None = None
+    runs: tuple[tuple[int, int], ...] = ()
+    runs_total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """The target records of one unit that have no equal on the source."""
+
+    only_on_target: int = 0
+    duplicated_on_target: int = 0
+
+
+Place = tuple[str, int]
+"""A source topic's name and a partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleOffset:
+    """Where an unreplicated record worth looking at is."""
+
+    topic: str
+    partition: int
+    offset: int
+    size: int
+    order: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The outcome of the record-by-record comparison.
+
+    Attributes:
+        missing: by source topic and source partition.
+        extra: by source topic and target partition (the lowest one, where not by partition).
+    """
+
+    missing: Mapping[Place, Missing]
+    extra: Mapping[Place, Extra]
+    histogram: Histogram | None = None
+    examples: tuple[ExampleOffset, ...] = ()
+
+
+class RecordComparer(Protocol):
+    """Reads the records; keeps nothing of them but what these values hold."""
+
+    def digest(self, plan: ComparePlan, progress: Progress) -> Sequence[BucketDigest]:
+        """Digest every record of the plan's ranges.
+
+        Raises:
+            ScanFailed: something could not be read to its end.
+        """
+
+    def compare(
+        self, plan: ComparePlan, suspects: Sequence[TopicSuspects], progress: Progress
+    ) -> Comparison:
+        """Compare record by record; writes the unreplicated records where the comparer keeps them.
+
+        Raises:
+            ScanFailed: something could not be read to its end.
+        """

@@ -1,0 +1,166 @@
+"""The semantics of a gap analysis in plain Python: slow, in memory, meant to be obviously right.
+
+The distributed comparison must agree with it (tests/gap). It reads whole topics into lists and
+compares records themselves, never digests.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from drctl.gap.comparison import Identity, TopicPlan
+from drctl.model.gap import OrderVerdict, RecordClass
+from drctl.model.topology import Record
+
+Log = Mapping[int, Sequence[Record]]
+"""Committed records by partition, each in offset order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one source record that has no equal on the target."""
+
+    record: Record
+    record_class: RecordClass
+    order: OrderVerdict
+    misplaced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """All that differs between the two sides of one topic."""
+
+    missing: tuple[Verdict, ...]
+    only_on_target: int
+    duplicated_on_target: int
+
+
+@dataclass(slots=True)
+class _Matched:
+    """Source records split by whether an equal one is on the target."""
+
+    missing: list[Record] = field(default_factory=list)
+    replicated: list[Record] = field(default_factory=list)
+
+
+def identify(record: Record, identity: Identity, timestamps: bool) -> tuple[object, ...]:
+    """The value that is equal for equal records."""
+    headers = tuple(h for h in record.headers if h[0] not in identity.ignored_headers)
+    return (
+        record.key if identity.key else None,
+        record.value if identity.value else None,
+        headers if identity.headers else (),
+        record.timestamp_ms if identity.timestamp and timestamps else None,
+        tuple(h for h in record.headers if h[0] in identity.header_names),
+    )
+
+
+def compare_topic(plan: TopicPlan, identity: Identity, source: Log, target: Log) -> Outcome:
+    """Compare the two sides of one topic as multisets of records."""
+
+    def name(record: Record) -> tuple[object, ...]:
+        return (
+            plan.unit(record.partition),
+            *identify(record, identity, plan.timestamps),
+        )
+
+    source_records = [r for log in source.values() for r in log]
+    target_records = [r for log in target.values() for r in log]
+    on_source = Counter(map(name, source_records))
+    on_target = Counter(map(name, target_records))
+    matched = _match(source_records, on_target, name)
+    only = [r for r in target_records if name(r) not in on_source]
+    duplicated = sum(max(0, n - on_source[k]) for k, n in on_target.items() if k in on_source)
+    elsewhere = {name(r)[1:] for r in target_records if on_target[name(r)] > on_source[name(r)]}
+    expired = _expired(plan, matched)
+    verdicts = (
+        _judge(record, plan, matched, only, expired, name(record)[1:] in elsewhere)
+        for record in sorted(matched.missing, key=lambda r: (r.partition, r.offset))
+    )
+    return Outcome(tuple(verdicts), len(only), duplicated)
+
+
+def _match(
+    records: Iterable[Record], on_target: Counter[tuple[object, ...]], name: object
+) -> _Matched:
+    """Of n equal source records and m equal target records the last n - m are missing."""
+    assert callable(name)
+    groups: dict[object, list[Record]] = defaultdict(list)
+    for record in sorted(records, key=lambda r: (r.offset, r.partition)):
+        groups[name(record)].append(record)
+    matched = _Matched()
+    for key, equal in groups.items():
+        found = on_target[key]  # type: ignore[index]
+        matched.replicated += equal[:found]
+        matched.missing += equal[found:]
+    return matched
+
+
+def _expired(plan: TopicPlan, matched: _Matched) -> set[tuple[int, int]]:
+    """Missing records that the target may have held and deleted.
+
+    They lie before the first record that is still there, and cannot be more than the offsets that
+    the target has deleted. Across partitions only their time says which came first.
+    """
+    first_replicated: dict[int, int] = {}
+    for record in matched.replicated:
+        known = first_replicated.setdefault(record.partition, record.offset)
+        first_replicated[record.partition] = min(known, record.offset)
+    waiting: dict[int | None, list[Record]] = defaultdict(list)
+    for record in matched.missing:
+        first = first_replicated.get(record.partition) if plan.by_partition else None
+        if first is None or record.offset < first:
+            waiting[plan.unit(record.partition)].append(record)
+    expired = set()
+    for unit, records in waiting.items():
+        records.sort(
+            key=lambda r: (0 if plan.by_partition else r.timestamp_ms, r.offset, r.partition)
+        )
+        deleted = (
+            sum(plan.target_deleted.values()) if unit is None else plan.target_deleted.get(unit, 0)
+        )
+        expired |= {(r.partition, r.offset) for r in records[:deleted]}
+    return expired
+
+
+def _judge(
+    record: Record,
+    plan: TopicPlan,
+    matched: _Matched,
+    only_on_target: Sequence[Record],
+    expired: set[tuple[int, int]],
+    misplaced: bool,
+) -> Verdict:
+    newer = record.key is not None and _newer_on_target(record, plan, matched, only_on_target)
+    if record.key is None:
+        order = OrderVerdict.UNKEYED
+    else:
+        order = OrderVerdict.CONFLICTING if newer else OrderVerdict.SAFE
+    if plan.compacted and newer:
+        record_class = RecordClass.SUPERSEDED
+    elif (record.partition, record.offset) in expired:
+        record_class = RecordClass.EXPIRED
+    else:
+        record_class = RecordClass.UNREPLICATED
+    return Verdict(record, record_class, order, misplaced)
+
+
+def _newer_on_target(
+    record: Record, plan: TopicPlan, matched: _Matched, only_on_target: Sequence[Record]
+) -> bool:
+    """Whether the target holds something later of the record's key.
+
+    Later is: a copy of a source record behind this one; or a record of the target's own whose
+    timestamp is not older (any, where the target keeps its own clock's time).
+    """
+    if any(
+        r.key == record.key and r.partition == record.partition and r.offset > record.offset
+        for r in matched.replicated
+    ):
+        return True
+    return any(
+        r.key == record.key
+        and plan.unit(r.partition) == plan.unit(record.partition)
+        and (not plan.timestamps or r.timestamp_ms >= record.timestamp_ms)
+        for r in only_on_target
+    )

@@ -1,0 +1,204 @@
+"""`Lab`: two real clusters and a Connect worker with MirrorMaker 2, in one folder."""
+
+import fcntl
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from drctl.lab.cluster import LabCluster
+from drctl.lab.files import private_folder
+from drctl.lab.jvm import lab_mark
+from drctl.lab.mirrors import await_state
+from drctl.lab.parts import Parts
+from drctl.lab.process import end_processes, marked_processes
+from drctl.lab.settings import LabSettings, keep_settings, stored_settings
+from drctl.lab.starting import prepare_startup
+from drctl.lab.waiting import Patience
+from drctl.model.errors import Refused, Stopped
+
+Progress = Callable[[str], None]
+GENTLE_S = 30
+_LOCK = ".lock"
+_OWN = (
+    "lab.json",
+    "log4j2.properties",
+    "secrets",
+    "primary",
+    "secondary",
+    "connect",
+    "tls",
+    "load",
+)
+
+
+def silent(_message: str) -> None:
+    """Progress that nobody wants to see."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """A lab in a folder; any process may open it there and go on with it.
+
+    Attributes:
+        root: everything that belongs to the lab, passwords included; an absolute path.
+        progress: told what is happening, a line each.
+        ivy_settings: for sites with their own Maven repository.
+    """
+
+    root: Path
+    progress: Progress = silent
+    ivy_settings: Path | None = None
+
+    @property
+    def parts(self) -> Parts:
+        """What the lab consists of.
+
+        Raises:
+            Refused: there is no lab in the folder.
+        """
+        stored = stored_settings(self.root)
+        if stored is None:
+            raise Refused(f"there is no lab in {self.root}", "Start one: drctl lab up")
+        return Parts(self.root, stored)
+
+    def cluster(self, name: str) -> LabCluster:
+        """`primary` or `secondary`."""
+        return self.parts.cluster(name)
+
+    def up(self, settings: LabSettings | None = None) -> None:
+        """Start what does not run, and see all of it answer.
+
+        Args:
+            settings: of a new lab; an existing one is not turned into another.
+
+        Raises:
+            Refused: Java, memory or a port is missing, or the lab has other settings.
+            Unknown: the jars could not be fetched, or are corrupt.
+            Stopped: a part did not start.
+        """
+        with self._alone():
+            stored = stored_settings(self.root)
+            if stored is None:
+                self._require_empty()
+            wanted = settings or stored or LabSettings()
+            names = Parts(self.root, wanted).names
+            startup = prepare_startup(
+                self.root, stored or wanted, names, self.ivy_settings, self.progress
+            )
+            keep_settings(self.root, wanted)
+            startup.run()
+
+    def start(self, name: str) -> None:
+        """Start `primary`, `secondary`, `connect` or a node (`primary-2`) again, with its data.
+
+        Raises:
+            Stopped: it does not answer.
+        """
+        with self._alone():
+            parts = self.parts
+            names = parts.named(name)
+            prepare_startup(
+                self.root, parts.settings, names, self.ivy_settings, self.progress
+            ).run()
+
+    def down(self, keep: bool = False) -> int:
+        """End every process of the lab, see that none is left, and say how many there were.
+
+        Args:
+            keep: end them gently and keep the data for the next `up`.
+
+        Raises:
+            Stopped: a process does not end.
+        """
+        if not self.root.exists():
+            return 0
+        with self._alone():
+            found = marked_processes(lab_mark(self.root))
+            end_processes(found, Patience.of(GENTLE_S), gently=keep)
+            if left := marked_processes(lab_mark(self.root)):
+                pids = ", ".join(str(process.pid) for process in left)
+                raise Stopped(f"processes of the lab are left: {pids}", "Run drctl lab down again.")
+            if not keep:
+                self._remove()
+        return len(found)
+
+    def signal(self, name: str, number: signal.Signals) -> None:
+        """Send SIGKILL, SIGSTOP or SIGCONT to a part.
+
+        Raises:
+            Refused: it does not run.
+            Stopped: it was killed and yet does not end.
+        """
+        parts = self.parts
+        running = [part for part in map(parts.part, parts.named(name)) if part.process()]
+        if not running:
+            raise Refused(f"{name} does not run", f"Start it: drctl lab start {name}")
+        for part in running:
+            part.signal(number)
+        if number is signal.SIGKILL:
+            for part in running:
+                part.end(Patience.of(0))
+
+    def replicate(self, running: bool) -> None:
+        """Let MirrorMaker 2 copy, or stop it: its tasks end, its offsets stay.
+
+        Raises:
+            Unreachable: the Connect worker does not answer.
+            Stopped: a connector did not do as it was told.
+        """
+        parts = self.parts
+        client = parts.worker.client()
+        try:
+            for direction in parts.directions:
+                for name in direction.names.values():
+                    (client.resume if running else client.stop)(name)
+            state = "RUNNING" if running else "STOPPED"
+            await_state(client, parts.directions, (state,), Patience.of(30))
+        finally:
+            client.close()
+
+    def _require_empty(self) -> None:
+        others = [entry.name for entry in self.root.iterdir() if entry.name != _LOCK]
+        if others:
+            raise Refused(
+                f"{self.root} is no lab and holds other files ({sorted(others)[0]})",
+                "Choose a folder of its own for the lab: --dir FOLDER",
+            )
+
+    def _remove(self) -> None:
+        for name in _OWN:
+            path = self.root / name
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        (self.root / _LOCK).unlink(missing_ok=True)
+        if not any(self.root.iterdir()):
+            self.root.rmdir()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep two drctl from changing the same lab at once."""
+        lock = self._lock()
+        try:
+            yield
+        finally:
+            os.close(lock)
+
+    def _lock(self) -> int:
+        while True:
+            private_folder(self.root)
+            path = self.root / _LOCK
+            lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self.progress(f"waiting for another drctl that works on the lab in {self.root}")
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            if path.exists() and path.stat().st_ino == os.fstat(lock).st_ino:
+                return lock
+            os.close(lock)  # that drctl removed the lab meanwhile

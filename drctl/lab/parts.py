@@ -1,0 +1,76 @@
+"""Which processes a lab consists of, and their names."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from drctl.lab.broker import Broker
+from drctl.lab.cluster import LabCluster
+from drctl.lab.mirrors import Direction, directions
+from drctl.lab.process import Part
+from drctl.lab.settings import CLUSTERS, LabSettings
+from drctl.lab.worker import Worker
+from drctl.model.errors import UsageError
+
+CONNECT = "connect"
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Everything in a lab that has a name."""
+
+    root: Path
+    settings: LabSettings
+
+    def cluster(self, name: str) -> LabCluster:
+        """`primary` or `secondary`."""
+        return LabCluster(self.root, self.settings, name)
+
+    @property
+    def clusters(self) -> tuple[LabCluster, ...]:
+        """Both."""
+        return tuple(self.cluster(name) for name in CLUSTERS)
+
+    @property
+    def worker(self) -> Worker:
+        """The Connect worker."""
+        return Worker(self.root, self.settings)
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """Which way MirrorMaker 2 copies."""
+        return directions(self.settings, *self.clusters)
+
+    @property
+    def brokers(self) -> tuple[Broker, ...]:
+        """All nodes of both clusters."""
+        return tuple(broker for cluster in self.clusters for broker in cluster.brokers)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every process: `primary-1`, ..., `connect`."""
+        return (*(broker.name for broker in self.brokers), CONNECT)
+
+    def named(self, name: str) -> tuple[str, ...]:
+        """The processes meant by `primary`, `secondary`, `connect` or the name of one.
+
+        Raises:
+            UsageError: there is no such part.
+        """
+        found = tuple(each for each in self.names if name in (each, each.rpartition("-")[0]))
+        if not found:
+            raise UsageError(
+                f"the lab has no part {name!r}",
+                f"Choose primary, secondary, or one of {', '.join(self.names)}.",
+            )
+        return found
+
+    def part(self, name: str) -> Part:
+        """The process of this name."""
+        return self.worker.part if name == CONNECT else self._broker(name).part
+
+    def ports(self, name: str) -> tuple[int, ...]:
+        """Where it listens; for clients first."""
+        return (self.settings.connect_port,) if name == CONNECT else self._broker(name).ports
+
+    def _broker(self, name: str) -> Broker:
+        return next(broker for broker in self.brokers if broker.name == name)

@@ -1,0 +1,134 @@
+"""What a lab is made of, and where its parts listen."""
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from drctl.lab.files import write_private
+from drctl.model.errors import Refused, UsageError
+
+CLUSTERS = ("primary", "secondary")
+HOST = "127.0.0.1"
+Policy = Literal["identity", "default"]
+
+
+@dataclass(frozen=True, slots=True)
+class LabSettings:
+    """Chosen once, by the first `lab up`.
+
+    Attributes:
+        port_base: all ports of the lab are this number plus something below 100.
+        brokers: of each cluster.
+        policy: how MirrorMaker 2 names topics on the target: as they are, or `primary.NAME`.
+        active_active: whether the secondary is copied to the primary, too.
+        mirrored: prefix of the topics that MirrorMaker 2 copies and the application may use.
+        tls: whether each broker has a SASL_SSL listener besides.
+        heap_mb: of each broker and of Connect.
+        full_speed: whether Java compiles thoroughly; costs seconds at the start.
+    """
+
+    port_base: int = 19000
+    brokers: int = 1
+    policy: Policy = "identity"
+    active_active: bool = False
+    mirrored: str = "flights"
+    tls: bool = False
+    heap_mb: int = 512
+    full_speed: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work.
+
+        Raises:
+            UsageError: a value is out of range, or two do not go together.
+        """
+        if self.brokers not in (1, 3):
+            raise UsageError(f"--brokers {self.brokers} is not possible", "Choose 1 or 3.")
+        if not 1024 <= self.port_base <= 65435:
+            raise UsageError(
+                f"--port-base {self.port_base} is not possible", "Choose 1024 to 65435."
+            )
+        if self.active_active and self.policy == "identity":
+            raise UsageError(
+                "--active-active with --policy identity would copy every record round for ever: "
+                "each direction takes the other's copies for new records",
+                "Add --policy default: copies are called primary.NAME and secondary.NAME then.",
+            )
+
+    @property
+    def replication(self) -> int:
+        """Replicas of every topic."""
+        return self.brokers
+
+    def broker_port(self, cluster: str, node: int) -> int:
+        """Where clients of a broker connect (SASL_PLAINTEXT)."""
+        return self._port(cluster, 10, node)
+
+    def controller_port(self, cluster: str, node: int) -> int:
+        """Where the KRaft controllers talk."""
+        return self._port(cluster, 20, node)
+
+    def tls_port(self, cluster: str, node: int) -> int:
+        """Where clients of a broker connect with TLS (SASL_SSL)."""
+        return self._port(cluster, 30, node)
+
+    @property
+    def connect_port(self) -> int:
+        """Where Connect's REST interface listens."""
+        return self.port_base + 83
+
+    def bootstrap(self, cluster: str) -> str:
+        """All brokers of a cluster."""
+        ports = (self.broker_port(cluster, node) for node in self.nodes)
+        return ",".join(f"{HOST}:{port}" for port in ports)
+
+    def tls_bootstrap(self, cluster: str) -> str:
+        """All brokers of a cluster, with TLS."""
+        return ",".join(f"{HOST}:{self.tls_port(cluster, node)}" for node in self.nodes)
+
+    @property
+    def nodes(self) -> range:
+        """Node ids of each cluster."""
+        return range(1, self.brokers + 1)
+
+    def _port(self, cluster: str, kind: int, node: int) -> int:
+        return self.port_base + kind + 40 * CLUSTERS.index(cluster) + node
+
+
+def default_root() -> Path:
+    """Where the lab is kept unless told otherwise."""
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(base) / "drctl" / "lab"
+
+
+def stored_settings(root: Path) -> LabSettings | None:
+    """The settings of the lab in this folder; None where there is none."""
+    try:
+        return LabSettings(**json.loads((root / "lab.json").read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError) as error:
+        raise Refused(
+            f"{root / 'lab.json'} does not describe a lab of this drctl: {error}",
+            f"Remove the lab: drctl lab down --dir {root}",
+        ) from error
+
+
+def keep_settings(root: Path, wanted: LabSettings) -> None:
+    """Remember them, or refuse to turn an existing lab into another one.
+
+    Raises:
+        Refused: the lab in this folder was made with other settings.
+    """
+    stored = stored_settings(root)
+    if stored is None:
+        write_private(root / "lab.json", json.dumps(asdict(wanted), indent=2) + "\n")
+    elif stored != wanted:
+        was, now = asdict(stored), asdict(wanted)
+        differing = ", ".join(f"{k} {was[k]}, not {now[k]}" for k in was if was[k] != now[k])
+        raise Refused(
+            f"the lab in {root} has {differing}",
+            "Run drctl lab up without options to go on with it, or drctl lab down first.",
+        )

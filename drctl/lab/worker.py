@@ -1,0 +1,107 @@
+"""The Connect worker: distributed, loopback only, with its state on the secondary cluster."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from drctl.lab.cluster import CONNECT_GROUP, LabCluster
+from drctl.lab.files import private_folder, write_properties
+from drctl.lab.jvm import Jvm, lab_mark
+from drctl.lab.process import Part
+from drctl.lab.secrets import scram_login
+from drctl.lab.settings import HOST, LabSettings
+from drctl.model.errors import Unknown
+from drctl.systems.connect.client import ConnectWriter
+
+_ANSWER_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A Kafka Connect process that runs MirrorMaker 2's connectors."""
+
+    root: Path
+    settings: LabSettings
+
+    @property
+    def part(self) -> Part:
+        """Its process."""
+        return Part("connect", self.root / "connect", lab_mark(self.root))
+
+    @property
+    def url(self) -> str:
+        """Its REST interface."""
+        return f"http://{HOST}:{self.settings.connect_port}"
+
+    def client(self, timeout_s: float = 20) -> ConnectWriter:
+        """A client of its REST interface."""
+        return ConnectWriter([self.url], timeout_s)
+
+    def prepare(self) -> None:
+        """Write its properties."""
+        private_folder(self.part.folder / "plugins")
+        write_properties(self.part.folder / "worker.properties", self._properties())
+
+    def start(self, jvm: Jvm) -> None:
+        """Start the process."""
+        properties = str(self.part.folder / "worker.properties")
+        main = "org.apache.kafka.connect.cli.ConnectDistributed"
+        self.part.start(jvm.command("connect", main, properties))
+
+    def answering(self, timeout_s: float = _ANSWER_S) -> bool:
+        """Whether it has joined its group and can tell of its connectors."""
+        client = self.client(timeout_s)
+        try:
+            client.connectors()
+        except Unknown:  # no answer, or 404 while it starts
+            return False
+        finally:
+            client.close()
+        return True
+
+    def _properties(self) -> dict[str, object]:
+        cluster = LabCluster(self.root, self.settings, "secondary")
+        password = cluster.password_file("replicator").read_text(encoding="ascii")
+        login = {
+            "bootstrap.servers": cluster.bootstrap,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.jaas.config": scram_login("replicator", password),
+        }
+        prefixed = {
+            f"{role}.{key}": value
+            for role in ("producer", "consumer", "admin")
+            for key, value in login.items()
+        }
+        return {**login, **prefixed, **self._storage(), **self._surface()}
+
+    def _storage(self) -> dict[str, object]:
+        replication = self.settings.replication
+        return {
+            "group.id": CONNECT_GROUP,
+            "config.storage.topic": "connect-configs",
+            "offset.storage.topic": "connect-offsets",
+            "status.storage.topic": "connect-status",
+            "config.storage.replication.factor": replication,
+            "offset.storage.replication.factor": replication,
+            "status.storage.replication.factor": replication,
+            "offset.storage.partitions": 1,
+            "status.storage.partitions": 1,
+            "offset.flush.interval.ms": 1000,
+        }
+
+    def _surface(self) -> dict[str, object]:
+        bytes_as_they_are = "org.apache.kafka.connect.converters.ByteArrayConverter"
+        provider = "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
+        return {
+            "listeners": self.url,
+            "rest.advertised.host.name": HOST,
+            "rest.advertised.port": self.settings.connect_port,
+            "key.converter": bytes_as_they_are,
+            "value.converter": bytes_as_they_are,
+            # Scanning 60 jars for plugins takes half a minute; their service files do not.
+            "plugin.discovery": "service_load",
+            "plugin.path": self.part.folder / "plugins",
+            "config.providers": "directory",
+            "config.providers.directory.class": provider,
+            "config.providers.directory.param.allowed.paths": self.root / "secrets",
+        }

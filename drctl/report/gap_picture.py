@@ -1,0 +1,199 @@
+"""Where the gap lies, as shapes: numbers in, positions in per cent and colour levels out.
+
+The page draws them without scaling any text, so that a phone and a wall screen both can be read.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from drctl.model.gap import GapResult, Histogram, PartitionGap, TopicGap
+from drctl.report.printable import number, plain, plural
+from drctl.report.time_axis import Axis, Tick, percent
+
+LEVELS = 5
+MAX_BINS = 72
+MAX_ROWS = 24
+MAX_CELLS = 120
+_FAR_APART = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A rectangle, in per cent of the strip's width; `height` in per cent of its height."""
+
+    x: float
+    width: float
+    level: int
+    title: str
+    height: float = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One partition of the heat map."""
+
+    topic: str
+    partition: int
+    records: int
+    cells: tuple[Cell, ...]
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """Records by partition and time.
+
+    Attributes:
+        sums: bars of all partitions of the histogram together, also those that are `hidden`.
+        peak: what the highest bar stands for, in words.
+        legend: (level, numbers of records it stands for).
+        records: how many the histogram holds.
+        hidden: how many partitions have no row.
+    """
+
+    rows: tuple[Row, ...]
+    sums: tuple[Cell, ...]
+    peak: str
+    ticks: tuple[Tick, ...]
+    legend: tuple[tuple[int, str], ...]
+    first: str
+    last: str
+    bin_width: str
+    records: int
+    hidden: int
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """The partitions of a topic side by side, in order of their number."""
+
+    cells: tuple[Cell, ...]
+    each: int
+    partitions: int
+
+
+class Scale:
+    """Levels of colour for counts: of equal width, or growing by a factor where counts differ much.
+
+    The lowest level begins at one record, so that nothing missing looks like nothing.
+    """
+
+    def __init__(self, counts: Iterable[int]) -> None:
+        some = [count for count in counts if count]
+        smallest, largest = min(some, default=1), max(some, default=1)
+        if largest <= _FAR_APART * smallest:
+            tops = {-(-largest * n // LEVELS) for n in range(1, LEVELS)}
+        else:
+            tops = {
+                round(smallest * (largest / smallest) ** (n / LEVELS)) for n in range(1, LEVELS)
+            }
+        self._tops = (*sorted(tops - {largest}), largest)
+
+    def level(self, count: int) -> int:
+        """0 for none, up to `LEVELS`."""
+        if not count:
+            return 0
+        below = sum(top < count for top in self._tops)
+        return below + 1 + LEVELS - len(self._tops)
+
+    def legend(self) -> tuple[tuple[int, str], ...]:
+        """Each level with the counts it stands for."""
+        entries = []
+        for low, high in pairwise([0, *self._tops]):
+            text = number(high) if low + 1 == high else f"{low + 1:,} to {high:,}"
+            entries.append((self.level(high), text))
+        return tuple(entries)
+
+
+def heat_map(histogram: Histogram, max_rows: int = MAX_ROWS) -> HeatMap | None:
+    """The picture of a histogram; None where it holds nothing that has a place in time."""
+    ranked = sorted(histogram.rows, key=lambda row: (-sum(row[2]), row[0], row[1]))
+    ranked = [row for row in ranked if sum(row[2])]
+    if not ranked or histogram.width_ms <= 0:
+        return None
+    merge = -(-len(ranked[0][2]) // MAX_BINS)
+    shown = [(t, p, _merge(bins, merge)) for t, p, bins in ranked[:max_rows]]
+    axis = Axis(histogram.start_ms, histogram.width_ms * merge, len(shown[0][2]))
+    scale = Scale(count for _, _, bins in shown for count in bins)
+    columns = zip(*(bins for _, _, bins in ranked), strict=True)
+    sums = _merge([sum(column) for column in columns], merge)
+    busiest = max(range(len(sums)), key=sums.__getitem__)
+    return HeatMap(
+        rows=tuple(_row(topic, partition, bins, axis, scale) for topic, partition, bins in shown),
+        sums=_bars(sums, axis),
+        peak=f"{plural(sums[busiest], 'record')} {axis.span(busiest)}",
+        ticks=axis.ticks(),
+        legend=scale.legend(),
+        first=axis.edge(0),
+        last=axis.edge(axis.bins),
+        bin_width=axis.bin_width(),
+        records=sum(sums),
+        hidden=len(ranked) - len(shown),
+    )
+
+
+def strip(topic: TopicGap, not_compared: frozenset[int], scale: Scale) -> Strip:
+    """One cell a partition, or a few partitions where there are very many."""
+    gaps = sorted(topic.partitions, key=lambda gap: gap.partition)
+    each = -(-len(gaps) // MAX_CELLS)
+    groups = [gaps[n : n + each] for n in range(0, len(gaps), each)]
+    cells = []
+    for n, group in enumerate(groups):
+        count = sum(gap.counts.unreplicated for gap in group)
+        blind = not count and any(gap.partition in not_compared for gap in group)
+        name = _partitions([gap.partition for gap in group])
+        said = "not compared" if blind else plural(count, "record")
+        level = -1 if blind else scale.level(-(-count // len(group)))
+        cells.append(
+            Cell(percent(n, len(groups)), percent(1, len(groups)), level, f"{name}: {said}")
+        )
+    return Strip(tuple(cells), each, len(gaps))
+
+
+def worst_partitions(result: GapResult) -> Sequence[tuple[str, PartitionGap]]:
+    """Topic and partition of everything with a gap, the worst first."""
+    gaps = [
+        (t.topic, gap) for t in result.topics for gap in t.partitions if gap.counts.unreplicated
+    ]
+    return sorted(gaps, key=lambda pair: (-pair[1].counts.unreplicated, pair[0], pair[1].partition))
+
+
+def _merge(bins: Sequence[int], merge: int) -> tuple[int, ...]:
+    return tuple(sum(bins[n : n + merge]) for n in range(0, len(bins), merge))
+
+
+def _row(topic: str, partition: int, bins: Sequence[int], axis: Axis, scale: Scale) -> Row:
+    cells = tuple(
+        Cell(
+            percent(n, axis.bins),
+            percent(1, axis.bins),
+            scale.level(count),
+            f"{plural(count, 'record')} {axis.span(n)}",
+        )
+        for n, count in enumerate(bins)
+        if count
+    )
+    title = f"{plain(topic)}-{partition}: {plural(sum(bins), 'missing record')}"
+    return Row(plain(topic), partition, sum(bins), cells, title)
+
+
+def _bars(sums: Sequence[int], axis: Axis) -> tuple[Cell, ...]:
+    largest = max(sums)
+    return tuple(
+        Cell(
+            percent(n, axis.bins),
+            percent(1, axis.bins),
+            LEVELS,
+            f"{plural(count, 'record')} {axis.span(n)}",
+            max(2.0, percent(count, largest)),
+        )
+        for n, count in enumerate(sums)
+        if count
+    )
+
+
+def _partitions(numbers: Sequence[int]) -> str:
+    if len(numbers) == 1:
+        return f"partition {numbers[0]}"
+    return f"partitions {numbers[0]} to {numbers[-1]}"

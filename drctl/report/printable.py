@@ -1,0 +1,123 @@
+"""Values from clusters as text that is safe and plain to show: on a page, in a terminal, in a log.
+
+Whatever a name, key or value holds, what leaves here has no control, bidirectional or otherwise
+invisible character, and two different inputs never give the same text.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from itertools import pairwise
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
+
+
+class Kind(StrEnum):
+    """What a key or value is, apart from its bytes."""
+
+    NULL = "null"
+    EMPTY = "empty"
+    BYTES = "bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A key or value for a person.
+
+    Attributes:
+        text: what to print; for null and empty the word itself.
+        cut: whether bytes were left out.
+    """
+
+    kind: Kind
+    text: str
+    cut: bool = False
+
+
+def plain(text: str) -> str:
+    r"""Printable characters as they are, everything else as \xNN of its UTF-8; `\` doubled."""
+    return escape(text.encode("utf-8", "surrogateescape"))
+
+
+def sentence(text: str) -> str:
+    """The same for prose, such as a broker's reason: white space becomes one space."""
+    return plain(" ".join(text.split()))
+
+
+def escape(data: bytes) -> str:
+    r"""UTF-8 as text where it is printable, all other bytes as \xNN."""
+    return "".join(map(_escape_char, data.decode("utf-8", "surrogateescape")))
+
+
+def show(data: bytes | None, limit: int) -> Shown:
+    """A key or value, of which at most `limit` bytes are shown."""
+    if data is None:
+        return Shown(Kind.NULL, "null")
+    if not data:
+        return Shown(Kind.EMPTY, "empty")
+    return Shown(Kind.BYTES, escape(data[:limit]), cut=len(data) > limit)
+
+
+def _escape_char(char: str) -> str:
+    if char == "\\":
+        return "\\\\"
+    if char.isprintable():
+        return char
+    return "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
+
+
+def number(value: int) -> str:
+    """With thousands separators."""
+    return f"{value:,}"
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """`1 record`, `1,234 records`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def size(count: int) -> str:
+    """Bytes in the unit that a person would use."""
+    value = float(count)
+    for unit in ("B", "KB", "MB", "GB"):
+        if value < 1000:
+            return f"{count} B" if unit == "B" else f"{value:.{1 if value < 100 else 0}f} {unit}"
+        value /= 1000
+    return f"{value:,.1f} TB"
+
+
+def moment(timestamp_ms: int) -> datetime | None:
+    """UTC; None for what lies outside the years 1970 to 9999."""
+    if not 0 <= timestamp_ms <= _LAST_MS:
+        return None
+    return _EPOCH + timedelta(milliseconds=timestamp_ms)
+
+
+def utc(timestamp_ms: int | None) -> str:
+    """To the second, without the zone (say UTC beside it); records may hold any number."""
+    if timestamp_ms is None:
+        return "-"
+    if timestamp_ms == -1:
+        return "no timestamp"
+    at = moment(timestamp_ms)
+    return f"{at:%Y-%m-%d %H:%M:%S}" if at else f"{timestamp_ms} ms"
+
+
+def age(timestamp_ms: int | None, now: datetime) -> str:
+    """How long before `now`, in its two largest units; empty where there is no telling."""
+    at = None if timestamp_ms is None else moment(timestamp_ms)
+    if at is None:
+        return ""
+    return f"{duration(now - at)} old" if now >= at else f"{duration(at - now)} in the future"
+
+
+def duration(length: timedelta) -> str:
+    """`3 h 12 min`, `45 s`."""
+    seconds = int(length.total_seconds())
+    units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+    for (name, width), (finer, finer_width) in pairwise(units):
+        if seconds >= width:
+            rest = seconds % width // finer_width
+            return f"{seconds // width} {name}" + (f" {rest} {finer}" if rest else "")
+    return f"{seconds} s"

@@ -1,0 +1,216 @@
+"""A small client of Connect's REST interface: several workers, one deadline, clear errors."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote, urlsplit, urlunsplit
+
+import urllib3
+
+from drctl.model.errors import DrctlError, Unknown, Unreachable, UsageError
+from drctl.systems.connect.status import ConnectorStatus, read_status
+
+_REBALANCING = 409  # also said of a connector that exists already; the message tells which
+_PAUSE_S = 0.1
+
+
+class ConnectRejected(Unknown):
+    """The worker answered, and refused."""
+
+
+class NoSuchConnector(UsageError):
+    """The worker has no connector of this name."""
+
+
+class ConnectReader:
+    """Looks at the connectors of a Connect cluster; changes nothing.
+
+    Args:
+        urls: of its workers; the next is asked where one does not answer.
+        timeout_s: for each call, retries included.
+    """
+
+    def __init__(self, urls: Sequence[str], timeout_s: float = 10) -> None:
+        self.urls = tuple(url.rstrip("/") for url in urls)
+        self.timeout_s = timeout_s
+        self._pool = urllib3.PoolManager(retries=False)
+
+    def kafka_cluster_id(self) -> str:
+        """The cluster that the workers keep their state in.
+
+        Raises:
+            Unreachable: no worker answered within the deadline.
+        """
+        return str(self._get("/")["kafka_cluster_id"])
+
+    def connectors(self) -> tuple[str, ...]:
+        """Names of all connectors, sorted.
+
+        Raises:
+            Unreachable: no worker answered within the deadline.
+        """
+        return tuple(sorted(self._get("/connectors")))
+
+    def statuses(self) -> dict[str, ConnectorStatus]:
+        """The states of all connectors and their tasks.
+
+        Raises:
+            Unreachable: no worker answered within the deadline.
+        """
+        answer = self._get("/connectors?expand=status")
+        return {name: read_status(answer[name]["status"]) for name in sorted(answer)}
+
+    def status(self, name: str) -> ConnectorStatus:
+        """The state of one connector and its tasks.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+            Unreachable: no worker answered within the deadline.
+        """
+        return read_status(self._get(f"{_path(name)}/status"))
+
+    def config(self, name: str) -> dict[str, str]:
+        """A connector's configuration, as it was given.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+            Unreachable: no worker answered within the deadline.
+        """
+        return dict(self._get(f"{_path(name)}/config"))
+
+    def offsets(self, name: str) -> tuple[dict[str, Any], ...]:
+        """A connector's source (or sink) offsets: `{"partition": ..., "offset": ...}` each.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+            Unreachable: no worker answered within the deadline.
+        """
+        return tuple(self._get(f"{_path(name)}/offsets")["offsets"])
+
+    def close(self) -> None:
+        """Release connections."""
+        self._pool.clear()
+
+    def _get(self, path: str) -> Any:
+        return self._call("GET", path)
+
+    def _call(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Any:
+        until = time.monotonic() + self.timeout_s
+        while True:
+            answer = self._answer(method, path, body, until)
+            busy = answer.status == _REBALANCING and "rebalanc" in answer.data.decode().lower()
+            if not busy or time.monotonic() + _PAUSE_S >= until:
+                return self._value(answer, method, path)
+            time.sleep(_PAUSE_S)
+
+    def _answer(
+        self, method: str, path: str, body: Mapping[str, object] | None, until: float
+    ) -> urllib3.BaseHTTPResponse:
+        content = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        reason: Exception | None = None
+        for url in self.urls:
+            patience = urllib3.Timeout(total=max(0.1, until - time.monotonic()))
+            try:
+                return self._pool.request(
+                    method, url + path, body=content, headers=headers, timeout=patience
+                )
+            except urllib3.exceptions.HTTPError as error:
+                reason = error
+        raise self._no_answer(method, reason)
+
+    def _no_answer(self, method: str, reason: Exception | None) -> DrctlError:
+        workers = ", ".join(_printable(url) for url in self.urls)
+        because = type(reason).__name__ if reason else "no URL is configured"
+        return Unreachable(
+            f"Kafka Connect ({workers}) did not answer within {self.timeout_s:g} s: {because}",
+            "Check that the worker runs and that `connect` of the replicator in drctl.yaml fits.",
+        )
+
+    def _value(self, answer: urllib3.BaseHTTPResponse, method: str, path: str) -> Any:
+        text = answer.data.decode(errors="replace")
+        if answer.status < 300:
+            return json.loads(text) if text else None
+        try:
+            message = str(json.loads(text)["message"])
+        except (ValueError, KeyError, TypeError):
+            message = text[:300]
+        if answer.status == 404 and path.startswith("/connectors/"):
+            raise NoSuchConnector(
+                f"Kafka Connect: {message}", "Check `connectors` of the replicator in drctl.yaml."
+            )
+        raise ConnectRejected(
+            f"Kafka Connect answered {answer.status} to {method} {path}: {message}",
+            "The worker's own log says more.",
+        )
+
+
+class ConnectWriter(ConnectReader):
+    """Changes connectors, too."""
+
+    def put_config(self, name: str, config: Mapping[str, str]) -> None:
+        """Create the connector, or give it this configuration.
+
+        Raises:
+            ConnectRejected: the worker does not accept the configuration.
+            Unknown: no answer came; it may have been taken.
+        """
+        self._call("PUT", f"{_path(name)}/config", config)
+
+    def pause(self, name: str) -> None:
+        """Let its tasks idle; they keep their resources.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+        """
+        self._call("PUT", f"{_path(name)}/pause")
+
+    def stop(self, name: str) -> None:
+        """End its tasks; its configuration and offsets stay.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+        """
+        self._call("PUT", f"{_path(name)}/stop")
+
+    def resume(self, name: str) -> None:
+        """Let it go on after `pause` or `stop`.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+        """
+        self._call("PUT", f"{_path(name)}/resume")
+
+    def restart(self, name: str) -> None:
+        """Start the connector and those of its tasks that failed again.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+        """
+        self._call("POST", f"{_path(name)}/restart?includeTasks=true&onlyFailed=true")
+
+    def delete(self, name: str) -> None:
+        """Remove the connector.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+        """
+        self._call("DELETE", _path(name))
+
+    def _no_answer(self, method: str, reason: Exception | None) -> DrctlError:
+        error = super()._no_answer(method, reason)
+        refused = isinstance(reason, urllib3.exceptions.NewConnectionError)
+        if method == "GET" or refused:
+            return error
+        return Unknown(f"{error.message}; it may have done what was asked", error.hint)
+
+
+def _path(connector: str) -> str:
+    return f"/connectors/{quote(connector, safe='')}"
+
+
+def _printable(url: str) -> str:
+    """The URL without user and password."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

@@ -1,0 +1,162 @@
+"""The admin client of one cluster: opened on first use, quiet, and honest about why it fails."""
+
+import logging
+import re
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
+    AdminClient,
+    ClusterMetadata,
+)
+
+from drctl.model.errors import ConfigError, Unreachable
+from drctl.systems.kafka.deadline import Deadline
+
+# Without a handler Python itself would print warnings to stderr.
+LOGGER = logging.getLogger("drctl.kafka")
+LOGGER.addHandler(logging.NullHandler())
+
+_SECRET = re.compile(r"password|secret|\.pem$|token|jaas|sasl\.oauthbearer\.config", re.IGNORECASE)
+_NOISE = re.compile(r"^\[thrd:[^]]*\]: | \(after \d+ms in state .*\)$|error:[0-9A-F]{8}:")
+_TLS_ALERT = re.compile(r"SSL alert|SSL handshake failed: .*verif")
+_QUICK = {"reconnect.backoff.max.ms": "1000", "socket.connection.setup.timeout.ms": "5000"}
+
+
+def client_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """What every client of this room is opened with: the user's word comes before ours."""
+    return {**_QUICK, **properties, "allow.auto.create.topics": "false"}
+
+
+class _Log(logging.LoggerAdapter[logging.Logger]):
+    """Passes on what librdkafka logs and keeps the last failure of a connection.
+
+    That a broker hung up, as one does that expects TLS, is told nowhere else.
+    """
+
+    failure = ""
+
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        if len(args) == 3 and args[0] == "FAIL":
+            self.failure = str(args[2])
+        super().log(level, msg, *args, **kwargs)
+
+
+class Connection:
+    """Talks to the cluster that drctl.yaml calls `name`."""
+
+    def __init__(self, name: str, properties: Mapping[str, str], timeout_s: float) -> None:
+        self.name = name
+        self.properties = dict(properties)
+        self.timeout_s = timeout_s
+        self._client: AdminClient | None = None
+        self._errors: deque[KafkaError] = deque(maxlen=50)
+        self._log = _Log(LOGGER)
+
+    @property
+    def bootstrap(self) -> str:
+        """The addresses it starts from."""
+        return self.properties.get("bootstrap.servers", "")
+
+    def deadline(self) -> Deadline:
+        """The deadline of a call that starts now."""
+        return Deadline.after(self.timeout_s)
+
+    def admin(self) -> AdminClient:
+        """The client; opened on first use.
+
+        Raises:
+            ConfigError: librdkafka does not take the properties.
+        """
+        if self._client is None:
+            self._client = self._open()
+        return self._client
+
+    def metadata(self, deadline: Deadline) -> ClusterMetadata:
+        """All brokers and topics; never asks for a topic by name, which would create it.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        failure: KafkaException | None = None
+        self._errors.clear()
+        for timeout in deadline.attempts():
+            try:
+                return self.admin().list_topics(timeout=timeout)
+            except KafkaException as error:
+                failure = error
+                self.wait(min(0.1, deadline.remaining))
+                if any(map(_hopeless, self._errors)):
+                    break
+                # It may go on asking a broker that hangs; a new client finds one that answers.
+                self.close()
+        raise self.unreachable(failure)
+
+    def wait(self, seconds: float) -> None:
+        """Let the client hand over what it logged and which errors it met."""
+        self.admin().poll(seconds)
+
+    def unreachable(self, failure: KafkaException | None) -> Unreachable:
+        """The error that names the cluster, its addresses and the likeliest reason."""
+        last = max(self._errors, key=_telling, default=None)
+        text = last.str() if last and _telling(last) else self._log.failure
+        if not text:
+            text = failure.args[0].str() if failure else "no answer"
+        who = f"cluster {self.name} ({self.bootstrap})"
+        cause, hint = _cause(last, self.name)
+        reason = _NOISE.sub("", self.redacted(text))
+        if cause:
+            return Unreachable(f"no connection to {who}: {cause} failed: {reason}", hint)
+        return Unreachable(f"{who} did not answer within {self.timeout_s:g} s: {reason}", hint)
+
+    def redacted(self, text: str) -> str:
+        """The text without any value of a secret property."""
+        for key, value in self.properties.items():
+            if value and _SECRET.search(key):
+                text = text.replace(value, "***")
+        return text
+
+    def close(self) -> None:
+        """Let go of the client; the next call opens a new one."""
+        self._client = None
+
+    def _open(self) -> AdminClient:
+        settings: dict[str, Any] = {
+            **client_properties(self.properties),
+            "error_cb": self._errors.append,
+        }
+        try:
+            return AdminClient(settings, logger=self._log)
+        except (KafkaException, ValueError, TypeError) as error:
+            detail = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+            raise ConfigError(
+                f"cluster {self.name}: {self.redacted(detail)}",
+                f"Correct clusters.{self.name}.properties: librdkafka's names and values go there.",
+            ) from None
+
+
+def _telling(error: KafkaError) -> int:
+    if _hopeless(error):
+        return 2
+    return 1 if error.code() in (KafkaError._RESOLVE, KafkaError._TRANSPORT) else 0
+
+
+def _hopeless(error: KafkaError) -> bool:
+    # Neither a password nor a certificate gets better by waiting.
+    return error.code() == KafkaError._AUTHENTICATION or _is_tls(error)
+
+
+def _is_tls(error: KafkaError) -> bool:
+    return error.code() == KafkaError._SSL or bool(_TLS_ALERT.search(error.str()))
+
+
+def _cause(error: KafkaError | None, name: str) -> tuple[str, str]:
+    place = f"clusters.{name} in drctl.yaml"
+    if error is not None and error.code() == KafkaError._AUTHENTICATION:
+        hint = f"Check sasl.mechanism, sasl.username and sasl.password of {place}."
+        return "authentication", hint
+    if error is not None and _is_tls(error):
+        return "TLS", f"Check security.protocol and the ssl.* properties of {place}."
+    return "", f"Check that the brokers run, and bootstrap and security.protocol of {place}."

@@ -1,0 +1,96 @@
+"""What a broker or librdkafka answers instead of a value, in words for a person."""
+
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError, KafkaException
+
+_RETRIED = frozenset(
+    {
+        KafkaError._TIMED_OUT,
+        KafkaError._TRANSPORT,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError.NOT_CONTROLLER,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError.KAFKA_STORAGE_ERROR,
+    }
+)
+# An election takes a moment; a partition whose only replica is down stays so.
+_SETTLES = frozenset(
+    {
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.REPLICA_NOT_AVAILABLE,
+        KafkaError._NOENT,
+    }
+)
+_MISSING = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError.TOPIC_EXCEPTION,
+    }
+)
+_FORBIDDEN = frozenset(
+    {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One question that was not answered with a value.
+
+    Attributes:
+        code: the error code of the protocol, or librdkafka's own (negative).
+        text: why, for a person.
+    """
+
+    code: int
+    text: str
+
+    @property
+    def retried(self) -> bool:
+        """Whether asking again before the deadline may help."""
+        return self.code in _RETRIED
+
+    @property
+    def settles(self) -> bool:
+        """Whether asking again for a short while may help."""
+        return self.code in _SETTLES
+
+    @property
+    def missing(self) -> bool:
+        """Whether the cluster says that it does not exist."""
+        return self.code in _MISSING
+
+    @property
+    def forbidden(self) -> bool:
+        """Whether this user may not ask that."""
+        return self.code in _FORBIDDEN
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether time went by without an answer."""
+        return self.code in (KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)
+
+
+def fault_of(error: BaseException) -> Fault:
+    """The fault that a future of the admin client ended with."""
+    if isinstance(error, KafkaException) and isinstance(error.args[0], KafkaError):
+        return Fault(error.args[0].code(), error.args[0].str())
+    if isinstance(error, TimeoutError):
+        return Fault(KafkaError._TIMED_OUT, "no answer")
+    raise error
+
+
+def no_leader() -> Fault:
+    """The partition has no leader now."""
+    return Fault(KafkaError.LEADER_NOT_AVAILABLE, "the partition has no leader")
+
+
+def unknown(what: str) -> Fault:
+    """The topic or partition is not in the cluster's metadata."""
+    return Fault(KafkaError.UNKNOWN_TOPIC_OR_PART, f"{what} does not exist")

@@ -1,0 +1,32 @@
+"""The one sentence in a Spark failure that tells the engineer what happened."""
+
+import re
+
+from py4j.protocol import Py4JError
+
+_CAUSED_BY = re.compile(r"^Caused by: (?P<cause>.+)$", re.MULTILINE)
+_LOST_TASK = re.compile(r"Lost task .*?\): (?P<cause>[^\n]+)")
+_PACKAGE = re.compile(r"^(?:[a-z_$][\w$]*\.)+(?=[A-Z])")
+_LENGTH = 400
+
+
+def cause_of(error: Exception) -> str:
+    """The innermost cause, without its Java package and stack."""
+    text = _full_text(error)
+    causes = [m["cause"] for m in _CAUSED_BY.finditer(text)]
+    causes += [m["cause"] for m in _LOST_TASK.finditer(text)][:1]
+    sentence = causes[0] if len(causes) == 1 else causes[-2] if causes else text.split("\n")[0]
+    return _PACKAGE.sub("", sentence.strip())[:_LENGTH]
+
+
+def _full_text(error: Exception) -> str:
+    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    if java is None:
+        return str(error)
+    try:
+        lines = [str(java.toString())]
+        while (java := java.getCause()) is not None:
+            lines.append(f"Caused by: {java.toString()}")
+    except Py4JError:  # the JVM is gone: what Python kept of it has to do
+        return str(error)
+    return "\n".join(lines)

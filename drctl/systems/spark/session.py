@@ -1,0 +1,132 @@
+"""Starting and stopping Spark: quiet, local by default, with nothing secret where others look."""
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from drctl.model.errors import Unknown
+
+REDACTED = "(?i)secret|password|passwd|token|jaas|ssl[.]key|keystore|credential"
+"""Option names whose values Spark hides in plans, event logs and its page."""
+
+
+class SparkDidNotStart(Unknown):
+    """The Spark session could not be opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """How to open the session.
+
+    Attributes:
+        master: any Spark master URL.
+        conf: Spark properties of the site; they win over drctl's.
+        jars: files that hold Spark's Kafka connector and what it needs.
+        log: file for everything that the JVM prints; None shows it on stderr.
+    """
+
+    master: str = "local[*]"
+    conf: Mapping[str, str] = field(default_factory=dict)
+    jars: Sequence[Path] = ()
+    log: Path | None = None
+
+
+def _defaults(settings: SparkSettings, scratch: Path) -> dict[str, str]:
+    return {
+        "spark.app.name": "drctl gap",
+        "spark.master": settings.master,
+        "spark.jars": ",".join(map(str, settings.jars)),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+        "spark.local.dir": str(scratch / "shuffle"),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.redaction.regex": REDACTED,
+        "spark.sql.redaction.options.regex": REDACTED,
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "64",
+        # The Kafka source of the DataSource V2 API converts rows faster than the default one.
+        "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
+        "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
+    }
+
+
+@contextmanager
+def opened(settings: SparkSettings) -> Iterator[SparkSession]:
+    """A session of drctl's own, stopped at the end together with its JVM.
+
+    Raises:
+        SparkDidNotStart: Java is missing, the master does not answer, or the connector is wrong.
+    """
+    with tempfile.TemporaryDirectory(prefix="drctl-spark-") as scratch:
+        conf = {**_defaults(settings, Path(scratch)), **settings.conf}
+        with _jvm_output(settings.log):
+            session = _start(conf, settings)
+        try:
+            yield session
+        finally:
+            _stop(session)
+
+
+def _start(conf: Mapping[str, str], settings: SparkSettings) -> SparkSession:
+    builder = SparkSession.builder
+    for name, value in conf.items():
+        builder = builder.config(name, value)
+    try:
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("ERROR" if settings.log else "WARN")
+    except (PySparkException, Py4JError, OSError) as error:
+        where = f"; its output is in {settings.log}" if settings.log else ""
+        raise SparkDidNotStart(
+            f"Spark did not start on {settings.master}: {str(error).splitlines()[0]}{where}",
+            "Java 17 or later must be on the path (or JAVA_HOME set), and spark.master reachable",
+        ) from error
+    return session
+
+
+def _stop(session: SparkSession) -> None:
+    gateway = session.sparkContext._gateway
+    with suppress(Py4JError, PySparkException, OSError):  # a JVM that is gone needs no stopping
+        session.stop()
+    if gateway is not None:
+        gateway.shutdown()  # type: ignore[no-untyped-call]
+        process = getattr(gateway, "proc", None)
+        if process is not None:
+            process.stdin.close()
+            process.wait(timeout=30)
+    _forget_gateway()
+
+
+def _forget_gateway() -> None:
+    """Let the next session of this process start a JVM of its own."""
+    from pyspark import SparkContext
+
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+
+
+@contextmanager
+def _jvm_output(log: Path | None) -> Iterator[None]:
+    """Let the JVM that starts inside inherit a file instead of the terminal."""
+    if log is None:
+        yield
+        return
+    saved = os.dup(1), os.dup(2)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        for number, copy in zip((1, 2), saved, strict=True):
+            os.dup2(copy, number)
+            os.close(copy)

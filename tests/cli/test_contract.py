@@ -1,0 +1,223 @@
+"""Exit code, stdout and stderr of the real command, whatever is asked of it."""
+
+import os
+import pty
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import DRCTL, Run, clean_environment
+from tests.cli.documents import check
+
+
+def test_help_names_the_commands_and_exit_codes(drctl: Run) -> None:
+    for arguments in (("--help",), ("-h",), ("-h", "--quiet")):
+        ran = drctl(*arguments)
+        assert (ran.code, ran.stderr) == (0, "")
+        assert ran.stdout.startswith("Usage: drctl [OPTIONS] COMMAND")
+        for word in ("init", "lab", "gap", "schema", "completion", "--output", "130 interrupted"):
+            assert word in ran.stdout
+        assert "\x1b" not in ran.stdout
+
+
+def test_help_is_one_document_in_json(drctl: Run) -> None:
+    for arguments in (("--help", "-o", "json"), ("--output=json", "schema", "--help")):
+        ran = drctl(*arguments)
+        assert (ran.code, ran.stderr) == (0, "")
+        assert check(ran.document())["text"].startswith("Usage: drctl ")
+
+
+def test_version(drctl: Run) -> None:
+    ran = drctl("--version")
+    assert (ran.code, ran.stdout, ran.stderr) == (0, "drctl 0.1.0\n", "")
+    assert check(drctl("--version", "-o", "json").document())["version"] == "0.1.0"
+    assert drctl("schema", "gap", "--version").stdout == "drctl 0.1.0\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint"),
+    [
+        ((), "a command is missing", "see `drctl --help`"),
+        (("gpa",), "No such command 'gpa'. Did you mean 'gap'?", "see `drctl --help`"),
+        (
+            ("--outptu", "json"),
+            "No such option: --outptu (Possible options: --output)",
+            "see `drctl --help`",
+        ),
+        (
+            ("schema", "gap", "x"),
+            "Got unexpected extra argument(s) (x)",
+            "see `drctl schema --help`",
+        ),
+        (("completion",), "Missing argument", "see `drctl completion --help`"),
+        (("completion", "tcsh"), "Invalid value for", "see `drctl completion --help`"),
+        (("--config",), "Option '--config' requires an argument.", "see `drctl --help`"),
+        (("schema", "gpa"), "there is no document 'gpa'; did you mean 'gap'?", "documents: "),
+        (("schema",), "which document?", "documents: completion, error, gap"),
+    ],
+)
+@pytest.mark.parametrize("json", [None, "before", "after"])
+def test_usage_errors(
+    drctl: Run, arguments: tuple[str, ...], message: str, hint: str, json: str | None
+) -> None:
+    output = ("--output", "json")
+    if json == "before":
+        ran = drctl(*output, *arguments)
+    else:
+        ran = drctl(*arguments, *(output if json else ()))
+    assert ran.code == 2
+    if json is None:
+        assert ran.stdout == ""
+        first, second, *rest = ran.stderr.splitlines()
+        assert first.startswith("error: ")
+        assert message in first
+        assert second.startswith(f"hint: {hint}")
+        assert rest == []
+    elif arguments not in ((), ("--config",)):
+        error = check(ran.document())["error"]
+        assert ran.stderr == ""
+        assert message in error["message"]
+        assert error["hint"].startswith(hint)
+        assert (error["code"], error["kind"]) == (2, "UsageError")
+
+
+def test_options_stand_before_or_after_the_command(drctl: Run) -> None:
+    expected = check(drctl("--output", "json", "schema", "gap").document())
+    for arguments in (
+        ("schema", "gap", "--output", "json"),
+        ("schema", "--output=json", "gap"),
+        ("schema", "-o", "json", "gap", "--quiet", "--no-color", "--verbose"),
+        ("-q", "schema", "-ojson", "--", "gap"),
+        ("--output", "text", "schema", "gap", "--output", "json"),
+    ):
+        ran = drctl(*arguments)
+        assert (ran.code, ran.stderr) == (0, "")
+        assert ran.document() == expected
+
+
+def test_values_are_never_taken_for_global_options(drctl: Run) -> None:
+    ran = drctl("schema", "--", "--quiet")
+    assert ran.code == 2
+    assert "there is no document '--quiet'" in ran.stderr
+    ran = drctl("schema", "--", "--output", "json")
+    assert (ran.code, ran.stdout) == (2, "")
+    assert "unexpected extra argument" in ran.stderr
+    ran = drctl("--config", "--quiet", "schema", "gpa")
+    assert (ran.code, ran.stdout) == (2, "")
+    assert "there is no document 'gpa'" in ran.stderr
+
+
+def test_hostile_arguments_cannot_act_on_the_terminal(drctl: Run) -> None:
+    hostile = "\x1b[2J\x1b]0;owned\x07\u202egap"
+    for arguments in ((hostile,), ("schema", hostile), (f"--{hostile}",)):
+        ran = drctl(*arguments)
+        assert (ran.code, ran.stdout) == (2, "")
+        assert all(line.isprintable() for line in ran.stderr.splitlines())
+        assert drctl(*arguments, "-o", "json").stdout.isascii()
+
+
+def test_arguments_need_not_be_text(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [os.fsencode(DRCTL), b"schema", b"\xff\xfe"], capture_output=True, cwd=tmp_path, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_reader_that_leaves_early_changes_nothing(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [DRCTL, "schema", "gap"], stdout=write, stderr=subprocess.PIPE, cwd=tmp_path, check=False
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_result_that_cannot_be_written_is_no_success(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [DRCTL, "schema", "gap"], stdout=full, stderr=subprocess.PIPE, cwd=tmp_path, check=False
+        )
+    assert done.returncode == 5
+    assert done.stderr == (
+        b"error: the result cannot be written to stdout: No space left on device\n"
+    )
+
+
+def test_a_closed_stdout_is_no_success(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", '"$0" schema gap >&-', DRCTL],
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.returncode == 5
+    assert b"cannot be written to stdout" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "colored"),
+    [
+        (("--help",), {}, True),
+        (("--help",), {"NO_COLOR": "1"}, False),
+        (("--help",), {"NO_COLOR": ""}, True),
+        (("--help",), {"TERM": "dumb"}, False),
+        (("--no-color", "--help"), {}, False),
+        (("gpa",), {}, True),
+        (("gpa", "--no-color"), {}, False),
+    ],
+)
+def test_colour_on_a_terminal(
+    tmp_path: Path, arguments: tuple[str, ...], environ: dict[str, str], colored: bool
+) -> None:
+    assert ("\x1b[" in on_a_terminal(tmp_path, arguments, environ)) is colored
+
+
+def on_a_terminal(folder: Path, arguments: tuple[str, ...], environ: dict[str, str]) -> str:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [DRCTL, *arguments],
+        cwd=folder,
+        env={**clean_environment(), "TERM": "xterm", **environ},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown = b""
+    try:
+        while block := os.read(ours, 65536):
+            shown += block
+    except OSError:  # Linux: the other side is closed
+        shown += b""
+    os.close(ours)
+    process.wait(timeout=60)
+    return shown.decode()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("json", [False, True])
+def test_being_told_to_end_is_an_interruption(
+    tmp_path: Path, number: signal.Signals, json: bool
+) -> None:
+    """A configuration that is a FIFO makes the command wait for as long as the test wants."""
+    fifo = tmp_path / "waits"
+    os.mkfifo(fifo)
+    process = subprocess.Popen(
+        [DRCTL, "gap", "--config", fifo, *(["-o", "json"] if json else [])],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+    )
+    with fifo.open("w"):  # returns when the command has opened its side
+        process.send_signal(number)
+        stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    if json:
+        assert stderr == b""
+        assert b'"kind": "Interrupted"' in stdout
+    else:
+        assert (stdout, stderr) == (b"", b"error: interrupted\n")

@@ -1,0 +1,44 @@
+"""Files with errors, and what is said about each. DRCTL_REGENERATE=1 writes the expected texts."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from drctl.config.loading import load
+from drctl.model.errors import ConfigError, ExitCode
+
+CASES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))
+
+
+def test_there_are_cases() -> None:
+    assert len(CASES) >= 15
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda path: path.stem)
+def test_says_everything_that_is_wrong(case: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(case.parent)
+    with pytest.raises(ConfigError) as caught:
+        load(Path(case.name))
+    said = caught.value.message + "\n"
+    expected = case.with_suffix(".expected")
+    if os.environ.get("DRCTL_REGENERATE"):
+        expected.write_text(said, encoding="utf-8")
+    assert said == expected.read_text(encoding="utf-8")
+    assert caught.value.exit_code is ExitCode.USAGE
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda path: path.stem)
+def test_shows_no_secret_and_no_control_character(
+    case: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(case.parent)
+    with pytest.raises(ConfigError) as caught:
+        load(Path(case.name))
+    assert "planted" not in caught.value.message
+    assert "hunter" not in caught.value.message
+    assert all(line.isprintable() for line in caught.value.message.split("\n"))
+
+
+def test_no_tag_of_a_file_was_executed() -> None:
+    assert not Path("/tmp/drctl-was-here").exists()

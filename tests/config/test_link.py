@@ -1,0 +1,92 @@
+"""Which topics a link carries, and what they are called at the other end."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drctl.config.link import Link
+from drctl.config.loading import read
+from drctl.model.errors import UsageError
+
+
+def link(topics: str, rest: str = "", replicator: str = "{kind: none}") -> Link:
+    text = (
+        "clusters: {a: {bootstrap: 'a:1'}, b: {bootstrap: 'b:1'}}\n"
+        f"links: {{main: {{from: a, to: b, topics: {topics}, replicator: {replicator}, {rest}}}}}\n"
+    )
+    return read(text, Path("x.yaml")).link()
+
+
+NAMES = ("orders", "orders-2", "payments", "payments-eu", "__consumer_offsets", "_schemas")
+
+
+@pytest.mark.parametrize(
+    ("topics", "rest", "carried"),
+    [
+        ("[orders]", "", ("orders",)),
+        ("[orders, 'payments-.*']", "", ("orders", "payments-eu")),
+        ("['.*']", "", ("_schemas", "orders", "orders-2", "payments", "payments-eu")),
+        ("['.*', __consumer_offsets]", "exclude: ['pay.*', '_s']", NAMES[-2:][:1] + NAMES[-1:]),
+        ("['orders|payments']", "", ("orders", "payments")),
+        ("['(?i)ORDERS']", "", ("orders",)),
+        ("['__.*']", "", ()),
+        ("['(a)\\\\1', '(orders)-.']", "", ("orders-2",)),
+    ],
+)
+def test_topics(topics: str, rest: str, carried: tuple[str, ...]) -> None:
+    found = link(topics, rest).topics_of(NAMES)
+    if "exclude" in rest:
+        assert found == ("__consumer_offsets", "_schemas", "orders", "orders-2")
+    else:
+        assert found == carried
+
+
+def test_what_mirrormaker_never_copies_is_not_missed() -> None:
+    own = ("heartbeats", "mm2-offset-syncs.b.internal", "x.checkpoints.internal", "t.replica")
+    mirrored = link("['.*']", replicator="{kind: mirrormaker2}")
+    assert mirrored.topics_of((*own, "orders")) == ("orders",)
+    assert link("['.*']").topics_of(own) == tuple(sorted(own))
+    named = link("[heartbeats, '.*']", replicator="{kind: mirrormaker2}")
+    assert named.topics_of(own) == ("heartbeats",)
+
+
+@given(st.text(st.sampled_from("abc.-_${}\\1"), max_size=20))
+def test_names_on_the_target(topic: str) -> None:
+    assert link("[a]", replicator="{kind: mirrormaker2}").target_topic(topic) == topic
+    renamed = link("[a]", replicator="{kind: mirrormaker2, rename: 'p.${topic}.${topic}'}")
+    assert renamed.target_topic(topic) == f"p.{topic}.{topic}"
+
+
+def test_groups() -> None:
+    assert link("[a]").carries_group("any")
+    assert not link("[a]", "groups: ['x.*']").carries_group("any")
+    assert not link("[a]", "translate: false").carries_group("any")
+
+
+TWO = (
+    "clusters: {a: {bootstrap: 'a:1'}, b: {bootstrap: 'b:1'}}\n"
+    "links: {there: {from: a, to: b, topics: [x]}, back: {from: b, to: a, topics: [x]}}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "message", "hint"),
+    [
+        (TWO, None, "x.yaml has 2 links", "--link: 'there' or 'back'"),
+        (TWO, "their", "x.yaml has no link 'their'", "did you mean 'there'?"),
+        (TWO, "q", "x.yaml has no link 'q'", "there are 'there' or 'back'"),
+        (TWO.split("\n")[0], None, "x.yaml has no links", "add one under `links:`"),
+    ],
+)
+def test_which_link(text: str, name: str | None, message: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(text, Path("x.yaml")).link(name)
+    assert (caught.value.message, caught.value.hint) == (message, hint)
+
+
+def test_a_link_knows_its_ends() -> None:
+    found = read(TWO, Path("x.yaml")).link("back")
+    assert (found.name, found.source, found.target) == ("back", "b", "a")
+    assert found.source_config.client_properties({}) == {"bootstrap.servers": "b:1"}

@@ -1,0 +1,185 @@
+"""Whatever a file looks like, every error is said at the line and column where it stands."""
+
+import re
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drctl.config.loading import read
+from drctl.model.errors import ConfigError
+
+FINE: dict[str, Any] = {
+    "clusters": {
+        "east": {"bootstrap": "east:9092", "properties": {"security.protocol": "SSL"}},
+        "west": {"bootstrap": "west:9092", "properties": {"client.id": "drctl"}},
+    },
+    "links": {
+        "main": {
+            "from": "east",
+            "to": "west",
+            "topics": ["orders", "payments-.*"],
+            "identity": ["key", "value"],
+            "keeps_partitions": True,
+            "replicator": {
+                "kind": "mirrormaker2",
+                "connect": ["http://connect:8083"],
+                "connectors": {"source": "mm2"},
+                "rename": "${topic}",
+            },
+            "fence": {"method": "acl", "principals": ["User:app"]},
+            "endpoints": [{"kind": "dns", "server": "ns"}],
+        }
+    },
+    "policy": {"max_lag_records": 0, "order": "per-key"},
+    "spark": {"master": "local[*]", "conf": {"a.b": "c"}},
+}
+# Where a wrong value can stand, and where an unknown key can.
+VALUES: list[tuple[str | int, ...]] = [
+    ("clusters", "west", "bootstrap"),
+    ("links", "main", "topics", 1),
+    ("links", "main", "keeps_partitions"),
+    ("links", "main", "identity", 0),
+    ("links", "main", "replicator", "kind"),
+    ("links", "main", "replicator", "connect", 0),
+    ("links", "main", "replicator", "rename"),
+    ("links", "main", "fence", "principals", 0),
+    ("links", "main", "endpoints", 0, "kind"),
+    ("policy", "max_lag_records"),
+    ("policy", "order"),
+]
+SECTIONS: list[tuple[str | int, ...]] = [
+    (),
+    ("clusters", "east"),
+    ("links", "main"),
+    ("links", "main", "replicator"),
+    ("links", "main", "replicator", "connectors"),
+    ("links", "main", "fence"),
+    ("policy",),
+    ("spark",),
+]
+# A lone bracket is wrong for all of them: no regex, no URL, no number, no word that is known.
+WRONG = "[bad{}"
+PLACES = st.lists(
+    st.one_of(
+        st.tuples(st.just("value"), st.sampled_from(VALUES)),
+        st.tuples(st.just("key"), st.sampled_from(SECTIONS)),
+    ),
+    min_size=1,
+    max_size=6,
+    unique=True,
+)
+
+
+def broken(places: list[tuple[str, tuple[str | int, ...]]]) -> dict[str, Any]:
+    """The fine configuration with a numbered mistake at each place."""
+    content = deepcopy(FINE)
+    for number, (kind, path) in enumerate(places):
+        within = content
+        for part in path if kind == "key" else path[:-1]:
+            within = within[part]  # type: ignore[index]
+        if kind == "key":
+            within[f"bad{number}x"] = "y"
+        else:
+            within[path[-1]] = WRONG.format(f"{number}x")  # type: ignore[index]
+    return content
+
+
+def place_of(text: str, number: int) -> tuple[int, int]:
+    """Line and column of a mistake, found in the text itself."""
+    match = re.search(rf"['\"]?\[?bad{number}x", text)
+    assert match is not None
+    before = text[: match.start()].split("\n")
+    return len(before), len(before[-1]) + 1
+
+
+@given(
+    places=PLACES,
+    indent=st.integers(2, 6),
+    style=st.sampled_from([None, False, True]),
+    width=st.sampled_from([40, 80, 10_000]),
+    sort=st.booleans(),
+    comments=st.lists(st.sampled_from(["", "# x", "# grüße \U0001f600", "#\t:"]), max_size=4),
+)
+def test_each_mistake_is_said_where_it_stands(
+    places: list[tuple[str, tuple[str | int, ...]]],
+    indent: int,
+    style: bool | None,
+    width: int,
+    sort: bool,
+    comments: list[str],
+) -> None:
+    dumped = yaml.safe_dump(
+        broken(places), indent=indent, default_flow_style=style, width=width, sort_keys=sort
+    )
+    text = "".join(f"{line}\n" for line in comments) + dumped
+    with pytest.raises(ConfigError) as caught:
+        read(text, Path("x.yaml"))
+    said = {
+        (int(line), int(column))
+        for line, column in re.findall(r"^x\.yaml:(\d+):(\d+): ", caught.value.message, re.M)
+    }
+    # `identity` is checked as a whole: its error stands at the list.
+    whole = {i for i, (_, path) in enumerate(places) if "identity" in path}
+    assert {place_of(text, n) for n in range(len(places)) if n not in whole} <= said
+    assert len(said) == len(places)
+
+
+@given(st.text(max_size=200))
+def test_no_text_at_all_is_a_bug(text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(text, Path("x.yaml"))
+    assert re.search(r"x\.yaml:\d+:\d+: ", caught.value.message)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+        lambda inner: (
+            st.lists(inner, max_size=4)
+            | st.dictionaries(
+                st.sampled_from(
+                    [
+                        "clusters",
+                        "links",
+                        "a",
+                        "main",
+                        "bootstrap",
+                        "properties",
+                        "from",
+                        "to",
+                        "topics",
+                        "replicator",
+                        "kind",
+                        "connect",
+                        "reverse",
+                        "connectors",
+                        "fence",
+                        "endpoints",
+                        "spark",
+                        "conf",
+                        "policy",
+                        "identity",
+                        "exclude",
+                        "sasl.password",
+                        "rename",
+                    ]
+                ),
+                inner,
+                max_size=5,
+            )
+        ),
+        max_leaves=25,
+    )
+)
+def test_no_structure_is_a_bug(content: object) -> None:
+    said = ""
+    try:
+        read(yaml.safe_dump(content), Path("x.yaml"))
+    except ConfigError as error:
+        said = error.message
+    assert not said or re.search(r"^x\.yaml:\d+:\d+: ", said, re.M)

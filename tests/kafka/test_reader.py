@@ -1,0 +1,292 @@
+"""What a reader sees of a healthy cluster."""
+
+import logging
+import time
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from drctl.model.topology import (
+    PartitionOffsets,
+    Record,
+    TopicPartition,
+    TopicState,
+    Unavailable,
+)
+from drctl.systems.kafka.reader import KafkaClusterReader
+from tests.kafka.conftest import Bench
+from tests.kafka.tls_broker import CLUSTER_ID, TlsCluster, wait_until
+
+pytestmark = pytest.mark.jvm
+
+DAY = 86_400_000
+NOON = 1_700_000_000_000
+
+
+@pytest.fixture(scope="module")
+def limited(bench: Bench) -> tuple[str, ...]:
+    """Topics that the user `reader` may read, only describe, and not even see."""
+    names = tuple(bench.create([[1]]) for _ in range(3))
+    grants = {
+        names[0]: (AclOperation.READ, AclOperation.DESCRIBE_CONFIGS),
+        names[1]: (AclOperation.DESCRIBE,),
+    }
+    bindings = [
+        AclBinding(
+            ResourceType.TOPIC,
+            name,
+            ResourcePatternType.LITERAL,
+            "User:reader",
+            "*",
+            operation,
+            AclPermissionType.ALLOW,
+        )
+        for name, operations in grants.items()
+        for operation in operations
+    ]
+    for name in names:
+        bench.produce(name, {"value": b"v"})
+    for future in bench.admin.create_acls(bindings).values():
+        future.result()
+    return names
+
+
+def test_the_cluster_says_who_it_is(reader: KafkaClusterReader) -> None:
+    assert reader.name == "primary"
+    assert reader.cluster_id() == CLUSTER_ID
+
+
+def test_topics_are_described(reader: KafkaClusterReader, bench: Bench) -> None:
+    settings = {"cleanup.policy": "compact,delete", "message.timestamp.type": "LogAppendTime"}
+    name = bench.create([[1], [2], [1]], settings)
+    found = reader.topics([name, "no-such-topic", "no such name!"])
+    assert found["no-such-topic"] is None
+    assert found["no such name!"] is None
+    state = found[name]
+    assert isinstance(state, TopicState)
+    assert state.partitions == {0: 1, 1: 2, 2: 1}
+    assert state.compacted
+    assert state.log_append_time
+    assert state.config["min.insync.replicas"] == "1"
+    assert len(state.config) > 20
+    assert state.readable
+    assert len(state.topic_id) == 22
+    assert name in reader.topic_names()
+    assert reader.topics([]) == {}
+
+
+def test_topics_of_a_user_with_few_rights(cluster: TlsCluster, limited: tuple[str, ...]) -> None:
+    allowed, described, hidden = limited
+    with KafkaClusterReader("primary", cluster.properties("reader")) as reader:
+        found = reader.topics(limited)
+        assert isinstance(found[allowed], TopicState)
+        assert found[allowed].readable
+        assert found[allowed].config["cleanup.policy"] == "delete"
+        assert isinstance(found[described], TopicState)
+        assert not found[described].readable
+        assert found[described].config == {}
+        assert found[hidden] == Unavailable(f"not authorized to describe topic {hidden}")
+        assert hidden not in reader.topic_names()
+
+        partitions = [TopicPartition(name, 0) for name in limited]
+        offsets = reader.offsets(partitions)
+        assert offsets[partitions[0]] == PartitionOffsets(0, 1, 1)
+        assert isinstance(offsets[partitions[2]], Unavailable)
+        records = reader.records([(partition, 0) for partition in partitions])
+        assert isinstance(records[partitions[0], 0], Record)
+        assert records[partitions[1], 0] == Unavailable(f"not authorized to read topic {described}")
+        times = reader.first_timestamps(dict.fromkeys(partitions[:2], 0))
+        assert isinstance(times[partitions[0]], int)
+        assert isinstance(times[partitions[1]], Unavailable)
+
+
+def test_offsets_of_logs_without_head_with_open_transaction_and_of_none(
+    reader: KafkaClusterReader, bench: Bench
+) -> None:
+    name = bench.create([[1], [2], [1]])
+    for partition in (0, 1):
+        bench.produce(name, *({"value": b"v"} for _ in range(10)), partition=partition)
+    deleted = bench.admin.delete_records([KafkaPartition(name, 0, 4)])
+    for future in deleted.values():
+        future.result()
+    producer = bench.producer(**{"transactional.id": uuid4().hex})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(name, b"undecided", partition=1)
+    producer.flush(20)
+
+    found = reader.offsets([TopicPartition(name, n) for n in range(4)])
+    assert found[TopicPartition(name, 0)] == PartitionOffsets(4, 10, 10)
+    assert found[TopicPartition(name, 1)] == PartitionOffsets(0, 10, 11)
+    assert found[TopicPartition(name, 2)] == PartitionOffsets(0, 0, 0)
+    assert found[TopicPartition(name, 3)] == Unavailable(f"partition {name}-3 does not exist")
+    assert reader.first_timestamps({TopicPartition(name, 1): 10}) == {}
+    behind = reader.records([(TopicPartition(name, 1), 10)])
+    assert behind[TopicPartition(name, 1), 10] == Unavailable(
+        "offset 10 is behind the last stable offset 10"
+    )
+    producer.abort_transaction(20)
+
+
+def test_offsets_for_time(reader: KafkaClusterReader, bench: Bench) -> None:
+    name = bench.create([[1], [2]])
+    times = (NOON, NOON + 1, NOON + 5)
+    bench.produce(name, *({"value": b"v", "timestamp": time} for time in times))
+    first, empty = TopicPartition(name, 0), TopicPartition(name, 1)
+
+    def at(timestamp: int) -> object:
+        return reader.offsets_for_time([first, empty], timestamp)
+
+    assert at(-7) == {first: 0, empty: 0}
+    assert at(NOON) == {first: 0, empty: 0}
+    assert at(NOON + 2) == {first: 2, empty: 0}
+    assert at(NOON + DAY) == {first: 3, empty: 0}
+
+
+def test_first_timestamps_skip_what_is_no_committed_record(
+    reader: KafkaClusterReader, bench: Bench
+) -> None:
+    name = bench.create([[1], [2], [1]])
+    producer = bench.producer(**{"transactional.id": uuid4().hex})
+    producer.init_transactions(30)
+    for number in range(2):
+        producer.begin_transaction()
+        producer.produce(name, b"v", partition=0, timestamp=NOON + number)
+        producer.flush(20)
+        if number == 0:
+            producer.abort_transaction(20)
+        else:
+            producer.commit_transaction(20)
+    bench.produce(name, {"value": b"v", "timestamp": NOON + 7}, partition=1)
+    transacted, plain, empty = (TopicPartition(name, number) for number in range(3))
+    wait_until(
+        lambda: reader.offsets([transacted])[transacted] == PartitionOffsets(0, 4, 4),
+        "both transactions are decided",
+    )
+
+    assert reader.first_timestamps({transacted: 0, plain: 0, empty: 0}) == {
+        transacted: NOON + 1,
+        plain: NOON + 7,
+    }
+    # Behind the last record there is a marker, and behind the end nothing.
+    assert reader.first_timestamps({transacted: 3, plain: 99}) == {}
+
+
+def test_first_timestamps_before_the_log_start(reader: KafkaClusterReader, bench: Bench) -> None:
+    partition = TopicPartition(bench.create([[1]]), 0)
+    bench.produce(
+        partition.topic, *({"value": b"v", "timestamp": NOON + number} for number in range(5))
+    )
+    for future in bench.admin.delete_records([KafkaPartition(*partition, 3)]).values():
+        future.result()
+    assert reader.first_timestamps({partition: 1}) == {partition: NOON + 3}
+
+
+def test_max_timestamps(reader: KafkaClusterReader, bench: Bench) -> None:
+    name = bench.create([[1], [2], [1]])
+    for partition in (0, 2):
+        out_of_order = ({"value": b"v", "timestamp": NOON + n} for n in (3, 9, 4))
+        bench.produce(name, *out_of_order, partition=partition)
+    for future in bench.admin.delete_records([KafkaPartition(name, 2, 3)]).values():
+        future.result()
+    full, empty, emptied = (TopicPartition(name, number) for number in range(3))
+    assert reader.max_timestamps([full, empty, emptied]) == {full: NOON + 9, empty: -1, emptied: -1}
+
+
+def test_records_come_back_to_the_byte(reader: KafkaClusterReader, bench: Bench) -> None:
+    partition = TopicPartition(bench.create([[2]]), 0)
+    bench.produce(
+        partition.topic,
+        {"key": b"k", "value": b"v", "timestamp": NOON},
+        {"key": b"", "value": b"", "timestamp": NOON + 1},
+        {"key": None, "value": None, "timestamp": NOON + 2},
+        {
+            "key": b"\x00\xff",
+            "value": b"x" * 500_000,
+            "timestamp": NOON + 3,
+            "headers": [("a", b"1"), ("ä", None), ("a", b""), ("", b"\x00")],
+        },
+    )
+    found = reader.records([(partition, offset) for offset in (3, 0, 1, 2, 4, 0)])
+    assert found[partition, 0] == Record(0, 0, NOON, b"k", b"v")
+    assert found[partition, 1] == Record(0, 1, NOON + 1, b"", b"")
+    assert found[partition, 2] == Record(0, 2, NOON + 2, None, None)
+    headers = (("a", b"1"), ("ä", None), ("a", b""), ("", b"\x00"))
+    assert found[partition, 3] == Record(0, 3, NOON + 3, b"\x00\xff", b"x" * 500_000, headers)
+    assert found[partition, 4] == Unavailable("offset 4 is not before the end offset 4")
+    assert len(found) == 5
+
+
+def test_records_that_compaction_or_abortion_took_are_not_replaced_by_the_next(
+    reader: KafkaClusterReader, bench: Bench
+) -> None:
+    partition = TopicPartition(bench.create([[1]]), 0)
+    producer = bench.producer(**{"transactional.id": uuid4().hex})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(partition.topic, b"aborted", partition=0)
+    producer.flush(20)
+    producer.abort_transaction(20)
+    wait_until(
+        lambda: reader.offsets([partition])[partition] == PartitionOffsets(0, 2, 2),
+        "the transaction is aborted",
+    )
+    bench.produce(partition.topic, {"value": b"next"})
+    found = reader.records([(partition, 0), (partition, 1), (partition, 2)])
+    assert found[partition, 0] == Unavailable("no committed record has offset 0")
+    assert found[partition, 1] == Unavailable("no committed record has offset 1")
+    assert isinstance(found[partition, 2], Record)
+
+
+def test_a_thousand_partitions_at_once(reader: KafkaClusterReader, bench: Bench) -> None:
+    names = [f"many-{uuid4().hex[:8]}-{number}" for number in range(50)]
+    created = bench.admin.create_topics(
+        [NewTopic(name, 20, replica_assignment=[[1], [2]] * 10) for name in names],
+        operation_timeout=30,
+    )
+    for future in created.values():
+        future.result()
+    partitions = [TopicPartition(name, number) for name in names for number in range(20)]
+    nothing = {PartitionOffsets(0, 0, 0)}
+    wait_until(lambda: set(reader.offsets(partitions).values()) == nothing, "all are created")
+
+    started = time.monotonic()
+    assert all(isinstance(state, TopicState) for state in reader.topics(names).values())
+    assert set(reader.offsets(partitions).values()) == nothing
+    assert set(reader.max_timestamps(partitions).values()) == {-1}
+    assert reader.first_timestamps(dict.fromkeys(partitions, 0)) == {}
+    # One after the other this would take longer by far.
+    assert time.monotonic() - started < 15
+    for future in bench.admin.delete_topics(names, operation_timeout=30).values():
+        future.result()
+
+
+def test_nothing_is_printed_and_the_log_is_there_for_who_wants_it(
+    cluster: TlsCluster, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG, "drctl.kafka"):
+        properties = {**cluster.properties(), "debug": "broker"}
+        with KafkaClusterReader("primary", properties) as reader:
+            reader.cluster_id()
+            reader.records([(TopicPartition("no-such-topic", 0), 0)])
+    assert caplog.records
+    assert cluster.properties()["sasl.password"] not in caplog.text
+    assert capfd.readouterr() == ("", "")
+
+
+def test_closing_twice_and_using_it_again(cluster: TlsCluster) -> None:
+    reader = KafkaClusterReader("primary", cluster.properties())
+    assert reader.cluster_id() == CLUSTER_ID
+    reader.close()
+    reader.close()
+    assert reader.cluster_id() == CLUSTER_ID
+    reader.close()

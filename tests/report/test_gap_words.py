@@ -1,0 +1,168 @@
+"""The sentences: each verdict, in step with the exit code, and advice that fits the finding."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from drctl.model.errors import ExitCode
+from drctl.model.gap import Counts, GapResult, NotCompared
+from drctl.report.gap_lines import blind_spots, offsets, order_lines, total_lines
+from drctl.report.gap_steps import next_steps
+from drctl.report.gap_words import Tone, facts, known, tone, unknown, verdict
+from tests.report import gaps
+
+VERDICTS = {
+    "nothing_missing": "Nothing is missing: every one of 5,000,000 records was found on secondary.",
+    "tail_lost": "1,440 records of 3 topics are missing on secondary.",
+    "scattered": "398,194 records of topic clicks are missing on secondary.",
+    "not_complete": (
+        "Not complete: 1 topic and 2 partitions could not be compared and 40 offsets are "
+        "undecided; in the rest, 1,293 records of 3 topics are missing on secondary."
+    ),
+    "unknown_only": (
+        "Not complete: 1 offset is undecided; nothing is missing among the 52,000 records compared."
+    ),
+    "target_topic_missing": "360 records of topic invoices are missing on secondary.",
+    "one_record": "1 record of topic orders is missing on secondary.",
+    "accounted_for": (
+        "Nothing is missing: of 10,000 records 9,450 were found on secondary and 550 it no longer "
+        "needs to hold (superseded or expired)."
+    ),
+    "vast": (
+        "Not complete: 3,000 partitions could not be compared; in the rest, 618,100 records of "
+        "100 topics are missing on secondary."
+    ),
+}
+every = pytest.mark.parametrize("make", gaps.EVERY.values(), ids=gaps.EVERY)
+
+
+@pytest.mark.parametrize(("name", "sentence"), VERDICTS.items(), ids=VERDICTS)
+def test_the_verdict_in_one_sentence(name: str, sentence: str) -> None:
+    assert verdict(gaps.EVERY[name]()) == sentence
+
+
+def test_nothing_read_is_not_called_found() -> None:
+    empty = gaps.result(gaps.topic("orders", gaps.gap(0, 0)))
+    assert verdict(empty) == "Nothing is missing: primary holds no record in 1 topic."
+
+
+@every
+def test_words_and_exit_code_say_the_same(make: Callable[[], GapResult]) -> None:
+    result = make()
+    said = verdict(result)
+    starts = {ExitCode.DONE: "Nothing is missing:", ExitCode.UNKNOWN: "Not complete:"}
+    start = starts.get(result.exit_code)
+    assert start is None or said.startswith(start)
+    assert (result.exit_code is ExitCode.FOUND) == (tone(result) is Tone.FOUND)
+    if result.exit_code is ExitCode.FOUND:
+        assert not said.startswith(tuple(starts.values()))
+        assert "missing on" in said
+
+
+@every
+def test_all_words_are_printable(make: Callable[[], GapResult]) -> None:
+    result = make()
+    lines = (*total_lines(result), *order_lines(result))
+    said = [verdict(result), *known(result), *unknown(result), *(line.meaning for line in lines)]
+    said += [word for step in next_steps(result) for word in (step.what, step.why)]
+    said += [word for b in blind_spots(result) for word in (b.topic, b.partitions, b.reason)]
+    assert [word for word in said if not word.isprintable()] == []
+
+
+def advice(result: GapResult) -> str:
+    return "\n".join(f"{step.what} {step.why}" for step in next_steps(result))
+
+
+def test_after_a_failover_the_old_replication_must_stay_off() -> None:
+    steps = next_steps(gaps.tail_lost())
+    assert steps[0].what == "Do not start the old replication from primary to secondary."
+    assert "Do not truncate" in steps[1].what
+
+
+def test_plain_lag_is_not_mistaken_for_a_failover() -> None:
+    said = advice(gaps.one_record())
+    assert "may be plain lag" in said
+    assert "Do not start the old replication" not in said
+
+
+def test_a_newer_record_of_a_key_rules_out_plain_lag() -> None:
+    order = replace(gaps.gap(0, 10, 1).order, safe=0, conflicting=1)
+    conflicting = gaps.result(gaps.topic("orders", gaps.gap(0, 10, 1, order=order)))
+    assert "Do not start the old replication" in advice(conflicting)
+
+
+def test_what_is_unknown_comes_first_and_is_not_called_missing() -> None:
+    steps = next_steps(gaps.unknown_only())
+    assert steps[0].what == "Let open transactions on primary end, then run drctl gap again."
+    assert "Records of unknown fate may be nowhere else." in advice(gaps.unknown_only())
+    assert "missing record" not in advice(gaps.unknown_only())
+
+
+def test_not_complete_never_says_that_nothing_has_to_be_done() -> None:
+    for make in (gaps.unknown_only, gaps.not_complete):
+        assert "Nothing has to be brought over" not in advice(make())
+    assert "Nothing has to be brought over" in advice(gaps.nothing_missing())
+
+
+def test_records_only_on_the_target_matter_for_the_way_back() -> None:
+    assert "Going back to primary needs 50 records that only secondary holds." in advice(
+        gaps.accounted_for()
+    )
+
+
+def test_a_missing_target_topic_is_named() -> None:
+    assert "secondary lacks invoices: everything in it counts as missing." in facts(
+        gaps.target_topic_missing()
+    )
+
+
+def test_a_topic_that_was_not_compared_is_not_called_absent() -> None:
+    assert not any("lacks" in fact for fact in facts(gaps.not_complete()))
+
+
+def test_misplaced_records_are_named() -> None:
+    misplaced = gaps.result(gaps.topic("orders", gaps.gap(0, 10, 3, misplaced=2)))
+    assert "2 missing records are on secondary, but in another partition." in facts(misplaced)
+
+
+def test_order_that_was_not_checked_is_said_to_be_unknown() -> None:
+    assert any("kept their order" in line for line in unknown(gaps.nothing_missing()))
+    assert order_lines(gaps.nothing_missing())[-1].count is None
+
+
+def test_a_smaller_scope_is_said_to_leave_something_out() -> None:
+    assert any("scope tail" in line for line in unknown(replace(gaps.one_record(), scope="tail")))
+
+
+def test_every_total_is_explained() -> None:
+    totals = Counts(*range(1, 9))
+    result = gaps.result(gaps.topic("orders", gaps.gap(0, 9, counts=totals)))
+    lines = {line.name: line.count for line in total_lines(result)}
+    assert lines == {
+        "read from source": totals.read_from_source,
+        "read from target": totals.read_from_target,
+        "unreplicated": totals.unreplicated,
+        "superseded": totals.superseded,
+        "expired": totals.expired,
+        "undecided": totals.undecided,
+        "only on target": totals.only_on_target,
+        "duplicated on target": totals.duplicated_on_target,
+    }
+    assert all(line.meaning for line in total_lines(result))
+
+
+def test_parts_not_compared_stand_together_by_reason() -> None:
+    reason = "no leader on primary"
+    parts = [NotCompared("orders", n, reason) for n in (3, 0, 1, 2, 7)]
+    (spot,) = blind_spots(replace(gaps.one_record(), not_compared=tuple(parts)))
+    assert (spot.topic, spot.partitions, spot.reason) == ("orders", "0-3, 7", reason)
+    whole, *_ = blind_spots(gaps.not_complete())
+    assert (whole.topic, whole.partitions) == ("audit", "all partitions")
+
+
+def test_offsets_in_short() -> None:
+    assert offsets(gaps.gap(0, 100, 3)) == "97-99"
+    assert offsets(gaps.gap(0, 100, 1)) == "99"
+    many = gaps.gap(0, 100, 3, ranges=((2, 2), (5, 5)), ranges_total=9)
+    assert offsets(many) == "2 +8 runs"
