@@ -17,7 +17,7 @@ install: .venv/installed  ## set up .venv with the drctl command in it; check fo
 	@PYTHON=$(PYTHON) scripts/create-venv
 
 demo: install  ## the story on two real Kafka clusters: lose records, find exactly which
-	@$(BIN)/python -m demo
+	@$(BIN)/drctl lab run lost-primary
 
 test: install  ## every test, on real clusters
 	$(BIN)/pytest tests

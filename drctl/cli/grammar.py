@@ -50,6 +50,7 @@ def adopt(app: typer.Typer) -> typer.Typer:
     app.rich_markup_mode = None
     app._add_completion = False
     app.info.cls = DrctlGroup
+    app.info.no_args_is_help = False  # a forgotten command is an error, not a page on stdout
     for command in app.registered_commands:
         command.cls = DrctlCommand
     for group in app.registered_groups:

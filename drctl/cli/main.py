@@ -27,7 +27,6 @@ app = typer.Typer(name="drctl", add_completion=False, rich_markup_mode=None)
 @app.callback(
     cls=RootGroup,
     context_settings=_LOOK,
-    no_args_is_help=True,
     epilog="Exit codes: 0 done, 1 something found, 2 usage or configuration, 3 refused, "
     "4 stopped part-way, 5 unknown, 70 a bug, 130 interrupted.",
 )
@@ -68,9 +67,7 @@ def _called(words: list[str]) -> int:
 def _usage(error: typer.TyperException) -> UsageError:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "drctl"
-    message = error.format_message()
-    if context and message == context.get_help():
-        message = "a command is missing"
+    message = " ".join(error.format_message().split())
     return UsageError(message, f"see `{path} --help`")
 
 

@@ -41,15 +41,16 @@ def options() -> GlobalOptions:
 def begin(arguments: Sequence[str]) -> None:
     """Forget earlier command lines.
 
-    Whether JSON is asked for is looked up before anything is parsed: a command line with errors
-    is answered in JSON too.
+    How to print is looked up before anything is parsed: errors of the command line itself, and
+    --help in front of the other options, are printed in the same way.
     """
     ours = list(arguments[: arguments.index("--")] if "--" in arguments else arguments)
     asked = any(
         word in ("--output=json", "-ojson") or (word in ("--output", "-o") and after == "json")
         for word, after in pairwise([*ours, ""])
     )
-    _current.set(GlobalOptions(output=Output.JSON if asked else Output.TEXT))
+    output = Output.JSON if asked else Output.TEXT
+    _current.set(GlobalOptions(output=output, no_color="--no-color" in ours))
 
 
 def _keep(param: typer.CallbackParam, value: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from drctl.config.link import Link
 from drctl.config.problems import did_you_mean, one_of
 from drctl.config.schema import ClusterConfig, ConfigFile, PolicyConfig, Section, SparkConfig
-from drctl.config.secret import hide_user_info, reveal
+from drctl.config.secret import hide_user_info, reveal, user_info
 from drctl.config.setting import Setting, others_may_read
 from drctl.model.errors import ConfigError, UsageError
 
@@ -132,8 +132,7 @@ def _secret_texts(setting: Setting, environ: Mapping[str, str]) -> Iterator[str]
             continue
     if setting.hidden and not setting.references:
         yield setting.raw
-    if hide_user_info(setting.raw) != setting.raw:
-        yield setting.raw.partition("://")[2].rpartition("@")[0].partition(":")[2]
+    yield user_info(setting.raw)
 
 
 def _redacted(value: object) -> Any:

@@ -62,8 +62,15 @@ def _checked_bootstrap(setting: Setting) -> Setting:
     return setting
 
 
-def _checked_url(setting: Setting) -> Setting:
+def checked_url(setting: Setting) -> Setting:
+    """An http address.
+
+    Raises:
+        ValueError: it is none.
+    """
     if setting.references:
+        if not setting.raw.startswith(("http://", "https://", "${")):
+            raise ValueError("must begin with http:// or https://")
         return setting
     try:
         url = urlsplit(setting.raw)
@@ -99,7 +106,7 @@ Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,6
 Text = Annotated[str, StringConstraints(min_length=1)]
 Regex = Annotated[Text, AfterValidator(_checked_regex)]
 Rename = Annotated[Text, AfterValidator(_checked_rename)]
-Url = Annotated[Setting, AfterValidator(_checked_url)]
+Url = Annotated[Setting, AfterValidator(checked_url)]
 Urls = Annotated[tuple[Url, ...], BeforeValidator(_several), Field(min_length=1)]
 Principal = Annotated[str, StringConstraints(pattern=r"^[A-Za-z]+:.+$")]
 PropertyName = Annotated[str, AfterValidator(_checked_property)]

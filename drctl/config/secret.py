@@ -63,6 +63,12 @@ def hide_user_info(text: str) -> str:
     return _USER_INFO.sub(rf"\1:{MASK}@", text)
 
 
+def user_info(text: str) -> str:
+    """The password of `scheme://user:password@host`; empty where there is none."""
+    match = _USER_INFO.search(text)
+    return match[0].partition(":")[2].removesuffix("@") if match else ""
+
+
 def conceal(text: str, secrets: frozenset[str]) -> str:
     """The text with every occurrence of a secret masked, the longest first.
 

@@ -14,7 +14,7 @@ from drctl.lab.secrets import BROKER, USERS, Secrets, plain_login
 from drctl.lab.settings import HOST, LabSettings
 from drctl.model.errors import Stopped
 
-_CONTROLLER, _CLIENTS, _TLS = "CONTROLLER", "CLIENTS", "TLS"
+_CONTROLLER, _CLIENTS = "CONTROLLER", "CLIENTS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,7 @@ class Broker:
     def ports(self) -> tuple[int, ...]:
         """Every port it listens on."""
         place = (self.cluster, self.node)
-        tls = (self.settings.tls_port(*place),) if self.settings.tls else ()
-        return (self.settings.broker_port(*place), self.settings.controller_port(*place), *tls)
+        return self.settings.broker_port(*place), self.settings.controller_port(*place)
 
     def prepare(self, jvm: Jvm) -> None:
         """Write its properties and format its disk where that has not happened yet.
@@ -93,17 +92,13 @@ class Broker:
             "log.dirs": self.part.folder / "data",
             **self._listeners(),
             **self._authentication(),
-            **(self._tls() if self.settings.tls else {}),
             **_sizes(self.settings.replication),
         }
 
     def _listeners(self) -> Mapping[str, object]:
         settings, here = self.settings, (self.cluster, self.node)
         voters = (f"{n}@{HOST}:{settings.controller_port(self.cluster, n)}" for n in settings.nodes)
-        clients = {_CLIENTS: settings.broker_port(*here)}
-        if settings.tls:
-            clients[_TLS] = settings.tls_port(*here)
-        for_clients = ",".join(f"{name}://{HOST}:{port}" for name, port in clients.items())
+        for_clients = f"{_CLIENTS}://{HOST}:{settings.broker_port(*here)}"
         control = f"{_CONTROLLER}://{HOST}:{settings.controller_port(*here)}"
         return {
             "controller.quorum.voters": ",".join(voters),
@@ -112,17 +107,13 @@ class Broker:
             "controller.listener.names": _CONTROLLER,
             "inter.broker.listener.name": _CLIENTS,
             "listener.security.protocol.map": f"{_CONTROLLER}:SASL_PLAINTEXT,"
-            f"{_CLIENTS}:SASL_PLAINTEXT,{_TLS}:SASL_SSL",
+            f"{_CLIENTS}:SASL_PLAINTEXT",
         }
 
     def _authentication(self) -> Mapping[str, object]:
         word = self._secrets.password(self.cluster, BROKER)
         login = plain_login(BROKER, word, {BROKER: word})
         scram = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
-        names = (_CLIENTS, _TLS) if self.settings.tls else (_CLIENTS,)
-        listeners = {
-            f"listener.name.{name.lower()}.scram-sha-512.sasl.jaas.config": scram for name in names
-        }
         return {
             "sasl.enabled.mechanisms": "SCRAM-SHA-512,PLAIN",
             "sasl.mechanism.inter.broker.protocol": "PLAIN",
@@ -130,17 +121,9 @@ class Broker:
             f"listener.name.{_CONTROLLER.lower()}.sasl.enabled.mechanisms": "PLAIN",
             f"listener.name.{_CONTROLLER.lower()}.plain.sasl.jaas.config": login,
             f"listener.name.{_CLIENTS.lower()}.plain.sasl.jaas.config": login,
-            f"listener.name.{_TLS.lower()}.sasl.enabled.mechanisms": "SCRAM-SHA-512",
-            **listeners,
+            f"listener.name.{_CLIENTS.lower()}.scram-sha-512.sasl.jaas.config": scram,
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": f"User:admin;User:{BROKER}",
-        }
-
-    def _tls(self) -> Mapping[str, object]:
-        return {
-            "ssl.keystore.type": "PKCS12",
-            "ssl.keystore.location": self.root / "tls" / f"{self.cluster}.p12",
-            "ssl.keystore.password": self._secrets.password(self.cluster, "tls-store"),
         }
 
 

@@ -63,29 +63,20 @@ class LabCluster:
         password = self.password_file(user).read_text(encoding="ascii")
         return {**self.public_properties(user), "sasl.password": password}
 
-    def tls_properties(self, user: str = "admin") -> dict[str, str]:
-        """The same over SASL_SSL; the lab must have been made with `tls`."""
-        return {
-            **self.client_properties(user),
-            "bootstrap.servers": self.settings.tls_bootstrap(self.name),
-            "security.protocol": "SASL_SSL",
-            "ssl.ca.location": str(self.root / "tls" / f"{self.name}.pem"),
-        }
-
-    def admin(self) -> AdminClient:
+    def admin(self, bootstrap: str | None = None) -> AdminClient:
         """An admin client that prints nothing; keep it referenced until its futures are read."""
-        quick = {"reconnect.backoff.ms": "50", "reconnect.backoff.max.ms": "200"}
-        return AdminClient({**self.client_properties(), **quick}, logger=LOGGER)
-
-    def answering(self, admin: AdminClient, timeout_s: float = 1.0) -> bool:
-        """Whether all its brokers are there."""
-        return answering_brokers(admin, timeout_s) == len(self.brokers)
+        ours = {
+            "reconnect.backoff.ms": "50",
+            "reconnect.backoff.max.ms": "200",
+            "bootstrap.servers": bootstrap or self.bootstrap,
+        }
+        return AdminClient({**self.client_properties(), **ours}, logger=LOGGER)
 
     def grant(self, admin: AdminClient) -> None:
         """Give each user what it needs and no more; admin and the brokers need no grant."""
-        bindings = [_binding(*grant) for grant in self._grants()]
-        flat = [binding for several in bindings for binding in several]
-        for done in admin.create_acls(flat, request_timeout=20).values():
+        bindings = (binding for grant in self._grants() for binding in _bindings(*grant))
+        once = list(dict.fromkeys(bindings))  # the client refuses a grant that is given twice
+        for done in admin.create_acls(once, request_timeout=20).values():
             done.result()
 
     def _grants(self) -> tuple[Grant, ...]:
@@ -94,7 +85,7 @@ class LabCluster:
         return (
             *_application_grants(self._own_topics()),
             *(_reading_grants() if reads else ()),
-            *(_writing_grants(self._copied_topics()) if writes else ()),
+            *(_writing_grants(self._other, self._copied_topics()) if writes else ()),
             *(_worker_grants() if self.name == "secondary" else ()),
         )
 
@@ -102,9 +93,12 @@ class LabCluster:
         return tuple(sorted({self.settings.mirrored, *self._copied_topics()}))
 
     def _copied_topics(self) -> tuple[str, ...]:
-        other = next(name for name in CLUSTERS if name != self.name)
-        prefix = f"{other}." if self.settings.policy == "default" else ""
+        prefix = f"{self._other}." if self.settings.policy == "default" else ""
         return (f"{prefix}{self.settings.mirrored}",)
+
+    @property
+    def _other(self) -> str:
+        return next(name for name in CLUSTERS if name != self.name)
 
 
 def answering_brokers(admin: AdminClient, timeout_s: float) -> int:
@@ -137,15 +131,17 @@ def _reading_grants() -> tuple[Grant, ...]:
     )
 
 
-def _writing_grants(copied: tuple[str, ...]) -> tuple[Grant, ...]:
+def _writing_grants(source: str, copied: tuple[str, ...]) -> tuple[Grant, ...]:
     """MirrorMaker 2 on its target: its own topics, and the copies with their configuration."""
     do = AclOperation
-    own = ("mm2-offset-syncs.", "primary.checkpoints.", "secondary.checkpoints.", "heartbeats")
+    own = (f"mm2-offset-syncs.{source}.", f"{source}.checkpoints.", "heartbeats")
     mine = (do.READ, do.WRITE, do.CREATE, do.DESCRIBE_CONFIGS)
     copies = (*mine, do.ALTER, do.ALTER_CONFIGS)
     return (
         *(("replicator", ResourceType.TOPIC, topic, True, mine) for topic in own),
         *(("replicator", ResourceType.TOPIC, topic, True, copies) for topic in copied),
+        # Heartbeats of the other direction are copied under every naming policy.
+        ("replicator", ResourceType.TOPIC, f"{source}.heartbeats", False, copies),
         ("replicator", ResourceType.TOPIC, "*", False, (do.DESCRIBE, do.DESCRIBE_CONFIGS)),
         ("replicator", ResourceType.GROUP, "*", False, (do.DESCRIBE,)),
         ("replicator", ResourceType.BROKER, "kafka-cluster", False, (do.DESCRIBE,)),
@@ -162,7 +158,7 @@ def _worker_grants() -> tuple[Grant, ...]:
     )
 
 
-def _binding(
+def _bindings(
     user: str,
     kind: ResourceType,
     name: str,

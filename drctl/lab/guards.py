@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Collection
+from random import Random
 
 import psutil
 
@@ -38,13 +39,13 @@ def require_ports(ports: Collection[int]) -> None:
                 ) from error
 
 
-def free_port_base(first: int = 20000, last: int = 30000) -> int:
-    """A port base whose hundred ports are all free now.
+def free_port_base(random: Random, first: int = 20000, last: int = 30000) -> int:
+    """A port base whose hundred ports are all free now, chosen at random.
 
     Raises:
         PortTaken: there is none between the two.
     """
-    for base in range(first, last, 100):
+    for base in random.sample(range(first, last, 100), (last - first) // 100):
         try:
             require_ports(range(base, base + 100))
         except PortTaken:

@@ -15,7 +15,7 @@ from drctl.lab.jvm import lab_mark
 from drctl.lab.mirrors import await_state
 from drctl.lab.parts import Parts
 from drctl.lab.process import end_processes, marked_processes
-from drctl.lab.settings import LabSettings, keep_settings, stored_settings
+from drctl.lab.settings import LabSettings, keep_settings, require_same, stored_settings
 from drctl.lab.starting import prepare_startup
 from drctl.lab.waiting import Patience
 from drctl.model.errors import Refused, Stopped
@@ -30,7 +30,6 @@ _OWN = (
     "primary",
     "secondary",
     "connect",
-    "tls",
     "load",
 )
 
@@ -85,10 +84,10 @@ class Lab:
             if stored is None:
                 self._require_empty()
             wanted = settings or stored or LabSettings()
+            if stored is not None:
+                require_same(self.root, stored, wanted)
             names = Parts(self.root, wanted).names
-            startup = prepare_startup(
-                self.root, stored or wanted, names, self.ivy_settings, self.progress
-            )
+            startup = prepare_startup(self.root, wanted, names, self.ivy_settings, self.progress)
             keep_settings(self.root, wanted)
             startup.run()
 

@@ -45,7 +45,7 @@ class Direction:
 
     def configurations(self) -> Iterator[tuple[str, dict[str, str]]]:
         """Each connector's name and configuration; passwords are references into a folder."""
-        specific = {
+        specific: dict[str, dict[str, object]] = {
             "source": self._source(),
             "checkpoint": self._checkpoint(),
             "heartbeat": {"emit.heartbeats.interval.seconds": "1"},

@@ -10,7 +10,6 @@ from drctl.lab.settings import CLUSTERS
 USERS = ("admin", "replicator", "orders-app")
 BROKER = "broker"
 """The brokers' own user; nobody else has it."""
-TLS_STORE = "tls-store"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ class Secrets:
         """Write those that do not exist yet."""
         private_folder(self.folder)
         for cluster in CLUSTERS:
-            for user in (*USERS, BROKER, TLS_STORE):
+            for user in (*USERS, BROKER):
                 if not self.file(cluster, user).exists():
                     write_private(self.file(cluster, user), secrets.token_hex(16))
 

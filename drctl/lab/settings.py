@@ -2,9 +2,10 @@
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from drctl.lab.files import write_private
 from drctl.model.errors import Refused, UsageError
@@ -24,7 +25,6 @@ class LabSettings:
         policy: how MirrorMaker 2 names topics on the target: as they are, or `primary.NAME`.
         active_active: whether the secondary is copied to the primary, too.
         mirrored: prefix of the topics that MirrorMaker 2 copies and the application may use.
-        tls: whether each broker has a SASL_SSL listener besides.
         heap_mb: of each broker and of Connect.
         full_speed: whether Java compiles thoroughly; costs seconds at the start.
     """
@@ -34,7 +34,6 @@ class LabSettings:
     policy: Policy = "identity"
     active_active: bool = False
     mirrored: str = "flights"
-    tls: bool = False
     heap_mb: int = 512
     full_speed: bool = False
 
@@ -70,10 +69,6 @@ class LabSettings:
         """Where the KRaft controllers talk."""
         return self._port(cluster, 20, node)
 
-    def tls_port(self, cluster: str, node: int) -> int:
-        """Where clients of a broker connect with TLS (SASL_SSL)."""
-        return self._port(cluster, 30, node)
-
     @property
     def connect_port(self) -> int:
         """Where Connect's REST interface listens."""
@@ -83,10 +78,6 @@ class LabSettings:
         """All brokers of a cluster."""
         ports = (self.broker_port(cluster, node) for node in self.nodes)
         return ",".join(f"{HOST}:{port}" for port in ports)
-
-    def tls_bootstrap(self, cluster: str) -> str:
-        """All brokers of a cluster, with TLS."""
-        return ",".join(f"{HOST}:{self.tls_port(cluster, node)}" for node in self.nodes)
 
     @property
     def nodes(self) -> range:
@@ -116,16 +107,28 @@ def stored_settings(root: Path) -> LabSettings | None:
         ) from error
 
 
+def changed_settings(root: Path, given: Mapping[str, Any]) -> LabSettings:
+    """The stored settings, or the usual ones, with what was given (and is not None) instead.
+
+    Raises:
+        UsageError: they do not go together.
+    """
+    base = stored_settings(root) or LabSettings()
+    return replace(base, **{name: value for name, value in given.items() if value is not None})
+
+
 def keep_settings(root: Path, wanted: LabSettings) -> None:
-    """Remember them, or refuse to turn an existing lab into another one.
+    """Remember them for the next drctl that opens the lab."""
+    write_private(root / "lab.json", json.dumps(asdict(wanted), indent=2) + "\n")
+
+
+def require_same(root: Path, stored: LabSettings, wanted: LabSettings) -> None:
+    """Do not turn an existing lab into another one.
 
     Raises:
         Refused: the lab in this folder was made with other settings.
     """
-    stored = stored_settings(root)
-    if stored is None:
-        write_private(root / "lab.json", json.dumps(asdict(wanted), indent=2) + "\n")
-    elif stored != wanted:
+    if stored != wanted:
         was, now = asdict(stored), asdict(wanted)
         differing = ", ".join(f"{k} {was[k]}, not {now[k]}" for k in was if was[k] != now[k])
         raise Refused(

@@ -8,15 +8,14 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException
 
-from drctl.lab.cluster import LabCluster
+from drctl.lab.cluster import LabCluster, answering_brokers
 from drctl.lab.guards import require_memory, require_ports
 from drctl.lab.jvm import Jvm, write_logging
 from drctl.lab.mirrors import deploy
 from drctl.lab.parts import Parts
 from drctl.lab.process import Part
 from drctl.lab.secrets import Secrets
-from drctl.lab.settings import LabSettings
-from drctl.lab.tls import write_certificates
+from drctl.lab.settings import HOST, LabSettings
 from drctl.lab.waiting import Patience, together
 from drctl.model.errors import Stopped
 from drctl.systems.artifacts.java import find_java
@@ -81,17 +80,19 @@ class Startup:
 
     def _cluster(self, cluster: LabCluster) -> None:
         starting = [broker for broker in cluster.brokers if broker.name in self.missing]
-        if starting and cluster.settings.tls:
-            write_certificates(cluster.root, cluster.name, self.brokers_jvm.java)
         prepare = (lambda b=b: b.prepare(self.brokers_jvm) for b in starting)
         together(self.patience, *prepare)
         for broker in starting:
             broker.start(self.brokers_jvm)
-        admin = cluster.admin()
-        mine = [broker.part for broker in cluster.brokers if broker.name in self.wanted]
-        self._await(mine, lambda: cluster.answering(admin))
+        mine = [broker for broker in cluster.brokers if broker.name in self.wanted]
+        # Each itself: the others go on naming a dead broker until its session ends.
+        admins = [cluster.admin(f"{HOST}:{broker.ports[0]}") for broker in mine]
+        self._await(
+            [broker.part for broker in mine],
+            lambda: all(answering_brokers(admin, 1.0) >= len(mine) for admin in admins),
+        )
         try:
-            cluster.grant(admin)
+            cluster.grant(admins[0])
         except KafkaException as error:
             raise Stopped(f"{cluster.name} took no ACLs: {error.args[0].str()}") from error
         self._say(f"{cluster.name} answers", cluster.bootstrap)

@@ -34,7 +34,7 @@ class Worker:
 
     def client(self, timeout_s: float = 20) -> ConnectWriter:
         """A client of its REST interface."""
-        return ConnectWriter([self.url], timeout_s)
+        return ConnectWriter(self.url, timeout_s=timeout_s)
 
     def prepare(self) -> None:
         """Write its properties."""

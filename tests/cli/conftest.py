@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 import pytest
 
+from drctl.cli.main import run
+
 DRCTL = Path(sys.executable).with_name("drctl")
 
 
@@ -40,6 +42,27 @@ class Run(Protocol):
 def clean_environment() -> dict[str, str]:
     ours = ("DRCTL_", "_DRCTL", "NO_COLOR", "FORCE_COLOR", "COLUMNS")
     return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+
+
+@pytest.fixture
+def called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
+    """The same entry point without the process, where many command lines are tried."""
+    monkeypatch.chdir(tmp_path)
+    for name in set(os.environ) - set(clean_environment()):
+        monkeypatch.delenv(name)
+
+    def run_here(*arguments: str, environ: Mapping[str, str] | None = None, stdin: str = "") -> Ran:
+        assert not stdin
+        with monkeypatch.context() as patch:
+            for name, value in (environ or {}).items():
+                patch.setenv(name, value)
+            code = run(arguments)
+        shown = capsys.readouterr()
+        return Ran(code, shown.out, shown.err)
+
+    return run_here
 
 
 @pytest.fixture

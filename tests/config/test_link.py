@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drctl.config.link import Link
@@ -52,6 +52,7 @@ def test_what_mirrormaker_never_copies_is_not_missed() -> None:
     assert named.topics_of(own) == ("heartbeats",)
 
 
+@settings(deadline=None)
 @given(st.text(st.sampled_from("abc.-_${}\\1"), max_size=20))
 def test_names_on_the_target(topic: str) -> None:
     assert link("[a]", replicator="{kind: mirrormaker2}").target_topic(topic) == topic

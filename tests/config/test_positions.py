@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drctl.config.loading import read
@@ -97,6 +97,7 @@ def place_of(text: str, number: int) -> tuple[int, int]:
     return len(before), len(before[-1]) + 1
 
 
+@settings(deadline=None)
 @given(
     places=PLACES,
     indent=st.integers(2, 6),
@@ -129,6 +130,7 @@ def test_each_mistake_is_said_where_it_stands(
     assert len(said) == len(places)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=200))
 def test_no_text_at_all_is_a_bug(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -136,6 +138,7 @@ def test_no_text_at_all_is_a_bug(text: str) -> None:
     assert re.search(r"x\.yaml:\d+:\d+: ", caught.value.message)
 
 
+@settings(deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drctl.config.configuration import Config
@@ -237,6 +237,7 @@ def test_passwords_in_urls(text: str, shown: str) -> None:
     assert hide_user_info(text) == shown
 
 
+@settings(deadline=None)
 @given(st.text(), st.sets(st.text(min_size=4, max_size=8)))
 def test_concealed_texts_hold_no_secret(text: str, secrets: set[str]) -> None:
     planted = text + "".join(secrets) + text
@@ -244,6 +245,7 @@ def test_concealed_texts_hold_no_secret(text: str, secrets: set[str]) -> None:
     assert not any(secret in hidden for secret in secrets if not set(secret) & set("*"))
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_a_text_without_references_stands_for_itself(text: str) -> None:
     written = text.replace("${", "$${")

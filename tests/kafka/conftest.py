@@ -6,34 +6,88 @@ from uuid import uuid4
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
 
-from drctl.systems.kafka.reader import KafkaClusterReader
 from tests.kafka.tls_broker import TlsCluster
 
 QUIET = logging.getLogger("tests.kafka")
 
 
 class Bench:
-    """Writes to the cluster, for the readers under test."""
+    """Writes to a cluster, for the readers under test."""
 
-    def __init__(self, cluster: TlsCluster) -> None:
-        self.cluster = cluster
-        self.admin = AdminClient(cluster.properties(), logger=QUIET)
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self.properties = dict(properties)
+        self.admin = AdminClient(self.properties, logger=QUIET)
+        self._topics: list[str] = []
+        self._acls: list[AclBinding] = []
 
-    def create(self, replicas: list[list[int]], config: Mapping[str, str] | None = None) -> str:
-        """A new topic, one partition for each list of brokers."""
-        name = f"topic-{uuid4().hex[:8]}"
-        topic = NewTopic(
-            name, len(replicas), replica_assignment=replicas, config=dict(config or {})
-        )
+    def create(
+        self,
+        partitions: int = 1,
+        config: Mapping[str, str] | None = None,
+        replicas: list[list[int]] | None = None,
+    ) -> str:
+        """A new topic; each partition lives on the brokers given, or on one of them all."""
+        name = f"test-{uuid4().hex[:8]}"
+        assigned = {"replica_assignment": replicas} if replicas else {"replication_factor": 1}
+        topic = NewTopic(name, partitions, config=dict(config or {}), **assigned)
         for future in self.admin.create_topics([topic], operation_timeout=20).values():
             future.result()
+        self._topics.append(name)
         return name
+
+    def allow(self, user: str, topic: str, *operations: AclOperation) -> None:
+        """Let a user do this with a topic; read it, unless told otherwise."""
+        bindings = [
+            AclBinding(
+                ResourceType.TOPIC,
+                topic,
+                ResourcePatternType.LITERAL,
+                f"User:{user}",
+                "*",
+                operation,
+                AclPermissionType.ALLOW,
+            )
+            for operation in operations or (AclOperation.READ,)
+        ]
+        for future in self.admin.create_acls(bindings).values():
+            future.result()
+        self._acls += bindings
+
+    def clean_up(self) -> None:
+        """Remove the topics and rights that were made here."""
+        filters = [
+            AclBindingFilter(
+                acl.restype,
+                acl.name,
+                acl.resource_pattern_type,
+                acl.principal,
+                acl.host,
+                acl.operation,
+                acl.permission_type,
+            )
+            for acl in self._acls
+        ]
+        done = {
+            **(self.admin.delete_acls(filters) if filters else {}),
+            **(self.admin.delete_topics(self._topics) if self._topics else {}),
+        }
+        for future in done.values():
+            future.result()
 
     def producer(self, **settings: str) -> Producer:
         """A producer of the administrator."""
-        return Producer({**self.cluster.properties(), **settings}, logger=QUIET)
+        return Producer({**self.properties, **settings}, logger=QUIET)
 
     def produce(self, topic: str, *records: Mapping[str, object], partition: int = 0) -> None:
         """Append these records, in order."""
@@ -56,12 +110,5 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsCluster]:
 
 @pytest.fixture(scope="session")
 def bench(cluster: TlsCluster) -> Bench:
-    """A hand that writes."""
-    return Bench(cluster)
-
-
-@pytest.fixture
-def reader(cluster: TlsCluster) -> Iterator[KafkaClusterReader]:
-    """The administrator's view of the cluster."""
-    with KafkaClusterReader("primary", cluster.properties()) as opened:
-        yield opened
+    """A hand that writes to that cluster."""
+    return Bench(cluster.properties())

@@ -132,7 +132,9 @@ class TlsCluster:
         self.wait_for_brokers(2)
 
     def start_node(self, node: int) -> None:
-        """Start a node that does not run."""
+        """Start a node, anew if it was killed."""
+        if node in self._processes:
+            self._processes[node].wait(10)
         with (self._home(node) / "log").open("ab") as log:
             self._processes[node] = subprocess.Popen(
                 [*self._java, "kafka.Kafka", self._config(node)],

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -31,7 +31,7 @@ class ConnectReader:
         timeout_s: for each call, retries included.
     """
 
-    def __init__(self, urls: Sequence[str], timeout_s: float = 10) -> None:
+    def __init__(self, *urls: str, timeout_s: float = 10) -> None:
         self.urls = tuple(url.rstrip("/") for url in urls)
         self.timeout_s = timeout_s
         self._pool = urllib3.PoolManager(retries=False)
@@ -110,8 +110,9 @@ class ConnectReader:
         content = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         reason: Exception | None = None
-        for url in self.urls:
-            patience = urllib3.Timeout(total=max(0.1, until - time.monotonic()))
+        for number, url in enumerate(self.urls):
+            share = (until - time.monotonic()) / (len(self.urls) - number)
+            patience = urllib3.Timeout(total=max(0.1, share))
             try:
                 return self._pool.request(
                     method, url + path, body=content, headers=headers, timeout=patience

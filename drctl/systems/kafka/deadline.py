@@ -36,6 +36,10 @@ class Deadline:
         """Whether no time is left."""
         return self.remaining == 0.0
 
+    def sooner(self, seconds: float) -> "Deadline":
+        """This one, or the one that many seconds from now, whichever comes first."""
+        return Deadline(min(self.at, monotonic() + seconds), self.total)
+
     def attempts(self) -> Iterator[float]:
         """Timeouts for one try after another, growing, until the time is up."""
         shares = iter(_SHARES)

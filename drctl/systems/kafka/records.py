@@ -13,6 +13,8 @@ from drctl.systems.kafka.offsets import read_offsets
 from drctl.systems.kafka.simple_consumer import Fetched, SimpleConsumer
 
 _POLL_S = 0.2
+_QUICK_S = 1.0
+_LITTLE, _MUCH = 65_536, 1_048_576
 
 Found = dict[TopicPartition, Record | Unavailable]
 Position = tuple[TopicPartition, int]
@@ -34,10 +36,13 @@ def read_first_records(
         if isinstance(known := offsets[partition], PartitionOffsets)
         and max(position, known.log_start) < known.last_stable
     }
-    if wanted:
-        with SimpleConsumer(connection.properties) as consumer:
-            consumer.connect(deadline.remaining)
-            found.update(_read_round(consumer, wanted, deadline))
+    # Little of each partition, in case the way is long; where batches are large that is slow.
+    for fetch_bytes, until in ((_LITTLE, deadline.sooner(_QUICK_S)), (_MUCH, deadline)):
+        if wanted:
+            with SimpleConsumer(connection.properties, fetch_bytes) as consumer:
+                consumer.connect(deadline.remaining)
+                found |= _read_round(consumer, wanted, until)
+    found.update((partition, _silence(deadline)) for partition in wanted)
     return found
 
 
@@ -60,7 +65,7 @@ def read_records(
         else:
             wanted[partition].append(offset)
     if wanted:
-        with SimpleConsumer(connection.properties) as consumer:
+        with SimpleConsumer(connection.properties, _LITTLE) as consumer:
             consumer.connect(deadline.remaining)
             _read_exact(consumer, wanted, deadline, found)
     return found
@@ -85,32 +90,35 @@ def _read_exact(
     # A partition can be read from one place at a time: the n-th offset of each at once.
     for offsets in zip_longest(*map(sorted, wanted.values())):
         at = {p: o for p, o in zip(wanted, offsets, strict=True) if o is not None}
-        read = _read_round(consumer, at, deadline)
+        waiting = dict(at)
+        read = _read_round(consumer, waiting, deadline)
         for partition, offset in at.items():
-            record = read.get(partition)
+            record = _silence(deadline) if partition in waiting else read.get(partition)
             if record is None or (isinstance(record, Record) and record.offset != offset):
                 record = Unavailable(f"no committed record has offset {offset}")
             found[partition, offset] = record
 
 
 def _read_round(
-    consumer: SimpleConsumer, wanted: Mapping[TopicPartition, int], deadline: Deadline
+    consumer: SimpleConsumer, waiting: dict[TopicPartition, int], until: Deadline
 ) -> Found:
-    for partition, offset in wanted.items():
+    """Read one record of each; what was decided, if only that there is none, waits no more."""
+    for partition, offset in waiting.items():
         consumer.start(partition, offset)
-    waiting = set(wanted)
     found: Found = {}
-    while waiting and not deadline.expired:
-        for fetched in consumer.poll(min(_POLL_S, deadline.remaining)):
-            partition = fetched.partition
-            if partition in waiting and _concerns(fetched, wanted[partition]):
-                waiting.remove(partition)
-                consumer.stop(partition)
+    while waiting and not until.expired:
+        for fetched in consumer.poll(min(_POLL_S, until.remaining), waiting):
+            if _concerns(fetched, waiting[fetched.partition]):
+                del waiting[fetched.partition]
+                consumer.stop(fetched.partition)
                 _keep(fetched, found)
     for partition in waiting:
         consumer.stop(partition)
-        found[partition] = Unavailable(f"its leader sent nothing within {deadline.total:g} s")
     return found
+
+
+def _silence(deadline: Deadline) -> Unavailable:
+    return Unavailable(f"its leader sent nothing within {deadline.total:g} s")
 
 
 def _concerns(fetched: Fetched, position: int) -> bool:

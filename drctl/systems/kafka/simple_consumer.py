@@ -6,7 +6,7 @@ change nothing must not do that.
 """
 
 import ctypes as c
-from collections.abc import Mapping
+from collections.abc import Container, Iterator, Mapping
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -27,11 +27,11 @@ _SETTINGS = {
     "enable.auto.offset.store": "false",
     "enable.partition.eof": "true",
     "auto.offset.reset": "earliest",
-    "fetch.message.max.bytes": "65536",
     "fetch.min.bytes": "1",
     "fetch.wait.max.ms": "100",
-    "fetch.queue.backoff.ms": "10",
-    "queued.min.messages": "1",
+    "fetch.queue.backoff.ms": "1",
+    "queued.min.messages": "1000",
+    "queued.max.messages.kbytes": "16384",
 }
 _GROUP = "group."
 
@@ -69,6 +69,7 @@ _FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
     "queue_destroy": (None, c.c_void_p),
     "consume_start_queue": (c.c_int, c.c_void_p, c.c_int32, c.c_int64, c.c_void_p),
     "consume_stop": (c.c_int, c.c_void_p, c.c_int32),
+    "consume_queue": (_MessagePointer, c.c_void_p, c.c_int),
     "consume_batch_queue": (
         c.c_ssize_t,
         c.c_void_p,
@@ -107,14 +108,19 @@ class Fetched(NamedTuple):
 class SimpleConsumer:
     """Reads partitions from given offsets; a context manager.
 
+    Args:
+        fetch_bytes: how much of each partition to ask for at once; a broker sends a larger batch
+            whole, but then only one of them at a time.
+
     Raises:
         ConfigError: librdkafka does not take the properties.
     """
 
-    def __init__(self, properties: Mapping[str, str]) -> None:
+    def __init__(self, properties: Mapping[str, str], fetch_bytes: int) -> None:
         self._properties = {
             **{k: v for k, v in client_properties(properties).items() if not k.startswith(_GROUP)},
             **_SETTINGS,
+            "fetch.message.max.bytes": str(fetch_bytes),
         }
         self._topics: dict[str, Any] = {}
         self._running: set[TopicPartition] = set()
@@ -158,17 +164,19 @@ class SimpleConsumer:
         self._call["consume_stop"](self._topics[partition.topic], partition.partition)
         self._running.remove(partition)
 
-    def poll(self, timeout_s: float) -> list[Fetched]:
-        """What has come by then; returns as soon as something has."""
-        messages = (_MessagePointer * _BATCH)()
-        count = self._call["consume_batch_queue"](
-            self._queue, max(1, int(timeout_s * 1000)), messages, _BATCH
-        )
-        fetched = []
-        for message in messages[: max(0, count)]:
-            fetched.append(self._fetched(message))
+    def poll(self, timeout_s: float, wanted: Container[TopicPartition]) -> Iterator[Fetched]:
+        """What has come by then from a wanted partition; returns as soon as anything has."""
+        first = self._call["consume_queue"](self._queue, max(1, int(timeout_s * 1000)))
+        if not first:
+            return
+        # A batch waits until it is full, unless it must not wait at all.
+        rest = (_MessagePointer * _BATCH)()
+        count = self._call["consume_batch_queue"](self._queue, 0, rest, _BATCH)
+        for message in (first, *rest[: max(0, count)]):
+            partition = self._partition(message)
+            if partition in wanted:
+                yield self._fetched(partition, message)
             self._call["message_destroy"](message)
-        return fetched
 
     def _open(self) -> Any:
         why = c.create_string_buffer(_TEXT)
@@ -184,10 +192,12 @@ class SimpleConsumer:
             raise ConfigError(f"librdkafka cannot start: {why.value.decode(errors='replace')}")
         return handle
 
-    def _fetched(self, pointer: Any) -> Fetched:
+    def _partition(self, pointer: Any) -> TopicPartition:
         message = pointer.contents
-        topic = self._call["topic_name"](message.topic).decode()
-        partition = TopicPartition(topic, message.partition)
+        return TopicPartition(self._call["topic_name"](message.topic).decode(), message.partition)
+
+    def _fetched(self, partition: TopicPartition, pointer: Any) -> Fetched:
+        message = pointer.contents
         if message.err:
             return Fetched(
                 partition, None, message.err, self._call["err2str"](message.err).decode()

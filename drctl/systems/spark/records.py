@@ -6,6 +6,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from drctl.systems.spark.tables import table
+
 RECORDS = "records"
 OTHERS = "others"
 SCHEMA = (
@@ -42,8 +44,7 @@ def write(spark: SparkSession, classified: DataFrame | None, out: Path) -> None:
         if written.is_dir():
             written.rename(folder)
         else:
-            empty = spark.createDataFrame([], SCHEMA)
-            empty.coalesce(1).write.parquet(str(folder))
+            table(spark, [], SCHEMA).write.parquet(str(folder))
     shutil.rmtree(scratch, ignore_errors=True)
 
 

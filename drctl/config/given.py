@@ -1,0 +1,82 @@
+"""A cluster as named on a command line, with the same rules as in drctl.yaml."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from drctl.config.fields import checked_url
+from drctl.config.schema import ClusterConfig
+from drctl.config.secret import hide_user_info, names_secret, user_info
+from drctl.config.setting import Setting, literal, parts_of
+from drctl.model.errors import UsageError
+
+
+def given_cluster(
+    name: str, bootstrap: str, pairs: Sequence[str], directory: Path
+) -> ClusterConfig:
+    """The cluster of this name; relative file names start from the directory.
+
+    Args:
+        pairs: librdkafka properties, `NAME=VALUE` each.
+
+    Raises:
+        UsageError: the address or a property cannot be used.
+    """
+    properties = _properties(f"--{name}-property", pairs)
+    try:
+        settings = {p: literal(p, v, f"{name}: {p}", directory) for p, v in properties.items()}
+        return ClusterConfig.model_validate(
+            {"bootstrap": literal("bootstrap", bootstrap, name), "properties": settings}
+        )
+    except ValidationError as error:
+        said = [_said(detail["loc"], detail["msg"]) for detail in error.errors(include_input=False)]
+        raise UsageError("\n".join(f"{name}: {line}" for line in said)) from None
+    except ValueError as error:
+        raise UsageError(f"{name}: {error}") from None
+
+
+def given_url(option: str, url: str, directory: Path) -> Setting:
+    """The URL of a Connect worker, which may refer to a password.
+
+    Raises:
+        UsageError: it is none, or holds a password.
+    """
+    if hide_user_info(url) != url and _literal(user_info(url)):
+        raise UsageError(
+            f"{option}: {hide_user_info(url)} holds a password, and other users can see it here",
+            "refer to it: 'http://user:${env:NAME}@host:8083'",
+        )
+    try:
+        return checked_url(literal("connect", url, option, directory))
+    except ValueError as error:
+        raise UsageError(f"{option} {error}") from None
+
+
+def _properties(option: str, pairs: Sequence[str]) -> dict[str, str]:
+    """Raises UsageError where one is no pair, or a secret: command lines can be seen by others."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise UsageError(f"{option} takes NAME=VALUE", "for example security.protocol=SSL")
+        if names_secret(name) and _literal(value):
+            raise UsageError(
+                f"{option}: {name} is a secret, and other users can see command lines",
+                f"refer to it: {option} '{name}=${{env:NAME}}' or '{name}=${{file:PATH}}'",
+            )
+        found[name] = value
+    return found
+
+
+def _literal(text: str) -> bool:
+    """Whether any of it does not come from elsewhere; what is no reference is the text itself."""
+    try:
+        return any(isinstance(part, str) and part for part in parts_of(text))
+    except ValueError:
+        return True
+
+
+def _said(path: tuple[str | int, ...], message: str) -> str:
+    words = [str(part) for part in path if part not in ("properties", "[key]")]
+    return f"{'.'.join(words)} {message.removeprefix('Value error, ')}"

@@ -1,0 +1,107 @@
+"""A complete drctl.yaml for the lab."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from textwrap import indent
+from typing import Any
+
+from drctl.config.draft import write_new
+from drctl.lab.cluster import LabCluster
+from drctl.lab.mirrors import Direction
+from drctl.lab.parts import Parts
+
+
+def describe(parts: Parts, topics: Sequence[str] = ()) -> str:
+    """The text of the file; passwords are references to the lab's own files.
+
+    Args:
+        topics: of the link; what MirrorMaker 2 copies where none are given.
+    """
+    chosen = topics or (f"{parts.settings.mirrored}.*",)
+    clusters = "".join(_cluster(cluster) for cluster in parts.clusters)
+    return f"""\
+# drctl.yaml for the lab in {parts.root}
+# Written by: drctl lab env
+
+clusters:
+{indent(clusters, "  ")}
+links:
+  main:                       # replication from one cluster to the other
+    from: primary
+    to: secondary
+    topics: {json.dumps(list(chosen))}     # full-match regular expressions; exclude: likewise
+    groups: ["orders-app.*"]  # consumer groups whose offsets matter
+    replicator:
+      kind: mirrormaker2      # mirrormaker2 | confluent-replicator | offset-preserving | none
+      connect: {parts.worker.url}
+{indent(_connectors(parts.directions[0]) + _reverse(parts), "      ")}
+    fence:                    # how applications are kept from writing to the source
+      method: acl             # acl | command | none
+      principals: ["User:orders-app"]
+
+policy:
+  max_lag_records: 0          # a planned failover refuses above this
+  max_rpo_seconds: 30
+  order: per-key              # per-key | per-partition | none: what the applications need
+
+spark:
+  master: local[*]            # any master URL; conf: {{...}}; jars: [...] for sites without Maven
+
+state_dir: .drctl             # journals and results, relative to this file
+"""
+
+
+def write_environment(parts: Parts, file: Path) -> dict[str, Any]:
+    """Write the file (again, if it already says the same); the document `drctl/lab-env/1`.
+
+    Raises:
+        Refused: another file of this name exists.
+        UsageError: it cannot be written there.
+    """
+    text = describe(parts)
+    if not file.is_file() or file.read_text(encoding="utf-8") != text:
+        write_new(file, text)
+    return {
+        "schema": "drctl/lab-env/1",
+        "file": str(file.absolute()),
+        "clusters": {cluster.name: {"bootstrap": cluster.bootstrap} for cluster in parts.clusters},
+        "connect": parts.worker.url,
+        "secrets": str(parts.clusters[0].password_file("admin").parent),
+    }
+
+
+def in_words(document: dict[str, Any]) -> str:
+    """The same for people."""
+    clusters = (f"  {name:<12}{c['bootstrap']}" for name, c in document["clusters"].items())
+    return "\n".join(
+        (
+            f"wrote {document['file']}",
+            *clusters,
+            f"  {'connect':<12}{document['connect']}",
+            f"  {'passwords':<12}{document['secrets']}/CLUSTER-USER",
+        )
+    )
+
+
+def _cluster(cluster: LabCluster) -> str:
+    properties = cluster.public_properties("admin")
+    bootstrap = properties.pop("bootstrap.servers")
+    properties["sasl.password"] = f"${{file:{cluster.password_file('admin')}}}"
+    lines = "".join(f"    {name}: {value}\n" for name, value in properties.items())
+    return f"{cluster.name}:\n  bootstrap: {bootstrap}\n  properties:  # any of librdkafka\n{lines}"
+
+
+def _connectors(direction: Direction) -> str:
+    names = ", ".join(f"{kind}: {name}" for kind, name in direction.names.items())
+    return (
+        f"connectors: {{{names}}}\n"
+        f"rename: {direction.rename}  # what a topic is called on the target"
+    )
+
+
+def _reverse(parts: Parts) -> str:
+    if len(parts.directions) == 1:
+        return ""
+    inner = f"connect: {parts.worker.url}\n{_connectors(parts.directions[1])}"
+    return f"\nreverse:                # the one used for failback\n{indent(inner, '  ')}"

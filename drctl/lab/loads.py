@@ -1,0 +1,196 @@
+"""`lab load`: flights into a cluster, in this process or in one that goes on by itself."""
+
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined, unused-ignore]
+
+from drctl.lab.background import (
+    LoadSpec,
+    acks_file,
+    failures_file,
+    run_load,
+    write_result,
+    write_spec,
+)
+from drctl.lab.cluster import LabCluster
+from drctl.lab.jvm import lab_mark
+from drctl.lab.lab import Lab
+from drctl.lab.process import Part
+from drctl.lab.settings import CLUSTERS
+from drctl.lab.waiting import Patience
+from drctl.model.errors import Refused, Stopped, Unreachable
+
+PARTITIONS = 4
+_FIRST_ACK_S = 30
+_STOP_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Loads:
+    """The loads of one lab; one in the background for each cluster."""
+
+    lab: Lab
+
+    def folder(self, cluster: str) -> Path:
+        """What is logged of the loads to this cluster."""
+        return self.lab.root / "load" / cluster
+
+    def spec(
+        self,
+        cluster: str = "primary",
+        topic: str | None = None,
+        start: int | None = None,
+        count: int | None = None,
+        rate: float = 0,
+    ) -> LoadSpec:
+        """An order; without `start` it goes on behind the last row that any load tried."""
+        name = topic or self.lab.parts.settings.mirrored
+        first = self.next_row(name) if start is None else start
+        return LoadSpec(str(self.lab.root), cluster, name, first, count, rate)
+
+    def run(self, spec: LoadSpec) -> dict[str, Any]:
+        """Load now; what became of the rows.
+
+        Raises:
+            Unreachable: the cluster does not answer.
+            Stopped: the producer could not go on.
+        """
+        self._ready(spec)
+        try:
+            count = run_load(spec, self.folder(spec.cluster), threading.Event())
+        except KafkaException as error:
+            raise Stopped(f"the load ended: {error.args[0].str()}") from error
+        write_result(count, self.folder(spec.cluster))
+        if count.next_row == spec.start:
+            raise Refused(
+                f"there are no flights from row {spec.start} on", "Begin again: --start 0"
+            )
+        return self.state(spec.cluster)
+
+    def start(self, spec: LoadSpec) -> dict[str, Any]:
+        """Load in a process of its own, and see the first row through.
+
+        Raises:
+            Refused: one runs already.
+            Unreachable: the cluster does not answer.
+            Stopped: the process died, or no row came through.
+        """
+        part = self._part(spec.cluster)
+        if part.process():
+            raise Refused(
+                f"a load to {spec.cluster} is running already",
+                f"Stop it: drctl lab load --stop --cluster {spec.cluster}",
+            )
+        self._ready(spec)
+        before = self._logged(spec.cluster)
+        write_spec(spec, part.folder)
+        (part.folder / "result.json").unlink(missing_ok=True)
+        program = (sys.executable, "-P", "-m", "drctl.lab.background")
+        part.start((*program, str(part.folder), lab_mark(self.lab.root)))
+        moving = Patience.of(_FIRST_ACK_S).wait_until(
+            lambda: self._logged(spec.cluster) > before or part.process() is None
+        )
+        if part.process() is None and not (part.folder / "result.json").exists():
+            raise Stopped(f"the load died at its start:\n{part.last_words()}")
+        if not moving:
+            raise Stopped(f"no row was acknowledged by {spec.cluster} in {_FIRST_ACK_S} s")
+        return self.state(spec.cluster)
+
+    def stop(self, cluster: str) -> dict[str, Any]:
+        """End the background load after what it has under way; what became of the rows.
+
+        Raises:
+            Refused: none was ever started.
+        """
+        part = self._part(cluster)
+        if not (part.folder / "spec.json").exists():
+            raise Refused(f"no load to {cluster} was started in the background")
+        part.end(Patience.of(_STOP_S), gently=True)
+        return self.state(cluster)
+
+    def state(self, cluster: str) -> dict[str, Any]:
+        """Whether a load runs, and how many rows all loads to the cluster brought in."""
+        folder = self.folder(cluster)
+        process = self._part(cluster).process()
+        result = folder / "result.json"
+        return {
+            "cluster": cluster,
+            "running": process is not None,
+            "pid": process.pid if process else None,
+            "acknowledged": _lines(acks_file(folder)),
+            "failed": _lines(failures_file(folder)),
+            "acks": str(acks_file(folder)),
+            "failures": str(failures_file(folder)),
+            "last": json.loads(result.read_text(encoding="utf-8")) if result.exists() else None,
+        }
+
+    def next_row(self, topic: str) -> int:
+        """Behind the last row of the topic that any load of this lab tried."""
+        files = (f(self.folder(c)) for c in CLUSTERS for f in (acks_file, failures_file))
+        return max(
+            (e["row"] + 1 for f in files for e in _entries(f) if e["topic"] == topic), default=0
+        )
+
+    def _part(self, cluster: str) -> Part:
+        return Part(f"load-{cluster}", self.folder(cluster), lab_mark(self.lab.root))
+
+    def _logged(self, cluster: str) -> int:
+        files = (acks_file(self.folder(cluster)), failures_file(self.folder(cluster)))
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    def _ready(self, spec: LoadSpec) -> None:
+        ensure_topic(self.lab.cluster(spec.cluster), spec.topic)
+
+
+def acknowledged_rows(folder: Path, topic: str) -> dict[tuple[int, int], int]:
+    """Row numbers by the partition and offset at which the cluster acknowledged them."""
+    entries = _entries(acks_file(folder))
+    return {(e["partition"], e["offset"]): e["row"] for e in entries if e["topic"] == topic}
+
+
+def in_words(state: dict[str, Any]) -> str:
+    """A load's state for people."""
+    going = f"running, pid {state['pid']}" if state["running"] else "not running"
+    counts = f"{state['acknowledged']} rows acknowledged, {state['failed']} failed"
+    return f"load to {state['cluster']}: {going}; {counts}; acknowledged rows: {state['acks']}"
+
+
+def ensure_topic(cluster: LabCluster, topic: str, partitions: int = PARTITIONS) -> None:
+    """Create the topic where it does not exist; its old records are kept for ever.
+
+    Raises:
+        Unreachable: the cluster does not answer.
+    """
+    admin = cluster.admin()
+    # The flights are of 2013: any retention by time would delete them at once.
+    new = NewTopic(topic, partitions, config={"retention.ms": "-1"})
+    for future in admin.create_topics([new], operation_timeout=20, request_timeout=20).values():
+        try:
+            future.result()
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise Unreachable(
+                    f"{cluster.name} did not create topic {topic}: {error.args[0].str()}",
+                    f"See whether it runs: drctl lab status; start it: drctl lab start "
+                    f"{cluster.name}",
+                ) from error
+
+
+def _entries(path: Path) -> Iterator[dict[str, Any]]:
+    if path.exists():
+        with path.open(encoding="ascii") as file:
+            yield from (json.loads(line) for line in file if line.endswith("\n"))
+
+
+def _lines(path: Path) -> int:
+    if not path.exists():
+        return 0
+    with path.open("rb") as file:
+        return sum(1 for _ in file)

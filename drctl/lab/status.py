@@ -1,0 +1,106 @@
+"""What of a lab runs, answers and copies: the document `drctl/lab/1` and its text."""
+
+from typing import Any
+
+from drctl.lab.cluster import answering_brokers
+from drctl.lab.lab import Lab
+from drctl.lab.loads import Loads
+from drctl.lab.loads import in_words as load_in_words
+from drctl.lab.parts import CONNECT, Parts
+from drctl.lab.settings import CLUSTERS, HOST
+from drctl.lab.waiting import Patience, together
+from drctl.model.errors import Unknown
+
+SCHEMA = "drctl/lab/1"
+_ANSWER_S = 3.0
+
+
+def look(lab: Lab) -> dict[str, Any]:
+    """Ask every part of the lab whether it answers.
+
+    Raises:
+        Refused: there is no lab in the folder.
+    """
+    parts = lab.parts
+    answering: dict[str, bool] = {}
+
+    def ask(name: str) -> None:
+        answering[name] = _answers(parts, name)
+
+    together(Patience.of(_ANSWER_S), *(lambda name=name: ask(name) for name in parts.names))
+    connectors = _connectors(parts) if answering[CONNECT] else []
+    loads = Loads(lab)
+    settings = parts.settings
+    return {
+        "schema": SCHEMA,
+        "dir": str(lab.root),
+        "policy": settings.policy,
+        "active_active": settings.active_active,
+        "answering": all(answering.values()),
+        "clusters": {c.name: {"bootstrap": c.bootstrap} for c in parts.clusters},
+        "connect": parts.worker.url,
+        "parts": [_part(parts, name, answering[name]) for name in parts.names],
+        "connectors": connectors,
+        "loads": [loads.state(name) for name in CLUSTERS if loads.folder(name).exists()],
+    }
+
+
+def in_words(document: dict[str, Any]) -> str:
+    """The same for people."""
+    lines = [f"lab in {document['dir']}"]
+    for part in document["parts"]:
+        pid = f"pid {part['pid']}" if part["pid"] else "no process"
+        lines.append(f"  {part['name']:<24}{part['state']:<12}{part['address']:<18}{pid}")
+    for connector in document["connectors"]:
+        tasks = ", ".join(connector["tasks"]) or "no tasks"
+        lines.append(f"  {connector['name']:<24}{connector['state']:<12}{tasks}")
+        lines.extend(f"    {trace}" for trace in connector["traces"])
+    lines.extend(f"  {load_in_words(load)}" for load in document["loads"])
+    return "\n".join(lines)
+
+
+def _answers(parts: Parts, name: str) -> bool:
+    if parts.part(name).process() is None or parts.part(name).frozen():
+        return False
+    if name == CONNECT:
+        return parts.worker.answering(_ANSWER_S)
+    cluster = parts.cluster(name.rpartition("-")[0])
+    admin = cluster.admin(f"{HOST}:{parts.ports(name)[0]}")
+    return answering_brokers(admin, _ANSWER_S) > 0
+
+
+def _part(parts: Parts, name: str, answering: bool) -> dict[str, Any]:
+    part = parts.part(name)
+    process = part.process()
+    if process is None:
+        state = "dead"
+    elif part.frozen():
+        state = "stopped"
+    else:
+        state = "answering" if answering else "silent"
+    return {
+        "name": name,
+        "state": state,
+        "pid": process.pid if process else None,
+        "address": f"{HOST}:{parts.ports(name)[0]}",
+        "log": str(part.log),
+    }
+
+
+def _connectors(parts: Parts) -> list[dict[str, Any]]:
+    client = parts.worker.client(_ANSWER_S)
+    try:
+        statuses = client.statuses()
+    except Unknown:
+        return []
+    finally:
+        client.close()
+    return [
+        {
+            "name": status.name,
+            "state": status.state,
+            "tasks": [task.state for task in status.tasks],
+            "traces": [text for text in (status.trace, *(t.trace for t in status.tasks)) if text],
+        }
+        for status in statuses.values()
+    ]

@@ -1,0 +1,185 @@
+"""Fetching through the real Ivy: from a Maven repository on this machine, and from none at all."""
+
+import hashlib
+import multiprocessing
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from drctl.model.errors import ConfigError, ExitCode
+from drctl.systems.artifacts import resolution
+from drctl.systems.artifacts.ivy import NotFetched
+from drctl.systems.artifacts.java import JavaMissing, find_java
+from drctl.systems.artifacts.resolution import resolve
+from drctl.systems.artifacts.sets import SETS, ArtifactSet, Module, committed_sums
+from drctl.systems.artifacts.store import CorruptArtifact
+
+pytestmark = pytest.mark.jvm
+
+POM = """<project><modelVersion>4.0.0</modelVersion><groupId>org.example</groupId>
+<artifactId>{name}</artifactId><version>1.0</version>{more}</project>"""
+NEEDS = """<dependencies><dependency><groupId>org.example</groupId>
+<artifactId>{name}</artifactId><version>1.0</version></dependency></dependencies>"""
+SETTINGS = """<ivysettings><settings defaultResolver="here"/><resolvers>
+<ibiblio name="here" m2compatible="true" usepoms="true" root="{root}"/></resolvers></ivysettings>"""
+
+
+def silent(_message: str) -> None: ...
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A Maven repository of two modules, the first of which needs the second."""
+    root = tmp_path / "repository"
+    for name, more in (("first", NEEDS.format(name="second")), ("second", "")):
+        folder = root / "org" / "example" / name / "1.0"
+        folder.mkdir(parents=True)
+        pom = POM.format(name=name, more=more)
+        (folder / f"{name}-1.0.pom").write_text(pom, encoding="utf-8")
+        with zipfile.ZipFile(folder / f"{name}-1.0.jar", "w") as jar:
+            jar.writestr("name", name)
+    return root
+
+
+@pytest.fixture
+def settings(tmp_path: Path, repository: Path) -> Path:
+    path = tmp_path / "settings.xml"
+    path.write_text(SETTINGS.format(root=repository.as_uri()), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path) -> Path:
+    """Settings of a site whose repository does not answer: nobody listens on port 1."""
+    path = tmp_path / "nowhere.xml"
+    path.write_text(SETTINGS.format(root="http://127.0.0.1:1/"), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def example(
+    tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], None]:
+    """A set `example` of the repository; calling it commits the sums anew."""
+    monkeypatch.setenv("DRCTL_CACHE", str(tmp_path / "cache"))
+    wanted = ArtifactSet("example", (Module("org.example", "first", "1.0"),))
+    monkeypatch.setattr(resolution, "SETS", {"example": wanted})
+    sums_file = tmp_path / "example.sha256"
+    monkeypatch.setattr(resolution, "sums_file", lambda _name: sums_file)
+
+    def commit() -> None:
+        jars = sorted(repository.rglob("*.jar"))
+        sums = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in jars}
+        sums_file.write_text(str(sums), encoding="ascii")
+        monkeypatch.setattr(resolution, "committed_sums", lambda _name: sums)
+
+    commit()
+    return commit
+
+
+def test_fetches_once(example: Callable[[], None], settings: Path, repository: Path) -> None:
+    said: list[str] = []
+    paths = resolve("example", progress=said.append, ivy_settings=settings)
+    assert [path.name for path in paths] == ["first-1.0.jar", "second-1.0.jar"]
+    assert all(path.is_file() for path in paths)
+    assert "fetched first 1.0" in said
+    shutil.rmtree(repository)
+    again: list[str] = []
+    assert resolve("example", progress=again.append, ivy_settings=settings) == paths
+    assert again == []
+
+
+def test_the_settings_may_stand_in_the_environment(
+    example: Callable[[], None], settings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRCTL_IVY_SETTINGS", str(settings))
+    assert len(resolve("example", progress=silent)) == 2
+
+
+def test_settings_that_do_not_exist(example: Callable[[], None], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"absent\.xml does not exist"):
+        resolve("example", progress=silent, ivy_settings=tmp_path / "absent.xml")
+
+
+def test_nothing_cached_and_no_network(example: Callable[[], None], nowhere: Path) -> None:
+    with pytest.raises(NotFetched) as caught:
+        resolve("example", progress=silent, ivy_settings=nowhere)
+    error = caught.value
+    assert error.exit_code is ExitCode.UNKNOWN
+    assert "the example jars (org.example:first:1.0 and others) are not cached" in error.message
+    assert "--ivy-settings" in error.hint
+
+
+def test_another_jar_than_committed_is_not_kept(
+    example: Callable[[], None], settings: Path, repository: Path
+) -> None:
+    (jar,) = repository.rglob("second-1.0.jar")
+    good = jar.read_bytes()
+    jar.write_bytes(good + b"tampered with")
+    with pytest.raises(CorruptArtifact, match=r"second-1\.0\.jar is corrupt"):
+        resolve("example", progress=silent, ivy_settings=settings)
+    jar.write_bytes(good)
+    assert len(resolve("example", progress=silent, ivy_settings=settings)) == 2
+
+
+def test_a_dependency_more_than_committed(
+    example: Callable[[], None], settings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fewer = {"first-1.0.jar": resolution.committed_sums("example")["first-1.0.jar"]}
+    monkeypatch.setattr(resolution, "committed_sums", lambda _name: fewer)
+    with pytest.raises(CorruptArtifact, match=r"second-1\.0\.jar does not belong"):
+        resolve("example", progress=silent, ivy_settings=settings)
+
+
+def test_a_deleted_jar_is_fetched_again(example: Callable[[], None], settings: Path) -> None:
+    first, second = resolve("example", progress=silent, ivy_settings=settings)
+    second.write_bytes(b"spoilt")
+    with pytest.raises(CorruptArtifact, match="is corrupt"):
+        resolve("example", progress=silent, ivy_settings=settings)
+    second.unlink()
+    assert resolve("example", progress=silent, ivy_settings=settings) == (first, second)
+
+
+def _resolve_and_tell(settings: Path, told: "multiprocessing.Queue[object]") -> None:
+    told.put(resolve("example", progress=silent, ivy_settings=settings))
+
+
+def test_two_processes_at_once(example: Callable[[], None], settings: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    told: multiprocessing.Queue[object] = context.Queue()
+    both = [context.Process(target=_resolve_and_tell, args=(settings, told)) for _ in range(2)]
+    for process in both:
+        process.start()
+    answers = [told.get(timeout=60) for _ in both]
+    for process in both:
+        process.join(60)
+    assert answers[0] == answers[1]
+    assert [process.exitcode for process in both] == [0, 0]
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_the_real_sets_are_whole(name: str) -> None:
+    paths = resolve(name, progress=silent)
+    assert {path.name for path in paths} == set(committed_sums(name))
+    assert all(path.is_file() for path in paths)
+
+
+def test_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(JavaMissing, match="no java command on the path") as caught:
+        find_java()
+    assert "apt-get install" in caught.value.hint
+
+
+def test_old_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho '  java.specification.version = 1.8' >&2\n", encoding="ascii")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(JavaMissing, match="is Java 8; 17 is the oldest"):
+        find_java()

@@ -1,0 +1,90 @@
+"""Jars on disk: the right ones are used again, any other is named."""
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from drctl.systems.artifacts.sets import SETS, committed_sums
+from drctl.systems.artifacts.store import CorruptArtifact, Shelf, cache_dir
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    for name in ("a.jar", "b.jar"):
+        (tmp_path / name).write_bytes(name.encode() * 10)
+    sums = {n: hashlib.sha256(n.encode() * 10).hexdigest() for n in ("a.jar", "b.jar")}
+    return Shelf("some", tmp_path, sums)
+
+
+def test_a_sound_shelf_passes_again_and_again(shelf: Shelf) -> None:
+    shelf.check()
+    shelf.check()
+    assert [path.name for path in shelf.paths] == ["a.jar", "b.jar"]
+
+
+def test_a_changed_jar_is_found_after_it_was_found_good(shelf: Shelf) -> None:
+    shelf.check()
+    (shelf.folder / "b.jar").write_bytes(b"B.jar" * 10)
+    with pytest.raises(CorruptArtifact) as caught:
+        shelf.check()
+    assert str(shelf.folder / "b.jar") in caught.value.message
+    assert "is corrupt" in caught.value.message
+    assert caught.value.hint == f"Delete it and retry: rm '{shelf.folder / 'b.jar'}'"
+
+
+def test_a_jar_that_was_bad_from_the_start_never_passes(shelf: Shelf) -> None:
+    (shelf.folder / "a.jar").write_bytes(b"")
+    for _ in range(2):
+        with pytest.raises(CorruptArtifact, match=r"a\.jar is corrupt"):
+            shelf.check()
+
+
+def test_the_same_bytes_with_another_time_pass(shelf: Shelf) -> None:
+    shelf.check()
+    os.utime(shelf.folder / "a.jar", ns=(1, 1))
+    shelf.check()
+
+
+def test_a_jar_too_many_is_named(shelf: Shelf) -> None:
+    shelf.check()
+    (shelf.folder / "c.jar").write_bytes(b"")
+    with pytest.raises(CorruptArtifact, match=r"c\.jar does not belong to the some jars"):
+        shelf.check()
+
+
+def test_a_jar_too_few_is_named(shelf: Shelf) -> None:
+    (shelf.folder / "a.jar").unlink()
+    assert shelf.missing()
+    with pytest.raises(CorruptArtifact, match=r"a\.jar is missing among the some jars"):
+        shelf.check_bytes()
+
+
+def test_a_spoilt_stamp_only_costs_a_full_check(shelf: Shelf) -> None:
+    shelf.check()
+    (shelf.folder / "checked.json").write_text("{", encoding="utf-8")
+    shelf.check()
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_every_set_has_its_sums(name: str) -> None:
+    sums = committed_sums(name)
+    for module in SETS[name].modules:
+        assert f"{module.name}-{module.revision}.jar" in sums
+    assert all(len(total) == 64 for total in sums.values())
+
+
+def test_the_connector_is_four_jars() -> None:
+    assert len(committed_sums("spark-connector")) == 4
+
+
+def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DRCTL_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    assert cache_dir() == Path("/somewhere/drctl")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", "/home/jane")
+    assert cache_dir() == Path("/home/jane/.cache/drctl")
+    monkeypatch.setenv("DRCTL_CACHE", "/own")
+    assert cache_dir() == Path("/own")

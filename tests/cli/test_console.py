@@ -1,0 +1,168 @@
+"""What reaches a terminal, a file, a log."""
+
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.table import Table
+from rich.text import Text
+
+from drctl.cli.console import Console
+from drctl.cli.drawing import draw
+from drctl.cli.options import GlobalOptions, Output
+from drctl.cli.progress import LineTask
+from drctl.cli.terminal import one_line, printable
+from tests.cli.conftest import clean_environment
+
+HOSTILE = "a\x1b[2J\x07\x9b31m\u202eb\x00\r\u200b\ud800"
+JSON = GlobalOptions(output=Output.JSON)
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_what_is_printable_stays_and_the_rest_cannot_act(text: str) -> None:
+    assert all(c.isprintable() or c in "\n\t" for c in printable(text))
+    assert one_line(text).isprintable()
+    if text.isprintable():
+        assert printable(text) == one_line(text) == text
+
+
+def test_tables_hold_no_control_characters() -> None:
+    table = Table("topic", title=HOSTILE)
+    table.add_row(HOSTILE)
+    table.add_row(Text(f"[red]{HOSTILE}"))
+    shown = draw(table, io.StringIO(), GlobalOptions())
+    assert all(line.isprintable() for line in shown.split("\n"))
+    assert "[red]" in shown
+    assert r"\x1b[2J" in shown
+
+
+def test_tables_are_not_cut_where_no_terminal_sets_the_width() -> None:
+    table = Table("topic")
+    table.add_row("x" * 150)
+    assert "x" * 150 in draw(table, io.StringIO(), GlobalOptions())
+
+
+def test_results(capsys: pytest.CaptureFixture[str]) -> None:
+    Console(GlobalOptions()).result(f"found {HOSTILE}", {"found": HOSTILE})
+    shown = capsys.readouterr()
+    assert (shown.out.count("\n"), shown.err) == (1, "")
+    assert shown.out.strip().isprintable()
+    console = Console(JSON)
+    console.result(lambda: pytest.fail("nothing is drawn for JSON"), {"found": HOSTILE})
+    shown = capsys.readouterr()
+    assert json.loads(shown.out) == {"found": HOSTILE}
+    assert shown.out.isascii()
+    assert console.answered
+
+
+def test_streams_are_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    console = Console(JSON)
+    console.stream({"n": 1})
+    console.stream({"n": "a\nb"})
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [
+        {"n": 1},
+        {"n": "a\nb"},
+    ]
+
+
+def test_numbers_that_json_does_not_know_are_a_bug() -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        Console(JSON).result("", {"n": float("nan")})
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (GlobalOptions(), ["going", "note: n", "warning: w", "error: e", "hint: h"]),
+        (GlobalOptions(quiet=True), ["warning: w", "error: e", "hint: h"]),
+        (
+            GlobalOptions(verbose=True),
+            ["going", "detail", "note: n", "warning: w", "error: e", "hint: h"],
+        ),
+    ],
+)
+def test_messages_go_to_stderr(
+    options: GlobalOptions, said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    console = Console(options)
+    console.progress("going")
+    console.detail("detail")
+    console.note("n")
+    console.warn("w")
+    console.error("e", "h")
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err.splitlines()) == ("", said)
+
+
+@pytest.fixture
+def lines() -> tuple[LineTask, list[str], list[float]]:
+    said: list[str] = []
+    now = [100.0]
+    return LineTask("reading", None, said.append, lambda: now[0]), said, now
+
+
+def test_a_log_gets_a_line_every_five_seconds(
+    lines: tuple[LineTask, list[str], list[float]],
+) -> None:
+    task, said, now = lines
+    for second in range(13):
+        now[0] = 100.0 + second
+        task.update(done=second * 1000, total=20_000)
+    assert said == [
+        "reading: 25% (5,000 of 20,000), about 15 s left\n",
+        "reading: 50% (10,000 of 20,000), about 10 s left\n",
+    ]
+
+
+def test_a_task_of_unknown_length(lines: tuple[LineTask, list[str], list[float]]) -> None:
+    task, said, now = lines
+    task.update(description="starting\x1b")
+    now[0] += 6
+    task.update()
+    assert said == ["starting\\x1b: 6 s\n"]
+
+
+SHOW = """
+from drctl.cli.console import Console
+from drctl.cli.options import GlobalOptions
+console = Console(GlobalOptions({options}))
+with console.task("copy \\x1b[2Jing", 10) as task:
+    task.update(done=5)
+    console.progress("in between")
+    task.update(done=10, total=10, description="done \\x07")
+console.result("result", {{}})
+"""
+
+
+@pytest.mark.parametrize("options", ["", "quiet=True"])
+def test_a_bar_is_drawn_on_a_terminal_only(options: str, tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    program: list[Any] = [sys.executable, "-c", SHOW.format(options=options)]
+    environ = {**clean_environment(), "TERM": "xterm", "COLUMNS": "100"}
+    done = subprocess.run(
+        program, stderr=theirs, stdout=subprocess.PIPE, env=environ, cwd=tmp_path, check=True
+    )
+    os.close(theirs)
+    shown = os.read(ours, 65536).decode() if options != "quiet=True" else ""
+    os.close(ours)
+    assert done.stdout == b"result\n"
+    if options != "quiet=True":
+        assert "5/10" in shown or "10/10" in shown
+        assert "in between" in shown
+        assert "\x1b[2J" not in shown
+        assert "\x07" not in shown
+        assert ("\x1b[38;5" in shown or "\x1b[32m" in shown) is (options == "")
+    piped = subprocess.run(program, capture_output=True, env=environ, cwd=tmp_path, check=True)
+    assert (piped.stdout, piped.stderr) == (
+        b"result\n",
+        b"" if options == "quiet=True" else b"in between\n",
+    )

@@ -1,0 +1,124 @@
+"""Each exit code that a command can end with today, through the real command where it can be."""
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from drctl.cli.main import run
+from tests.cli.conftest import Run
+from tests.cli.documents import check
+
+FINE = """clusters:
+  primary:
+    bootstrap: 127.0.0.1:{port}
+    properties: {{security.protocol: PLAINTEXT}}
+  secondary: {{bootstrap: "127.0.0.1:1"}}
+links:
+  main: {{from: primary, to: secondary, topics: [orders]}}
+"""
+
+
+def free_port() -> int:
+    """A port of ours that nobody listens on."""
+    for port in range(19500, 19600):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)):
+                return port
+    raise AssertionError("19500 to 19599 are all taken")
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_2_configuration(drctl: Run, tmp_path: Path, output: str) -> None:
+    (tmp_path / "drctl.yaml").write_text("clusters: {a: {bootstap: 'a:1'}}\npolcy: {}\n")
+    ran = drctl("gap", "--output", output)
+    lines = [
+        "3 problems in drctl.yaml",
+        "drctl.yaml:1:12: clusters.a.bootstrap: is required",
+        "drctl.yaml:1:16: clusters.a.bootstap: is not known; did you mean 'bootstrap'?",
+        "drctl.yaml:2:1: polcy: is not known; did you mean 'policy'?",
+    ]
+    said = ran.stderr.removeprefix("error: ")
+    if output == "json":
+        error = check(ran.document())["error"]
+        assert (error["code"], error["kind"], ran.stderr) == (2, "ConfigError", "")
+        said = error["message"]
+    else:
+        assert ran.stdout == ""
+        assert ran.stderr.startswith("error: ")
+    assert ran.code == 2
+    assert all(a.startswith(b) for a, b in zip(said.splitlines(), lines, strict=True))
+
+
+def test_2_no_configuration_and_which_one(called: Run, tmp_path: Path) -> None:
+    ran = called("gap")
+    assert (ran.code, ran.stdout) == (2, "")
+    assert "hint: write one with `drctl init`" in ran.stderr
+    (tmp_path / "a.yaml").write_text("a")
+    (tmp_path / "b.yaml").write_text("b")
+    ran = called("gap", environ={"DRCTL_CONFIG": "a.yaml"})
+    assert (ran.code, ran.stderr.split(":")[1]) == (2, " a.yaml")
+    ran = called("gap", "--config", "b.yaml", environ={"DRCTL_CONFIG": "a.yaml"})
+    assert (ran.code, ran.stderr.split(":")[1]) == (2, " b.yaml")
+    assert called("--config", "b.yaml", "gap").stderr == ran.stderr
+
+
+def test_2_an_unknown_link(called: Run, tmp_path: Path) -> None:
+    (tmp_path / "drctl.yaml").write_text(FINE.format(port=2))
+    ran = called("gap", "--link", "mian")
+    assert (ran.code, ran.stdout) == (2, "")
+    assert ran.stderr == ("error: drctl.yaml has no link 'mian'\nhint: did you mean 'main'?\n")
+
+
+def test_3_a_file_is_not_written_over(drctl: Run, tmp_path: Path) -> None:
+    (tmp_path / "drctl.yaml").write_text("precious")
+    ran = drctl("init", "127.0.0.1:1", "127.0.0.1:2")
+    assert (ran.code, ran.stdout) == (3, "")
+    assert ran.stderr.startswith("error: drctl.yaml exists; nothing was changed\nhint: ")
+    ran = drctl("init", "127.0.0.1:1", "127.0.0.1:2", "-o", "json")
+    assert (ran.code, ran.stderr) == (3, "")
+    assert check(ran.document())["error"]["kind"] == "Refused"
+    assert (tmp_path / "drctl.yaml").read_text() == "precious"
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_70_a_bug(
+    output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In process: no known command line reaches a bug."""
+    path = tmp_path / "drctl.yaml"
+    path.write_text(
+        "clusters: {a: {bootstrap: 'a:1', properties: {sasl.password: planted}},"
+        " b: {bootstrap: 'b:1'}}\nlinks: {main: {from: a, to: b, topics: [x]}}\n"
+    )
+    path.chmod(0o600)
+
+    def broken(*_: object) -> None:
+        raise KeyError("a planted word")
+
+    monkeypatch.setattr("drctl.cli.gap._analyse", broken)
+    assert (
+        run(["gap", "--config", str(path), "--output", output, "--out", str(tmp_path / "o")]) == 70
+    )
+    shown = capsys.readouterr()
+    assert "planted" not in shown.out + shown.err
+    assert "Traceback (most recent call last)" in shown.err
+    assert "test_endings.py" in shown.err
+    if output == "json":
+        error = check(json.loads(shown.out))["error"]
+        assert (error["code"], error["kind"]) == (70, "Bug")
+        assert error["message"] == "KeyError: 'a *** word'"
+    else:
+        assert shown.out == ""
+        assert "error: KeyError: 'a *** word'" in shown.err
+
+
+def test_a_command_line_leaves_nothing_for_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["gap", "--output", "json", "--quiet"]) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == 2
+    assert run(["gap"]) == 2
+    assert capsys.readouterr().out == ""

@@ -1,0 +1,133 @@
+"""A small language for what stands in a topic before drctl looks at it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined, unused-ignore]
+
+from drctl.lab.waiting import Patience
+from drctl.model.topology import Record
+from tests.cluster.logs import read_logs
+from tests.lab.cluster_under_test import DEADLINE_S, ClusterUnderTest, Ending
+
+Headers = tuple[tuple[str, bytes | None], ...]
+COPIED: Headers = (("__replicator_id", b"mm"),)
+"""What a replicator adds to its copies."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Timestamps near enough to now that no retention deletes them.
+
+    Attributes:
+        start_ms: second 0.
+    """
+
+    start_ms: int
+
+    def at(self, second: float) -> int:
+        """Milliseconds UTC."""
+        return self.start_ms + round(second * 1000)
+
+
+@dataclass(frozen=True)
+class R:
+    """A record to write; `t` in seconds of the scenario's clock, `p` its partition."""
+
+    key: bytes | None
+    value: bytes | None
+    t: float = 0
+    headers: Headers = ()
+    p: int = 0
+
+
+def rows(
+    count: int, *, start: int = 0, p: int = 0, key: bytes = b"key", times: float = 1
+) -> list[R]:
+    """Records with keys and values of their own, a second (times `times`) apart."""
+    return [
+        R(key + b"-%d" % n, b"value-%d" % n, t=n * times, p=p) for n in range(start, start + count)
+    ]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Records written together."""
+
+    records: Iterable[R]
+    ending: Ending = "none"
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+Step = Batch | Callable[[ClusterUnderTest, str], None]
+
+
+@dataclass(frozen=True)
+class Filling:
+    """One side of a topic: how it is made, and what is then done to it, in order."""
+
+    steps: tuple[Step, ...] = ()
+    partitions: int = 1
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+def holding(
+    *records: R, partitions: int | None = None, config: Mapping[str, str] | None = None
+) -> Filling:
+    """A side that holds just these records."""
+    needed = max((r.p for r in records), default=0) + 1
+    return Filling((Batch(records),) if records else (), partitions or needed, config or {})
+
+
+def copies(records: Iterable[R]) -> tuple[R, ...]:
+    """The same with the header that replication adds."""
+    return tuple(R(r.key, r.value, r.t, r.headers + COPIED, r.p) for r in records)
+
+
+def fill(cluster: ClusterUnderTest, sides: Mapping[str, Filling], clock: Clock) -> None:
+    """Make all these topics and fill them."""
+    new = [NewTopic(name, s.partitions, config=dict(s.config)) for name, s in sides.items()]
+    for future in cluster.admin.create_topics(new, operation_timeout=DEADLINE_S).values():
+        future.result()
+    for name, side in sides.items():
+        for step in side.steps:
+            if isinstance(step, Batch):
+                records = (_record(r, clock) for r in step.records)
+                cluster.produce(name, records, step.ending, **step.settings)
+            else:
+                step(cluster, name)
+
+
+def _record(r: R, clock: Clock) -> Record:
+    return Record(r.p, 0, clock.at(r.t), r.key, r.value, r.headers)
+
+
+def delete_before(offset: int, partition: int = 0) -> Step:
+    """Move the log start offset there."""
+    return lambda cluster, topic: cluster.delete_records(topic, partition, offset)
+
+
+def await_compaction(*left: int) -> Step:
+    """Wait until these offsets of partition 0 are all that is left."""
+
+    def wait(cluster: ClusterUnderTest, topic: str) -> None:
+        def offsets() -> list[int]:
+            return [r.offset for r in read_logs(cluster, [topic])[topic].records[0]]
+
+        wanted = list(left)
+        assert Patience.of(60).wait_until(lambda: offsets() == wanted), (topic, offsets())
+
+    return wait
+
+
+COMPACTING = {
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "0.01",
+    "segment.ms": "1",
+}
+"""Each batch that is younger than the one before begins a segment; all but the last compact."""
+
+
+def one_by_one(*records: R) -> tuple[Batch, ...]:
+    """Each in a batch of its own."""
+    return tuple(Batch((record,)) for record in records)

@@ -1,0 +1,84 @@
+"""Reading whole topics with a plain consumer: what the reference compares."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
+
+from drctl.lab.waiting import Patience
+from drctl.model.topology import Record
+from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
+
+DEADLINE_S = 60
+
+
+@dataclass(frozen=True)
+class TopicLog:
+    """The committed records of a topic, by partition, and where each log starts and ends."""
+
+    records: Mapping[int, list[Record]]
+    bounds: Mapping[int, tuple[int, int]]
+
+
+def read_logs(cluster: ClusterUnderTest, topics: Collection[str]) -> dict[str, TopicLog]:
+    """Everything that a reader of committed records gets from those of the topics that exist."""
+    consumer = Consumer(
+        {
+            **cluster.properties(),
+            "group.id": "tests-never-joined",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+        },
+        logger=QUIET,
+    )
+    try:
+        known = consumer.list_topics(timeout=DEADLINE_S).topics
+        places = [(t, p) for t in topics if t in known for p in known[t].partitions]
+        found = _read(consumer, places)
+        bounds = {p: _bounds(consumer, p) for p in places}
+    finally:
+        consumer.close()
+    return {
+        topic: TopicLog(
+            {p: found[topic, p] for t, p in places if t == topic},
+            {p: bounds[topic, p] for t, p in places if t == topic},
+        )
+        for topic in dict(places)
+    }
+
+
+def _read(
+    consumer: Consumer, places: Iterable[tuple[str, int]]
+) -> dict[tuple[str, int], list[Record]]:
+    found: dict[tuple[str, int], list[Record]] = {place: [] for place in places}
+    waiting = set(found)
+    consumer.assign([TopicPartition(t, p, OFFSET_BEGINNING) for t, p in found])
+    patience = Patience.of(DEADLINE_S)
+    while waiting:
+        assert patience.remaining, f"not read to the end: {waiting}"
+        for message in consumer.consume(1000, timeout=1):
+            place = (message.topic(), message.partition())
+            error = message.error()
+            if error is None:
+                found[place].append(_record(message))
+            else:
+                assert error.code() == KafkaError._PARTITION_EOF, error
+                waiting.discard(place)
+    return found
+
+
+def _record(message: Message) -> Record:
+    return Record(
+        message.partition(),
+        message.offset(),
+        message.timestamp()[1],
+        message.key(),
+        message.value(),
+        tuple(message.headers() or ()),
+    )
+
+
+def _bounds(consumer: Consumer, place: tuple[str, int]) -> tuple[int, int]:
+    low, high = consumer.get_watermark_offsets(TopicPartition(*place), timeout=DEADLINE_S)
+    return low, high

@@ -1,0 +1,113 @@
+"""The lab that all tests share: two real clusters and MirrorMaker 2, started when first needed."""
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Protocol
+from uuid import uuid4
+
+import pytest
+
+from drctl.lab.environment import describe
+from drctl.lab.guards import free_port_base
+from drctl.lab.jvm import lab_mark
+from drctl.lab.lab import Lab
+from drctl.lab.process import marked_processes
+from drctl.lab.settings import LabSettings
+from drctl.systems.artifacts.resolution import resolve
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+
+class NewTopic(Protocol):
+    """Makes a topic with a name of its own on both clusters, or on one.
+
+    MirrorMaker 2 copies it only where `mirrored` is set (and then only from the primary).
+    """
+
+    def __call__(
+        self,
+        partitions: int = ...,
+        *,
+        target_partitions: int | None = ...,
+        config: Mapping[str, str] | None = ...,
+        target_config: Mapping[str, str] | None = ...,
+        mirrored: bool = ...,
+        on: tuple[str, ...] = ...,
+    ) -> str: ...
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Both clusters, Connect and MirrorMaker 2; proven down at the end."""
+    root = tmp_path_factory.mktemp("lab") / "lab"
+    opened = Lab(root)
+    try:
+        opened.up(LabSettings(port_base=free_port_base(random.Random()), heap_mb=384))
+        yield opened
+    finally:
+        opened.down()
+        assert not marked_processes(lab_mark(root))
+        assert not root.exists()
+
+
+@pytest.fixture(scope="session")
+def primary(lab: Lab) -> Iterator[ClusterUnderTest]:
+    """The cluster that replication reads from."""
+    cluster = ClusterUnderTest(lab.cluster("primary"))
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture(scope="session")
+def secondary(lab: Lab) -> Iterator[ClusterUnderTest]:
+    """The cluster that replication writes to."""
+    cluster = ClusterUnderTest(lab.cluster("secondary"))
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture
+def new_topic(primary: ClusterUnderTest, secondary: ClusterUnderTest) -> Iterator[NewTopic]:
+    """A maker of topics; what it made is deleted after the test."""
+    made: list[str] = []
+
+    def make(
+        partitions: int = 1,
+        *,
+        target_partitions: int | None = None,
+        config: Mapping[str, str] | None = None,
+        target_config: Mapping[str, str] | None = None,
+        mirrored: bool = False,
+        on: tuple[str, ...] = ("primary", "secondary"),
+    ) -> str:
+        name = f"{'flights' if mirrored else 'test'}-{uuid4().hex[:8]}"
+        made.append(name)
+        if "primary" in on:
+            primary.create_topic(name, partitions, config)
+        if "secondary" in on:
+            there = config if target_config is None else target_config
+            secondary.create_topic(name, target_partitions or partitions, there)
+        return name
+
+    yield make
+    for cluster in (primary, secondary):
+        cluster.close()
+        cluster.delete_topics(made)
+
+
+@pytest.fixture
+def lab_yaml(lab: Lab, tmp_path: Path) -> Callable[..., Path]:
+    """Writes a drctl.yaml for the lab whose link carries these topics."""
+
+    def write(*topics: str) -> Path:
+        path = tmp_path / "drctl.yaml"
+        path.write_text(describe(lab.parts, topics), encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def spark_jars() -> tuple[Path, ...]:
+    """Spark's Kafka connector."""
+    return resolve("spark-connector", progress=lambda _message: None)

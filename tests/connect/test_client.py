@@ -1,0 +1,100 @@
+"""The client against a real Connect worker, and against none."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from drctl.lab.lab import Lab
+from drctl.model.errors import ExitCode, Unknown, Unreachable
+from drctl.systems.connect.client import (
+    ConnectReader,
+    ConnectRejected,
+    ConnectWriter,
+    NoSuchConnector,
+)
+
+MIRRORS = ("mm2-checkpoint", "mm2-heartbeat", "mm2-source")
+
+
+@pytest.fixture
+def connect(lab: Lab) -> Iterator[ConnectWriter]:
+    with closing(ConnectWriter(lab.parts.worker.url)) as client:
+        yield client
+
+
+@pytest.mark.jvm
+def test_looks(connect: ConnectWriter) -> None:
+    assert connect.connectors() == MIRRORS
+    assert len(connect.kafka_cluster_id()) == 22
+    assert tuple(connect.statuses()) == MIRRORS
+    status = connect.status("mm2-heartbeat")
+    assert (status.name, status.state) == ("mm2-heartbeat", "RUNNING")
+    assert status.all_in("RUNNING")
+    assert connect.config("mm2-source")["source.cluster.alias"] == "primary"
+    assert isinstance(connect.offsets("mm2-source"), tuple)
+
+
+@pytest.mark.jvm
+def test_there_is_no_such_connector(connect: ConnectWriter) -> None:
+    for call in (connect.status, connect.config, connect.offsets, connect.pause, connect.delete):
+        with pytest.raises(NoSuchConnector, match="absent/?") as caught:
+            call("absent/one")
+        assert caught.value.exit_code is ExitCode.USAGE
+
+
+@pytest.mark.jvm
+def test_a_configuration_is_refused(connect: ConnectWriter) -> None:
+    with pytest.raises(ConnectRejected, match="answered 400 to PUT"):
+        connect.put_config("bad", {"connector.class": "MirrorHeartbeatConnector"})
+    with pytest.raises(ConnectRejected, match="Failed to find any class"):
+        connect.put_config("bad", {"connector.class": "org.example.Absent"})
+    assert connect.connectors() == MIRRORS
+
+
+@pytest.mark.jvm
+def test_a_connector_of_our_own(connect: ConnectWriter) -> None:
+    config = {**connect.config("mm2-heartbeat"), "name": "extra/heart beat"}
+    connect.put_config("extra/heart beat", config)
+    try:
+        assert "extra/heart beat" in connect.connectors()
+        assert connect.config("extra/heart beat") == config
+        connect.restart("extra/heart beat")
+        connect.pause("extra/heart beat")
+        connect.stop("extra/heart beat")
+        connect.resume("extra/heart beat")
+    finally:
+        connect.delete("extra/heart beat")
+    assert connect.connectors() == MIRRORS
+
+
+@pytest.mark.jvm
+def test_the_next_worker_is_asked_where_one_is_away(lab: Lab) -> None:
+    with closing(ConnectReader("http://127.0.0.1:1", lab.parts.worker.url)) as client:
+        assert client.connectors() == MIRRORS
+
+
+def test_nobody_answers() -> None:
+    with closing(ConnectReader("http://jane:hunter2@127.0.0.1:1/", timeout_s=1)) as client:
+        with pytest.raises(Unreachable) as caught:
+            client.connectors()
+    assert "(http://127.0.0.1:1) did not answer within 1 s" in caught.value.message
+    assert "hunter2" not in caught.value.message
+
+
+def test_a_worker_that_hangs_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with closing(ConnectWriter(url, timeout_s=0.3)) as client:
+            with pytest.raises(Unreachable, match="did not answer within 0.3 s"):
+                client.connectors()
+            with pytest.raises(Unknown, match="it may have done what was asked") as caught:
+                client.pause("any")
+    assert not isinstance(caught.value, Unreachable)
+
+
+def test_a_write_that_was_never_sent_is_only_unreachable() -> None:
+    with closing(ConnectWriter("http://127.0.0.1:1", timeout_s=1)) as client:
+        with pytest.raises(Unreachable):
+            client.pause("any")

@@ -1,0 +1,116 @@
+"""Proof that looking changes nothing, on brokers that create topics by their mere name."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka.admin import (
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    OffsetSpec,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from drctl.lab.lab import Lab
+from drctl.model.topology import TopicPartition, TopicState
+from drctl.systems.kafka.reader import KafkaClusterReader
+from tests.kafka.conftest import QUIET, Bench
+from tests.kafka.tls_broker import TlsCluster, wait_until
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+pytestmark = pytest.mark.jvm
+
+
+class Everything(NamedTuple):
+    """What could be changed."""
+
+    partitions: frozenset[tuple[str, int]]
+    ends: Mapping[tuple[str, int], int]
+    groups: frozenset[str]
+    acls: frozenset[str]
+
+
+def everything(properties: Mapping[str, Any]) -> Everything:
+    """The state of a cluster, looked at without the code under test."""
+    admin = AdminClient(dict(properties), logger=QUIET)
+    topics = admin.list_topics(timeout=10).topics
+    partitions = frozenset((name, n) for name, topic in topics.items() for n in topic.partitions)
+    asked = admin.list_offsets({KafkaPartition(*p): OffsetSpec.latest() for p in partitions})
+    groups = admin.list_consumer_groups().result()
+    acls = admin.describe_acls(
+        AclBindingFilter(
+            ResourceType.ANY,
+            None,
+            ResourcePatternType.ANY,
+            None,
+            None,
+            AclOperation.ANY,
+            AclPermissionType.ANY,
+        )
+    )
+    return Everything(
+        partitions,
+        {(p.topic, p.partition): future.result().offset for p, future in asked.items()},
+        frozenset(group.group_id for group in groups.valid),
+        frozenset(map(str, acls.result())),
+    )
+
+
+def look_at_everything(reader: KafkaClusterReader) -> None:
+    """Call everything that a reader has, with names that exist and names that do not."""
+    names = [*reader.topic_names(), "no-such-topic", "neither-this-one"]
+    reader.cluster_id()
+    states = reader.topics(names)
+    partitions = [TopicPartition(name, 7) for name in names if states[name] is None]
+    for name, state in states.items():
+        if isinstance(state, TopicState):
+            partitions += [TopicPartition(name, number) for number in state.partitions]
+    reader.offsets(partitions)
+    reader.offsets_for_time(partitions, 1_700_000_000_000)
+    reader.max_timestamps(partitions)
+    assert reader.first_timestamps(dict.fromkeys(partitions, 0))
+    assert reader.records([(partition, 0) for partition in partitions])
+
+
+def look_and_compare(properties: Mapping[str, str]) -> Everything:
+    """Look at everything; prove that this changed nothing; the state before."""
+    before = everything(properties)
+    with KafkaClusterReader("primary", {**properties, "group.id": "mine"}) as reader:
+        look_at_everything(reader)
+    # Topics come into being a little later than asked for. This one is asked for last, in the
+    # way that creates it; when it is there, others would be.
+    canary = f"canary-{uuid4().hex[:8]}"
+    admin = AdminClient(dict(properties), logger=QUIET)
+    admin.list_topics(canary, timeout=10)
+    wait_until(lambda: canary in admin.list_topics(timeout=10).topics, "the canary exists")
+    after = everything(properties)
+    for future in admin.delete_topics([canary]).values():
+        future.result()
+    assert after == before._replace(
+        partitions=before.partitions | {(canary, 0)}, ends={**before.ends, (canary, 0): 0}
+    )
+    return before
+
+
+def test_looking_at_a_cluster_without_groups(cluster: TlsCluster, bench: Bench) -> None:
+    name = bench.create(2)
+    bench.produce(name, {"value": b"v"})
+    before = look_and_compare(cluster.properties())
+    # A consumer that looks up the coordinator of its group creates this topic.
+    assert "__consumer_offsets" not in {topic for topic, _ in before.partitions}
+
+
+def test_looking_at_both_clusters_of_a_link(
+    lab: Lab, primary: ClusterUnderTest, secondary: ClusterUnderTest
+) -> None:
+    lab.replicate(False)
+    try:
+        for each in (primary, secondary):
+            look_and_compare(each.properties())
+    finally:
+        lab.replicate(True)

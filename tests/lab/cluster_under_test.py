@@ -1,0 +1,169 @@
+"""A cluster of the tests' lab, with a hand that writes what a test needs."""
+
+import logging
+import time
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
+
+from drctl.lab.cluster import LabCluster
+from drctl.model.topology import Record
+
+QUIET = logging.getLogger("tests.lab")
+QUIET.addHandler(logging.NullHandler())
+DEADLINE_S = 30
+
+Ending = Literal["none", "commit", "abort", "open"]
+
+
+class ClusterUnderTest:
+    """`primary` or `secondary` as a test sees it; the administrator unless a user is named."""
+
+    def __init__(self, cluster: LabCluster) -> None:
+        self.lab_cluster = cluster
+        self.name = cluster.name
+        self.bootstrap = cluster.bootstrap
+        self.admin: AdminClient = cluster.admin()
+        self._open: list[Producer] = []
+
+    def properties(self, user: str = "admin") -> dict[str, str]:
+        """Of a librdkafka client, password included."""
+        return self.lab_cluster.client_properties(user)
+
+    def producer(self, user: str = "admin", **settings: object) -> Producer:
+        """A quiet producer; dots of property names are given as two underscores."""
+        extra = {name.replace("__", "."): value for name, value in settings.items()}
+        return Producer({**self.properties(user), **extra}, logger=QUIET)
+
+    def create_topic(
+        self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None
+    ) -> None:
+        """Create a topic and wait until all its partitions have leaders."""
+        new = NewTopic(name, partitions, config=dict(config or {}))
+        for future in self.admin.create_topics([new], operation_timeout=DEADLINE_S).values():
+            future.result()
+        self._await_leaders(name, partitions)
+
+    def add_partitions(self, name: str, total: int) -> None:
+        """Let a topic have more partitions."""
+        for future in self.admin.create_partitions([NewPartitions(name, total)]).values():
+            future.result()
+        self._await_leaders(name, total)
+
+    def configure(self, topic: str, **config: str) -> None:
+        """Set topic properties; dots are given as underscores."""
+        entries = [
+            ConfigEntry(k.replace("_", "."), v, incremental_operation=AlterConfigOpType.SET)
+            for k, v in config.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+        for future in self.admin.incremental_alter_configs([resource]).values():
+            future.result()
+
+    def delete_topics(self, names: Iterable[str]) -> None:
+        """Delete topics, as far as they exist."""
+        known = self.admin.list_topics(timeout=DEADLINE_S).topics
+        if present := [name for name in names if name in known]:
+            for future in self.admin.delete_topics(present).values():
+                future.result()
+
+    def delete_records(self, topic: str, partition: int, before: int) -> None:
+        """Move a partition's log start offset."""
+        place = TopicPartition(topic, partition, before)
+        for future in self.admin.delete_records([place]).values():
+            future.result()
+
+    def produce(
+        self, topic: str, records: Iterable[Record], ending: Ending = "none", **settings: object
+    ) -> list[int]:
+        """Append records to the partitions they name (-1: by key); their offsets, in this order.
+
+        Args:
+            ending: of the transaction that they are in; an open one stays so until `close`.
+            settings: of the producer, with two underscores for each dot.
+        """
+        if ending != "none":
+            settings = {"transactional__id": f"test-{time.monotonic_ns()}", **settings}
+        producer = self.producer("admin", **settings)
+        if ending != "none":
+            producer.init_transactions(DEADLINE_S)
+            producer.begin_transaction()
+        offsets = _append(producer, topic, records)
+        if ending == "commit":
+            producer.commit_transaction(DEADLINE_S)
+        elif ending == "abort":
+            producer.abort_transaction(DEADLINE_S)
+        elif ending == "open":
+            self._open.append(producer)
+        return offsets
+
+    def end_offsets(self, topic: str) -> dict[int, int]:
+        """The end offset of each partition."""
+        consumer = Consumer({**self.properties(), "group.id": "tests-never-joined"}, logger=QUIET)
+        try:
+            partitions = consumer.list_topics(topic, timeout=DEADLINE_S).topics[topic].partitions
+            return {
+                number: consumer.get_watermark_offsets(
+                    TopicPartition(topic, number), timeout=DEADLINE_S
+                )[1]
+                for number in partitions
+            }
+        finally:
+            consumer.close()
+
+    def close(self) -> None:
+        """Abort what is open."""
+        while self._open:
+            self._open.pop().abort_transaction(DEADLINE_S)
+
+    def _await_leaders(self, name: str, partitions: int) -> None:
+        until = time.monotonic() + DEADLINE_S
+        while time.monotonic() < until:
+            known = self.admin.list_topics(timeout=DEADLINE_S).topics.get(name)
+            leaders = [part.leader for part in known.partitions.values()] if known else []
+            if len(leaders) == partitions and min(leaders) >= 0:
+                return
+            self.admin.poll(0.05)
+        raise AssertionError(f"{name} of {self.name} has no leaders after {DEADLINE_S} s")
+
+
+def _append(producer: Producer, topic: str, records: Iterable[Record]) -> list[int]:
+    offsets: dict[int, int] = {}
+    failures: list[str] = []
+    number = -1
+    for number, record in enumerate(records):
+
+        def delivered(error: object, message: object, number: int = number) -> None:
+            if error is not None:
+                failures.append(str(error))
+            else:
+                offsets[number] = message.offset()  # type: ignore[attr-defined]
+
+        arguments: dict[str, object] = {"partition": record.partition, "on_delivery": delivered}
+        if record.timestamp_ms > 0:  # librdkafka cannot write 0
+            arguments["timestamp"] = record.timestamp_ms
+        if record.headers:
+            arguments["headers"] = list(record.headers)
+        while True:
+            try:
+                producer.produce(topic, key=record.key, value=record.value, **arguments)  # type: ignore[arg-type]
+            except BufferError:
+                producer.poll(0.1)
+            else:
+                break
+    left = producer.flush(DEADLINE_S)
+    if left or failures:
+        raise KafkaException(
+            f"{left} records not delivered, {len(failures)} failed: {failures[:1]}"
+        )
+    return [offsets[each] for each in range(number + 1)]
