@@ -13,10 +13,13 @@ from drctl.cli.options import options
 from drctl.cli.settings import configuration
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from rich.console import RenderableType
 
     from drctl.config.configuration import Config
     from drctl.config.link import Link
+    from drctl.gap.comparison import RecordComparer
     from drctl.model.gap import GapResult
 
 
@@ -74,13 +77,13 @@ def _analyse(
         def progress(phase: str, done: int = 0, total: int = 0) -> None:
             task.update(done=done, total=total or None, description=phase)
 
-        # Wrong addresses and passwords show before Spark has taken its seconds to start.
-        source.cluster_id(), target.cluster_id()
-        with wiring.spark_comparer(config, link, work, log, progress) as comparer:
-            analysis = GapAnalysis(
-                link, source, target, comparer, progress, lambda: datetime.now(UTC), str(out)
-            )
-            return analysis.run(topics)
+        def open_comparer(offsets: int) -> "AbstractContextManager[RecordComparer]":
+            return wiring.spark_comparer(config, link, work, log, progress, offsets)
+
+        analysis = GapAnalysis(
+            link, source, target, open_comparer, progress, lambda: datetime.now(UTC), str(out)
+        )
+        return analysis.run(topics)
 
 
 def _default_folder(config: "Config", link: "Link") -> Path:

@@ -51,12 +51,14 @@ def spark_comparer(
     out: Path,
     log: Path | None,
     progress: Callable[[str], None],
+    offsets: int,
 ) -> "Iterator[RecordComparer]":
     """The record comparison as a Spark application of its own.
 
     Args:
         out: directory for the records it finds.
         log: file for what the JVM prints; None lets it reach stderr.
+        offsets: how many there are to read at most.
 
     Raises:
         SparkDidNotStart: Java is missing, or the master does not answer.
@@ -73,7 +75,7 @@ def spark_comparer(
         Side.TARGET: java_properties(_revealed(link.target_config)),
     }
     conf = {name: _text(value) for name, value in config.spark.conf.items()}
-    settings = SparkSettings(config.spark.master, conf, _jars(config, progress), log)
+    settings = SparkSettings(config.spark.master, conf, _jars(config, progress), log, offsets)
     progress("starting Spark")
     with opened(settings) as spark:
         rows = KafkaRows(spark, properties, spark.sparkContext.defaultParallelism)

@@ -1,13 +1,14 @@
 """The main job: freeze, digest, compare what differs, and say what became of every record."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
 
 from drctl.config.link import Link
 from drctl.gap.answer import Answer, topic_gaps
-from drctl.gap.comparison import Progress, RecordComparer
+from drctl.gap.comparison import ComparePlan, Progress, RecordComparer, Side
 from drctl.gap.failures import ScanFailed
 from drctl.gap.freeze import Frozen, freeze
 from drctl.gap.planning import plan_comparison
@@ -24,6 +25,10 @@ PREVIEW_BYTES = 256
 """How much of a key or value an example shows."""
 
 
+OpenComparer = Callable[[int], AbstractContextManager[RecordComparer]]
+"""Opens what compares the records; told how many offsets there are to read at most."""
+
+
 @dataclass(frozen=True, slots=True)
 class GapAnalysis:
     """Compares the two sides of a link.
@@ -36,7 +41,7 @@ class GapAnalysis:
     link: Link
     source: ClusterReader
     target: ClusterReader
-    comparer: RecordComparer
+    open_comparer: OpenComparer
     progress: Progress
     now: Callable[[], datetime]
     out: str
@@ -93,21 +98,25 @@ class GapAnalysis:
 
     def _answer(self, names: Sequence[str]) -> Answer:
         """Compare; look again and begin anew when the scan failed because something moved."""
-        frozen = freeze(self.link, self.source, self.target, names)
-        for _ in range(ATTEMPTS - 1):
-            try:
-                return self._compare(frozen)
-            except ScanFailed:
-                moved = freeze(self.link, self.source, self.target, names)
-                if readable(moved) == readable(frozen):
-                    raise
-                frozen = moved
-        return self._compare(frozen)
-
-    def _compare(self, frozen: Frozen) -> Answer:
+        frozen = self._freeze(names)
         plan = plan_comparison(self.link, frozen, self.source)
-        digests = self.comparer.digest(plan, self.progress)
-        comparison = self.comparer.compare(plan, find_suspects(plan, digests), self.progress)
+        with self.open_comparer(sum(map(plan.span, Side))) as comparer:
+            for _ in range(ATTEMPTS - 1):
+                try:
+                    return self._compare(comparer, frozen, plan)
+                except ScanFailed:
+                    moved = self._freeze(names)
+                    if readable(moved) == readable(frozen):
+                        raise
+                    frozen, plan = moved, plan_comparison(self.link, moved, self.source)
+            return self._compare(comparer, frozen, plan)
+
+    def _freeze(self, names: Sequence[str]) -> Frozen:
+        return freeze(self.link, self.source, self.target, names)
+
+    def _compare(self, comparer: RecordComparer, frozen: Frozen, plan: ComparePlan) -> Answer:
+        digests = comparer.digest(plan, self.progress)
+        comparison = comparer.compare(plan, find_suspects(plan, digests), self.progress)
         topics = topic_gaps(frozen, plan, digests, comparison)
         return Answer(topics, frozen.not_compared, comparison)
 

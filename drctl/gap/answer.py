@@ -87,6 +87,11 @@ def _notes(topic: FrozenTopic, comparison: Comparison, by_partition: bool) -> li
     if topic.target_state is None:
         return [f"the target has no topic {topic.target_topic}: all of it is unreplicated"]
     notes = []
+    if not topic.target_state.config:
+        notes.append(
+            "the target topic's configuration may not be read: taken as not compacted and as"
+            " keeping timestamps"
+        )
     if not keeps_timestamps(topic):
         notes.append("the target keeps its own time (LogAppendTime): compared without timestamps")
     if not by_partition:

@@ -3,7 +3,6 @@
 `to_json` is the document `drctl/gap/1` of the command contract.
 """
 
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum

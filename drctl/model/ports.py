@@ -65,7 +65,7 @@ class ClusterReader(Protocol):
     def max_timestamps(
         self, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, int | Unavailable]:
-        """Largest record timestamp (ms) of each partition; -1 where it is empty (KIP-734)."""
+        """No record is younger than this (ms); -1 where the partition is empty (KIP-734)."""
 
     def records(
         self, positions: Sequence[tuple[TopicPartition, int]]

@@ -1,6 +1,7 @@
 """The JSON Schemas: complete, strict, and printed as they are."""
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -103,3 +104,15 @@ def test_an_unknown_version(called: Run) -> None:
         ran = called("schema", asked)
         assert (ran.code, ran.stdout) == (2, "")
         assert ran.stderr.startswith(f"error: there is no document '{asked}'")
+
+
+def test_each_document_that_is_named_in_the_code_has_a_schema() -> None:
+    package = FOLDER.parent
+    named = {
+        f"{name}-{version}"
+        for source in package.rglob("*.py")
+        for name, version in re.findall(
+            r'"drctl/([a-z-]+)/(\d+)"', source.read_text(encoding="utf-8")
+        )
+    }
+    assert named == {file.stem for file in FILES}

@@ -17,7 +17,7 @@ import psutil
 from drctl.lab.waiting import Patience
 from tests.cli.conftest import DRCTL, clean_environment
 
-DEADLINE_S = 150.0
+DEADLINE_S = 280.0
 
 
 @dataclass(frozen=True)

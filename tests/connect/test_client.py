@@ -39,8 +39,8 @@ def test_looks(connect: ConnectWriter) -> None:
 @pytest.mark.jvm
 def test_there_is_no_such_connector(connect: ConnectWriter) -> None:
     for call in (connect.status, connect.config, connect.offsets, connect.pause, connect.delete):
-        with pytest.raises(NoSuchConnector, match="absent/?") as caught:
-            call("absent/one")
+        with pytest.raises(NoSuchConnector, match="absent one") as caught:
+            call("absent one")
         assert caught.value.exit_code is ExitCode.USAGE
 
 
@@ -55,17 +55,17 @@ def test_a_configuration_is_refused(connect: ConnectWriter) -> None:
 
 @pytest.mark.jvm
 def test_a_connector_of_our_own(connect: ConnectWriter) -> None:
-    config = {**connect.config("mm2-heartbeat"), "name": "extra/heart beat"}
-    connect.put_config("extra/heart beat", config)
+    config = {**connect.config("mm2-heartbeat"), "name": "a heart beat"}
+    connect.put_config("a heart beat", config)
     try:
-        assert "extra/heart beat" in connect.connectors()
-        assert connect.config("extra/heart beat") == config
-        connect.restart("extra/heart beat")
-        connect.pause("extra/heart beat")
-        connect.stop("extra/heart beat")
-        connect.resume("extra/heart beat")
+        assert "a heart beat" in connect.connectors()
+        assert connect.config("a heart beat") == config
+        connect.restart("a heart beat")
+        connect.pause("a heart beat")
+        connect.stop("a heart beat")
+        connect.resume("a heart beat")
     finally:
-        connect.delete("extra/heart beat")
+        connect.delete("a heart beat")
     assert connect.connectors() == MIRRORS
 
 
@@ -76,9 +76,9 @@ def test_the_next_worker_is_asked_where_one_is_away(lab: Lab) -> None:
 
 
 def test_nobody_answers() -> None:
-    with closing(ConnectReader("http://jane:hunter2@127.0.0.1:1/", timeout_s=1)) as client:
-        with pytest.raises(Unreachable) as caught:
-            client.connectors()
+    client = ConnectReader("http://jane:hunter2@127.0.0.1:1/", timeout_s=1)
+    with closing(client), pytest.raises(Unreachable) as caught:
+        client.connectors()
     assert "(http://127.0.0.1:1) did not answer within 1 s" in caught.value.message
     assert "hunter2" not in caught.value.message
 
@@ -87,7 +87,7 @@ def test_a_worker_that_hangs_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with closing(ConnectWriter(url, timeout_s=0.3)) as client:
-            with pytest.raises(Unreachable, match="did not answer within 0.3 s"):
+            with pytest.raises(Unreachable, match=r"did not answer within 0\.3 s"):
                 client.connectors()
             with pytest.raises(Unknown, match="it may have done what was asked") as caught:
                 client.pause("any")
@@ -95,6 +95,6 @@ def test_a_worker_that_hangs_is_given_up() -> None:
 
 
 def test_a_write_that_was_never_sent_is_only_unreachable() -> None:
-    with closing(ConnectWriter("http://127.0.0.1:1", timeout_s=1)) as client:
-        with pytest.raises(Unreachable):
-            client.pause("any")
+    client = ConnectWriter("http://127.0.0.1:1", timeout_s=1)
+    with closing(client), pytest.raises(Unreachable):
+        client.pause("any")

@@ -39,8 +39,10 @@ class Bench:
     ) -> str:
         """A new topic; each partition lives on the brokers given, or on one of them all."""
         name = f"test-{uuid4().hex[:8]}"
+        # Records with old timestamps would be gone in a moment.
+        settings = {"retention.ms": "-1", **(config or {})}
         assigned = {"replica_assignment": replicas} if replicas else {"replication_factor": 1}
-        topic = NewTopic(name, partitions, config=dict(config or {}), **assigned)
+        topic = NewTopic(name, partitions, config=settings, **assigned)
         for future in self.admin.create_topics([topic], operation_timeout=20).values():
             future.result()
         self._topics.append(name)

@@ -10,12 +10,6 @@ from drctl.systems.spark.session import SparkSettings, opened
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     log: Path = tmp_path_factory.mktemp("spark") / "spark.log"
-    # Compiling code for each of many tiny queries would take most of the time.
-    conf = {
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.driver.memory": "1g",
-    }
+    conf = {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g"}
     with opened(SparkSettings(master="local[2]", conf=conf, log=log)) as session:
         yield session

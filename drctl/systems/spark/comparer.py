@@ -143,7 +143,7 @@ class SparkComparer:
             missing = summary.summarise(unreplicated.union(others))
             missing = self._with_runs(suspects, unreplicated, missing)
             picture = summary.histogram(unreplicated, missing)
-            examples = summary.examples(unreplicated) if picture else ()
+            examples = summary.examples(unreplicated)
         return Comparison(missing, extra, picture, examples)
 
     def _with_runs(

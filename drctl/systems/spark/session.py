@@ -30,12 +30,26 @@ class SparkSettings:
         conf: Spark properties of the site; they win over drctl's.
         jars: files that hold Spark's Kafka connector and what it needs.
         log: file for everything that the JVM prints; None shows it on stderr.
+        offsets: how many there are to read at most.
     """
 
     master: str = "local[*]"
     conf: Mapping[str, str] = field(default_factory=dict)
     jars: Sequence[Path] = ()
     log: Path | None = None
+    offsets: int = 0
+
+
+SMALL = 2_000_000
+"""Below this many offsets, making code fast costs more than running it slowly."""
+
+# The JVM's and Spark's compilers take most of the time of a small comparison.
+_FOR_SMALL = {
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "4",
+}
 
 
 def _defaults(settings: SparkSettings, scratch: Path) -> dict[str, str]:
@@ -57,6 +71,7 @@ def _defaults(settings: SparkSettings, scratch: Path) -> dict[str, str]:
         "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
         "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
         "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
+        **(_FOR_SMALL if settings.offsets < SMALL else {}),
     }
 
 

@@ -100,13 +100,16 @@ def histogram(unreplicated: DataFrame, missing: Mapping[Place, Missing]) -> Hist
         t
         for place in worst
         for t in (missing[place].oldest_timestamp, missing[place].newest_timestamp)
-        if t is not None
+        if t is not None and t > 0  # records without a timestamp would stretch it back to 1970
     ]
+    if not times:
+        return None
     start, end = min(times), max(times)
     width = (end - start) // HISTOGRAM_BINS + 1
     bins = (
         at_places(unreplicated, worst)
         .withColumn("bin", F.floor((F.unix_millis("timestamp") - start) / width).cast("int"))
+        .where(F.col("bin").between(0, HISTOGRAM_BINS - 1))
         .groupBy(*PLACE, "bin")
         .count()
     )

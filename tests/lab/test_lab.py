@@ -1,0 +1,234 @@
+"""The lab itself: real brokers, a real Connect worker, real MirrorMaker 2."""
+
+import json
+import os
+import signal
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import psutil
+import pytest
+from confluent_kafka import KafkaError
+
+from drctl.config.loading import load
+from drctl.lab.environment import write_environment
+from drctl.lab.guards import free_port_base
+from drctl.lab.jvm import lab_mark
+from drctl.lab.lab import Lab
+from drctl.lab.process import marked_processes
+from drctl.lab.secrets import BROKER, USERS
+from drctl.lab.settings import CLUSTERS, LabSettings
+from drctl.lab.status import in_words, look
+from drctl.lab.waiting import Patience
+from drctl.model.errors import Refused, Stopped, UsageError
+from drctl.model.topology import Record
+from tests.conftest import NewTopic
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+pytestmark = pytest.mark.jvm
+
+
+def pids(lab: Lab) -> dict[str, int | None]:
+    return {part["name"]: part["pid"] for part in look(lab)["parts"]}
+
+
+def states(lab: Lab) -> dict[str, str]:
+    return {part["name"]: part["state"] for part in look(lab)["parts"]}
+
+
+def soon(condition: Callable[[], bool]) -> bool:
+    return Patience.of(60).wait_until(condition)
+
+
+def test_everything_answers(lab: Lab) -> None:
+    document = look(lab)
+    assert document["answering"] is True
+    assert states(lab) == dict.fromkeys(("primary-1", "secondary-1", "connect"), "answering")
+    assert {c["name"]: c["state"] for c in document["connectors"]} == {
+        "mm2-checkpoint": "RUNNING",
+        "mm2-heartbeat": "RUNNING",
+        "mm2-source": "RUNNING",
+    }
+    assert "primary-1" in in_words(document)
+
+
+def test_up_again_leaves_everything_as_it_is(lab: Lab) -> None:
+    before = pids(lab)
+    lab.up()
+    assert pids(lab) == before
+
+
+def test_nobody_outside_this_machine_is_listened_to(lab: Lab) -> None:
+    ports = set()
+    for process in marked_processes(lab_mark(lab.root)):
+        for connection in process.net_connections("tcp"):
+            if connection.status == psutil.CONN_LISTEN:
+                assert connection.laddr[0] in ("127.0.0.1", "::ffff:127.0.0.1"), connection
+                ports.add(connection.laddr[1])
+    base = lab.parts.settings.port_base
+    assert ports == {base + 11, base + 21, base + 51, base + 61, base + 83}
+
+
+def passwords(lab: Lab) -> tuple[str, ...]:
+    files = (
+        lab.cluster(name).password_file(user) for name in CLUSTERS for user in (*USERS, BROKER)
+    )
+    return tuple(file.read_text(encoding="ascii") for file in files)
+
+
+def test_passwords_are_random_and_each_for_one_user_of_one_cluster(lab: Lab) -> None:
+    words = passwords(lab)
+    assert len(set(words)) == 8
+    assert all(len(word) == 32 for word in words)
+
+
+def test_no_password_is_in_the_process_list(lab: Lab) -> None:
+    processes = marked_processes(lab_mark(lab.root))
+    assert len(processes) == 3
+    for process in processes:
+        visible = " ".join(process.cmdline()) + " ".join(process.environ().values())
+        assert not [word for word in passwords(lab) if word in visible]
+
+
+def test_nobody_else_may_read_the_labs_files(lab: Lab) -> None:
+    assert stat.S_IMODE(lab.root.stat().st_mode) == 0o700
+    holding = []
+    for folder, _, names in os.walk(lab.root):
+        for path in (Path(folder, name) for name in names):
+            try:
+                text = path.read_bytes()
+            except FileNotFoundError:  # brokers delete segments
+                continue
+            if any(word.encode() in text for word in passwords(lab)):
+                holding.append(path.relative_to(lab.root).as_posix())
+                assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+    secrets = [name for name in holding if name.startswith("secrets/")]
+    assert len(secrets) == 8
+    assert sorted(set(holding) - set(secrets)) == [
+        "connect/worker.properties",
+        "primary/1/server.properties",
+        "secondary/1/server.properties",
+    ], "and no log, no topic of Connect"
+
+
+def test_connect_shows_no_password(lab: Lab) -> None:
+    client = lab.parts.worker.client()
+    try:
+        shown = json.dumps([client.config(name) for name in client.connectors()])
+    finally:
+        client.close()
+    assert "${directory:" in shown
+    assert not [word for word in passwords(lab) if word in shown]
+
+
+def test_copies_and_stops_and_goes_on(
+    lab: Lab, new_topic: NewTopic, primary: ClusterUnderTest, secondary: ClusterUnderTest
+) -> None:
+    topic = new_topic(2, mirrored=True, on=("primary",))
+    records = [Record(n % 2, 0, 1000 + n, b"k", b"%d" % n) for n in range(10)]
+    primary.produce(topic, records)
+    assert soon(lambda: sum(secondary.end_offsets(topic).values()) == 10)
+    lab.replicate(False)
+    try:
+        primary.produce(topic, records)
+        assert {c["state"] for c in look(lab)["connectors"]} == {"STOPPED"}
+        assert sum(secondary.end_offsets(topic).values()) == 10
+    finally:
+        lab.replicate(True)
+    assert soon(lambda: sum(secondary.end_offsets(topic).values()) == 20)
+    assert sum(primary.end_offsets(topic).values()) == 20, "nothing comes back"
+
+
+def error_of(cluster: ClusterUnderTest, user: str, topic: str) -> int | None:
+    seen: list[KafkaError | None] = []
+    producer = cluster.producer(user)
+    producer.produce(topic, b"x", on_delivery=lambda error, _: seen.append(error))
+    producer.flush(20)
+    (error,) = seen
+    return error.code() if error else None
+
+
+def test_each_user_may_do_what_it_needs_and_no_more(
+    new_topic: NewTopic, primary: ClusterUnderTest, secondary: ClusterUnderTest
+) -> None:
+    refused = KafkaError.TOPIC_AUTHORIZATION_FAILED
+    ours, other = new_topic(mirrored=True), new_topic()
+    assert error_of(primary, "orders-app", ours) is None
+    assert error_of(secondary, "orders-app", ours) is None
+    assert error_of(primary, "orders-app", other) == refused
+    assert error_of(primary, "replicator", ours) == refused
+    assert error_of(secondary, "replicator", ours) is None
+    assert error_of(secondary, "replicator", other) == refused
+
+
+def test_a_killed_cluster_returns_with_its_data(
+    lab: Lab, new_topic: NewTopic, primary: ClusterUnderTest
+) -> None:
+    topic = new_topic(on=("primary",))
+    primary.produce(topic, [Record(0, 0, 1000, b"k", b"v")])
+    before = pids(lab)
+    lab.signal("primary", signal.SIGKILL)
+    assert states(lab) == {"primary-1": "dead", "secondary-1": "answering", "connect": "answering"}
+    with pytest.raises(Refused, match="primary does not run"):
+        lab.signal("primary", signal.SIGSTOP)
+    lab.start("primary")
+    after = pids(lab)
+    assert primary.end_offsets(topic) == {0: 1}
+    assert {name for name in before if before[name] != after[name]} == {"primary-1"}
+
+
+def test_up_wakes_and_revives(lab: Lab) -> None:
+    before = pids(lab)
+    lab.signal("secondary", signal.SIGSTOP)
+    lab.signal("connect", signal.SIGKILL)
+    assert states(lab) == {"primary-1": "answering", "secondary-1": "stopped", "connect": "dead"}
+    began = time.monotonic()
+    said: list[str] = []
+    Lab(lab.root, said.append).up()
+    assert time.monotonic() - began < 60
+    assert "secondary-1 was stopped by a signal and goes on" in said
+    assert look(lab)["answering"] is True
+    after = pids(lab)
+    assert {name for name in before if before[name] != after[name]} == {"connect"}
+
+
+def test_a_hanging_part_goes_on(lab: Lab) -> None:
+    lab.signal("primary-1", signal.SIGSTOP)
+    assert states(lab)["primary-1"] == "stopped"
+    lab.signal("primary-1", signal.SIGCONT)
+    assert soon(lambda: states(lab)["primary-1"] == "answering")
+
+
+def test_a_part_that_does_not_exist(lab: Lab) -> None:
+    with pytest.raises(UsageError, match="no part 'tertiary'") as caught:
+        lab.start("tertiary")
+    assert caught.value.hint.endswith("primary-1, secondary-1, connect.")
+
+
+def test_env_is_a_configuration_that_works(lab: Lab, tmp_path: Path) -> None:
+    file = tmp_path / "drctl.yaml"
+    document = write_environment(lab.parts, file)
+    text = file.read_text(encoding="utf-8")
+    assert not [word for word in passwords(lab) if word in text or word in json.dumps(document)]
+    config = load(file)
+    link = config.link(None)
+    assert (link.source, link.target, link.carries("flights")) == ("primary", "secondary", True)
+    write_environment(lab.parts, file)
+    file.write_text("clusters: {}\n", encoding="utf-8")
+    with pytest.raises(Refused, match="exists"):
+        write_environment(lab.parts, file)
+
+
+def test_a_part_that_dies_at_its_start_says_why(tmp_path: Path) -> None:
+    lab = Lab(tmp_path / "lab")
+    try:
+        with pytest.raises(Stopped, match="died at its start") as caught:
+            lab.up(LabSettings(port_base=free_port_base(Random()), heap_mb=8))
+        assert "OutOfMemoryError" in caught.value.message or "heap" in caught.value.message
+        assert str(lab.root) in caught.value.message
+    finally:
+        lab.down()
+    assert not marked_processes(lab_mark(lab.root))

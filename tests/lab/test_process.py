@@ -1,0 +1,95 @@
+"""Detached processes: found again, never mistaken, ended for certain."""
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from drctl.lab.process import Part, marked_processes
+from drctl.lab.waiting import Patience, together
+from drctl.model.errors import Stopped
+
+SLEEPER = "import time, sys; print('started', flush=True); time.sleep(600)"
+STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPER}"
+
+
+@pytest.fixture
+def part(tmp_path: Path) -> Iterator[Part]:
+    made = Part("sleeper", tmp_path / "sleeper", f"-Dtest.lab={tmp_path}")
+    yield made
+    for process in marked_processes(made.mark):
+        process.kill()
+
+
+def start(part: Part, program: str = SLEEPER) -> psutil.Process:
+    part.start([sys.executable, "-c", program, part.mark])
+    assert Patience.of(20).wait_until(lambda: part.last_words() == "started")
+    process = part.process()
+    assert process is not None
+    return process
+
+
+def test_has_a_session_of_its_own_and_is_nobodys_child(part: Part) -> None:
+    process = start(part)
+    assert os.getsid(process.pid) != os.getsid(0)
+    assert process.terminal() is None
+    assert process.ppid() != os.getpid()
+    assert (part.log.stat().st_mode & 0o777, part.folder.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+def test_is_found_by_another_drctl(part: Part) -> None:
+    process = start(part)
+    assert Part(part.name, part.folder, part.mark).process() == process
+
+
+def test_ends_and_leaves_no_zombie(part: Part) -> None:
+    pid = start(part).pid
+    part.end(Patience.of(20), gently=True)
+    assert part.process() is None
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).ppid() != os.getpid()
+    part.end(Patience.of(20))
+
+
+def test_ends_even_if_it_will_not_and_hangs(part: Part) -> None:
+    start(part, STUBBORN)
+    part.signal(signal.SIGSTOP)
+    assert Patience.of(10).wait_until(part.frozen)
+    part.end(Patience.of(0.3), gently=True)
+    assert marked_processes(part.mark) == ()
+
+
+def test_a_recycled_pid_is_not_taken_for_it(part: Part) -> None:
+    process = start(part)
+    record = {"pid": process.pid, "started": process.create_time() - 60}
+    (part.folder / "process.json").write_text(json.dumps(record), encoding="utf-8")
+    assert part.process() is None
+    mine = {"pid": os.getpid(), "started": psutil.Process().create_time()}
+    (part.folder / "process.json").write_text(json.dumps(mine), encoding="utf-8")
+    assert part.process() is None, "this process has not the mark"
+    assert not part.signal(signal.SIGKILL)
+    assert marked_processes(part.mark) == (process,), "found even where its record is lost"
+
+
+def test_waiting_ends_with_the_first_failure() -> None:
+    patience = Patience.of(60)
+    began = time.monotonic()
+
+    def fails() -> None:
+        raise Stopped("the cause")
+
+    with pytest.raises(Stopped, match="the cause"):
+        together(patience, lambda: patience.wait_until(lambda: False), fails)
+    assert time.monotonic() - began < 20
+
+
+def test_waiting_has_a_deadline() -> None:
+    asked = threading.Event()
+    assert not Patience.of(0.1).wait_until(lambda: asked.set() is not None)
+    assert asked.is_set()

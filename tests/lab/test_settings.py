@@ -1,0 +1,134 @@
+"""What a lab may be, and what must be so before it starts: no part is started here."""
+
+import json
+import random
+import socket
+from pathlib import Path
+
+import psutil
+import pytest
+
+from drctl.lab.guards import (
+    PortTaken,
+    TooLittleMemory,
+    free_port_base,
+    require_memory,
+    require_ports,
+)
+from drctl.lab.lab import Lab
+from drctl.lab.settings import LabSettings, changed_settings, default_root, keep_settings
+from drctl.model.errors import ExitCode, Refused, UsageError
+
+
+def test_the_identity_policy_cannot_go_both_ways() -> None:
+    with pytest.raises(UsageError, match="round for ever") as caught:
+        LabSettings(active_active=True)
+    assert "--policy default" in caught.value.hint
+    assert LabSettings(active_active=True, policy="default").active_active
+
+
+@pytest.mark.parametrize("given", [{"brokers": 2}, {"port_base": 80}, {"port_base": 65500}])
+def test_numbers_out_of_range(given: dict[str, int]) -> None:
+    with pytest.raises(UsageError, match=str(next(iter(given.values())))):
+        LabSettings(**given)  # type: ignore[arg-type]
+
+
+def test_no_two_parts_share_a_port() -> None:
+    settings = LabSettings(brokers=3)
+    ports = [settings.connect_port] + [
+        port(cluster, node)
+        for cluster in ("primary", "secondary")
+        for node in settings.nodes
+        for port in (settings.broker_port, settings.controller_port)
+    ]
+    assert len(set(ports)) == len(ports) == 13
+    assert {port // 100 for port in ports} == {190}
+
+
+def test_given_options_change_the_usual_settings(tmp_path: Path) -> None:
+    given = {"brokers": 3, "policy": None, "active_active": None}
+    assert changed_settings(tmp_path, given) == LabSettings(brokers=3)
+    keep_settings(tmp_path, LabSettings(brokers=3, policy="default"))
+    again = changed_settings(tmp_path, {"active_active": True})
+    assert again == LabSettings(brokers=3, policy="default", active_active=True)
+
+
+def test_a_lab_is_not_turned_into_another(tmp_path: Path) -> None:
+    keep_settings(tmp_path / "lab", LabSettings())
+    with pytest.raises(Refused, match="has brokers 1, not 3") as caught:
+        Lab(tmp_path / "lab").up(LabSettings(brokers=3))
+    assert "drctl lab down" in caught.value.hint
+
+
+def test_a_description_of_another_drctl(tmp_path: Path) -> None:
+    lab = Lab(tmp_path / "lab")
+    lab.root.mkdir()
+    (lab.root / "lab.json").write_text('{"wheels": 4}', encoding="utf-8")
+    with pytest.raises(Refused, match="does not describe a lab of this drctl"):
+        lab.up()
+    assert lab.down() == 0
+    assert not lab.root.exists()
+
+
+def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work", encoding="utf-8")
+    lab = Lab(tmp_path)
+    with pytest.raises(Refused, match=r"holds other files \(thesis\.txt\)"):
+        lab.up()
+    assert lab.down() == 0
+    assert (tmp_path / "thesis.txt").read_text(encoding="utf-8") == "years of work"
+
+
+def test_there_is_no_lab(tmp_path: Path) -> None:
+    lab = Lab(tmp_path / "lab")
+    assert lab.down() == 0
+    with pytest.raises(Refused, match="there is no lab in") as caught:
+        lab.start("primary")
+    assert (caught.value.exit_code, caught.value.hint) == (
+        ExitCode.REFUSED,
+        "Start one: drctl lab up",
+    )
+
+
+@pytest.mark.jvm
+def test_a_taken_port_is_named_with_its_owner(tmp_path: Path) -> None:
+    base = free_port_base(random.Random())
+    lab = Lab(tmp_path / "lab")
+    with socket.create_server(("127.0.0.1", base + 51)) as server:
+        with pytest.raises(PortTaken) as caught:
+            lab.up(LabSettings(port_base=base))
+        assert server.getsockname()[1] == base + 51
+    me = psutil.Process()
+    assert f"port {base + 51} of 127.0.0.1 is taken by pid {me.pid} ({me.name()})" in (
+        caught.value.message
+    )
+    assert "--port-base" in caught.value.hint
+    assert not (lab.root / "lab.json").exists(), "refused: nothing was changed"
+
+
+def test_ports_are_free_again_after_their_owner_went() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(PortTaken):
+            require_ports([port])
+    require_ports([port])
+
+
+def test_no_room_for_the_heaps() -> None:
+    with pytest.raises(TooLittleMemory, match="3 parts of the lab need about 30000") as caught:
+        require_memory(LabSettings(heap_mb=10_000_000), 3)
+    assert "--heap-mb" in caught.value.hint
+    require_memory(LabSettings(heap_mb=1), 1)
+
+
+def test_where_the_lab_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "/state")
+    assert default_root() == Path("/state/drctl/lab")
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setenv("HOME", "/home/jane")
+    assert default_root() == Path("/home/jane/.local/state/drctl/lab")
+
+
+def test_settings_are_readable_json(tmp_path: Path) -> None:
+    keep_settings(tmp_path, LabSettings())
+    assert json.loads((tmp_path / "lab.json").read_text(encoding="utf-8"))["brokers"] == 1
