@@ -19,11 +19,12 @@ install: .venv/installed  ## set up .venv with the drctl command in it; check fo
 demo: install  ## the story on two real Kafka clusters: lose records, find exactly which
 	@$(BIN)/drctl lab run lost-primary
 
-test: install  ## every test, on real clusters
+test: install  ## every test, on real clusters and in a real browser
+	@scripts/ensure-browser
 	$(BIN)/pytest tests
 
-test-fast: install  ## what needs neither JVM nor broker
-	$(BIN)/pytest tests -m "not jvm"
+test-fast: install  ## what needs neither JVM nor broker nor browser
+	$(BIN)/pytest tests -m "not jvm and not browser"
 
 bench: install  ## measure beside named baselines, into bench/results
 	$(BIN)/python -m bench

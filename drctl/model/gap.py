@@ -183,21 +183,16 @@ class GapResult:
     histogram: Histogram | None = None
     examples: tuple[Example, ...] = ()
     records_path: str = "records"
-    partitions: Iterable[PartitionGap] = field(init=False, repr=False, compare=False)
+    partitions: tuple[PartitionGap, ...] = field(init=False, repr=False, compare=False)
+    totals: Counts = field(init=False, repr=False, compare=False)
+    order: OrderCounts = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Flatten the partitions once."""
-        object.__setattr__(self, "partitions", tuple(p for t in self.topics for p in t.partitions))
-
-    @property
-    def totals(self) -> Counts:
-        """The sum over topics."""
-        return sum((p.counts for p in self.partitions), Counts())
-
-    @property
-    def order(self) -> OrderCounts:
-        """The sum over topics."""
-        return sum((p.order for p in self.partitions), OrderCounts())
+        """Add up once: there may be ten thousand partitions."""
+        partitions = tuple(p for t in self.topics for p in t.partitions)
+        object.__setattr__(self, "partitions", partitions)
+        object.__setattr__(self, "totals", sum((p.counts for p in partitions), Counts()))
+        object.__setattr__(self, "order", sum((p.order for p in partitions), OrderCounts()))
 
     @property
     def complete(self) -> bool:

@@ -12,6 +12,8 @@ from drctl.report.printable import escape
 from tests.report import gaps
 from tests.report.browser import DARK, LIGHT, dump_dom, serve
 
+pytestmark = pytest.mark.browser
+
 ATTACK = (
     "<script>document.title='pwned'</script><img src='/leak' onerror=\"document.title='pwned'\">"
 )
