@@ -1,13 +1,13 @@
 """One Kafka node: broker and KRaft controller in one process, SASL and ACLs on."""
 
 import base64
+import hashlib
 import subprocess
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from drctl.lab.files import write_private, write_properties
+from drctl.lab.files import write_properties
 from drctl.lab.jvm import Jvm, lab_mark
 from drctl.lab.process import Part
 from drctl.lab.secrets import BROKER, USERS, Secrets, plain_login
@@ -128,12 +128,14 @@ class Broker:
 
 
 def cluster_id(root: Path, cluster: str) -> str:
-    """The cluster's own id: made once, the same for all its nodes."""
-    path = root / cluster / "cluster.id"
-    if not path.exists():
-        random = b"\x44" + uuid.uuid4().bytes[1:]  # no leading dash: the tool takes it as an option
-        write_private(path, base64.urlsafe_b64encode(random).decode().rstrip("="))
-    return path.read_text(encoding="ascii")
+    """The cluster's own id, the same for all its nodes.
+
+    Follows from a secret that each lab makes anew, so that nobody has to write it first.
+    """
+    seed = Secrets(root / "secrets").password(cluster, BROKER)
+    digest = hashlib.sha256(f"cluster id {seed}".encode()).digest()
+    # A leading dash would make the tool take it for an option.
+    return base64.urlsafe_b64encode(b"\x44" + digest[:15]).decode().rstrip("=")
 
 
 def _sizes(replication: int) -> Mapping[str, object]:
@@ -149,6 +151,8 @@ def _sizes(replication: int) -> Mapping[str, object]:
         "share.coordinator.state.topic.replication.factor": replication,
         "share.coordinator.state.topic.min.isr": in_sync,
         "group.initial.rebalance.delay.ms": 0,
+        # Any retention by time would delete the flights of 2013 at once.
+        "log.retention.ms": -1,
         # What takes minutes by default is to be seen within a drill or a test.
         "log.initial.task.delay.ms": 500,
         "log.cleaner.backoff.ms": 200,

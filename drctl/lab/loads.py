@@ -163,14 +163,13 @@ def in_words(state: dict[str, Any]) -> str:
 
 
 def ensure_topic(cluster: LabCluster, topic: str, partitions: int = PARTITIONS) -> None:
-    """Create the topic where it does not exist; its old records are kept for ever.
+    """Create the topic where it does not exist.
 
     Raises:
         Unreachable: the cluster does not answer.
     """
     admin = cluster.admin()
-    # The flights are of 2013: any retention by time would delete them at once.
-    new = NewTopic(topic, partitions, config={"retention.ms": "-1"})
+    new = NewTopic(topic, partitions)
     for future in admin.create_topics([new], operation_timeout=20, request_timeout=20).values():
         try:
             future.result()

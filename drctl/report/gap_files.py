@@ -31,7 +31,7 @@ def prepared(out: Path) -> Iterator[Path]:
         Unknown: `out` cannot be written to.
     """
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        out.mkdir(mode=0o700, parents=True, exist_ok=True)
         strangers = sorted(p.name for p in out.iterdir() if p.name not in _OURS)
     except OSError as error:
         raise Unknown(f"cannot write to {out}: {error.strerror}", "choose another --out") from None

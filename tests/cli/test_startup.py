@@ -1,43 +1,21 @@
-"""`drctl --help` starts within 1.5 times of a trivial Typer program."""
+"""`drctl --help` loads nothing that takes long: how quick it is, `make bench` measures."""
 
 import subprocess
 import sys
-import time
-from pathlib import Path
 
-from tests.cli.conftest import DRCTL
-
-TRIVIAL = """
-import typer
-
-app = typer.Typer()
-
-
-@app.command()
-def hello(name: str = "you") -> None:
-    \"\"\"Say hello.\"\"\"
-
-
-@app.command()
-def goodbye(name: str = "you") -> None:
-    \"\"\"Say goodbye.\"\"\"
-
-
-app()
+SLOW = ("pyspark", "confluent_kafka", "pydantic", "jinja2", "yaml", "urllib3", "rich", "psutil")
+PROGRAM = f"""
+import sys
+from drctl.cli.main import run
+code = run(["--help"])
+loaded = [name for name in {SLOW!r} if name in sys.modules]
+sys.exit(f"loaded: {{loaded}}" if loaded or code else 0)
 """
 
 
-def seconds(program: list[str]) -> float:
-    began = time.perf_counter()
-    subprocess.run(program, capture_output=True, check=True)
-    return time.perf_counter() - began
-
-
-def test_help_is_as_quick_as_a_trivial_program(tmp_path: Path) -> None:
-    trivial = tmp_path / "trivial.py"
-    trivial.write_text(TRIVIAL)
-    ours, theirs = [], []
-    for _ in range(7):  # in turns: a busy machine slows both
-        ours.append(seconds([str(DRCTL), "--help"]))
-        theirs.append(seconds([sys.executable, str(trivial), "--help"]))
-    assert min(ours) <= 1.5 * min(theirs)
+def test_help_loads_nothing_slow() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Usage" in done.stdout

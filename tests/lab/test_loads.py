@@ -4,7 +4,7 @@ import json
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -43,7 +43,7 @@ def stored(cluster: ClusterUnderTest, topic: str) -> dict[tuple[int, int], tuple
     def whole() -> bool:
         for message in consumer.consume(10_000, timeout=1):
             assert message.error() is None
-            place = (message.partition(), message.offset())
+            place = cast(tuple[int, int], (message.partition(), message.offset()))
             found[place] = (message.key(), message.value(), message.timestamp()[1])
         return len(found) >= sum(ends.values())
 

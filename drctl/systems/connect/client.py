@@ -11,7 +11,8 @@ import urllib3
 from drctl.model.errors import DrctlError, Unknown, Unreachable, UsageError
 from drctl.systems.connect.status import ConnectorStatus, read_status
 
-_REBALANCING = 409  # also said of a connector that exists already; the message tells which
+# Said while a rebalance is under way, and of other things; only the message tells which.
+_PERHAPS_REBALANCING = (409, 500)
 _PAUSE_S = 0.1
 
 
@@ -99,7 +100,8 @@ class ConnectReader:
         until = time.monotonic() + self.timeout_s
         while True:
             answer = self._answer(method, path, body, until)
-            busy = answer.status == _REBALANCING and "rebalanc" in answer.data.decode().lower()
+            suspect = answer.status in _PERHAPS_REBALANCING
+            busy = suspect and b"rebalanc" in answer.data.lower()
             if not busy or time.monotonic() + _PAUSE_S >= until:
                 return self._value(answer, method, path)
             time.sleep(_PAUSE_S)

@@ -1,6 +1,7 @@
 """Starting and stopping Spark: quiet, local by default, with nothing secret where others look."""
 
 import os
+import shlex
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -84,20 +85,43 @@ def opened(settings: SparkSettings) -> Iterator[SparkSession]:
     """
     with tempfile.TemporaryDirectory(prefix="drctl-spark-") as scratch:
         conf = {**_defaults(settings, Path(scratch)), **settings.conf}
-        with _jvm_output(settings.log):
-            session = _start(conf, settings)
+        properties = Path(scratch) / "spark.properties"
+        properties.touch(mode=0o600)
+        properties.write_text(_java_properties(conf), encoding="utf-8")
+        with _jvm_output(settings.log), _submitted_with(properties):
+            session = _start(settings)
         try:
             yield session
         finally:
             _stop(session)
 
 
-def _start(conf: Mapping[str, str], settings: SparkSettings) -> SparkSession:
-    builder = SparkSession.builder
-    for name, value in conf.items():
-        builder = builder.config(name, value)
+def _java_properties(conf: Mapping[str, str]) -> str:
+    """A Java properties file: on a command line everybody could read the values."""
+    escapes = str.maketrans(
+        {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "=": "\\=", ":": "\\:", " ": "\\ "}
+    )
+    return "".join(f"{k.translate(escapes)}={v.translate(escapes)}\n" for k, v in conf.items())
+
+
+@contextmanager
+def _submitted_with(properties: Path) -> Iterator[None]:
+    """Let the JVM that starts inside take its Spark properties from this file."""
+    name = "PYSPARK_SUBMIT_ARGS"
+    before = os.environ.get(name)
+    os.environ[name] = f"--properties-file {shlex.quote(str(properties))} pyspark-shell"
     try:
-        session = builder.getOrCreate()
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+def _start(settings: SparkSettings) -> SparkSession:
+    try:
+        session = SparkSession.builder.getOrCreate()
         session.sparkContext.setLogLevel("ERROR" if settings.log else "WARN")
     except (PySparkException, Py4JError, OSError) as error:
         where = f"; its output is in {settings.log}" if settings.log else ""

@@ -1,0 +1,89 @@
+"""Records written to a cluster of the lab, and counted there."""
+
+import logging
+from collections.abc import Sequence
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined, unused-ignore]
+
+from bench.records import PARTITIONS, Message
+from drctl.lab.cluster import LabCluster
+from drctl.lab.waiting import Patience
+from drctl.model.errors import Stopped
+from drctl.model.topology import TopicPartition, Unavailable
+from drctl.systems.kafka.reader import KafkaClusterReader
+
+QUIET = logging.getLogger("bench")
+QUIET.addHandler(logging.NullHandler())
+
+_WAITING = 200_000
+_PATIENCE_S = 120
+_PRODUCER = {
+    "compression.type": "lz4",
+    "enable.idempotence": "true",
+    "linger.ms": "50",
+    "batch.size": "1000000",
+    "queue.buffering.max.messages": "1000000",
+}
+
+
+def create_topics(cluster: LabCluster, names: Sequence[str]) -> None:
+    """Create empty topics whose records are kept for ever.
+
+    Raises:
+        KafkaException: the cluster did not do it.
+    """
+    admin = cluster.admin()
+    new = [NewTopic(name, PARTITIONS, config={"retention.ms": "-1"}) for name in names]
+    for future in admin.create_topics(new, operation_timeout=20).values():
+        future.result()
+
+
+class Appender:
+    """Appends to topics of one cluster, in order, and knows how many each should hold."""
+
+    def __init__(self, cluster: LabCluster) -> None:
+        self._cluster = cluster
+        self._producer = Producer({**cluster.client_properties(), **_PRODUCER}, logger=QUIET)
+        self.counts: dict[str, int] = {}
+
+    def append(self, topic: str, messages: list[Message]) -> None:
+        """Queue records.
+
+        Raises:
+            Stopped: the cluster does not take them.
+        """
+        if messages:
+            self._await_queue(_WAITING)
+            queued = self._producer.produce_batch(topic, messages)
+            if queued != len(messages):
+                raise Stopped(f"{len(messages) - queued} records could not be queued for {topic}")
+            self.counts[topic] = self.counts.get(topic, 0) + queued
+
+    def finish(self) -> None:
+        """See that every topic holds what was appended.
+
+        Raises:
+            Stopped: one does not.
+        """
+        self._await_queue(0)
+        for topic, wanted in self.counts.items():
+            found = _records(self._cluster, topic)
+            if found != wanted:
+                raise Stopped(f"{self._cluster.name}: {topic} holds {found} of {wanted} records")
+
+    def _await_queue(self, length: int) -> None:
+        patience = Patience.of(_PATIENCE_S)
+        while len(self._producer) > length:
+            self._producer.poll(0.05)
+            if not patience.remaining:
+                raise Stopped(f"{self._cluster.name} does not take records")
+
+
+def _records(cluster: LabCluster, topic: str) -> int:
+    partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
+    with KafkaClusterReader(cluster.name, cluster.client_properties()) as reader:
+        found = reader.offsets(partitions).values()
+    if unavailable := next((o for o in found if isinstance(o, Unavailable)), None):
+        raise Stopped(f"{cluster.name}: {topic}: {unavailable.reason}")
+    return sum(o.end - o.log_start for o in found if not isinstance(o, Unavailable))

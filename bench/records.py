@@ -1,0 +1,78 @@
+"""The records that are compared: how they look, and which of them a target lacks."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+PARTITIONS = 4
+KEYS = 200_000
+CHUNK = 20_000
+RECORDS_PER_MS = 2
+
+_SEED = 20_260_101
+_NOTES = 997
+_SCATTER = 2_654_435_761  # Knuth's multiplicative hash: spreads neighbours
+
+Message = dict[str, bytes | int]
+"""A record as `Producer.produce_batch` takes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What of the source is not on the target.
+
+    Attributes:
+        scattered: so many of a thousand records, spread over everything.
+        tail: so many of a thousand records, the last ones.
+    """
+
+    name: str
+    title: str
+    scattered: int = 0
+    tail: int = 0
+
+    def lacks(self, number: int, total: int) -> bool:
+        """Whether record `number` of `total` never reached the target."""
+        if number * 1000 >= total * (1000 - self.tail):
+            return True
+        return number * _SCATTER % 2**32 % 1000 < self.scattered
+
+
+IDENTICAL = Variant("identical", "identical")
+FEW = Variant("scattered-1", "0.1 % missing", scattered=1)
+MANY = Variant("scattered-100", "10 % missing", scattered=100)
+TAIL = Variant("tail-10", "last 1 % missing", tail=10)
+VARIANTS = (IDENTICAL, FEW, MANY, TAIL)
+
+
+def chunks(total: int, start_ms: int) -> Iterator[tuple[int, list[Message]]]:
+    """The same records for the same arguments: about 200 bytes each, times ascending.
+
+    Yields:
+        The number of the first record, and the next records.
+    """
+    random = Random(_SEED)
+    keys = [b"customer-%06d" % number for number in range(KEYS)]
+    notes = [random.randbytes(50).hex().encode() for _ in range(_NOTES)]
+    for first in range(0, total, CHUNK):
+        numbers = range(first, min(first + CHUNK, total))
+        chosen = random.choices(range(KEYS), k=len(numbers))
+        yield (
+            first,
+            [
+                {
+                    "key": keys[key],
+                    "value": _value(number, notes[number % _NOTES]),
+                    "partition": key % PARTITIONS,
+                    "timestamp": start_ms + number // RECORDS_PER_MS,
+                }
+                for number, key in zip(numbers, chosen, strict=True)
+            ],
+        )
+
+
+def _value(number: int, note: bytes) -> bytes:
+    return b'{"order":%012d,"state":"accepted","currency":"EUR","lines":3,"note":"%b"}' % (
+        number,
+        note,
+    )

@@ -1,0 +1,44 @@
+"""Measuring several things in turns, so that a busy machine slows all of them alike."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Something whose time is taken.
+
+    Attributes:
+        run: does it once, and raises where the outcome is wrong.
+        records: how many records it reads.
+    """
+
+    name: str
+    run: Callable[[], None]
+    records: int = 0
+
+
+def seconds(run: Callable[[], None]) -> float:
+    """How long it takes."""
+    began = time.perf_counter()
+    run()
+    return time.perf_counter() - began
+
+
+def in_turns(
+    works: Sequence[Work], rounds: int, tell: Tell, warm_ups: int = 1
+) -> Mapping[str, tuple[float, ...]]:
+    """The times of each, by name; those of the warm-up rounds are forgotten."""
+    taken: dict[str, list[float]] = {work.name: [] for work in works}
+    for number in range(warm_ups + rounds):
+        times = {work.name: seconds(work.run) for work in works}
+        warming = number < warm_ups
+        title = "warm-up" if warming else f"round {number - warm_ups + 1} of {rounds}"
+        tell(f"{title}: " + ", ".join(f"{name} {t:.2f} s" for name, t in times.items()))
+        if not warming:
+            for name, duration in times.items():
+                taken[name].append(duration)
+    return {name: tuple(times) for name, times in taken.items()}
