@@ -53,12 +53,11 @@ class Appender:
         Raises:
             Stopped: the cluster does not take them.
         """
-        if messages:
-            self._await_queue(_WAITING)
-            queued = self._producer.produce_batch(topic, messages)
-            if queued != len(messages):
-                raise Stopped(f"{len(messages) - queued} records could not be queued for {topic}")
-            self.counts[topic] = self.counts.get(topic, 0) + queued
+        self._await_queue(_WAITING)
+        produce = self._producer.produce  # the batch call takes no timestamps
+        for key, value, partition, timestamp in messages:
+            produce(topic, value, key, partition, timestamp=timestamp)
+        self.counts[topic] = self.counts.get(topic, 0) + len(messages)
 
     def finish(self) -> None:
         """See that every topic holds what was appended.

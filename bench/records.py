@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
+from typing import NamedTuple
 
 PARTITIONS = 4
 KEYS = 200_000
@@ -13,8 +14,14 @@ _SEED = 20_260_101
 _NOTES = 997
 _SCATTER = 2_654_435_761  # Knuth's multiplicative hash: spreads neighbours
 
-Message = dict[str, bytes | int]
-"""A record as `Producer.produce_batch` takes it."""
+
+class Message(NamedTuple):
+    """A record to write."""
+
+    key: bytes
+    value: bytes
+    partition: int
+    timestamp_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +67,12 @@ def chunks(total: int, start_ms: int) -> Iterator[tuple[int, list[Message]]]:
         yield (
             first,
             [
-                {
-                    "key": keys[key],
-                    "value": _value(number, notes[number % _NOTES]),
-                    "partition": key % PARTITIONS,
-                    "timestamp": start_ms + number // RECORDS_PER_MS,
-                }
+                Message(
+                    keys[key],
+                    _value(number, notes[number % _NOTES]),
+                    key % PARTITIONS,
+                    start_ms + number // RECORDS_PER_MS,
+                )
                 for number, key in zip(numbers, chosen, strict=True)
             ],
         )

@@ -1,6 +1,7 @@
 """The main job: freeze, digest, compare what differs, and say what became of every record."""
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,6 +18,8 @@ from drctl.model.errors import UsageError
 from drctl.model.gap import Example, GapResult, OrderVerdict
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import Record, TopicPartition
+
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 ATTEMPTS = 3
 """How often a scan is begun anew after something moved under it."""
@@ -80,8 +83,7 @@ class GapAnalysis:
 
     def _choose(self, topics: Sequence[str]) -> tuple[str, ...]:
         seen = self.source.topic_names()
-        literal = {t for t in self.link.settings.topics if t.replace("-", "").isidentifier()}
-        carried = self.link.topics_of(seen | literal)
+        carried = self.link.topics_of(seen | self._unseen(seen))
         for name in topics:
             if name not in carried:
                 close = get_close_matches(name, carried, 1)
@@ -95,6 +97,15 @@ class GapAnalysis:
                 "check `topics` and `exclude` of the link, and what the user may describe",
             )
         return tuple(topics) or carried
+
+    def _unseen(self, seen: Collection[str]) -> set[str]:
+        """Topics that the link names, not by a pattern, and the user may not even see."""
+        return {
+            pattern
+            for pattern in self.link.settings.topics
+            if _TOPIC_NAME.fullmatch(pattern)
+            and not any(re.fullmatch(pattern, name) for name in seen)
+        }
 
     def _answer(self, names: Sequence[str]) -> Answer:
         """Compare; look again and begin anew when the scan failed because something moved."""

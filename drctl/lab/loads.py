@@ -170,7 +170,7 @@ def ensure_topic(cluster: LabCluster, topic: str, partitions: int = PARTITIONS) 
     """
     admin = cluster.admin()
     new = NewTopic(topic, partitions)
-    for future in admin.create_topics([new], operation_timeout=20, request_timeout=20).values():
+    for future in admin.create_topics([new], operation_timeout=10, request_timeout=10).values():
         try:
             future.result()
         except KafkaException as error:

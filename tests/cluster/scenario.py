@@ -1,11 +1,12 @@
-"""Traps written to both clusters, and `drctl gap` run over all of them at once."""
+"""Traps written to both clusters, and what `drctl gap` says about all of them at once."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from tests.cluster.command import Ended
 from tests.cluster.filling import Clock, fill
+from tests.cluster.logs import TopicLog, read_logs
 from tests.cluster.traps import Expected, Trap
 from tests.lab.cluster_under_test import ClusterUnderTest
 
@@ -15,17 +16,22 @@ class Scenario:
     """Traps on both clusters.
 
     Attributes:
+        settings: of their link in drctl.yaml.
         rename: what a topic is called on the target.
+        by_partition: whether partitions are kept.
     """
 
     prefix: str
     traps: Sequence[Trap]
+    settings: Mapping[str, Any] = field(default_factory=dict)
     rename: Callable[[str], str] = str
+    by_partition: bool = True
 
     @property
-    def pattern(self) -> str:
-        """Of the link's topics."""
-        return self.prefix.replace(".", "[.]") + ".*"
+    def link(self) -> dict[str, Any]:
+        """The section of drctl.yaml."""
+        pattern = self.prefix.replace(".", "[.]") + ".*"
+        return {"from": "primary", "to": "secondary", "topics": [pattern], **self.settings}
 
     def topic(self, trap: Trap | str) -> str:
         """A trap's topic on the source."""
@@ -41,15 +47,35 @@ class Scenario:
         targets = {self.target_topic(t): t.target for t in self.traps if t.target}
         fill(secondary, targets, clock)
 
+    def read(
+        self, primary: ClusterUnderTest, secondary: ClusterUnderTest
+    ) -> tuple[dict[str, TopicLog], dict[str, TopicLog]]:
+        """All of it again, by a plain consumer: by topic of the source and of the target."""
+        return (
+            read_logs(primary, [self.topic(t) for t in self.traps]),
+            read_logs(secondary, [self.target_topic(t) for t in self.traps if t.target]),
+        )
 
-def topic_of(document: dict[str, Any], topic: str) -> dict[str, Any]:
-    """One topic of a gap document."""
-    (found,) = (t for t in document["topics"] if t["topic"] == topic)
-    assert isinstance(found, dict)
-    return found
+
+@dataclass(frozen=True)
+class Analysed:
+    """A scenario, what drctl said about it, and what a plain consumer reads."""
+
+    scenario: Scenario
+    ended: Ended
+    document: dict[str, Any]
+    source: Mapping[str, TopicLog]
+    target: Mapping[str, TopicLog]
+
+    def topic(self, trap: Trap | str) -> dict[str, Any]:
+        """What drctl said of a trap."""
+        name = self.scenario.topic(trap)
+        (found,) = (t for t in self.document["topics"] if t["topic"] == name)
+        assert isinstance(found, dict)
+        return found
 
 
-def numbers_of(topic: dict[str, Any]) -> Expected:
+def numbers_of(topic: Mapping[str, Any]) -> Expected:
     """A topic of a gap document in the words of a trap, notes left out."""
     partitions = topic["partitions"]
 
@@ -65,16 +91,3 @@ def numbers_of(topic: dict[str, Any]) -> Expected:
         {p["partition"]: p["ranges"] for p in partitions if p["ranges"]},
         **{name: total(name) for name in names},
     )
-
-
-@dataclass(frozen=True)
-class Analysed:
-    """A scenario and what drctl said about it."""
-
-    scenario: Scenario
-    ended: Ended
-    document: dict[str, Any]
-
-    def numbers(self, trap: Trap) -> Expected:
-        """What drctl said of a trap, notes left out."""
-        return numbers_of(topic_of(self.document, self.scenario.topic(trap)))

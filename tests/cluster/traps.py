@@ -136,9 +136,7 @@ def _multisets() -> list[Trap]:
             "after-failover",
             holding(*rows(3), R(b"a", b"old", 10), R(b"b", b"old", 11), R(None, b"log", 12)),
             holding(*copies(rows(3)), R(b"a", b"new", 20), R(b"b", b"older", 2), R(b"c", b"n", 21)),
-            Expected(
-                (6, 6), {0: [[3, 5]]}, safe=1, conflicting=1, unkeyed=1, only_on_target=3
-            ),
+            Expected((6, 6), {0: [[3, 5]]}, safe=1, conflicting=1, unkeyed=1, only_on_target=3),
         ),
         Trap(
             "copied-past-a-lost-one",
@@ -171,9 +169,7 @@ def _partitions() -> list[Trap]:
             "fewer-partitions-there",
             holding(*rows(3), *rows(2, p=1), *rows(1, p=2)),
             holding(*copies(rows(3))),
-            Expected(
-                (6, 3), {1: [[0, 1]], 2: [[0, 0]]}, safe=3, notes=("lacks partitions 1, 2",)
-            ),
+            Expected((6, 3), {1: [[0, 1]], 2: [[0, 0]]}, safe=3, notes=("lacks partitions 1, 2",)),
         ),
         Trap(
             "in-another-partition",
@@ -249,8 +245,12 @@ def _logs() -> list[Trap]:
         Trap(
             "compacted-target",
             holding(
-                R(b"a", b"1", 1), R(b"b", b"1", 2), R(b"a", b"2", 3), R(b"c", b"1", 4),
-                R(b"d", b"1", 5), R(b"z", b"1", 9),
+                R(b"a", b"1", 1),
+                R(b"b", b"1", 2),
+                R(b"a", b"2", 3),
+                R(b"c", b"1", 4),
+                R(b"d", b"1", 5),
+                R(b"z", b"1", 9),
             ),
             Filling(
                 (

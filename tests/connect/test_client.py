@@ -7,6 +7,7 @@ from contextlib import closing
 import pytest
 
 from drctl.lab.lab import Lab
+from drctl.lab.waiting import Patience
 from drctl.model.errors import ExitCode, Unknown, Unreachable
 from drctl.systems.connect.client import (
     ConnectReader,
@@ -55,11 +56,16 @@ def test_a_configuration_is_refused(connect: ConnectWriter) -> None:
 
 @pytest.mark.jvm
 def test_a_connector_of_our_own(connect: ConnectWriter) -> None:
+    def states() -> dict[str, str]:
+        return {name: status.state for name, status in connect.statuses().items()}
+
     config = {**connect.config("mm2-heartbeat"), "name": "a heart beat"}
     connect.put_config("a heart beat", config)
     try:
         assert "a heart beat" in connect.connectors()
         assert connect.config("a heart beat") == config
+        running = Patience.of(30).wait_until(lambda: states().get("a heart beat") == "RUNNING")
+        assert running
         connect.restart("a heart beat")
         connect.pause("a heart beat")
         connect.stop("a heart beat")

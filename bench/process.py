@@ -1,0 +1,110 @@
+"""`drctl gap` as a process of its own, as an engineer runs it: its time and its memory."""
+
+import json
+import re
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import psutil
+
+from bench.records import Variant
+from bench.stage import Dataset, Stage
+from drctl.model.errors import Unknown
+
+DRCTL = Path(sys.executable).with_name("drctl")
+
+_DEADLINE_S = 3600.0
+_PAUSE_S = 0.1
+
+
+class WrongAnswer(Unknown):
+    """What was measured did not give the right result, so its time means nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A run of `drctl gap` that found what it had to find.
+
+    Attributes:
+        seconds: from the start of the process to its end.
+        jvm_bytes: the most memory that its JVM ever held; 0 where that was not watched.
+    """
+
+    seconds: float
+    jvm_bytes: int
+
+
+def run_gap(stage: Stage, dataset: Dataset, variant: Variant, watched: bool = False) -> Ended:
+    """Compare a dataset's source with one of its targets.
+
+    Args:
+        watched: whether to look at the JVM's memory meanwhile, which takes a little time.
+
+    Raises:
+        WrongAnswer: it ended without an answer, or with a wrong one.
+    """
+    with TemporaryDirectory(dir=stage.folder) as name:
+        out, said = Path(name, "out"), Path(name, "stderr")
+        words = [str(DRCTL), "--config", str(stage.config), "--output", "json", "gap"]
+        words += ["--link", dataset.link(variant), "--out", str(out)]
+        began = time.perf_counter()
+        with said.open("wb") as stderr:
+            process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=stderr)
+        try:
+            peak = _watch(process) if watched else 0
+            code = process.wait(_DEADLINE_S)
+        finally:
+            _end(process)
+        taken = time.perf_counter() - began
+        _check(out / "gap.json", code, dataset.missing(variant), said)
+        return Ended(taken, peak)
+
+
+def _watch(process: "subprocess.Popen[bytes]") -> int:
+    peak, until = 0, time.monotonic() + _DEADLINE_S
+    while time.monotonic() < until:
+        peak = max(peak, _jvm_peak(process.pid))
+        try:
+            process.wait(_PAUSE_S)
+        except subprocess.TimeoutExpired:
+            continue
+        break
+    return peak
+
+
+def _jvm_peak(pid: int) -> int:
+    """The high-water mark of the largest JVM below a process."""
+    with suppress(psutil.NoSuchProcess):
+        children = psutil.Process(pid).children(recursive=True)
+        return max((_high_water(child) for child in children), default=0)
+    return 0
+
+
+def _high_water(process: psutil.Process) -> int:
+    with suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
+        if process.name() == "java":
+            status = Path("/proc", str(process.pid), "status").read_text(encoding="ascii")
+            stated = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+            return int(stated[1]) * 1024 if stated else 0
+    return 0
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    if process.poll() is None:
+        process.terminate()
+        process.wait(60)
+
+
+def _check(document: Path, code: int, missing: int, said: Path) -> None:
+    if code != (1 if missing else 0) or not document.is_file():
+        text = said.read_text(encoding="utf-8", errors="replace").strip()
+        raise WrongAnswer(f"drctl gap ended with exit code {code}: {text[-1000:]}")
+    answer: dict[str, Any] = json.loads(document.read_text(encoding="utf-8"))
+    if answer["totals"]["unreplicated"] != missing:
+        raise WrongAnswer(f"drctl gap found other than {missing} records: {answer['totals']}")

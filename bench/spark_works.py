@@ -1,0 +1,138 @@
+"""What is timed in a Spark session: drctl's comparison and what it is measured against."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from pyspark.sql import DataFrame, SparkSession
+
+from bench.process import WrongAnswer
+from bench.records import IDENTICAL, Variant
+from bench.stage import Dataset, Stage
+from drctl.cli.wiring import both_readers
+from drctl.config.loading import load
+from drctl.gap.comparison import ComparePlan, Side
+from drctl.gap.freeze import freeze
+from drctl.gap.planning import plan_comparison
+from drctl.gap.suspects import find_suspects
+from drctl.systems.kafka.java import java_properties
+from drctl.systems.spark.comparer import SparkComparer, whole
+from drctl.systems.spark.scan import KafkaRows, union
+
+COMPARED = ("key", "value", "partition", "timestamp")
+
+_V1_SOURCES = "spark.sql.sources.useV1SourceList"
+_V1_SCAN = "KafkaRelation"
+
+
+class Works:
+    """The works of one session on one dataset."""
+
+    def __init__(self, spark: SparkSession, stage: Stage, dataset: Dataset) -> None:
+        self._spark = spark
+        self._stage = stage
+        self._dataset = dataset
+        self._properties = {
+            Side.SOURCE: java_properties(stage.source.client_properties()),
+            Side.TARGET: java_properties(stage.target.client_properties()),
+        }
+        self._rows = KafkaRows(spark, self._properties, spark.sparkContext.defaultParallelism)
+
+    def check_default_source(self) -> None:
+        """See that the baseline is what it says it is, and reads what it should.
+
+        Raises:
+            WrongAnswer: it is read by another source, or not whole.
+        """
+        frame = self._both_by_default()
+        plan = str(frame._jdf.queryExecution().executedPlan().toString())
+        if plan.count(_V1_SCAN) != len(Side):
+            raise WrongAnswer(f"Spark's default Kafka source does not read: {plan[:500]}")
+        if (found := frame.count()) != self._dataset.read(IDENTICAL):
+            raise WrongAnswer(f"Spark's default Kafka source read {found} records")
+
+    def read_by_default(self) -> None:
+        """Read both sides with nothing but Spark's defaults."""
+        _read_only(self._both_by_default())
+
+    def read_as_drctl(self) -> None:
+        """Read both sides with the source and the fetch options of drctl."""
+        plan = self.plan(IDENTICAL)
+        frame = union(self._rows.rows(side, whole(plan, side)) for side in Side)
+        assert frame is not None
+        _read_only(frame)
+
+    def except_all(self) -> None:
+        """The comparison that anybody would write in Spark.
+
+        Raises:
+            WrongAnswer: it found a difference between identical topics.
+        """
+        source, target = (self._by_default(side).select(*COMPARED) for side in Side)
+        if (found := source.exceptAll(target).count()) != 0:
+            raise WrongAnswer(f"exceptAll found {found} records in identical topics")
+
+    def comparison(self, variant: Variant) -> Callable[[], None]:
+        """What compares a variant as drctl does, with a plan that is made now."""
+        plan = self.plan(variant)
+        missing = self._dataset.missing(variant)
+
+        def compare() -> None:
+            with self._folder() as out:
+                found = self._unreplicated(plan, Path(out))
+            if found != missing:
+                raise WrongAnswer(f"{variant.title}: found {found} records, not {missing}")
+
+        return compare
+
+    def check_plan(self, variant: Variant) -> None:
+        """Freeze and plan.
+
+        Raises:
+            WrongAnswer: the plan does not cover all records.
+        """
+        plan = self.plan(variant)
+        if (span := sum(map(plan.span, Side))) != self._dataset.read(variant):
+            raise WrongAnswer(f"{variant.title}: planned to read {span} records")
+
+    def plan(self, variant: Variant) -> ComparePlan:
+        """The plan of a comparison, as `drctl gap` makes it."""
+        link = load(self._stage.config).link(self._dataset.link(variant))
+        with both_readers(link) as (source, target):
+            frozen = freeze(link, source, target, [self._dataset.topic])
+            return plan_comparison(link, frozen, source)
+
+    def _unreplicated(self, plan: ComparePlan, out: Path) -> int:
+        comparer = SparkComparer(self._spark, self._rows, out)
+        suspects = find_suspects(plan, comparer.digest(plan, _unheard))
+        comparison = comparer.compare(plan, suspects, _unheard)
+        return sum(missing.unreplicated for missing in comparison.missing.values())
+
+    def _folder(self) -> AbstractContextManager[str]:
+        return TemporaryDirectory(dir=self._stage.folder)
+
+    def _both_by_default(self) -> DataFrame:
+        source, target = map(self._by_default, Side)
+        return source.union(target)
+
+    def _by_default(self, side: Side) -> DataFrame:
+        dataset = self._dataset
+        topic = dataset.topic if side is Side.SOURCE else dataset.target_topic(IDENTICAL)
+        options = {f"kafka.{name}": value for name, value in self._properties[side].items()}
+        reader = self._spark.read.format("kafka").options(**options)
+        reader = reader.options(subscribe=topic, startingOffsets="earliest", endingOffsets="latest")
+        drctls = self._spark.conf.get(_V1_SOURCES)
+        self._spark.conf.set(_V1_SOURCES, f"{drctls},kafka")
+        try:
+            return reader.load()  # which source it is, is decided here
+        finally:
+            self._spark.conf.set(_V1_SOURCES, str(drctls))
+
+
+def _read_only(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def _unheard(_phase: str, _done: int, _total: int) -> None:
+    """Progress that nobody watches."""

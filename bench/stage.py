@@ -1,0 +1,163 @@
+"""The lab that a run of the benchmarks starts, and the data in it."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from signal import SIGKILL
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import yaml
+
+from bench.filling import Appender, create_topics
+from bench.records import Variant, chunks
+from drctl.config.loading import load
+from drctl.lab.cluster import LabCluster
+from drctl.lab.guards import free_port_base
+from drctl.lab.lab import Lab
+from drctl.lab.settings import LabSettings
+
+HEAP_MB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A source topic and one target topic a variant.
+
+    Attributes:
+        total: records on the source.
+        on_target: records on the target, by variant.
+    """
+
+    total: int
+    on_target: Mapping[Variant, int]
+
+    @property
+    def topic(self) -> str:
+        """The source topic."""
+        return f"bench-{self.total}"
+
+    def target_topic(self, variant: Variant) -> str:
+        """The topic of a variant on the target."""
+        return f"{self.topic}.{variant.name}"
+
+    def link(self, variant: Variant) -> str:
+        """The link of drctl.yaml from the one to the other."""
+        return f"{self.total}-{variant.name}"
+
+    def missing(self, variant: Variant) -> int:
+        """Records that drctl has to find."""
+        return self.total - self.on_target[variant]
+
+    def read(self, variant: Variant) -> int:
+        """Records of both sides together."""
+        return self.total + self.on_target[variant]
+
+
+@dataclass(slots=True)
+class Stage:
+    """Two real clusters; data is written when first asked for, and then kept.
+
+    Attributes:
+        folder: for whatever the benchmarks leave.
+    """
+
+    lab: Lab
+    folder: Path
+    tell: Callable[[str], None]
+    _start_ms: int = 0
+    _made: dict[int, Dataset] = field(default_factory=dict)
+
+    @property
+    def config(self) -> Path:
+        """The drctl.yaml with a link for each variant of each dataset."""
+        return self.folder / "drctl.yaml"
+
+    @property
+    def source(self) -> LabCluster:
+        """The cluster that replication would read from."""
+        return self.lab.cluster("primary")
+
+    @property
+    def target(self) -> LabCluster:
+        """The cluster that replication would write to."""
+        return self.lab.cluster("secondary")
+
+    def data(self, total: int, variants: Sequence[Variant]) -> Dataset:
+        """So many records on the source and, but for what the variants lack, on the target."""
+        known = self._made.get(total)
+        missing = [v for v in variants if known is None or v not in known.on_target]
+        if missing:
+            names = ", ".join(variant.title for variant in missing)
+            self.tell(f"writing {total:,} records a side: {names}")
+            before = known.on_target if known else {}
+            self._made[total] = self._write(Dataset(total, before), missing)
+            self._configure()
+        return self._made[total]
+
+    def _write(self, dataset: Dataset, variants: Sequence[Variant]) -> Dataset:
+        self._start_ms = self._start_ms or round(time.time() * 1000) - 24 * 3_600_000
+        topic, total = dataset.topic, dataset.total
+        source, target = Appender(self.source), Appender(self.target)
+        fresh = not dataset.on_target
+        if fresh:
+            create_topics(self.source, [topic])
+        create_topics(self.target, [dataset.target_topic(v) for v in variants])
+        for first, messages in chunks(total, self._start_ms):
+            if fresh:
+                source.append(topic, messages)
+            for variant in variants:
+                left = [m for n, m in enumerate(messages, first) if not variant.lacks(n, total)]
+                target.append(dataset.target_topic(variant), left)
+        source.finish()
+        target.finish()
+        counts = {v: target.counts[dataset.target_topic(v)] for v in variants}
+        return Dataset(total, {**dataset.on_target, **counts})
+
+    def _configure(self) -> None:
+        document = {
+            "clusters": {c.name: _cluster(c) for c in (self.source, self.target)},
+            "links": {
+                dataset.link(variant): {
+                    "from": "primary",
+                    "to": "secondary",
+                    "topics": [dataset.topic],
+                    "replicator": {"kind": "none", "rename": f"${{topic}}.{variant.name}"},
+                }
+                for dataset in self._made.values()
+                for variant in dataset.on_target
+            },
+        }
+        self.config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+        load(self.config)
+
+
+def _cluster(cluster: LabCluster) -> dict[str, Any]:
+    properties = cluster.public_properties("admin")
+    bootstrap = properties.pop("bootstrap.servers")
+    properties["sasl.password"] = f"${{file:{cluster.password_file('admin')}}}"
+    return {"bootstrap": bootstrap, "properties": properties}
+
+
+@contextmanager
+def opened_stage(tell: Callable[[str], None]) -> Iterator[Stage]:
+    """Start a lab with brokers at full speed; nothing is left of it at the end.
+
+    Raises:
+        DrctlError: it does not start.
+    """
+    with TemporaryDirectory(prefix="drctl-bench-") as name:
+        folder = Path(name)
+        lab = Lab(folder / "lab", tell)
+        settings = LabSettings(port_base=free_port_base(Random()), heap_mb=HEAP_MB, full_speed=True)
+        try:
+            lab.up(settings)
+            # Nothing here replicates: MirrorMaker 2 would only take time from what is measured.
+            lab.signal("connect", SIGKILL)
+            yield Stage(lab, folder, tell)
+        finally:
+            tell("taking the lab down")
+            lab.down()

@@ -1,0 +1,82 @@
+"""A warm Spark session: reading alone, `exceptAll`, and drctl's comparison, in turns."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from bench.records import FEW, IDENTICAL, MANY, TAIL, VARIANTS
+from bench.rows import Ratio, Row, Target, paired
+from bench.spark_works import Works
+from bench.stage import Dataset, Stage
+from bench.turns import Work, in_turns
+from drctl.systems.artifacts.resolution import resolve
+from drctl.systems.spark.session import SMALL, SparkSettings, opened
+
+PART = "warm"
+GAP = "drctl gap, "
+RAW = "Spark read of both sides, default source (V1)"
+OWN = "Spark read of both sides, as drctl reads"
+EXCEPT = "Spark exceptAll on key, value, partition, timestamp"
+FREEZE = "freezing offsets and planning"
+
+Times = Mapping[str, tuple[float, ...]]
+
+
+def measure(stage: Stage, records: int, rounds: int) -> Iterator[Row]:
+    """All rows of this part.
+
+    Raises:
+        WrongAnswer: something that was measured gave a wrong result.
+    """
+    dataset = stage.data(records, VARIANTS)
+    with _works(stage, dataset) as works:
+        works.check_default_source()
+        listed = _listed(works, dataset)
+        times = in_turns(listed, rounds, stage.tell)
+    ratios = _ratios(times)
+    for work in listed:
+        name = work.name
+        yield Row(PART, name, times[name], records=work.records, ratio=ratios.get(name))
+
+
+@contextmanager
+def _works(stage: Stage, dataset: Dataset) -> Iterator[Works]:
+    jars = resolve("spark-connector", progress=stage.tell)
+    log = stage.folder / "spark.log"
+    # Small data is read with the settings for much, too: what counts here is a warm session.
+    offsets = max(SMALL, 2 * dataset.total)
+    with opened(SparkSettings(jars=jars, log=log, offsets=offsets)) as spark:
+        yield Works(spark, stage, dataset)
+
+
+def _listed(works: Works, dataset: Dataset) -> tuple[Work, ...]:
+    both = dataset.read(IDENTICAL)
+    compared = (
+        Work(GAP + variant.title, works.comparison(variant), dataset.read(variant))
+        for variant in VARIANTS
+    )
+    return (
+        Work(RAW, works.read_by_default, both),
+        Work(OWN, works.read_as_drctl, both),
+        Work(EXCEPT, works.except_all, both),
+        *compared,
+        Work(FREEZE, lambda: works.check_plan(IDENTICAL)),
+    )
+
+
+def _ratios(times: Times) -> Mapping[str, Ratio]:
+    same = times[GAP + IDENTICAL.title]
+    many, few, tail = (times[GAP + v.title] for v in (MANY, FEW, TAIL))
+    return {
+        GAP + IDENTICAL.title: Ratio(
+            paired(same, times[RAW]), "gap on identical topics / default read", Target(1.0)
+        ),
+        EXCEPT: Ratio(
+            paired(times[EXCEPT], same),
+            "exceptAll / gap on identical topics",
+            Target(2.5, at_least=True),
+        ),
+        GAP + MANY.title: Ratio(paired(many, same), "10 % missing / identical topics", Target(2.5)),
+        GAP + FEW.title: Ratio(paired(few, same), "0.1 % missing / identical topics"),
+        GAP + TAIL.title: Ratio(paired(tail, same), "last 1 % missing / identical topics"),
+        OWN: Ratio(paired(times[OWN], times[RAW]), "drctl's way to read / default read"),
+    }

@@ -1,0 +1,124 @@
+"""Every command line in the pages is one that drctl takes, parsed by its own parser."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+
+from drctl.cli import options as given
+from drctl.cli.commands import COMMANDS
+from drctl.cli.main import app
+from drctl.cli.options import shared_parameters
+from tests.docs.pages import Page, page, pages
+
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+
+
+@pytest.fixture(autouse=True)
+def _no_options_of_an_earlier_line() -> Iterator[None]:
+    yield
+    given.begin([])
+
+
+def root() -> Any:
+    return typer.main.get_command(app)
+
+
+def parse(words: list[str]) -> None:
+    """All of the parsing of a command line, and nothing of what it would do."""
+    context = root().make_context("drctl", list(words))
+    while hasattr(context.command, "resolve_command"):
+        rest = [*context._protected_args, *context.args]
+        name, command, rest = context.command.resolve_command(context, rest)
+        context = command.make_context(name, rest, parent=context)
+
+
+def options_of(command: Any) -> frozenset[str]:
+    """Long options of a command and its subcommands, the global ones left out."""
+    ours = {name for param in shared_parameters() for name in param.opts} | {"--help"}
+    found = {name for param in command.params for name in param.opts if name.startswith("--")}
+    for inner in getattr(command, "commands", {}).values():
+        found |= options_of(inner)
+    return frozenset(found - ours)
+
+
+def look_up(words: list[str]) -> None:
+    """Every word that is a subcommand or an option exists; values are not looked at."""
+    command, rest = root(), iter(words)
+    for word in rest:
+        if word.startswith("-"):
+            known = {name: p for p in [*command.params, *shared_parameters()] for name in p.opts}
+            assert word in {*known, "--help", "-h"}, f"drctl {' '.join(words)}: no {word}"
+            if word in known and not known[word].is_flag:
+                next(rest, None)
+        elif hasattr(command, "resolve_command"):
+            assert word in command.commands, f"drctl {' '.join(words)}: no command {word}"
+            command = command.commands[word]
+
+
+@pytest.mark.parametrize("each", pages(), ids=lambda each: each.name)
+def test_command_lines_in_blocks_parse(each: Page) -> None:
+    for words in each.command_lines():
+        parse(words)
+
+
+@pytest.mark.parametrize("each", pages(), ids=lambda each: each.name)
+def test_command_lines_in_prose_exist(each: Page) -> None:
+    for code in each.inline():
+        if code.startswith("drctl "):
+            look_up(code.split()[1:])
+
+
+def test_there_are_command_lines_to_look_at() -> None:
+    assert len(list(page("README.md").command_lines())) >= 3
+    assert len(list(page("docs/lab.md").command_lines())) >= 10
+    assert len(list(page("runbooks/before-the-primary-returns.md").command_lines())) >= 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["gpa"],
+        ["gap", "--sope", "full"],
+        ["gap", "--scope", "half"],
+        ["lab", "replication"],
+        ["lab", "replication", "halt"],
+        ["init", "one:9092"],
+        ["lab", "up", "--brokers", "many"],
+        ["failover"],
+    ],
+)
+def test_the_parser_refuses_what_does_not_exist(words: list[str]) -> None:
+    with pytest.raises(typer.TyperException):
+        parse(words)
+
+
+def test_prose_cannot_name_what_does_not_exist() -> None:
+    for words in (["failover"], ["lab", "destroy"], ["gap", "--tail"]):
+        with pytest.raises(AssertionError):
+            look_up(words)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_a_section_with_exactly_its_options(name: str) -> None:
+    contract = page("docs/commands.md")
+    heading = next(
+        line for line in contract.text.splitlines() if re.match(rf"## `drctl {name}\b", line)
+    )
+    told = frozenset(_OPTION.findall(contract.section(heading)))
+    everywhere = {option for param in shared_parameters() for option in param.opts}
+    assert told - everywhere == options_of(root().commands[name])
+
+
+def test_each_subcommand_of_the_lab_has_a_row() -> None:
+    told = page("docs/commands.md").section("## `drctl lab`")
+    for name in root().commands["lab"].commands:
+        assert re.search(rf"^\|[^|]*`{name}\b", told, re.MULTILINE), name
+
+
+def test_the_global_options_have_a_row_each() -> None:
+    told = page("docs/commands.md").section("## Global options")
+    ours = {name for param in shared_parameters() for name in param.opts} | {"--help", "-h"}
+    assert set(re.findall(r"(?<=`)--?[a-z-]+", told)) == ours
