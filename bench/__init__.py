@@ -1,1 +1,12 @@
-"""Benchmarks: drctl beside named baselines, on real brokers, in one run (`make bench`)."""
+"""Benchmarks: drctl beside named baselines, on real brokers, in one run (`make bench`).
+
+Both clusters are a lab's, started for the run and taken down at its end; what is compared is
+measured in turns. A time counts only where the answer was right. Results go to stdout as a table
+and to `bench/results/` as JSON.
+
+- help: `drctl --help` beside a trivial Typer program, with and without rich.
+- warm: one Spark session. Reading both sides by Spark's default Kafka source, `exceptAll`, and
+  digest, suspects and comparison as `drctl gap` does them.
+- cold: `drctl gap` as a process, from its start to its end.
+- memory: the high-water mark (VmHWM) of that process's JVM; Linux only.
+"""

@@ -19,39 +19,40 @@ from bench.stage import Stage, opened_stage
 from drctl.model.errors import DrctlError
 
 Measure = Callable[[], Iterator[Row]]
-INTERRUPTED = 130
+FAILED, INTERRUPTED = 1, 130
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Measure; what was measured before something failed is reported all the same."""
     options = parse(words)
     signal.signal(signal.SIGTERM, _interrupt)
-    began, facts, rows = datetime.now(UTC), machine(), list[Row]()
-    code = _measured(options, rows)
-    if rows:
-        found = output.document(rows, began, facts, asdict(options), complete=code == 0)
-        output.show(rows, facts)
-        output.save(found, began)
+    began, rows, code = datetime.now(UTC), list[Row](), FAILED
+    try:
+        facts = machine()
+        for row in _measured(options):
+            rows.append(row)
+        code = 0
+    except DrctlError as error:
+        print(f"bench: {error.message}\n{error.hint}".rstrip(), file=sys.stderr)
+    except KeyboardInterrupt:
+        print("bench: interrupted", file=sys.stderr)
+        code = INTERRUPTED
+    finally:
+        if rows:
+            found = output.document(rows, began, facts, asdict(options), complete=code == 0)
+            output.show(rows, facts)
+            output.save(found, began)
     return code
 
 
-def _measured(options: Options, rows: list[Row]) -> int:
-    """Add the rows as they come; the exit code."""
+def _measured(options: Options) -> Iterator[Row]:
     tell = _teller()
-    try:
-        with ExitStack() as stack:
-            stage = cache(lambda: stack.enter_context(opened_stage(tell)))
-            measures = _measures(options, stage, tell)
-            for part in options.parts:
-                tell(f"--- {part}")
-                rows.extend(measures[part]())
-    except DrctlError as error:
-        print(f"bench: {error.message}\n{error.hint}".rstrip(), file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("bench: interrupted", file=sys.stderr)
-        return INTERRUPTED
-    return 0
+    with ExitStack() as stack:
+        stage = cache(lambda: stack.enter_context(opened_stage(tell)))
+        measures = _measures(options, stage, tell)
+        for part in options.parts:
+            tell(f"--- {part}")
+            yield from measures[part]()
 
 
 def _measures(
@@ -74,5 +75,6 @@ def _teller() -> Callable[[str], None]:
     return tell
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
+    signal.signal(number, signal.SIG_IGN)  # taking everything down is under way
     raise KeyboardInterrupt

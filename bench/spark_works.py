@@ -56,12 +56,16 @@ class Works:
         """Read both sides with nothing but Spark's defaults."""
         _read_only(self._both_by_default())
 
-    def read_as_drctl(self) -> None:
-        """Read both sides with the source and the fetch options of drctl."""
+    def reading_as_drctl(self) -> Callable[[], None]:
+        """What reads both sides with the source and the fetch options of drctl."""
         plan = self.plan(IDENTICAL)
-        frame = union(self._rows.rows(side, whole(plan, side)) for side in Side)
-        assert frame is not None
-        _read_only(frame)
+
+        def read() -> None:
+            frame = union(self._rows.rows(side, whole(plan, side)) for side in Side)
+            assert frame is not None
+            _read_only(frame)
+
+        return read
 
     def except_all(self) -> None:
         """The comparison that anybody would write in Spark.

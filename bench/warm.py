@@ -56,7 +56,7 @@ def _listed(works: Works, dataset: Dataset) -> tuple[Work, ...]:
     )
     return (
         Work(RAW, works.read_by_default, both),
-        Work(OWN, works.read_as_drctl, both),
+        Work(OWN, works.reading_as_drctl(), both),
         Work(EXCEPT, works.except_all, both),
         *compared,
         Work(FREEZE, lambda: works.check_plan(IDENTICAL)),

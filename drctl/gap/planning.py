@@ -18,8 +18,8 @@ REPLICATION_HEADERS = frozenset(
 DIGEST_ROWS = 2**15
 """Digest buckets of one side, over all partitions, that a run aims at."""
 
-PARTITIONS_LOOKED_AT = 8
-"""Partitions of a topic, the longest ones, that decide its width of bucket."""
+PARTITIONS_LOOKED_AT = 500
+"""Partitions, the longest ones of each topic, whose first records decide the width of buckets."""
 
 HEADER = "header:"
 
@@ -76,7 +76,7 @@ def _time_spans(topics: list[FrozenTopic], source: ClusterReader) -> Mapping[str
     starts = {
         TopicPartition(t.topic, p): o.log_start
         for t in topics
-        for p, o in _longest(t)
+        for p, o in _longest(t, max(1, min(8, PARTITIONS_LOOKED_AT // len(topics))))
         if o.last_stable > o.log_start
     }
     first = source.first_timestamps(starts)
@@ -89,8 +89,8 @@ def _time_spans(topics: list[FrozenTopic], source: ClusterReader) -> Mapping[str
     return spans
 
 
-def _longest(topic: FrozenTopic) -> list[tuple[int, PartitionOffsets]]:
+def _longest(topic: FrozenTopic, number: int) -> list[tuple[int, PartitionOffsets]]:
     by_length = sorted(
         topic.source.items(), key=lambda item: item[1].log_start - item[1].last_stable
     )
-    return by_length[:PARTITIONS_LOOKED_AT]
+    return by_length[:number]

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from drctl.lab.files import write_properties
 from drctl.lab.jvm import Jvm, lab_mark
 from drctl.lab.process import Part
@@ -14,6 +16,7 @@ from drctl.lab.secrets import BROKER, USERS, Secrets, plain_login
 from drctl.lab.settings import HOST, LabSettings
 from drctl.model.errors import Stopped
 
+_MAIN = "kafka.Kafka"
 _CONTROLLER, _CLIENTS = "CONTROLLER", "CLIENTS"
 
 
@@ -71,7 +74,7 @@ class Broker:
     def start(self, jvm: Jvm) -> None:
         """Start the process."""
         properties = str(self.part.folder / "server.properties")
-        self.part.start(jvm.command(self.name, "kafka.Kafka", properties))
+        self.part.start(jvm.command(self.name, _MAIN, properties))
 
     @property
     def _secrets(self) -> Secrets:
@@ -127,6 +130,14 @@ class Broker:
         }
 
 
+def runs_broker(process: psutil.Process) -> bool:
+    """Whether this process of the lab is a broker; False where it is gone."""
+    try:
+        return _MAIN in process.cmdline()
+    except psutil.NoSuchProcess:
+        return False
+
+
 def cluster_id(root: Path, cluster: str) -> str:
     """The cluster's own id, the same for all its nodes.
 
@@ -156,5 +167,8 @@ def _sizes(replication: int) -> Mapping[str, object]:
         # What takes minutes by default is to be seen within a drill or a test.
         "log.initial.task.delay.ms": 500,
         "log.cleaner.backoff.ms": 200,
+        # A killed broker may not come back before its session is over.
+        "broker.session.timeout.ms": 5000,
+        "broker.heartbeat.interval.ms": 1000,
         "log.retention.check.interval.ms": 2000,
     }

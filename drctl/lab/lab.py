@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from drctl.lab.broker import runs_broker
 from drctl.lab.cluster import LabCluster
 from drctl.lab.files import private_folder
 from drctl.lab.jvm import lab_mark
@@ -117,6 +118,10 @@ class Lab:
             return 0
         with self._alone():
             found = marked_processes(lab_mark(self.root))
+            if keep:
+                # Connect cannot take its leave of brokers that are gone.
+                others = [process for process in found if not runs_broker(process)]
+                end_processes(others, Patience.of(GENTLE_S), gently=True)
             end_processes(found, Patience.of(GENTLE_S), gently=keep)
             if left := marked_processes(lab_mark(self.root)):
                 pids = ", ".join(str(process.pid) for process in left)

@@ -21,7 +21,7 @@ from drctl.model.errors import Stopped
 from drctl.systems.artifacts.java import find_java
 from drctl.systems.artifacts.resolution import resolve
 
-START_S = 90
+START_S_PER_PART = 40  # a machine may be busy; a part that died is noticed at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +118,16 @@ class Startup:
         if not answered:
             names = ", ".join(part.name for part in parts)
             raise Stopped(
-                f"{names} did not answer within {START_S} s; see {parts[0].log}",
+                f"{names} did not answer in {self._seconds:.0f} s; see {parts[0].log}",
                 "On a busy machine run drctl lab up again; it goes on from here.",
             )
 
     def _say(self, what: str, where: str) -> None:
-        self.progress(f"{what}: {where} ({time.monotonic() - self.began:.1f} s)")
+        self.progress(f"{what}: {where} ({self._seconds:.1f} s)")
+
+    @property
+    def _seconds(self) -> float:
+        return time.monotonic() - self.began
 
 
 def prepare_startup(
@@ -159,5 +163,5 @@ def prepare_startup(
         Jvm(java, jars["connect"], root, settings),
         progress,
         time.monotonic(),
-        Patience.of(START_S),
+        Patience.of(START_S_PER_PART * len(wanted)),
     )

@@ -186,7 +186,10 @@ def _behind_terminal(
 
 def _copy(terminal: int, file: Path) -> None:
     """Keep what is drawn, until nobody has the terminal open any more."""
-    with os.fdopen(terminal, "rb", buffering=0) as drawn, file.open("ab", buffering=0) as kept:
-        with suppress(OSError):  # how Linux says that the other end is closed
-            while data := drawn.read(4096):
-                kept.write(data)
+    with (
+        os.fdopen(terminal, "rb", buffering=0) as drawn,
+        file.open("ab", buffering=0) as kept,
+        suppress(OSError),  # how Linux says that the other end is closed
+    ):
+        while data := drawn.read(4096):
+            kept.write(data)

@@ -28,6 +28,15 @@ def cluster_section(cluster: ClusterUnderTest, user: str = "admin") -> dict[str,
     return {"bootstrap": bootstrap, "properties": properties}
 
 
+def slow(section: Sections, seconds: int) -> dict[str, Any]:
+    """The same cluster, answering a fetch only after this time: a scan of any topic lasts as long.
+
+    Brokers wait for bytes that will not come.
+    """
+    waiting = {"fetch.min.bytes": 100_000_000, "fetch.wait.max.ms": seconds * 1000}
+    return {**section, "properties": {**section["properties"], **waiting}}
+
+
 @pytest.fixture(scope="session")
 def clock() -> Clock:
     """Three hours ago."""

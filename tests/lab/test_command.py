@@ -110,7 +110,7 @@ def test_env_writes_once(drctl_lab: Command) -> None:
 
 
 def test_down_of_nothing(tmp_path: Path) -> None:
-    words = [DRCTL, "lab", "down", "-o", "json", "--dir", str(tmp_path / "absent")]
+    words = [str(DRCTL), "lab", "down", "-o", "json", "--dir", str(tmp_path / "absent")]
     done = subprocess.run(words, env=dict(os.environ), capture_output=True, text=True, check=False)
     document = check(Ran(done.returncode, done.stdout, done.stderr).document())
     assert (done.returncode, document["ended"], done.stderr) == (0, 0, "")

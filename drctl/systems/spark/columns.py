@@ -5,7 +5,7 @@ Expressions only: no Python code runs on executors.
 
 from collections.abc import Callable, Iterable, Sequence
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from drctl.gap.comparison import ComparePlan, Identity, Side, TopicPlan
@@ -67,24 +67,16 @@ def _named_headers(names: Sequence[str], *, keep: bool) -> Column:
     )
 
 
-def identity_parts(identity: Identity, plan: ComparePlan) -> list[Column]:
-    """What goes into a record's digest.
+def _content(plan: ComparePlan) -> list[Column]:
+    """Key, value and timestamp as far as they count.
 
     Spark's hashes skip nulls, so each nullable part is preceded by a flag.
     """
     parts: list[Column] = []
-    for wanted, name in ((identity.key, "key"), (identity.value, "value")):
+    for wanted, name in ((plan.identity.key, "key"), (plan.identity.value, "value")):
         if wanted:
             parts += [F.col(name).isNull(), F.col(name)]
-    header_sets = []
-    if identity.headers:
-        header_sets.append(_named_headers(sorted(identity.ignored_headers), keep=False))
-    if identity.header_names:
-        header_sets.append(_named_headers(identity.header_names, keep=True))
-    for headers in header_sets:
-        present = F.when(F.col("headers").isNotNull(), headers)
-        parts += [F.coalesce(F.size(present), F.lit(0)), present]
-    if identity.timestamp:
+    if plan.identity.timestamp:
         parts.append(
             per_topic(
                 plan,
@@ -95,20 +87,50 @@ def identity_parts(identity: Identity, plan: ComparePlan) -> list[Column]:
     return parts
 
 
-def digests(plan: ComparePlan) -> tuple[Column, Column]:
-    """Two independent 64-bit digests of a record's identity."""
-    parts = identity_parts(plan.identity, plan)
-    first = F.xxhash64(F.lit(plan.salt), *parts)
-    second = F.xxhash64(F.lit(plan.salt ^ SECOND_SALT), F.lit(SECOND_SALT), *parts)
-    return first, second
+def _counted_headers(identity: Identity) -> list[Column]:
+    """The headers that count, with their number."""
+    sets = []
+    if identity.headers:
+        sets.append(_named_headers(sorted(identity.ignored_headers), keep=False))
+    if identity.header_names:
+        sets.append(_named_headers(identity.header_names, keep=True))
+    parts = []
+    for headers in sets:
+        present = F.when(F.col("headers").isNotNull(), headers)
+        parts += [F.coalesce(F.size(present), F.lit(0)), present]
+    return parts
 
 
-def bucket(plan: ComparePlan, digest: Column) -> Column:
+def with_digests(plan: ComparePlan, rows: DataFrame) -> DataFrame:
+    """Rows with `digest1` and `digest2`: two independent 64-bit digests of a record's identity.
+
+    Key and value are digested in a projection of their own. Looking into headers takes lambda
+    functions, which Spark cannot compile into the scan's loop: what that second projection copies
+    should be narrow. It uses `content1` twice, without which Spark would merge the two.
+    """
+    content = _content(plan)
+    digested = rows.select(
+        "*",
+        F.xxhash64(F.lit(plan.salt), *content).alias("content1"),
+        F.xxhash64(F.lit(plan.salt ^ SECOND_SALT), F.lit(SECOND_SALT), *content).alias("content2"),
+    )
+    headers = _counted_headers(plan.identity)
+    if not headers:
+        return digested.withColumnsRenamed({"content1": "digest1", "content2": "digest2"})
+    both = F.col("content1"), F.col("content2")
+    return digested.select(
+        *rows.columns,
+        F.xxhash64(F.lit(plan.salt), *both, *headers).alias("digest1"),
+        F.xxhash64(F.lit(SECOND_SALT), *both, *headers).alias("digest2"),
+    )
+
+
+def bucket(plan: ComparePlan) -> Column:
     """The digest bucket of a row: of its time, or of its digest where times do not count."""
 
     def of_width(width: object) -> Column:
         if not width:
-            return F.pmod(digest, F.lit(plan.buckets))
+            return F.pmod(F.col("digest1"), F.lit(plan.buckets))
         time = milliseconds(F.col("timestamp"))
         return F.pmod(F.floor(time / F.lit(width)).cast("long"), F.lit(plan.buckets))
 

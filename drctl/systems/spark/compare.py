@@ -17,22 +17,16 @@ IDENTITY = ("topic", "unit", "digest1", "digest2")
 
 def identified(plan: ComparePlan, side: Side, rows: DataFrame) -> DataFrame:
     """Rows with their source topic's name, unit, digests and the digest of their key."""
-    first, second = columns.digests(plan)
     named = rows.withColumn("topic", columns.source_topic(plan, side))
-    return named.select(
+    keyed = named.withColumn("of_key", F.xxhash64(F.lit(plan.salt), F.col("key")))
+    return columns.with_digests(plan, keyed).select(
         "*",
         columns.unit(plan).alias("unit"),
-        first.alias("digest1"),
-        second.alias("digest2"),
-        _key_digest(plan, first).alias("key_digest"),
-        columns.bucket(plan, first).alias("bucket"),
-    )
-
-
-def _key_digest(plan: ComparePlan, digest: Column) -> Column:
-    """A digest of the key; of the whole record where it has none, so that those spread out."""
-    return F.when(F.col("key").isNull(), digest).otherwise(
-        F.xxhash64(F.lit(plan.salt), F.col("key"))
+        columns.bucket(plan).alias("bucket"),
+        # Of the whole record where there is no key, so that those records spread out.
+        F.when(F.col("key").isNull(), F.col("digest1"))
+        .otherwise(F.col("of_key"))
+        .alias("key_digest"),
     )
 
 

@@ -11,15 +11,14 @@ Names = dict[int, str]
 
 def digest_rows(plan: ComparePlan, side: Side, rows: DataFrame) -> DataFrame:
     """One row a (topic, partition, bucket) of one side."""
-    first, second = columns.digests(plan)
     named = rows.withColumn("topic", columns.source_topic(plan, side))
-    digested = named.select(
+    digested = columns.with_digests(plan, named).select(
         F.xxhash64("topic").alias("topic"),
         "partition",
-        columns.bucket(plan, first).alias("bucket"),
+        columns.bucket(plan).alias("bucket"),
         "offset",
-        first.alias("digest1"),
-        second.alias("digest2"),
+        "digest1",
+        "digest2",
     )
     return digested.groupBy("topic", "partition", "bucket").agg(
         F.count(F.lit(1)).alias("records"),

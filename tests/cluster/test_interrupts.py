@@ -1,0 +1,147 @@
+"""Ctrl-C, SIGTERM and dying brokers while both sides are being read."""
+
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from drctl.lab.lab import Lab
+from drctl.lab.waiting import Patience
+from tests.cluster.command import Drctl, Ended, Running
+from tests.cluster.conftest import NewDrctl, cluster_section, new_prefix, slow
+from tests.cluster.filling import Clock, copies, fill, holding, rows
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
+
+SCAN_S = 25
+READING = "reading both sides"
+
+
+@pytest.fixture(scope="module")
+def topic(primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock) -> str:
+    """Some records, one of them not on the target."""
+    name = f"{new_prefix()}slow"
+    fill(primary, {name: holding(*rows(20))}, clock)
+    fill(secondary, {name: holding(*copies(rows(19)))}, clock)
+    return name
+
+
+@pytest.fixture
+def slowly(
+    primary: ClusterUnderTest,
+    secondary: ClusterUnderTest,
+    topic: str,
+    new_drctl: NewDrctl,
+) -> Iterator[Callable[..., Running]]:
+    """Starts a drctl that reads for `SCAN_S`; whatever becomes of it, nothing of it stays."""
+    clusters = {c.name: slow(cluster_section(c), SCAN_S) for c in (primary, secondary)}
+    drctl = new_drctl(
+        {"main": {"from": "primary", "to": "secondary", "topics": [topic]}}, clusters=clusters
+    )
+    started: list[Running] = []
+
+    def start(name: str, **settings: bool) -> Running:
+        started.append(drctl.start(name=name, **settings))
+        return started[-1]
+
+    yield start
+    for running in started:
+        running.kill()
+
+
+def left_nothing(running: Running, ended: Ended) -> None:
+    """No process, no result, no half of one."""
+    javas = running.seen
+    assert javas, "there was a JVM"
+    _, alive = psutil.wait_procs(javas, timeout=20)
+    assert not alive
+    assert not list(ended.out.rglob("*")) or not ended.out.exists()
+
+
+def passwords(*clusters: ClusterUnderTest) -> list[str]:
+    return [c.properties()["sasl.password"] for c in clusters]
+
+
+def command_lines() -> str:
+    """Of every process of this machine."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            found.append((process / "cmdline").read_bytes())
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return b"\n".join(found).decode(errors="replace")
+
+
+def test_ctrl_c_and_sigterm_while_reading(
+    slowly: Callable[..., Running], primary: ClusterUnderTest, secondary: ClusterUnderTest
+) -> None:
+    pressed, told = slowly("ctrl-c", terminal=True), slowly("sigterm", terminal=True)
+    for running in (pressed, told):
+        running.await_said(READING)
+        assert any("java" in p.name() for p in running.family())
+    seen = command_lines()
+    assert str(pressed.out) in seen
+    for password in passwords(primary, secondary):
+        assert password not in seen
+    pressed.press_ctrl_c()
+    told.signal(signal.SIGTERM)
+    for running in (pressed, told):
+        ended = running.wait(60)
+        assert ended.code == 130, ended.stderr
+        assert ended.document()["error"]["kind"] == "Interrupted"
+        assert "Traceback" not in ended.stderr
+        left_nothing(running, ended)
+
+
+def test_a_broker_that_dies_while_it_is_read(
+    slowly: Callable[..., Running], lab: Lab, secondary: ClusterUnderTest
+) -> None:
+    running = slowly("killed", terminal=True)
+    running.await_said(READING)
+    running.family()
+    lab.signal("secondary", signal.SIGKILL)
+    try:
+        ended = running.wait(200)
+    finally:
+        lab.start("secondary")
+        back = Patience.of(60).wait_until(lambda: has_leaders(secondary))
+        assert back
+    assert ended.code == 5, ended.stderr
+    error = ended.document()["error"]
+    assert "secondary" in error["message"]
+    assert error["hint"]
+    assert "Traceback" not in ended.stderr
+    left_nothing(running, ended)
+
+
+def has_leaders(cluster: ClusterUnderTest) -> bool:
+    topics = cluster.admin.list_topics(timeout=10).topics.values()
+    return all(p.leader >= 0 for t in topics for p in t.partitions.values())
+
+
+def test_records_that_are_deleted_while_they_are_read(
+    primary: ClusterUnderTest,
+    secondary: ClusterUnderTest,
+    clock: Clock,
+    new_drctl: Callable[..., Drctl],
+) -> None:
+    topic = f"{new_prefix()}moving"
+    fill(primary, {topic: holding(*rows(20))}, clock)
+    fill(secondary, {topic: holding(*copies(rows(19)))}, clock)
+    clusters = {c.name: slow(cluster_section(c), 10) for c in (primary, secondary)}
+    links = {"main": {"from": "primary", "to": "secondary", "topics": [topic]}}
+    running = new_drctl(links, clusters=clusters).start(terminal=True)
+    running.await_said(READING)
+    primary.delete_records(topic, 0, 5)
+    secondary.delete_records(topic, 0, 3)
+    ended = running.wait(200)
+    assert ended.code == 1, ended.stderr
+    (partition,) = ended.document()["topics"][0]["partitions"]
+    assert partition["source_range"] == [5, 20]
+    assert partition["target_range"] == [3, 19]
+    assert partition["ranges"] == [[19, 19]]
+    assert partition["read_from_source"] == 15
