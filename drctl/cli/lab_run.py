@@ -32,9 +32,8 @@ def run(
 
     if scenario not in STORIES:
         raise UsageError(f"there is no scenario {scenario!r}", f"scenarios: {', '.join(STORIES)}")
-    folder = out.absolute()
-    lab = Lab(folder / "lab", console().progress)
-    stage = Stage(lab, folder, console().progress)
+    lab = Lab(out.absolute() / "lab", console().progress)
+    stage = Stage(lab, out, console().progress)
     lab.down()
     stage.config.unlink(missing_ok=True)
     try:

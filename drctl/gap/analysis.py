@@ -14,7 +14,7 @@ from drctl.gap.failures import ScanFailed
 from drctl.gap.freeze import Frozen, freeze
 from drctl.gap.planning import plan_comparison
 from drctl.gap.suspects import find_suspects
-from drctl.model.errors import UsageError
+from drctl.model.errors import Unreachable, UsageError
 from drctl.model.gap import Example, GapResult, OrderVerdict
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import Record, TopicPartition
@@ -115,12 +115,18 @@ class GapAnalysis:
             for _ in range(ATTEMPTS - 1):
                 try:
                     return self._compare(comparer, frozen, plan)
-                except ScanFailed:
-                    moved = self._freeze(names)
+                except ScanFailed as failed:
+                    moved = self._look_again(names, failed)
                     if readable(moved) == readable(frozen):
                         raise
                     frozen, plan = moved, plan_comparison(self.link, moved, self.source)
             return self._compare(comparer, frozen, plan)
+
+    def _look_again(self, names: Sequence[str], failed: ScanFailed) -> Frozen:
+        try:
+            return self._freeze(names)
+        except Unreachable as gone:
+            raise Unreachable(f"{failed.message}; {gone.message}", gone.hint) from gone
 
     def _freeze(self, names: Sequence[str]) -> Frozen:
         return freeze(self.link, self.source, self.target, names)

@@ -80,19 +80,17 @@ class SparkComparer:
         if groups is None:
             return self._nothing_missing({}, progress)
         kept = groups.where(_needed(plan)).persist(StorageLevel.MEMORY_AND_DISK)
-        try:
-            with self._job("comparing records", suspect_span(suspects), progress):
-                balance = summary.balance(kept, names)
-            starts = _starts(suspects, balance)
-            if not starts:
-                return self._nothing_missing(balance.extra, progress)
-            total = sum(t.source[p].end - o for t in plan.topics for p, o in _of(t.topic, starts))
-            with self._job("finding the records", total, progress):
-                differing = kept.where("on_source != on_target")
-                self._write_missing(plan, differing, starts, _replicated(suspects, balance))
-            return self._summarise(suspects, balance.extra, progress)
-        finally:
-            kept.unpersist()
+        with self._job("comparing records", suspect_span(suspects), progress):
+            balance = summary.balance(kept, names)
+        starts = _starts(suspects, balance)
+        if not starts:
+            return self._nothing_missing(balance.extra, progress)
+        total = sum(t.source[p].end - o for t in plan.topics for p, o in _of(t.topic, starts))
+        with self._job("finding the records", total, progress):
+            differing = kept.where("on_source != on_target")
+            self._write_missing(plan, differing, starts, _replicated(suspects, balance))
+        kept.unpersist()
+        return self._summarise(suspects, balance.extra, progress)
 
     def _nothing_missing(self, extra: Mapping[Place, Extra], progress: Progress) -> Comparison:
         with self._job("adding up", 0, progress):

@@ -5,11 +5,13 @@ import re
 import shlex
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from subprocess import Popen, TimeoutExpired
 
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -42,6 +44,8 @@ class SparkSettings:
     log: Path | None = None
     offsets: int = 0
 
+
+GENTLE_SECONDS = 20
 
 SMALL = 2_000_000
 """Below this many offsets, making code fast costs more than running it slowly."""
@@ -92,10 +96,12 @@ def opened(settings: SparkSettings) -> Iterator[SparkSession]:
         properties.write_text(_java_properties(conf), encoding="utf-8")
         with _jvm_output(settings.log), _submitted_with(properties):
             session = _start(settings)
+        process = session.sparkContext._gateway.proc  # type: ignore[union-attr]
         try:
             yield session
+            session.stop()
         finally:
-            _stop(session)
+            _end(process)
 
 
 def _java_properties(conf: Mapping[str, str]) -> str:
@@ -141,23 +147,20 @@ def _last_words(log: Path | None) -> str:
     return faults[-1] if faults else ""
 
 
-def _stop(session: SparkSession) -> None:
-    gateway = session.sparkContext._gateway
-    with suppress(Py4JError, PySparkException, OSError):  # a JVM that is gone needs no stopping
-        session.stop()
-    if gateway is not None:
-        gateway.shutdown()  # type: ignore[no-untyped-call]
-        process = getattr(gateway, "proc", None)
-        if process is not None:
-            process.stdin.close()
-            process.wait(timeout=30)
-    _forget_gateway()
+def _end(process: Popen[bytes]) -> None:
+    """End the JVM and what PySpark remembers of it.
 
-
-def _forget_gateway() -> None:
-    """Let the next session of this process start a JVM of its own."""
-    from pyspark import SparkContext
-
+    After an interrupt no call into the JVM can be trusted: its connection may still hold the
+    answer of the call that was interrupted. So the process is told to end, not asked.
+    """
+    process.terminate()
+    try:
+        process.wait(timeout=GENTLE_SECONDS)
+    except TimeoutExpired:
+        process.kill()
+        process.wait()
+    SparkSession._instantiatedSession = None
+    SparkContext._active_spark_context = None
     SparkContext._gateway = None
     SparkContext._jvm = None
 
