@@ -1,5 +1,6 @@
 """The only place that opens systems: turns configuration into ports."""
 
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -76,6 +77,8 @@ def spark_comparer(
     }
     conf = {name: _text(value) for name, value in config.spark.conf.items()}
     settings = SparkSettings(config.spark.master, conf, _jars(config, progress), log, offsets)
+    # py4j reports to the root logger, which without a handler would print tracebacks.
+    logging.getLogger().addHandler(logging.NullHandler())
     progress("starting Spark")
     with opened(settings) as spark:
         rows = KafkaRows(spark, properties, spark.sparkContext.defaultParallelism)

@@ -27,7 +27,7 @@ class FrozenTopic:
     Attributes:
         target_state: None where the target has no such topic.
         source: readable partitions only, and in a comparison by partition only those whose
-            partition on the target could be looked at.
+            partition on the target could be looked at; `target` likewise.
     """
 
     topic: str
@@ -108,12 +108,14 @@ class _Freezer:
         target: Mapping[TopicPartition, PartitionOffsets | Unavailable],
     ) -> FrozenTopic | None:
         by_partition = self._link.settings.keeps_partitions
-        theirs, unreadable = self._readable(state.name, target_state, target, self._target.name)
-        if unreadable and not by_partition:
+        theirs, dark_there = self._readable(state.name, target_state, target, self._target.name)
+        ours, dark_here = self._readable(state.name, state, source, self._source.name)
+        if (dark_there or dark_here) and not by_partition:
             self._leave_out(state.name, None, "compared as a whole, and part of it is unreadable")
             return None
-        ours, _ = self._readable(state.name, state, source, self._source.name)
-        ours = {p: o for p, o in ours.items() if p not in unreadable}
+        # Against a partition that cannot be read, all records of the other side would look alone.
+        ours = {p: o for p, o in ours.items() if p not in dark_there}
+        theirs = {p: o for p, o in theirs.items() if p not in dark_here}
         for partition, offsets in theirs.items():
             if waiting := offsets.end - offsets.last_stable:
                 reason = (

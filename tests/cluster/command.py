@@ -133,6 +133,7 @@ class Drctl:
         environ: Mapping[str, str] | None = None,
         out: Path | None = None,
         terminal: bool = False,
+        under: Sequence[str] = (),
     ) -> Running:
         """Start it.
 
@@ -140,11 +141,21 @@ class Drctl:
             name: of the folder for its result and its output.
             options: global ones.
             terminal: whether stdin and stderr are a terminal of its own.
+            under: a command that runs drctl.
         """
         work = self.folder / name
         work.mkdir(parents=True)
         out = out or work / "out"
-        words = [str(DRCTL), "--config", str(self.config), *options, "gap", "--out", str(out)]
+        words = [
+            *under,
+            str(DRCTL),
+            "--config",
+            str(self.config),
+            *options,
+            "gap",
+            "--out",
+            str(out),
+        ]
         files = work / "stdout", work / "stderr"
         environment = {**clean_environment(), "TERM": "xterm", **(environ or {})}
         with files[0].open("wb") as stdout, files[1].open("wb") as stderr:
@@ -193,3 +204,12 @@ def _copy(terminal: int, file: Path) -> None:
     ):
         while data := drawn.read(4096):
             kept.write(data)
+
+
+def command_lines() -> str:
+    """Of every process of this machine."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            found.append((process / "cmdline").read_bytes())
+    return b"\n".join(found).decode(errors="replace")

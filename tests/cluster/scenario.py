@@ -75,6 +75,12 @@ class Analysed:
         return found
 
 
+def partitions_of(document: Mapping[str, Any], topic: str) -> list[dict[str, Any]]:
+    """The partitions of one topic of a gap document."""
+    (found,) = (t["partitions"] for t in document["topics"] if t["topic"] == topic)
+    return list(found)
+
+
 def numbers_of(topic: Mapping[str, Any]) -> Expected:
     """A topic of a gap document in the words of a trap, notes left out."""
     partitions = topic["partitions"]

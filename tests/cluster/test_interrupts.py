@@ -2,14 +2,13 @@
 
 import signal
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import psutil
 import pytest
 
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
-from tests.cluster.command import Drctl, Ended, Running
+from tests.cluster.command import Drctl, Ended, Running, command_lines
 from tests.cluster.conftest import NewDrctl, cluster_section, new_prefix, slow
 from tests.cluster.filling import Clock, copies, fill, holding, rows
 from tests.lab.cluster_under_test import ClusterUnderTest
@@ -43,8 +42,8 @@ def slowly(
     )
     started: list[Running] = []
 
-    def start(name: str, **settings: bool) -> Running:
-        started.append(drctl.start(name=name, **settings))
+    def start(name: str) -> Running:
+        started.append(drctl.start(name=name, terminal=True))
         return started[-1]
 
     yield start
@@ -65,21 +64,10 @@ def passwords(*clusters: ClusterUnderTest) -> list[str]:
     return [c.properties()["sasl.password"] for c in clusters]
 
 
-def command_lines() -> str:
-    """Of every process of this machine."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            found.append((process / "cmdline").read_bytes())
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return b"\n".join(found).decode(errors="replace")
-
-
 def test_ctrl_c_and_sigterm_while_reading(
     slowly: Callable[..., Running], primary: ClusterUnderTest, secondary: ClusterUnderTest
 ) -> None:
-    pressed, told = slowly("ctrl-c", terminal=True), slowly("sigterm", terminal=True)
+    pressed, told = slowly("ctrl-c"), slowly("sigterm")
     for running in (pressed, told):
         running.await_said(READING)
         assert any("java" in p.name() for p in running.family())
@@ -100,7 +88,7 @@ def test_ctrl_c_and_sigterm_while_reading(
 def test_a_broker_that_dies_while_it_is_read(
     slowly: Callable[..., Running], lab: Lab, secondary: ClusterUnderTest
 ) -> None:
-    running = slowly("killed", terminal=True)
+    running = slowly("killed")
     running.await_said(READING)
     running.family()
     lab.signal("secondary", signal.SIGKILL)
@@ -132,7 +120,7 @@ def test_records_that_are_deleted_while_they_are_read(
     topic = f"{new_prefix()}moving"
     fill(primary, {topic: holding(*rows(20))}, clock)
     fill(secondary, {topic: holding(*copies(rows(19)))}, clock)
-    clusters = {c.name: slow(cluster_section(c), 10) for c in (primary, secondary)}
+    clusters = {c.name: slow(cluster_section(c), 6) for c in (primary, secondary)}
     links = {"main": {"from": "primary", "to": "secondary", "topics": [topic]}}
     running = new_drctl(links, clusters=clusters).start(terminal=True)
     running.await_said(READING)

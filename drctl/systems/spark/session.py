@@ -3,12 +3,14 @@
 import os
 import re
 import shlex
+import signal
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import Popen, TimeoutExpired
+from threading import current_thread, main_thread
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
@@ -77,6 +79,8 @@ def _defaults(settings: SparkSettings, scratch: Path) -> dict[str, str]:
         # The Kafka source of the DataSource V2 API converts rows faster than the default one.
         "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
         "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+        # Missing records are few beside the records they are looked for in: do not sort the latter.
+        "spark.sql.autoBroadcastJoinThreshold": "128m",
         "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
         **(_FOR_SMALL if settings.offsets < SMALL else {}),
     }
@@ -94,7 +98,7 @@ def opened(settings: SparkSettings) -> Iterator[SparkSession]:
         properties = Path(scratch) / "spark.properties"
         properties.touch(mode=0o600)
         properties.write_text(_java_properties(conf), encoding="utf-8")
-        with _jvm_output(settings.log), _submitted_with(properties):
+        with _jvm_output(settings.log), _submitted_with(properties), _own_interrupt():
             session = _start(settings)
         process = session.sparkContext._gateway.proc  # type: ignore[union-attr]
         try:
@@ -125,6 +129,22 @@ def _submitted_with(properties: Path) -> Iterator[None]:
             del os.environ[name]
         else:
             os.environ[name] = before
+
+
+@contextmanager
+def _own_interrupt() -> Iterator[None]:
+    """Keep the meaning that Ctrl-C had.
+
+    PySpark installs a handler that calls into the JVM, on a connection that may be in use.
+    """
+    if current_thread() is not main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def _start(settings: SparkSettings) -> SparkSession:

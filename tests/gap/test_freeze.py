@@ -1,0 +1,92 @@
+"""What a freeze leaves out, and that it leaves out both sides of it."""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import pytest
+
+from drctl.config.link import Link
+from drctl.config.loading import read
+from drctl.gap.freeze import FrozenTopic, freeze
+from drctl.model.gap import NotCompared
+from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState, Unavailable
+
+CONFIG = """
+clusters:
+  primary: {{bootstrap: "a:1"}}
+  secondary: {{bootstrap: "b:1"}}
+links:
+  main: {{from: primary, to: secondary, topics: [orders], keeps_partitions: {keeps}}}
+"""
+WHOLE = PartitionOffsets(0, 10, 10)
+DARK = Unavailable("the partition has no leader")
+
+Offsets = Mapping[int, PartitionOffsets | Unavailable]
+
+
+class Cluster:
+    """One topic of a cluster, as a reader shows it."""
+
+    def __init__(self, name: str, offsets: Offsets) -> None:
+        self.name = name
+        self._offsets = offsets
+
+    def topics(self, names: Collection[str]) -> dict[str, TopicState]:
+        config = {"cleanup.policy": "delete"}
+        return {name: TopicState(name, dict.fromkeys(self._offsets, 1), config) for name in names}
+
+    def offsets(
+        self, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, PartitionOffsets | Unavailable]:
+        return {p: self._offsets[p.partition] for p in partitions}
+
+
+def link(keeps_partitions: bool) -> Link:
+    text = CONFIG.format(keeps=str(keeps_partitions).lower())
+    return read(text, Path("drctl.yaml")).link(None)
+
+
+def frozen(
+    source: Offsets, target: Offsets, keeps_partitions: bool = True
+) -> tuple[FrozenTopic | None, set[NotCompared]]:
+    ends = Cluster("primary", source), Cluster("secondary", target)
+    found = freeze(link(keeps_partitions), *ends, ["orders"])  # type: ignore[arg-type]
+    return next(iter(found.topics), None), set(found.not_compared)
+
+
+@pytest.mark.parametrize("dark", ["primary", "secondary"])
+def test_a_partition_that_one_side_cannot_read_is_compared_on_neither(dark: str) -> None:
+    sides = {"primary": {0: WHOLE, 1: WHOLE}, "secondary": {0: WHOLE, 1: WHOLE}}
+    sides[dark] = {0: WHOLE, 1: DARK}  # type: ignore[dict-item]
+    topic, left_out = frozen(sides["primary"], sides["secondary"])
+    assert topic is not None
+    assert topic.source == topic.target == {0: WHOLE}
+    assert left_out == {NotCompared("orders", 1, f"{dark}: the partition has no leader")}
+
+
+@pytest.mark.parametrize("dark", ["primary", "secondary"])
+def test_nothing_of_a_topic_that_is_compared_as_a_whole_and_partly_dark(dark: str) -> None:
+    sides = {"primary": {0: WHOLE, 1: WHOLE}, "secondary": {0: WHOLE, 1: WHOLE}}
+    sides[dark] = {0: WHOLE, 1: DARK}  # type: ignore[dict-item]
+    topic, left_out = frozen(sides["primary"], sides["secondary"], keeps_partitions=False)
+    assert topic is None
+    assert left_out == {
+        NotCompared("orders", 1, f"{dark}: the partition has no leader"),
+        NotCompared("orders", None, "compared as a whole, and part of it is unreadable"),
+    }
+
+
+def test_partitions_that_only_one_side_has_are_kept() -> None:
+    topic, left_out = frozen({0: WHOLE, 1: WHOLE}, {0: WHOLE, 2: WHOLE})
+    assert topic is not None
+    assert (topic.source.keys(), topic.target.keys()) == ({0, 1}, {0, 2})
+    assert not left_out
+
+
+def test_what_an_open_transaction_hides_on_the_target_is_listed() -> None:
+    topic, left_out = frozen({0: WHOLE}, {0: PartitionOffsets(0, 7, 10)})
+    assert topic is not None
+    assert topic.target == {0: PartitionOffsets(0, 7, 10)}
+    (item,) = left_out
+    assert (item.topic, item.partition) == ("orders", 0)
+    assert "open transaction keeps 3 offsets" in item.reason
