@@ -71,6 +71,12 @@ class Running:
 
         assert Patience.of(seconds).wait_until(heard), f"no {words!r} in {self.said()}"
 
+    def ended_within(self, seconds: float) -> bool:
+        """Whether it ends by then."""
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(seconds)
+        return self.process.returncode is not None
+
     def family(self) -> list[psutil.Process]:
         """Its child processes, remembered."""
         self.seen += psutil.Process(self.process.pid).children(recursive=True)
