@@ -26,7 +26,7 @@ from drctl.gap.failures import ScanFailed
 from drctl.model.topology import OffsetRange
 from drctl.systems.spark import compare, records, runs, summary
 from drctl.systems.spark.digest import bucket_digest, digest_rows
-from drctl.systems.spark.failure import cause_of
+from drctl.systems.spark.failure import cause_of, was_interrupted
 from drctl.systems.spark.progress import watched
 from drctl.systems.spark.scan import RowReader, TopicRanges, union
 from drctl.systems.spark.tables import table
@@ -198,6 +198,8 @@ class SparkComparer:
             with watched(self._spark, phase, total, progress):
                 yield
         except (PySparkException, Py4JError) as error:
+            if was_interrupted(error):
+                raise KeyboardInterrupt from error
             raise ScanFailed(cause_of(error)) from error
 
 

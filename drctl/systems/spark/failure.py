@@ -19,6 +19,18 @@ def cause_of(error: Exception) -> str:
     return _PACKAGE.sub("", sentence.strip())[:_LENGTH]
 
 
+def was_interrupted(error: BaseException) -> bool:
+    """Whether an interrupt is behind it.
+
+    On its way up PySpark tidies up in the JVM, over a connection that is in use then, and so
+    buries the interrupt under an error of its own.
+    """
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, KeyboardInterrupt):
+        cause = cause.__context__
+    return cause is not None
+
+
 def _full_text(error: Exception) -> str:
     java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     if java is None:

@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from drctl.model.errors import Unknown
+from drctl.systems.spark.failure import was_interrupted
 
 _FAULT = re.compile(r"Exception|Error|error:|No such file|not found|JAVA_HOME")
 REDACTED = "(?i)secret|password|passwd|token|jaas|ssl[.]key|keystore|credential"
@@ -152,6 +153,8 @@ def _start(settings: SparkSettings) -> SparkSession:
         session = SparkSession.builder.getOrCreate()
         session.sparkContext.setLogLevel("ERROR" if settings.log else "WARN")
     except (PySparkException, Py4JError, OSError) as error:
+        if was_interrupted(error):
+            raise KeyboardInterrupt from error
         reason = _last_words(settings.log) or str(error).splitlines()[0]
         raise SparkDidNotStart(
             f"Spark did not start on {settings.master}: {reason}",
