@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import threading
@@ -101,7 +102,7 @@ class Running:
         finally:
             self.close()
         stdout = self.stdout.read_text(encoding="utf-8")
-        return Ended(code, stdout, self.said(), self.out)
+        return Ended(code, stdout, without_frames(self.said()), self.out)
 
     def kill(self) -> None:
         """End it and its children, whatever they do."""
@@ -210,6 +211,13 @@ def _copy(terminal: int, file: Path) -> None:
     ):
         while data := drawn.read(4096):
             kept.write(data)
+
+
+def without_frames(drawn: str) -> str:
+    """The lines of a terminal, without the many frames of a progress bar."""
+    lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", drawn))
+    distinct = {re.sub(r"[^a-zA-Z]", "", line): line for line in lines}
+    return "\n".join(distinct.values())
 
 
 def command_lines() -> str:

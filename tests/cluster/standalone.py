@@ -84,12 +84,12 @@ def _alive(page: str) -> int:
 
 
 def get(url: str) -> str:
-    """The page; empty where nobody answers."""
+    """The page; empty where there is none."""
     try:
         answer = urllib3.request("GET", url, timeout=10, retries=False)
     except urllib3.exceptions.HTTPError:
         return ""
-    return answer.data.decode(errors="replace")
+    return answer.data.decode(errors="replace") if answer.status == 200 else ""
 
 
 def applications(cluster: Standalone) -> list[dict[str, Any]]:
