@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from drctl.lab.waiting import Patience
 from drctl.model.errors import ConfigError, Unreachable
 from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState, Unavailable
 from drctl.systems.kafka.connection import Connection
@@ -40,8 +41,12 @@ def test_sasl_over_tls(cluster: TlsCluster, user: str, mechanism: str) -> None:
 def test_a_certificate_instead_of_a_password(cluster: TlsCluster, bench: Bench) -> None:
     partition = TopicPartition(bench.create(), 0)
     bench.produce(partition.topic, {"value": b"v", "timestamp": 1_700_000_000_000})
+    expected = {partition: 1_700_000_000_000}
     with KafkaClusterReader("primary", cluster.mtls_properties()) as reader:
-        assert reader.first_timestamps({partition: 0}) == {partition: 1_700_000_000_000}
+        # The broker that is asked may hear of the new topic's leader a little later.
+        assert Patience.of(20).wait_until(
+            lambda: reader.first_timestamps({partition: 0}) == expected
+        )
 
 
 @jvm

@@ -29,7 +29,8 @@ def loads(lab: Lab) -> Iterator[Loads]:
 
 
 def logged(path: str, topic: str) -> list[dict[str, Any]]:
-    lines = Path(path).read_text(encoding="ascii").splitlines()
+    text = Path(path).read_text(encoding="ascii")
+    lines = text[: text.rfind("\n") + 1].splitlines()  # the last line may be half written yet
     return [entry for entry in map(json.loads, lines) if entry["topic"] == topic]
 
 

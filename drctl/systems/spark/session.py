@@ -6,7 +6,7 @@ import shlex
 import signal
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import Popen, TimeoutExpired
@@ -182,6 +182,9 @@ def _end(process: Popen[bytes]) -> None:
     except TimeoutExpired:
         process.kill()
         process.wait()
+    if process.stdin is not None:
+        with suppress(OSError):  # nobody reads it any more
+            process.stdin.close()
     SparkSession._instantiatedSession = None
     SparkContext._active_spark_context = None
     SparkContext._gateway = None
