@@ -63,14 +63,14 @@ class Running:
         """What is on stderr so far."""
         return self.stderr.read_text(encoding="utf-8", errors="replace")
 
-    def await_said(self, words: str, seconds: float = 90) -> None:
-        """Wait until it says this."""
+    def await_said(self, words: str, seconds: float = 90, times: int = 1) -> None:
+        """Wait until it has said this so often; a progress bar says it ten times a second."""
 
         def heard() -> bool:
-            assert self.process.poll() is None, f"ended before {words!r}: {self.said()}"
-            return words in self.said()
+            assert self.process.poll() is None, without_frames(self.said())
+            return self.said().count(words) >= times
 
-        assert Patience.of(seconds).wait_until(heard), f"no {words!r} in {self.said()}"
+        assert Patience.of(seconds).wait_until(heard), without_frames(self.said())
 
     def ended_within(self, seconds: float) -> bool:
         """Whether it ends by then."""

@@ -53,11 +53,16 @@ def slowly(
 
 def left_nothing(running: Running, ended: Ended) -> None:
     """No process, no result, no half of one."""
-    javas = running.seen
-    assert javas, "there was a JVM"
-    _, alive = psutil.wait_procs(javas, timeout=20)
-    assert not alive
-    assert not list(ended.out.rglob("*")) or not ended.out.exists()
+    assert running.seen, "there was a JVM"
+    assert Patience.of(20).wait_until(lambda: not any(map(alive, running.seen)))
+    assert not list(ended.out.rglob("*"))
+
+
+def alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def passwords(*clusters: ClusterUnderTest) -> list[str]:
@@ -69,7 +74,7 @@ def test_ctrl_c_and_sigterm_while_reading(
 ) -> None:
     pressed, told = slowly("ctrl-c"), slowly("sigterm")
     for running in (pressed, told):
-        running.await_said(READING)
+        running.await_said(READING, times=30)
         assert any("java" in p.name() for p in running.family())
     seen = command_lines()
     assert str(pressed.out) in seen
