@@ -27,14 +27,14 @@ _PRODUCER = {
 }
 
 
-def create_topics(cluster: LabCluster, names: Sequence[str]) -> None:
+def create_topics(cluster: LabCluster, names: Sequence[str], partitions: int = PARTITIONS) -> None:
     """Create empty topics whose records are kept for ever.
 
     Raises:
         KafkaException: the cluster did not do it.
     """
     admin = cluster.admin()
-    new = [NewTopic(name, PARTITIONS, config={"retention.ms": "-1"}) for name in names]
+    new = [NewTopic(name, partitions, config={"retention.ms": "-1"}) for name in names]
     for future in admin.create_topics(new, operation_timeout=20).values():
         future.result()
 
@@ -80,7 +80,8 @@ class Appender:
 
 
 def _records(cluster: LabCluster, topic: str) -> int:
-    partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
+    known = cluster.admin().list_topics(timeout=20).topics[topic].partitions
+    partitions = [TopicPartition(topic, number) for number in known]
     with KafkaClusterReader(cluster.name, cluster.client_properties()) as reader:
         found = reader.offsets(partitions).values()
     if unavailable := next((o for o in found if isinstance(o, Unavailable)), None):

@@ -11,7 +11,7 @@ from functools import cache
 from types import FrameType
 from typing import NoReturn
 
-from bench import cold, help_page, memory, output, warm
+from bench import cold, cost, estimate, help_page, memory, offsets, output, scopes, warm
 from bench.machine import machine
 from bench.options import Options, parse
 from bench.rows import Row
@@ -60,9 +60,15 @@ def _measures(
 ) -> dict[str, Measure]:
     return {
         help_page.PART: lambda: help_page.measure(options.help_runs, tell),
+        estimate.PART: lambda: estimate.measure(
+            stage(), options.topics, options.topic_partitions, options.estimate_runs
+        ),
         warm.PART: lambda: warm.measure(stage(), options.records, options.rounds),
         cold.PART: lambda: cold.measure(stage(), options.cold_records, options.cold_runs),
+        scopes.PART: lambda: scopes.measure(stage(), options.scope_sizes, options.rounds),
+        cost.PART: lambda: cost.measure(stage(), options.records // 4, options.rounds),
         memory.PART: lambda: memory.measure(stage(), options.memory_sizes, options.memory_variants),
+        offsets.PART: lambda: offsets.measure(stage(), options.offsets),
     }
 
 

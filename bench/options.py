@@ -5,12 +5,21 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench import cold, help_page, memory, warm
+from bench import cold, cost, estimate, help_page, memory, offsets, scopes, warm
 from bench.records import IDENTICAL, MANY, Variant
 
-PARTS = (help_page.PART, warm.PART, cold.PART, memory.PART)
+PARTS = (
+    help_page.PART,
+    estimate.PART,
+    warm.PART,
+    cold.PART,
+    scopes.PART,
+    cost.PART,
+    memory.PART,
+    offsets.PART,
+)
 
-_SCALED = (250_000, 1_000_000, 4_000_000)
+_SCALED = (1_000_000, 2_000_000, 4_000_000)
 _FULL = (1_000_000, 4_000_000, 16_000_000)
 
 
@@ -23,6 +32,9 @@ class Options:
         rounds: that count, after one that does not.
         memory_sizes: records a side, ascending.
         memory_variants: what is missing where memory is looked at.
+        scope_sizes: records a side, ascending, behind a tail of 50,000.
+        topics: that an estimate looks at, with `topic_partitions` each.
+        offsets: groups that are moved.
     """
 
     parts: tuple[str, ...]
@@ -30,9 +42,14 @@ class Options:
     rounds: int
     memory_sizes: tuple[int, ...]
     memory_variants: tuple[Variant, ...]
+    scope_sizes: tuple[int, ...]
     cold_records: int
     cold_runs: int
     help_runs: int
+    topics: int
+    topic_partitions: int
+    estimate_runs: int
+    offsets: offsets.Sizes
 
 
 def parse(words: Sequence[str] | None = None) -> Options:
@@ -45,9 +62,20 @@ def parse(words: Sequence[str] | None = None) -> Options:
         rounds=given.rounds,
         memory_sizes=tuple(sorted(set(sizes))),
         memory_variants=(IDENTICAL, MANY) if given.full else (IDENTICAL,),
+        scope_sizes=tuple(sorted(set(sizes))),
         cold_records=given.cold_records,
         cold_runs=given.cold_runs,
         help_runs=given.help_runs,
+        topics=given.topics,
+        topic_partitions=given.topic_partitions,
+        estimate_runs=given.estimate_runs,
+        offsets=offsets.Sizes(
+            given.groups,
+            given.wide_groups,
+            given.wide_partitions,
+            given.checkpoints,
+            given.rounds,
+        ),
     )
 
 
@@ -57,18 +85,28 @@ def _parser() -> argparse.ArgumentParser:
     records = os.environ.get("BENCH_RECORDS", "1000000")  # argparse checks it like an option
     for name, default, words in (
         ("--records", records, "a side, warm; else $BENCH_RECORDS"),
-        ("--rounds", "3", "of warm comparisons, after one that does not count"),
+        ("--rounds", "3", "of what is measured warm, and of offsets"),
         ("--cold-records", "100000", "a side, from a cold start"),
         ("--cold-runs", "3", "of each cold start"),
         ("--help-runs", "20", "of drctl --help"),
+        ("--topics", "500", "that an estimate looks at"),
+        ("--topic-partitions", "20", "of each of these"),
+        ("--estimate-runs", "3", "of each estimate"),
+        ("--groups", "1000", "with 4 partitions each, whose offsets are translated and applied"),
+        ("--wide-groups", "100", "of the same, with very many partitions"),
+        ("--wide-partitions", "1000", "of each of these"),
+        ("--checkpoints", "5000000", "records in MirrorMaker 2's topic of checkpoints"),
     ):
         said = f"{words} (%(default)s)"
         parser.add_argument(name, default=default, type=_positive, metavar="N", help=said)
     parser.add_argument(
-        "--memory-sizes", type=_sizes, metavar="N,N,..", help="records a side, for peak memory"
+        "--memory-sizes",
+        type=_sizes,
+        metavar="N,N,..",
+        help="records a side, for memory and scopes",
     )
     parser.add_argument(
-        "--full", action="store_true", help="memory at 1, 4 and 16 million, 10 %% missing too"
+        "--full", action="store_true", help="memory and scopes at 1, 4 and 16 million"
     )
     return parser
 

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,11 +41,18 @@ class Ended:
     jvm_bytes: int
 
 
-def run_gap(stage: Stage, dataset: Dataset, variant: Variant, watched: bool = False) -> Ended:
+def run_gap(
+    stage: Stage,
+    dataset: Dataset,
+    variant: Variant,
+    watched: bool = False,
+    options: Sequence[str] = ("--scope", "full"),
+) -> Ended:
     """Compare a dataset's source with one of its targets.
 
     Args:
         watched: whether to look at the JVM's memory meanwhile, which takes a little time.
+        options: what else is on the command line.
 
     Raises:
         WrongAnswer: it ended without an answer, or with a wrong one.
@@ -52,7 +60,7 @@ def run_gap(stage: Stage, dataset: Dataset, variant: Variant, watched: bool = Fa
     with TemporaryDirectory(dir=stage.folder) as name:
         out, said = Path(name, "out"), Path(name, "stderr")
         words = [str(DRCTL), "--config", str(stage.config), "--output", "json", "gap"]
-        words += ["--link", dataset.link(variant), "--out", str(out)]
+        words += ["--link", dataset.link(variant), "--out", str(out), *options]
         began = time.perf_counter()
         with said.open("wb") as stderr:
             process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=stderr)

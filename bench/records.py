@@ -31,16 +31,18 @@ class Variant:
     Attributes:
         scattered: so many of a thousand records, spread over everything.
         tail: so many of a thousand records, the last ones.
+        last: so many records, the last ones.
     """
 
     name: str
     title: str
     scattered: int = 0
     tail: int = 0
+    last: int = 0
 
     def lacks(self, number: int, total: int) -> bool:
         """Whether record `number` of `total` never reached the target."""
-        if number * 1000 >= total * (1000 - self.tail):
+        if number * 1000 >= total * (1000 - self.tail) or number >= total - self.last:
             return True
         return number * _SCATTER % 2**32 % 1000 < self.scattered
 
@@ -49,11 +51,17 @@ IDENTICAL = Variant("identical", "identical")
 FEW = Variant("scattered-1", "0.1 % missing", scattered=1)
 MANY = Variant("scattered-100", "10 % missing", scattered=100)
 TAIL = Variant("tail-10", "last 1 % missing", tail=10)
+BEHIND = Variant("last-50000", "the last 50,000 missing", last=50_000)
 VARIANTS = (IDENTICAL, FEW, MANY, TAIL)
 
 
-def chunks(total: int, start_ms: int) -> Iterator[tuple[int, list[Message]]]:
+def chunks(
+    total: int, start_ms: int, *, partitions: int = PARTITIONS, more_bytes: int = 0
+) -> Iterator[tuple[int, list[Message]]]:
     """The same records for the same arguments: about 200 bytes each, times ascending.
+
+    Args:
+        more_bytes: how much longer each value is.
 
     Yields:
         The number of the first record, and the next records.
@@ -61,6 +69,8 @@ def chunks(total: int, start_ms: int) -> Iterator[tuple[int, list[Message]]]:
     random = Random(_SEED)
     keys = [b"customer-%06d" % number for number in range(KEYS)]
     notes = [random.randbytes(50).hex().encode() for _ in range(_NOTES)]
+    if more_bytes:
+        notes = [note + random.randbytes(more_bytes // 2).hex().encode() for note in notes]
     for first in range(0, total, CHUNK):
         numbers = range(first, min(first + CHUNK, total))
         chosen = random.choices(range(KEYS), k=len(numbers))
@@ -70,7 +80,7 @@ def chunks(total: int, start_ms: int) -> Iterator[tuple[int, list[Message]]]:
                 Message(
                     keys[key],
                     _value(number, notes[number % _NOTES]),
-                    key % PARTITIONS,
+                    key % partitions,
                     start_ms + number // RECORDS_PER_MS,
                 )
                 for number, key in zip(numbers, chosen, strict=True)

@@ -17,7 +17,7 @@ from drctl.gap.freeze import freeze
 from drctl.gap.planning import plan_comparison
 from drctl.gap.suspects import find_suspects
 from drctl.systems.kafka.java import java_properties
-from drctl.systems.spark.comparer import SparkComparer, whole
+from drctl.systems.spark.comparer import SparkComparer, on_side
 from drctl.systems.spark.scan import KafkaRows, union
 
 COMPARED = ("key", "value", "partition", "timestamp")
@@ -61,7 +61,9 @@ class Works:
         plan = self.plan(IDENTICAL)
 
         def read() -> None:
-            frame = union(self._rows.rows(side, whole(plan, side)) for side in Side)
+            frame = union(
+                self._rows.rows(side, on_side(plan, side, plan.everything())) for side in Side
+            )
             assert frame is not None
             _read_only(frame)
 
@@ -109,7 +111,7 @@ class Works:
 
     def _unreplicated(self, plan: ComparePlan, out: Path) -> int:
         comparer = SparkComparer(self._spark, self._rows, out)
-        suspects = find_suspects(plan, comparer.digest(plan, _unheard))
+        suspects = find_suspects(plan, comparer.digest(plan, plan.everything(), _unheard))
         comparison = comparer.compare(plan, suspects, _unheard)
         return sum(missing.unreplicated for missing in comparison.missing.values())
 

@@ -63,12 +63,13 @@ class Stage:
 
     Attributes:
         folder: for whatever the benchmarks leave.
+        start_ms: timestamp of the first record, milliseconds UTC.
     """
 
     lab: Lab
     folder: Path
     tell: Callable[[str], None]
-    _start_ms: int = 0
+    start_ms: int = field(default_factory=lambda: round(time.time() * 1000) - 24 * 3_600_000)
     _made: dict[int, Dataset] = field(default_factory=dict)
 
     @property
@@ -99,14 +100,13 @@ class Stage:
         return self._made[total]
 
     def _write(self, dataset: Dataset, variants: Sequence[Variant]) -> Dataset:
-        self._start_ms = self._start_ms or round(time.time() * 1000) - 24 * 3_600_000
         topic, total = dataset.topic, dataset.total
         source, target = Appender(self.source), Appender(self.target)
         fresh = not dataset.on_target
         if fresh:
             create_topics(self.source, [topic])
         create_topics(self.target, [dataset.target_topic(v) for v in variants])
-        for first, messages in chunks(total, self._start_ms):
+        for first, messages in chunks(total, self.start_ms):
             if fresh:
                 source.append(topic, messages)
             for variant in variants:
@@ -119,13 +119,17 @@ class Stage:
 
     def _configure(self) -> None:
         document = {
-            "clusters": {c.name: _cluster(c) for c in (self.source, self.target)},
+            "clusters": {c.name: cluster_section(c) for c in (self.source, self.target)},
             "links": {
                 dataset.link(variant): {
                     "from": "primary",
                     "to": "secondary",
                     "topics": [dataset.topic],
-                    "replicator": {"kind": "none", "rename": f"${{topic}}.{variant.name}"},
+                    # True of the variants that lack only the last records.
+                    "replicator": {
+                        "kind": "offset-preserving",
+                        "rename": f"${{topic}}.{variant.name}",
+                    },
                 }
                 for dataset in self._made.values()
                 for variant in dataset.on_target
@@ -135,7 +139,8 @@ class Stage:
         load(self.config)
 
 
-def _cluster(cluster: LabCluster) -> dict[str, Any]:
+def cluster_section(cluster: LabCluster) -> dict[str, Any]:
+    """A cluster of the lab in drctl.yaml; the password is read from the lab's own file."""
     properties = cluster.public_properties("admin")
     bootstrap = properties.pop("bootstrap.servers")
     properties["sasl.password"] = f"${{file:{cluster.password_file('admin')}}}"

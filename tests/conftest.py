@@ -1,6 +1,7 @@
 """The lab that all tests share: two real clusters and MirrorMaker 2, started when first needed."""
 
 import random
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
@@ -34,6 +35,13 @@ class NewTopic(Protocol):
         mirrored: bool = ...,
         on: tuple[str, ...] = ...,
     ) -> str: ...
+
+
+@pytest.fixture(scope="session", autouse=True)
+def signals_as_on_a_terminal() -> None:
+    """Commands inherit which signals are ignored: under nohup, or in the background, some are."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

@@ -41,6 +41,13 @@ COMMANDS = {
     ),
     "lab": Registered("drctl.cli.lab:app", "Two real local Kafka clusters with MirrorMaker 2"),
     "gap": Registered("drctl.cli.gap:gap", "Find every record that is not on the target"),
+    "offsets": Registered(
+        "drctl.cli.offsets:app", "Where consumer groups stand: translated, saved, put back"
+    ),
+    "dump-consumer-timestamps": Registered(
+        "drctl.cli.dump_consumer_timestamps:dump_consumer_timestamps",
+        "Show when each group consumed last, from Replicator's __consumer_timestamps",
+    ),
     "schema": Registered("drctl.cli.schema:schema", "Print the JSON Schema of a document of drctl"),
     "completion": Registered(
         "drctl.cli.completion:completion", "Print a script that completes drctl in your shell"

@@ -35,7 +35,9 @@ def _parts(result: GapResult) -> Iterator[RenderableType]:
         if len(gaps) > WORST:
             yield Text(f"  and {plural(len(gaps) - WORST, 'more partition')}", style="dim")
         yield from (_title("What copying would do to order"), _lines(gap_lines.order_lines(result)))
-        yield from (_title("Known"), _list(gap_words.facts(result)))
+    facts = gap_words.facts(result)
+    if facts:
+        yield from (_title("Known"), _list(facts))
     yield from (_title("Unknown"), _list(gap_words.unknown(result)))
     blind = [f"{b.topic} ({b.partitions}): {b.reason}" for b in gap_lines.blind_spots(result)]
     if blind:

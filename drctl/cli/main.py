@@ -15,6 +15,7 @@ from drctl.cli import console as consoles
 from drctl.cli import options as given
 from drctl.cli.commands import RootGroup
 from drctl.cli.console import console
+from drctl.cli.error_document import error_document
 from drctl.cli.settings import without_secrets
 from drctl.model.errors import DrctlError, ExitCode, Interrupted, UsageError
 
@@ -59,7 +60,7 @@ def _called(words: list[str]) -> int:
         completion_init()
     command = typer.main.get_command(app)
     code = command.main(words, "drctl", COMPLETION_VARIABLE, standalone_mode=False)
-    if code == ExitCode.INTERRUPTED and not console().answered:
+    if code == ExitCode.INTERRUPTED:
         raise Interrupted("interrupted")  # Typer makes Exit(130) of KeyboardInterrupt
     return int(code or 0)
 
@@ -73,12 +74,10 @@ def _usage(error: typer.TyperException) -> UsageError:
 
 def _ended(error: DrctlError) -> int:
     """The error where the reader of the output looks for it: stdout in JSON, else stderr."""
-    message, hint = without_secrets(error.message), without_secrets(error.hint)
     if given.options().output is given.Output.JSON and not console().answered:
-        body = {"code": int(error.exit_code), "kind": error.kind, "message": message, "hint": hint}
-        console().result("", {"schema": "drctl/error/1", "error": body})
+        console().result("", error_document(error))
     else:
-        console().error(message, hint)
+        console().error(without_secrets(error.message), without_secrets(error.hint))
     return int(error.exit_code)
 
 

@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,12 +13,32 @@ if TYPE_CHECKING:
     from drctl.config.link import Link
     from drctl.config.schema import ClusterConfig
     from drctl.gap.comparison import RecordComparer
+    from drctl.gap.ledger import LedgerStore
+    from drctl.gap.tail import PositionFinder
     from drctl.model.ports import ClusterReader
+    from drctl.model.topology import TopicState
+    from drctl.offsets.journal import Entry
+    from drctl.offsets.mirror_topics import Aliases
     from drctl.systems.connect.client import ConnectReader
+    from drctl.systems.journal.files import JournalFile
+    from drctl.systems.kafka.anchors_topic import AnchorsTopic, AnchorsTopicReader
+    from drctl.systems.kafka.group_writer import KafkaGroupWriter
+    from drctl.systems.kafka.groups import KafkaGroupReader
+    from drctl.systems.kafka.log_reader import KafkaRangeReader
     from drctl.systems.kafka.reader import KafkaClusterReader
+    from drctl.systems.kafka.topic_tail import TopicTail
+    from drctl.systems.ledger.rates import MeasuredRate
+    from drctl.systems.metrics.server import MetricsServer
+    from drctl.systems.spill.entries import TemporaryEntries
 
 
-def open_reader(name: str, cluster: "ClusterConfig") -> "KafkaClusterReader":
+PATIENCE_S = 10.0
+"""How long a cluster may take to answer a question."""
+
+
+def open_reader(
+    name: str, cluster: "ClusterConfig", timeout_s: float = PATIENCE_S
+) -> "KafkaClusterReader":
     """A reader of one cluster; connects on first use.
 
     Raises:
@@ -25,7 +46,64 @@ def open_reader(name: str, cluster: "ClusterConfig") -> "KafkaClusterReader":
     """
     from drctl.systems.kafka.reader import KafkaClusterReader
 
-    return KafkaClusterReader(name, _revealed(cluster))
+    return KafkaClusterReader(name, revealed(cluster), timeout_s=timeout_s)
+
+
+def open_group_reader(
+    name: str, cluster: "ClusterConfig", timeout_s: float = PATIENCE_S
+) -> "KafkaGroupReader":
+    """What looks at one cluster's groups; connects on first use.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.systems.kafka.groups import KafkaGroupReader
+
+    return KafkaGroupReader(name, revealed(cluster), timeout_s=timeout_s)
+
+
+def range_reader(name: str, cluster: "ClusterConfig") -> "KafkaRangeReader":
+    """What reads records of one cluster; connects when asked to.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.systems.kafka.log_reader import KafkaRangeReader, LogSource
+
+    return KafkaRangeReader(LogSource(name, revealed(cluster)))
+
+
+def frugal_range_reader(name: str, cluster: "ClusterConfig") -> "KafkaRangeReader":
+    """The same for topics whose records are small and pack well: little is held of each partition.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.systems.kafka.log_reader import KafkaRangeReader, LogSource
+
+    properties = {"queued.min.messages": "2000", **revealed(cluster)}
+    return KafkaRangeReader(LogSource(name, properties), fetch_bytes=1 << 16)
+
+
+def topic_tail(
+    reader: "ClusterReader", cluster: "ClusterConfig", topic: "TopicState"
+) -> "TopicTail":
+    """What follows a topic of one cluster.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.cli.console import console
+    from drctl.systems.kafka.topic_tail import TopicTail
+
+    return TopicTail(reader, revealed(cluster), topic, console().warn)
+
+
+def temporary_entries() -> "TemporaryEntries":
+    """Room for more consumer timestamps than memory should hold."""
+    from drctl.systems.spill.entries import TemporaryEntries
+
+    return TemporaryEntries()
 
 
 @contextmanager
@@ -38,26 +116,32 @@ def both_readers(link: "Link") -> "Iterator[tuple[ClusterReader, ClusterReader]]
         yield source, target
 
 
-def connect_client(url: str) -> "ConnectReader":
-    """A client of one Connect worker's REST interface."""
+def connect_client(*urls: str) -> "ConnectReader":
+    """A client of the REST interface of some Connect workers of one cluster."""
     from drctl.systems.connect.client import ConnectReader
 
-    return ConnectReader(url)
+    return ConnectReader(*urls)
+
+
+def connect_of(link: "Link") -> "ConnectReader | None":
+    """A client of the workers that replicate a link; None where none are configured."""
+    urls = link.settings.replicator.connect
+    return connect_client(*map(_text, urls)) if urls else None
 
 
 @contextmanager
-def spark_comparer(
+def spark_session(
     config: "Config",
     link: "Link",
-    out: Path,
     log: Path | None,
     progress: Callable[[str], None],
     offsets: int,
-) -> "Iterator[RecordComparer]":
-    """The record comparison as a Spark application of its own.
+) -> "Iterator[Callable[[Path], RecordComparer]]":
+    """A Spark application of its own, in which a link's records are compared.
+
+    Gives what opens a comparison, told the directory for the records it finds.
 
     Args:
-        out: directory for the records it finds.
         log: file for what the JVM prints; None lets it reach stderr.
         offsets: how many there are to read at most.
 
@@ -72,8 +156,8 @@ def spark_comparer(
     from drctl.systems.spark.session import SparkSettings, opened
 
     properties = {
-        Side.SOURCE: java_properties(_revealed(link.source_config)),
-        Side.TARGET: java_properties(_revealed(link.target_config)),
+        Side.SOURCE: java_properties(revealed(link.source_config)),
+        Side.TARGET: java_properties(revealed(link.target_config)),
     }
     conf = {name: _text(value) for name, value in config.spark.conf.items()}
     settings = SparkSettings(config.spark.master, conf, _jars(config, progress), log, offsets)
@@ -82,7 +166,85 @@ def spark_comparer(
     progress("starting Spark")
     with opened(settings) as spark:
         rows = KafkaRows(spark, properties, spark.sparkContext.defaultParallelism)
-        yield SparkComparer(spark, rows, out)
+        yield lambda out: SparkComparer(spark, rows, out)
+
+
+def ledger(config: "Config", *, writes: bool) -> "LedgerStore":
+    """What earlier runs digested: in a topic where the configuration says so, else in a file.
+
+    Args:
+        writes: whether a topic may be written; a file always is.
+
+    Raises:
+        UsageError: there is no such cluster.
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.systems.ledger.database import DatabaseLedger
+
+    place = config.file.ledger
+    if place is None:
+        return DatabaseLedger(config.state_dir / "ledger.db")
+    from drctl.systems.kafka.ledger_topic import TopicLedger, TopicLedgerReader
+
+    properties = revealed(config.cluster(place.cluster))
+    kind = TopicLedger if writes else TopicLedgerReader
+    return kind(place.cluster, properties, place.topic)
+
+
+def measured_rate(config: "Config") -> "MeasuredRate":
+    """How fast earlier runs read."""
+    from drctl.systems.ledger.rates import MeasuredRate
+
+    return MeasuredRate(config.state_dir / "rate.json")
+
+
+def position_finder(
+    link: "Link", source: "ClusterReader", target: "ClusterReader"
+) -> "PositionFinder | None":
+    """Who knows how far the link's replicator got; None where nobody does."""
+    from drctl.systems.replicators.chain import FirstToKnow
+    from drctl.systems.replicators.committed import CommittedPositions
+    from drctl.systems.replicators.connectors import ConnectorPositions
+    from drctl.systems.replicators.preserving import PreservingPositions
+    from drctl.systems.replicators.syncs import SyncPositions
+
+    replicator = link.settings.replicator
+    if replicator.kind == "offset-preserving":
+        return PreservingPositions(target, link.target_topic)
+    finders: list[PositionFinder] = []
+    connect, name = connect_of(link), replicator.connectors.source
+    if connect is not None and name:
+        next_offset = replicator.kind == "confluent-replicator"
+        finders.append(ConnectorPositions(connect, name, next_offset=next_offset))
+    if replicator.kind == "mirrormaker2":
+        places = (
+            (source, range_reader(link.source, link.source_config)),
+            (target, range_reader(link.target, link.target_config)),
+        )
+        finders.append(SyncPositions(*places, lambda: mirror_aliases(link, target)))
+    elif replicator.kind == "confluent-replicator" and name:
+        opened = partial(open_group_reader, link.source, link.source_config)
+        finders.append(CommittedPositions(opened, name))
+    return FirstToKnow(finders) if finders else None
+
+
+def mirror_aliases(link: "Link", target: "ClusterReader") -> "Aliases | None":
+    """What MirrorMaker 2 calls the clusters; None where nobody knows.
+
+    A connector's configuration says it where a worker answers, else the topics that there are.
+    """
+    from drctl.cli.console import console
+    from drctl.model.errors import DrctlError
+    from drctl.offsets.mirror_topics import aliases_of, guessed_aliases
+
+    connectors = link.settings.replicator.connectors
+    connect, name = connect_of(link), connectors.checkpoint or connectors.source
+    if connect is not None and name:
+        try:
+            return aliases_of(connect.config(name))
+        except DrctlError as error:
+            console().detail(f"Connect does not tell the clusters' aliases: {error.message}")
+    return guessed_aliases(link.source, link.target, target.topic_names())
 
 
 def _jars(config: "Config", progress: Callable[[str], None]) -> Sequence[Path]:
@@ -93,7 +255,12 @@ def _jars(config: "Config", progress: Callable[[str], None]) -> Sequence[Path]:
     return resolve("spark-connector", progress=progress)
 
 
-def _revealed(cluster: "ClusterConfig") -> dict[str, str]:
+def revealed(cluster: "ClusterConfig") -> dict[str, str]:
+    """A cluster's client properties, secrets in clear: not to be kept or shown.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
     return {name: _text(v) for name, v in cluster.client_properties(os.environ).items()}
 
 
@@ -104,3 +271,74 @@ def _text(value: object) -> str:
     if isinstance(value, Setting):
         value = value.resolve(os.environ)
     return value.reveal() if isinstance(value, Secret) else str(value)
+
+
+def group_writer(name: str, cluster: "ClusterConfig") -> "KafkaGroupWriter":
+    """What moves the positions of one cluster's groups; connects on first use.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.systems.kafka.group_writer import KafkaGroupWriter
+
+    return KafkaGroupWriter(name, revealed(cluster))
+
+
+def offsets_journal(config: "Config", run: str) -> "JournalFile":
+    """The journal of a new run that moves positions."""
+    from drctl.systems.journal.files import JournalFile
+
+    return JournalFile(config.state_dir / "offsets", run)
+
+
+def offsets_runs(config: "Config") -> Iterator[str]:
+    """All runs that moved positions, the newest first."""
+    from drctl.systems.journal.files import runs
+
+    return runs(config.state_dir / "offsets")
+
+
+def offsets_entries(config: "Config", run: str) -> "Sequence[Entry]":
+    """The journal of a run that moved positions.
+
+    Raises:
+        UsageError: there is no such run.
+        Unknown: its journal cannot be read, or is damaged.
+    """
+    from drctl.systems.journal.files import entries
+
+    return entries(config.state_dir / "offsets", run)
+
+
+def anchors_reader(name: str, cluster: "ClusterConfig") -> "AnchorsTopicReader":
+    """What follows the anchors that one cluster keeps; connects on first use.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.systems.kafka.anchors_topic import AnchorsTopicReader
+
+    return AnchorsTopicReader(name, revealed(cluster), timeout_s=PATIENCE_S)
+
+
+def anchors_topic(name: str, cluster: "ClusterConfig") -> "AnchorsTopic":
+    """What keeps anchors on one cluster; connects on first use.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.systems.kafka.anchors_topic import AnchorsTopic
+
+    return AnchorsTopic(name, revealed(cluster), timeout_s=PATIENCE_S)
+
+
+def metrics_server(address: str, page: Callable[[], str]) -> "MetricsServer":
+    """What serves metrics at `HOST:PORT`, once it is entered.
+
+    Raises:
+        UsageError: that is no address.
+    """
+    from drctl.report.exposition import CONTENT_TYPE
+    from drctl.systems.metrics.server import MetricsServer
+
+    return MetricsServer(address, page, CONTENT_TYPE)

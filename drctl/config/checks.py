@@ -13,16 +13,20 @@ def problems(document: Document) -> Iterator[Problem]:
         yield from _ends(document, link)
         yield from _replicator(document, (*link, "replicator"))
         yield from _fence(document, (*link, "fence"))
+    yield from _cluster(document, ("ledger", "cluster"))
+
+
+def _cluster(document: Document, path: Path) -> Iterator[Problem]:
+    node, clusters = _scalar(document, path), _keys(document, ("clusters",))
+    if node and clusters and node.text not in clusters:
+        near = did_you_mean(node.text, clusters) or f"there are {one_of(clusters)}"
+        text = f"names no cluster of this file; {near} ({quoted(node.text)})"
+        yield Problem(node.mark, path, text)
 
 
 def _ends(document: Document, link: Path) -> Iterator[Problem]:
-    clusters = _keys(document, ("clusters",))
     for end in ("from", "to"):
-        node = _scalar(document, (*link, end))
-        if node and clusters and node.text not in clusters:
-            near = did_you_mean(node.text, clusters) or f"there are {one_of(clusters)}"
-            text = f"names no cluster of this file; {near} ({quoted(node.text)})"
-            yield Problem(node.mark, (*link, end), text)
+        yield from _cluster(document, (*link, end))
     source, target = (_scalar(document, (*link, end)) for end in ("from", "to"))
     if source and target and source.text == target.text:
         text = f"is the same cluster as `from` ({quoted(target.text)})"

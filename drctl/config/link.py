@@ -48,6 +48,13 @@ class Link:
         """What a topic of the source is called on the target."""
         return self.settings.replicator.rename.replace(UNCHANGED, topic)
 
+    def source_topic(self, topic: str) -> str | None:
+        """What a topic of the target is called on the source; None where its name is no copy's."""
+        first, *more = map(re.escape, self.settings.replicator.rename.split(UNCHANGED))
+        pattern = first + "(.+)" + r"\1".join(more)
+        found = re.fullmatch(pattern, topic)
+        return found[1] if found else None
+
     def carries_group(self, group: str) -> bool:
         """Whether the offsets of the consumer group are to be translated."""
         return self.settings.translate and _any_matches(self.settings.groups, group)

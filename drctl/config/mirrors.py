@@ -70,7 +70,7 @@ def _mirrormaker(name: str, configs: Configs) -> Mirror:
         for other in sorted(configs, reverse=True)
         if _simple_class(configs[other]) == kind and _ends(configs[other]) == pair
     }
-    rename, notes = _renaming(config)
+    rename, notes = renaming(config)
     checkpoint = configs.get(partners.get("checkpoint", ""), {})
     return Mirror(
         kind="mirrormaker2",
@@ -101,7 +101,8 @@ def _replicator(name: str, config: Mapping[str, str]) -> Mirror:
     )
 
 
-def _renaming(config: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+def renaming(config: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """What a connector of MirrorMaker 2 calls a topic on the target, and what is unsure there."""
     policy = config.get("replication.policy.class", _DEFAULT).rpartition(".")[2]
     if policy == _IDENTITY:
         return UNCHANGED, ()

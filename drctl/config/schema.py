@@ -1,5 +1,6 @@
 """What drctl.yaml may hold. Values are checked one by one here, against each other in `checks`."""
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -29,6 +30,7 @@ ReplicatorKind = Literal["mirrormaker2", "confluent-replicator", "offset-preserv
 FenceMethod = Literal["acl", "command", "none"]
 EndpointKind = Literal["dns", "haproxy", "file", "command"]
 Order = Literal["per-key", "per-partition", "none"]
+DeployMode = Literal["client", "cluster"]
 
 
 class Section(BaseModel):
@@ -142,16 +144,53 @@ class PolicyConfig(Section):
     order: Order = "per-key"
 
 
+class SubmitConfig(Section):
+    """How `drctl gap --submit` runs `spark-submit`.
+
+    Attributes:
+        deploy_mode: where Spark's driver runs: on this machine, or on the cluster.
+        home: the Spark distribution to submit with; else $SPARK_HOME, else PySpark's own.
+        secrets_path: where the driver finds CLUSTER.properties of both clusters, put there by the
+            site; else drctl brings them.
+    """
+
+    deploy_mode: DeployMode = "client"
+    home: Text | None = None
+    secrets_path: Text | None = None
+
+
 class SparkConfig(Section):
     """Where Spark runs.
 
     Attributes:
+        from_offsets: drctl reads fewer offsets than these, of both sides, itself.
         jars: the Kafka connector and what it needs, for sites that resolve nothing.
+        shared: a folder that this machine, Spark's driver and all executors see at this path.
     """
 
     master: Text = "local[*]"
+    from_offsets: int = Field(default=1_000_000, ge=0)
     conf: Settings = Field(default_factory=empty)
     jars: tuple[Text, ...] = ()
+    shared: Text | None = None
+    submit: SubmitConfig = SubmitConfig()
+
+
+def _checked_topic(name: str) -> str:
+    if not re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", name) or name in (".", ".."):
+        raise ValueError("must be 1 to 249 letters, digits, '.', '_' or '-'")
+    return name
+
+
+class LedgerConfig(Section):
+    """Where `drctl gap --ledger` keeps what it read, if not in the state_dir.
+
+    Attributes:
+        cluster: name of the cluster that is to hold it: one that survives.
+    """
+
+    cluster: Text
+    topic: Annotated[Text, AfterValidator(_checked_topic)] = "__drctl_ledger"
 
 
 class ConfigFile(Section):
@@ -163,6 +202,7 @@ class ConfigFile(Section):
     )
     policy: PolicyConfig = PolicyConfig()
     spark: SparkConfig = Field(default_factory=SparkConfig)
+    ledger: LedgerConfig | None = None
     state_dir: Text = ".drctl"
 
 

@@ -1,25 +1,26 @@
 """The main job: freeze, digest, compare what differs, and say what became of every record."""
 
-import re
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from difflib import get_close_matches
 
 from drctl.config.link import Link
-from drctl.gap.answer import Answer, topic_gaps
-from drctl.gap.comparison import ComparePlan, Progress, RecordComparer, Side
+from drctl.gap.answer import Answer, Findings, topic_gaps
+from drctl.gap.choice import choose_topics
+from drctl.gap.comparison import Progress, RecordComparer
 from drctl.gap.failures import ScanFailed
 from drctl.gap.freeze import Frozen, freeze
+from drctl.gap.ledger import LedgerStore
 from drctl.gap.planning import plan_comparison
-from drctl.gap.suspects import find_suspects
-from drctl.model.errors import Unreachable, UsageError
+from drctl.gap.remembering import Remembering, nothing_known
+from drctl.gap.scoping import Scoping, Work
+from drctl.gap.suspects import find_suspects, suspect_span
+from drctl.gap.weighing import sampled_bytes
+from drctl.model.errors import Unreachable
 from drctl.model.gap import Example, GapResult, OrderVerdict
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import Record, TopicPartition
-
-_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 ATTEMPTS = 3
 """How often a scan is begun anew after something moved under it."""
@@ -37,17 +38,25 @@ class GapAnalysis:
     """Compares the two sides of a link.
 
     Attributes:
+        announce: told what will be read, before it is, and about how many bytes that are; None
+            where that was not looked at.
         now: the clock, UTC.
         out: where the comparer's records will be found, as said in the result.
+        ledger: what earlier runs digested, and where this one's digests are kept.
+        few: fewer offsets than these are compared by another comparer than more of them.
     """
 
     link: Link
     source: ClusterReader
     target: ClusterReader
+    scoping: Scoping
     open_comparer: OpenComparer
     progress: Progress
+    announce: Callable[[Work, int | None], None]
     now: Callable[[], datetime]
     out: str
+    ledger: LedgerStore | None = None
+    few: int = 0
 
     def run(self, topics: Sequence[str] = ()) -> GapResult:
         """Find every source record that is not on the target.
@@ -59,15 +68,16 @@ class GapAnalysis:
             UsageError: the link carries none of the source's topics, or not a named one.
             Unreachable: a cluster did not answer.
             ScanFailed: the records could not be read to their end.
+            Unknown: the tail was asked for, and nobody knows where it begins.
         """
         started = self.now()
         self.progress("looking at both clusters", 0, 0)
-        names = self._choose(topics)
+        names = choose_topics(self.link, self.source.topic_names(), topics)
         ids = self.source.cluster_id(), self.target.cluster_id()
-        answer = self._answer(names)
+        work, answer = self._answer(names)
         return GapResult(
             link=self.link.name,
-            scope="full",
+            scope=work.scope.value,
             source=self.source.name,
             source_id=ids[0],
             target=self.target.name,
@@ -79,48 +89,21 @@ class GapAnalysis:
             not_compared=answer.not_compared,
             histogram=answer.comparison.histogram,
             examples=self._examples(answer),
+            ledger=answer.ledger,
         )
 
-    def _choose(self, topics: Sequence[str]) -> tuple[str, ...]:
-        seen = self.source.topic_names()
-        carried = self.link.topics_of(seen | self._unseen(seen))
-        for name in topics:
-            if name not in carried:
-                close = get_close_matches(name, carried, 1)
-                raise UsageError(
-                    f"link {self.link.name} carries no topic {name!r} of {self.source.name}",
-                    f"did you mean {close[0]!r}?" if close else "see `topics` of the link",
-                )
-        if not carried:
-            raise UsageError(
-                f"link {self.link.name} matches no topic of {self.source.name}",
-                "check `topics` and `exclude` of the link, and what the user may describe",
-            )
-        return tuple(topics) or carried
-
-    def _unseen(self, seen: Collection[str]) -> set[str]:
-        """Topics that the link names, not by a pattern, and the user may not even see."""
-        return {
-            pattern
-            for pattern in self.link.settings.topics
-            if _TOPIC_NAME.fullmatch(pattern)
-            and not any(re.fullmatch(pattern, name) for name in seen)
-        }
-
-    def _answer(self, names: Sequence[str]) -> Answer:
+    def _answer(self, names: Sequence[str]) -> tuple[Work, Answer]:
         """Compare; look again and begin anew when the scan failed because something moved."""
         frozen = self._freeze(names)
-        plan = plan_comparison(self.link, frozen, self.source)
-        with self.open_comparer(sum(map(plan.span, Side))) as comparer:
-            for _ in range(ATTEMPTS - 1):
-                try:
-                    return self._compare(comparer, frozen, plan)
-                except ScanFailed as failed:
-                    moved = self._look_again(names, failed)
-                    if readable(moved) == readable(frozen):
-                        raise
-                    frozen, plan = moved, plan_comparison(self.link, moved, self.source)
-            return self._compare(comparer, frozen, plan)
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return self._compare_scope(frozen)
+            except ScanFailed as failed:
+                moved = self._look_again(names, failed)
+                if readable(moved) == readable(frozen):
+                    raise
+                frozen = moved
+        return self._compare_scope(frozen)
 
     def _look_again(self, names: Sequence[str], failed: ScanFailed) -> Frozen:
         try:
@@ -131,11 +114,49 @@ class GapAnalysis:
     def _freeze(self, names: Sequence[str]) -> Frozen:
         return freeze(self.link, self.source, self.target, names)
 
-    def _compare(self, comparer: RecordComparer, frozen: Frozen, plan: ComparePlan) -> Answer:
-        digests = comparer.digest(plan, self.progress)
-        comparison = comparer.compare(plan, find_suspects(plan, digests), self.progress)
-        topics = topic_gaps(frozen, plan, digests, comparison)
-        return Answer(topics, frozen.not_compared, comparison)
+    def _compare_scope(self, frozen: Frozen) -> tuple[Work, Answer]:
+        """Compare what the scope covers, and more where what it takes for granted is not so."""
+        whole = self._prepare(frozen)
+        work, tail = self.scoping.chosen(whole)
+        margins: dict[TopicPartition, int] = {}
+        while True:
+            much = work.offsets >= self.few
+            weight = sampled_bytes(self.source, work.known.reads) if much else None
+            self.announce(work, weight)
+            with self.open_comparer(work.offsets) as comparer:
+                answer = self._compare(comparer, work)
+            wider = tail and self.scoping.wider(whole, work, tail, answer.topics, margins)
+            if not wider:
+                return work, answer
+            work = wider
+
+    def _prepare(self, frozen: Frozen) -> Work:
+        if self.ledger is None:
+            plan = plan_comparison(self.link, frozen, self.source)
+            return Work(frozen, plan, nothing_known(plan))
+        remembering = Remembering(self.link, self.ledger, self.source, self.target, self.now)
+        plan = plan_comparison(self.link, frozen, self.source, remembering.basis(frozen))
+        return Work(frozen, plan, remembering.recall(plan, frozen), remembering)
+
+    def _compare(self, comparer: RecordComparer, work: Work) -> Answer:
+        frozen, plan, known = work.frozen, work.plan, work.known
+        fresh = comparer.digest(plan, known.reads, self.progress)
+        kept = work.remembering.keep(plan, frozen, known, fresh) if work.remembering else None
+        digests = (*known.digests, *fresh)
+        suspects = find_suspects(plan, digests)
+        with self._fitting(comparer, work, suspect_span(suspects)) as fitting:
+            comparison = fitting.compare(plan, suspects, self.progress)
+        topics = topic_gaps(frozen, Findings(plan, digests, comparison, work.windows))
+        return Answer(topics, (*frozen.not_compared, *work.left_out), comparison, kept)
+
+    @contextmanager
+    def _fitting(self, comparer: RecordComparer, work: Work, span: int) -> Iterator[RecordComparer]:
+        """What compares so many offsets: much may differ where a ledger left little to digest."""
+        if (work.offsets < self.few) != (span < self.few):
+            with self.open_comparer(span) as other:
+                yield other
+        else:
+            yield comparer
 
     def _examples(self, answer: Answer) -> tuple[Example, ...]:
         wanted = answer.comparison.examples

@@ -1,14 +1,22 @@
 """From what was counted and compared to the answer, partition by partition."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from drctl.gap.comparison import BucketDigest, ComparePlan, Comparison, Extra, Missing, Side
 from drctl.gap.freeze import Frozen, FrozenTopic
 from drctl.gap.planning import keeps_timestamps
 from drctl.gap.suspects import ReadCounts
-from drctl.model.gap import Counts, NotCompared, OrderCounts, PartitionGap, TopicGap
-from drctl.model.topology import OffsetRange, PartitionOffsets
+from drctl.model.gap import (
+    Counts,
+    LedgerUse,
+    NotCompared,
+    OrderCounts,
+    PartitionGap,
+    TopicGap,
+    Window,
+)
+from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
 
 NOWHERE = OffsetRange(0, 0)
 
@@ -20,42 +28,50 @@ class Answer:
     topics: tuple[TopicGap, ...]
     not_compared: tuple[NotCompared, ...]
     comparison: Comparison
+    ledger: LedgerUse | None = None
 
 
-def topic_gaps(
-    frozen: Frozen, plan: ComparePlan, digests: Sequence[BucketDigest], comparison: Comparison
-) -> tuple[TopicGap, ...]:
-    """The gap of each topic, in the order of the freeze."""
-    reads = {side: ReadCounts.of(digests, side) for side in Side}
-    by_partition = {t.topic: t.by_partition for t in plan.topics}
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a run read and compared, and the windows it kept to; none where it read all."""
+
+    plan: ComparePlan
+    digests: Sequence[BucketDigest]
+    comparison: Comparison
+    windows: Mapping[TopicPartition, Window]
+
+
+def topic_gaps(frozen: Frozen, findings: Findings) -> tuple[TopicGap, ...]:
+    """The gap of each topic, in the order of the freeze; of the partitions that were compared."""
+    reads = {side: ReadCounts.of(findings.digests, side) for side in Side}
+    plans = {t.topic: t for t in findings.plan.topics}
     return tuple(
         TopicGap(
             topic=topic.topic,
             target_topic=topic.target_topic,
             partitions=tuple(
-                _partition_gap(topic, partition, reads[Side.SOURCE], reads[Side.TARGET], comparison)
-                for partition in sorted(topic.source.keys() | topic.target.keys())
+                _partition_gap(topic, partition, reads, findings)
+                for partition in sorted(
+                    plans[topic.topic].source.keys() | plans[topic.topic].target.keys()
+                )
             ),
-            notes=tuple(_notes(topic, comparison, by_partition[topic.topic])),
+            notes=tuple(_notes(topic, findings.comparison, plans[topic.topic].by_partition)),
         )
         for topic in frozen.topics
     )
 
 
 def _partition_gap(
-    topic: FrozenTopic,
-    partition: int,
-    source_reads: ReadCounts,
-    target_reads: ReadCounts,
-    comparison: Comparison,
+    topic: FrozenTopic, partition: int, reads: Mapping[Side, ReadCounts], findings: Findings
 ) -> PartitionGap:
-    place = (topic.topic, partition)
+    place = TopicPartition(topic.topic, partition)
+    comparison, window = findings.comparison, findings.windows.get(place)
     missing = comparison.missing.get(place, Missing())
     extra = comparison.extra.get(place, Extra())
     source, target = topic.source.get(partition), topic.target.get(partition)
     counts = Counts(
-        read_from_source=source_reads.at(*place),
-        read_from_target=target_reads.at(*place),
+        read_from_source=reads[Side.SOURCE].at(*place),
+        read_from_target=reads[Side.TARGET].at(*place),
         unreplicated=missing.unreplicated,
         only_on_target=extra.only_on_target,
         duplicated_on_target=extra.duplicated_on_target,
@@ -65,8 +81,8 @@ def _partition_gap(
     )
     return PartitionGap(
         partition=partition,
-        source_range=_whole(source) or NOWHERE,
-        target_range=_whole(target),
+        source_range=_range(source, window.source_start if window else None) or NOWHERE,
+        target_range=_range(target, window.target_start if window else None),
         counts=counts,
         order=OrderCounts(missing.safe, missing.conflicting, missing.unkeyed),
         bytes=missing.bytes,
@@ -75,11 +91,14 @@ def _partition_gap(
         misplaced=missing.misplaced,
         oldest_timestamp=missing.oldest_timestamp,
         newest_timestamp=missing.newest_timestamp,
+        window=window,
     )
 
 
-def _whole(offsets: PartitionOffsets | None) -> OffsetRange | None:
-    return None if offsets is None else OffsetRange(offsets.log_start, offsets.end)
+def _range(offsets: PartitionOffsets | None, start: int | None) -> OffsetRange | None:
+    if offsets is None:
+        return None
+    return OffsetRange(offsets.log_start if start is None else start, offsets.end)
 
 
 def _notes(topic: FrozenTopic, comparison: Comparison, by_partition: bool) -> list[str]:

@@ -78,19 +78,34 @@ class TopicPlan:
         return self.topic if side is Side.SOURCE else self.target_topic
 
 
+Ranges = Mapping[str, Mapping[int, tuple[OffsetRange, ...]]]
+"""By source topic, then partition: disjoint offset ranges, ascending."""
+
+Reads = Mapping[Side, Ranges]
+"""What to read of both sides."""
+
+SECOND_SALT = 0x5DEECE66D
+"""Makes the second digest of a record independent of the first."""
+
+ONE_CELL = 63
+"""Of an offset shifted by so many bits nothing is left: all of a partition is one cell."""
+
+
 @dataclass(frozen=True, slots=True)
 class ComparePlan:
     """All topics of one run.
 
     Attributes:
         buckets: digest buckets a partition; bounds what leaves the executors.
-        salt: seeds the digests, new for each run, so that nobody can prepare a collision.
+        salt: seeds the digests, so that nobody can prepare a collision.
+        cell_bits: digests are kept apart by `offset >> cell_bits`.
     """
 
     topics: tuple[TopicPlan, ...]
     identity: Identity
     buckets: int
     salt: int
+    cell_bits: int = ONE_CELL
 
     def __post_init__(self) -> None:
         """Check that equal records fall into equal buckets."""
@@ -103,12 +118,20 @@ class ComparePlan:
         """Offsets to read on one side: at least as many as records."""
         return sum(r.span for topic in self.topics for r in topic.ranges(side).values())
 
+    def everything(self) -> Reads:
+        """All of the plan's ranges."""
+        return {
+            side: {t.topic: {p: (r,) for p, r in t.ranges(side).items()} for t in self.topics}
+            for side in Side
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class BucketDigest:
-    """What one bucket of one partition of one side holds.
+    """What one bucket of one partition of one side holds, within one cell of offsets.
 
     Attributes:
+        cell: `offset >> cell_bits` of all its records.
         sum1: sum of the records' first 64-bit digest, modulo 2**64, signed.
         sum2: the same of the second, independent one.
         first: smallest offset; last: largest.
@@ -123,6 +146,7 @@ class BucketDigest:
     sum2: int
     first: int
     last: int
+    cell: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +238,8 @@ class Comparison:
 class RecordComparer(Protocol):
     """Reads the records; keeps nothing of them but what these values hold."""
 
-    def digest(self, plan: ComparePlan, progress: Progress) -> Sequence[BucketDigest]:
-        """Digest every record of the plan's ranges.
+    def digest(self, plan: ComparePlan, reads: Reads, progress: Progress) -> Sequence[BucketDigest]:
+        """Digest every record of these ranges, which lie within the plan's.
 
         Raises:
             ScanFailed: something could not be read to its end.
@@ -229,3 +253,14 @@ class RecordComparer(Protocol):
         Raises:
             ScanFailed: something could not be read to its end.
         """
+
+
+def span_of(reads: Reads) -> int:
+    """Offsets to read on both sides."""
+    return sum(
+        r.span
+        for topics in reads.values()
+        for partitions in topics.values()
+        for ranges in partitions.values()
+        for r in ranges
+    )

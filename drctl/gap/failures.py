@@ -11,11 +11,12 @@ _RUN_AGAIN = "see that all brokers run, and run drctl gap again; with --verbose 
 class ScanFailed(Unknown):
     """The comparer could not read something to its end; what it had found is void.
 
-    Args:
+    Attributes:
         cause: why, in words for a person.
     """
 
     def __init__(self, cause: str) -> None:
+        self.cause = cause
         full = any(words in cause for words in _FULL)
         message = f"the records could not be read to their end, nothing was compared: {cause}"
         super().__init__(message, _MAKE_ROOM if full else _RUN_AGAIN)

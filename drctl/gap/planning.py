@@ -2,10 +2,11 @@
 
 import math
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from drctl.config.link import Link
-from drctl.gap.comparison import ComparePlan, Identity, TopicPlan
+from drctl.gap.comparison import ONE_CELL, ComparePlan, Identity, TopicPlan
 from drctl.gap.freeze import Frozen, FrozenTopic
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import PartitionOffsets, TopicPartition
@@ -37,20 +38,43 @@ def identity_of(link: Link) -> Identity:
     )
 
 
-def plan_comparison(link: Link, frozen: Frozen, source: ClusterReader) -> ComparePlan:
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """How digests are made, where they must be comparable with those of other runs.
+
+    Attributes:
+        widths: `bucket_ms` by topic; other topics get one as always, but at least `min_width`.
+    """
+
+    salt: int
+    buckets: int
+    cell_bits: int = ONE_CELL
+    widths: Mapping[str, int] = field(default_factory=dict)
+    min_width: int = 1
+
+
+def bucket_count(frozen: Frozen) -> int:
+    """Digest buckets a partition: fewer of them where there are many partitions."""
+    partitions = sum(max(len(t.source), len(t.target)) for t in frozen.topics)
+    return max(8, min(1024, DIGEST_ROWS // max(1, partitions)))
+
+
+def plan_comparison(
+    link: Link, frozen: Frozen, source: ClusterReader, basis: Basis | None = None
+) -> ComparePlan:
     """Decide how each topic is read and bucketed."""
     identity = identity_of(link)
-    partitions = sum(max(len(t.source), len(t.target)) for t in frozen.topics)
-    buckets = max(8, min(1024, DIGEST_ROWS // max(1, partitions)))
+    # A new salt for each run, unless digests are to be kept: so nobody can prepare a collision.
+    basis = basis or Basis(secrets.randbits(62), bucket_count(frozen))
     timed = [t for t in frozen.topics if identity.timestamp and keeps_timestamps(t)]
-    spans = _time_spans(timed, source)
+    widths = _widths(timed, source, basis)
     topics = tuple(
         TopicPlan(
             topic=t.topic,
             target_topic=t.target_topic,
             by_partition=link.settings.keeps_partitions,
             timestamps=keeps_timestamps(t),
-            bucket_ms=_width(spans[t.topic], buckets) if t.topic in spans else 0,
+            bucket_ms=widths.get(t.topic, 0),
             compacted=t.target_state is not None and t.target_state.compacted,
             source=t.committed(t.source),
             target=t.committed(t.target),
@@ -58,12 +82,21 @@ def plan_comparison(link: Link, frozen: Frozen, source: ClusterReader) -> Compar
         )
         for t in frozen.topics
     )
-    return ComparePlan(topics, identity, buckets, salt=secrets.randbits(62))
+    return ComparePlan(topics, identity, basis.buckets, basis.salt, basis.cell_bits)
 
 
 def keeps_timestamps(topic: FrozenTopic) -> bool:
     """Whether the target keeps the timestamps of the source's records."""
     return topic.target_state is None or not topic.target_state.log_append_time
+
+
+def _widths(topics: Sequence[FrozenTopic], source: ClusterReader, basis: Basis) -> dict[str, int]:
+    """Milliseconds a bucket, of topics whose times count."""
+    known = {t.topic: width for t in topics if (width := basis.widths.get(t.topic))}
+    spans = _time_spans([t for t in topics if t.topic not in known], source)
+    return known | {
+        topic: max(basis.min_width, _width(span, basis.buckets)) for topic, span in spans.items()
+    }
 
 
 def _width(span_ms: int, buckets: int) -> int:
@@ -79,9 +112,11 @@ def _time_spans(topics: list[FrozenTopic], source: ClusterReader) -> Mapping[str
         for p, o in _longest(t, max(1, min(8, PARTITIONS_LOOKED_AT // len(topics))))
         if o.last_stable > o.log_start
     }
+    spans: dict[str, int] = {t.topic: 0 for t in topics}
+    if not starts:
+        return spans
     first = source.first_timestamps(starts)
     last = source.max_timestamps(tuple(starts))
-    spans: dict[str, int] = {t.topic: 0 for t in topics}
     for partition in starts:
         oldest, newest = first.get(partition), last.get(partition)
         if isinstance(oldest, int) and isinstance(newest, int):

@@ -25,6 +25,13 @@ def find_suspects(plan: ComparePlan, digests: Sequence[BucketDigest]) -> tuple[T
     return tuple(suspects for suspects in found if suspects.buckets)
 
 
+def suspect_span(suspects: Iterable[TopicSuspects]) -> int:
+    """Offsets that have to be read again on both sides."""
+    return sum(
+        r.span for s in suspects for side in Side for rs in s.ranges(side).values() for r in rs
+    )
+
+
 def _topic_suspects(topic: TopicPlan, digests: Sequence[BucketDigest]) -> TopicSuspects:
     buckets = frozenset(_differing(topic, digests))
     return TopicSuspects(

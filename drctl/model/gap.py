@@ -67,11 +67,33 @@ class OrderCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class Window:
+    """Where reading of a partition began, and why there.
+
+    Attributes:
+        source_start: first source offset that was compared; target_start: likewise.
+        position: first source offset that replication may not have reached; None: nobody says.
+        evidence: who says so.
+        margin: offsets before the position that were to be compared too.
+        whole: whether all of the partition was compared.
+    """
+
+    topic: str
+    partition: int
+    source_start: int
+    target_start: int
+    position: int | None
+    evidence: str
+    margin: int
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionGap:
     """One partition of the source and what of it is not on the target.
 
     Attributes:
-        source_range: `[log start, end)` at the freeze.
+        source_range: what was compared: `[log start, end)` at the freeze, or the window of it.
         target_range: the same of the target's partition; None where the target has no such one.
         ranges: maximal runs of unreplicated offsets, inclusive. They start and end on a committed
             record and may bridge offsets that hold none.
@@ -79,6 +101,7 @@ class PartitionGap:
         bytes: key, value and header bytes of the unreplicated records.
         misplaced: unreplicated records whose equal lies in another partition of the target.
         oldest_timestamp: milliseconds UTC; None where nothing is unreplicated.
+        window: why not all of it was compared; None where all was.
     """
 
     partition: int
@@ -92,6 +115,7 @@ class PartitionGap:
     misplaced: int = 0
     oldest_timestamp: int | None = None
     newest_timestamp: int | None = None
+    window: Window | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +145,40 @@ class NotCompared:
     topic: str
     partition: int | None
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """Something a ledger knew of a log that does not hold any more, and why.
+
+    Attributes:
+        side: `source` or `target`.
+    """
+
+    topic: str
+    side: str
+    partition: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerUse:
+    """What a ledger of earlier runs gave to this one.
+
+    Attributes:
+        where: where the ledger is kept.
+        offsets_known: how many offsets, of both sides, were not read again.
+        oldest_ms: when the oldest of them was read, milliseconds UTC; None without any.
+        kept: whether what was read now was added.
+        why_not: why it was not; empty where it was.
+    """
+
+    where: str
+    offsets_known: int
+    oldest_ms: int | None
+    kept: bool
+    forgotten: tuple[Forgotten, ...] = ()
+    why_not: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +241,7 @@ class GapResult:
     histogram: Histogram | None = None
     examples: tuple[Example, ...] = ()
     records_path: str = "records"
+    ledger: LedgerUse | None = None
     partitions: tuple[PartitionGap, ...] = field(init=False, repr=False, compare=False)
     totals: Counts = field(init=False, repr=False, compare=False)
     order: OrderCounts = field(init=False, repr=False, compare=False)
@@ -220,6 +279,7 @@ class GapResult:
             "seconds": round(self.seconds, 3),
             "totals": asdict(self.totals),
             "order": asdict(self.order),
+            "ledger": asdict(self.ledger) if self.ledger else None,
             "topics": [_topic_json(topic) for topic in self.topics],
             "not_compared": [asdict(item) for item in self.not_compared],
         }
@@ -247,4 +307,14 @@ def _partition_json(gap: PartitionGap) -> dict[str, Any]:
         "misplaced": gap.misplaced,
         "oldest_timestamp": gap.oldest_timestamp,
         "newest_timestamp": gap.newest_timestamp,
+        "window": _window_json(gap.window) if gap.window else None,
+    }
+
+
+def _window_json(window: Window) -> dict[str, Any]:
+    return {
+        "position": window.position,
+        "evidence": window.evidence,
+        "margin": window.margin,
+        "whole": window.whole,
     }

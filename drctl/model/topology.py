@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import NamedTuple
 
 
@@ -35,11 +36,47 @@ class PartitionOffsets:
         log_start: first offset still stored.
         last_stable: first offset not yet decided by its transaction; `end` where all are decided.
         end: offset of the next record.
+        leader_epoch: grows with every election of a leader; -1 where the broker does not say. Not
+            part of what makes two of these equal.
     """
 
     log_start: int
     last_stable: int
     end: int
+    leader_epoch: int = field(default=-1, compare=False)
+
+
+class Mark(IntEnum):
+    """A place in a log that has no time; the numbers are the protocol's, but for STABLE."""
+
+    END = -1
+    START = -2
+    NEWEST = -3
+    STABLE = -100
+
+
+class Found(NamedTuple):
+    """What a look-up in a log found.
+
+    Attributes:
+        offset: -1 where nothing is.
+        timestamp_ms: of the record that a look-up by time or of the newest found; else -1.
+    """
+
+    offset: int
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """A cluster seen from afar.
+
+    Attributes:
+        partitions: of each topic that the user may see, the partition numbers.
+    """
+
+    cluster_id: str
+    partitions: Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from drctl.model.errors import ExitCode
 from drctl.model.gap import GapResult, TopicGap
+from drctl.report.gap_scope import ledger_facts, taken_for_granted
 from drctl.report.printable import age, number, plain, plural, utc
 
 
@@ -127,7 +128,7 @@ def facts(result: GapResult) -> tuple[str, ...]:
             f"{plural(misplaced, 'missing record')} {_be(misplaced)} on {target}, but in another "
             "partition."
         )
-    return tuple(said)
+    return (*said, *ledger_facts(result))
 
 
 def oldest(result: GapResult) -> int | None:
@@ -171,8 +172,7 @@ def unknown(result: GapResult) -> tuple[str, ...]:
             f"Whether {plural(totals.expired, 'record')} ever reached {target}: its retention has "
             "passed them."
         )
-    if result.scope != "full":
-        said.append(f"Anything outside scope {plain(result.scope)}: the rest was not read.")
+    said += taken_for_granted(result)
     if result.order.inversions is None:
         said.append(f"Whether replicated records kept their order on {target}: not checked.")
     said.append(

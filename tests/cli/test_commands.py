@@ -54,7 +54,10 @@ def test_completion_scripts(called: Run, shell: str) -> None:
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("drctl ", ["init", "lab", "gap", "schema", "completion"]),
+        (
+            "drctl ",
+            ["init", "lab", "gap", "offsets", "dump-consumer-timestamps", "schema", "completion"],
+        ),
         ("drctl completion ", ["bash", "zsh", "fish"]),
         ("drctl gap --lin", ["--link"]),
         ("drctl gap --output j", ["json"]),

@@ -59,7 +59,7 @@ def test_version(drctl: Run) -> None:
         (("completion", "tcsh"), "Invalid value for", "see `drctl completion --help`"),
         (("--config",), "Option '--config' requires an argument.", "see `drctl --help`"),
         (("schema", "gpa"), "there is no document 'gpa'; did you mean 'gap'?", "documents: "),
-        (("schema",), "which document?", "documents: completion, error, gap"),
+        (("schema",), "which document?", "documents: completion, consumer-timestamp, error, gap"),
     ],
 )
 @pytest.mark.parametrize("json", [False, True])

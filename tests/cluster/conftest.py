@@ -1,7 +1,7 @@
 """The topics that all tests of this room look at, and the runs of `drctl gap` over them."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -11,13 +11,20 @@ import yaml
 
 from tests.cluster.command import Drctl
 from tests.cluster.filling import Clock
-from tests.cluster.linked_traps import LINK_CASES
-from tests.cluster.scenario import Analysed, Scenario
+from tests.cluster.linked_traps import LINK_CASES, LinkCase
+from tests.cluster.scenario import Analysed, Filled, Scenario
+from tests.cluster.standalone import Standalone, standalone
 from tests.cluster.traps import TRAPS
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 Sections = Mapping[str, Any]
 NewDrctl = Callable[..., Drctl]
+
+SPARK = {"master": "local[2]"}
+"""A section of drctl.yaml that has the few records of a test compared by Spark."""
+
+WAYS: Mapping[str, Sections] = {"direct": {}, "spark": {"spark": SPARK}}
+"""Sections of drctl.yaml by what then compares the records."""
 
 
 def cluster_section(cluster: ClusterUnderTest, user: str = "admin") -> dict[str, Any]:
@@ -44,22 +51,33 @@ def clock() -> Clock:
 
 
 @pytest.fixture(scope="session")
+def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    """Spark's own master with two workers."""
+    with standalone(tmp_path_factory.mktemp("standalone")) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
 def new_drctl(
     primary: ClusterUnderTest,
     secondary: ClusterUnderTest,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> NewDrctl:
-    """A drctl with a drctl.yaml for the lab; what is given replaces whole sections."""
+    """A drctl with a drctl.yaml for the lab; what is given replaces whole sections.
+
+    Where `spark` is given, Spark compares, however few the records are; else drctl itself does.
+    """
 
     def make(links: Sections, **sections: Any) -> Drctl:
         folder: Path = tmp_path_factory.mktemp("drctl")
+        if "spark" in sections:
+            sections["spark"] = {"from_offsets": 0, **sections["spark"]}
         document = {
             "clusters": {
                 "primary": cluster_section(primary),
                 "secondary": cluster_section(secondary),
             },
             "links": dict(links),
-            "spark": {"master": "local[2]"},
             **sections,
         }
         config = folder / "drctl.yaml"
@@ -70,17 +88,26 @@ def new_drctl(
 
 
 @pytest.fixture(scope="session")
-def analysed(
-    primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock, new_drctl: NewDrctl
-) -> Callable[[Scenario], Analysed]:
-    """Fills the clusters with a scenario and runs `drctl gap` over it."""
+def filled(
+    primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock
+) -> Callable[[Scenario], Filled]:
+    """Fills the clusters with a scenario and reads it with a plain consumer."""
 
-    def analyse(scenario: Scenario) -> Analysed:
+    def fill(scenario: Scenario) -> Filled:
         scenario.fill(primary, secondary, clock)
-        ended = new_drctl({"main": scenario.link}).gap()
+        return Filled(scenario, *scenario.read(primary, secondary))
+
+    return fill
+
+
+@pytest.fixture(scope="session")
+def analysed(new_drctl: NewDrctl) -> Callable[[Filled, str], Analysed]:
+    """Runs `drctl gap` over what the clusters were filled with."""
+
+    def analyse(filled: Filled, way: str) -> Analysed:
+        ended = new_drctl({"main": filled.scenario.link}, **WAYS[way]).gap()
         assert ended.stdout, ended.stderr
-        source, target = scenario.read(primary, secondary)
-        return Analysed(scenario, ended, ended.document(), source, target)
+        return Analysed(filled.scenario, ended, ended.document(), filled.source, filled.target)
 
     return analyse
 
@@ -91,14 +118,33 @@ def new_prefix() -> str:
 
 
 @pytest.fixture(scope="session")
-def traps(analysed: Callable[[Scenario], Analysed]) -> Analysed:
+def filled_traps(filled: Callable[[Scenario], Filled]) -> Filled:
     """All traps of an ordinary link."""
-    return analysed(Scenario(new_prefix(), TRAPS, {"ignore_headers": ["trace"]}))
+    return filled(Scenario(new_prefix(), TRAPS, {"ignore_headers": ["trace"]}))
+
+
+@pytest.fixture(scope="session")
+def traps(filled_traps: Filled, analysed: Callable[[Filled, str], Analysed]) -> Analysed:
+    """What drctl says of them without Spark."""
+    return analysed(filled_traps, "direct")
+
+
+@pytest.fixture(scope="session")
+def sparks_traps(filled_traps: Filled, analysed: Callable[[Filled, str], Analysed]) -> Analysed:
+    """What it says with Spark."""
+    return analysed(filled_traps, "spark")
 
 
 @pytest.fixture(scope="session", params=LINK_CASES, ids=lambda case: case.name)
-def linked(request: pytest.FixtureRequest, analysed: Callable[[Scenario], Analysed]) -> Analysed:
-    """The traps of one link that is out of the ordinary."""
-    case = request.param
+def linked(
+    request: pytest.FixtureRequest,
+    filled: Callable[[Scenario], Filled],
+    analysed: Callable[[Filled, str], Analysed],
+) -> Analysed:
+    """What drctl says of the traps of a link that is out of the ordinary.
+
+    Without Spark, which compares generated topics of such links in tests/spark.
+    """
+    case: LinkCase = request.param
     scenario = Scenario(new_prefix(), case.traps, case.settings, case.rename, case.by_partition)
-    return analysed(scenario)
+    return analysed(filled(scenario), "direct")

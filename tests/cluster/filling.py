@@ -92,14 +92,14 @@ def fill(cluster: ClusterUnderTest, sides: Mapping[str, Filling], clock: Clock) 
     for name, side in sides.items():
         for step in side.steps:
             if isinstance(step, Batch):
-                records = (_record(r, clock) for r in step.records)
-                cluster.produce(name, records, step.ending, **step.settings)
+                cluster.produce(name, written(step.records, clock), step.ending, **step.settings)
             else:
                 step(cluster, name)
 
 
-def _record(r: R, clock: Clock) -> Record:
-    return Record(r.p, 0, clock.at(r.t), r.key, r.value, r.headers)
+def written(records: Iterable[R], clock: Clock) -> list[Record]:
+    """What a producer is given."""
+    return [Record(r.p, 0, clock.at(r.t), r.key, r.value, r.headers) for r in records]
 
 
 def delete_before(offset: int, partition: int = 0) -> Step:

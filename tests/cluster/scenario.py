@@ -58,6 +58,15 @@ class Scenario:
 
 
 @dataclass(frozen=True)
+class Filled:
+    """A scenario, and what a plain consumer reads of it, by topic of the source and the target."""
+
+    scenario: Scenario
+    source: Mapping[str, TopicLog]
+    target: Mapping[str, TopicLog]
+
+
+@dataclass(frozen=True)
 class Analysed:
     """A scenario, what drctl said about it, and what a plain consumer reads."""
 

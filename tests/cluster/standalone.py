@@ -35,6 +35,11 @@ class Standalone:
     folder: Path
     pages: tuple[str, ...]
 
+    def workers_of(self, application: str) -> list[str]:
+        """Names of the workers on which an application had executors."""
+        found = self.folder.glob(f"*/{application}/*/stderr")
+        return sorted(path.parents[2].name for path in found)
+
 
 @contextmanager
 def standalone(folder: Path) -> Iterator[Standalone]:

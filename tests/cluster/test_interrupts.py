@@ -8,14 +8,15 @@ import pytest
 
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
-from tests.cluster.command import Drctl, Ended, Running, command_lines
-from tests.cluster.conftest import NewDrctl, cluster_section, new_prefix, slow
+from tests.cluster.command import Ended, Running, command_lines
+from tests.cluster.conftest import SPARK, WAYS, NewDrctl, cluster_section, new_prefix, slow
 from tests.cluster.filling import Clock, copies, fill, holding, rows
+from tests.cluster.scenario import partitions_of
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
-SCAN_S = 25
+SCAN_S = {"direct": 8, "spark": 25}
 READING = "reading both sides"
 
 
@@ -28,21 +29,20 @@ def topic(primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock) 
     return name
 
 
+Slowly = Callable[[str, str], Running]
+
+
 @pytest.fixture
 def slowly(
-    primary: ClusterUnderTest,
-    secondary: ClusterUnderTest,
-    topic: str,
-    new_drctl: NewDrctl,
-) -> Iterator[Callable[..., Running]]:
-    """Starts a drctl that reads for `SCAN_S`; whatever becomes of it, nothing of it stays."""
-    clusters = {c.name: slow(cluster_section(c), SCAN_S) for c in (primary, secondary)}
-    drctl = new_drctl(
-        {"main": {"from": "primary", "to": "secondary", "topics": [topic]}}, clusters=clusters
-    )
+    primary: ClusterUnderTest, secondary: ClusterUnderTest, topic: str, new_drctl: NewDrctl
+) -> Iterator[Slowly]:
+    """Starts a drctl that reads for `SCAN_S` in one of `WAYS`; nothing of it stays."""
+    link = {"from": "primary", "to": "secondary", "topics": [topic]}
     started: list[Running] = []
 
-    def start(name: str) -> Running:
+    def start(way: str, name: str) -> Running:
+        clusters = {c.name: slow(cluster_section(c), SCAN_S[way]) for c in (primary, secondary)}
+        drctl = new_drctl({"main": link}, clusters=clusters, **WAYS[way])
         started.append(drctl.start(name=name, terminal=True))
         return started[-1]
 
@@ -53,7 +53,6 @@ def slowly(
 
 def left_nothing(running: Running, ended: Ended) -> None:
     """No process, no result, no half of one."""
-    assert running.seen, "there was a JVM"
     assert Patience.of(20).wait_until(lambda: not any(map(alive, running.seen)))
     assert not list(ended.out.rglob("*"))
 
@@ -69,13 +68,14 @@ def passwords(*clusters: ClusterUnderTest) -> list[str]:
     return [c.properties()["sasl.password"] for c in clusters]
 
 
+@pytest.mark.parametrize("way", WAYS)
 def test_ctrl_c_and_sigterm_while_reading(
-    slowly: Callable[..., Running], primary: ClusterUnderTest, secondary: ClusterUnderTest
+    slowly: Slowly, way: str, primary: ClusterUnderTest, secondary: ClusterUnderTest
 ) -> None:
-    pressed, told = slowly("ctrl-c"), slowly("sigterm")
+    pressed, told = slowly(way, "ctrl-c"), slowly(way, "sigterm")
     for running in (pressed, told):
         running.await_said(READING, times=30)
-        assert any("java" in p.name() for p in running.family())
+        assert any("java" in p.name() for p in running.family()) == (way == "spark")
     seen = command_lines()
     assert str(pressed.out) in seen
     for password in passwords(primary, secondary):
@@ -91,24 +91,28 @@ def test_ctrl_c_and_sigterm_while_reading(
 
 
 def test_a_broker_that_dies_while_it_is_read(
-    slowly: Callable[..., Running], lab: Lab, secondary: ClusterUnderTest
+    slowly: Slowly, lab: Lab, primary: ClusterUnderTest
 ) -> None:
-    running = slowly("killed")
-    running.await_said(READING)
-    running.family()
-    lab.signal("secondary", signal.SIGKILL)
+    """The primary's: Kafka Connect keeps its own state on the secondary."""
+    reading = []
+    for way in ("spark", "direct"):  # the one that reads longer first
+        reading.append(slowly(way, f"killed-{way}"))
+        reading[-1].await_said(READING)
+        reading[-1].family()
+    lab.signal("primary", signal.SIGKILL)
     try:
-        ended = running.wait(200)
+        ends = [running.wait(200) for running in reading]
     finally:
-        lab.start("secondary")
-        back = Patience.of(60).wait_until(lambda: has_leaders(secondary))
+        lab.start("primary")
+        back = Patience.of(60).wait_until(lambda: has_leaders(primary))
         assert back
-    assert ended.code == 5, ended.stderr
-    error = ended.document()["error"]
-    assert "secondary" in error["message"]
-    assert error["hint"]
-    assert "Traceback" not in ended.stderr
-    left_nothing(running, ended)
+    for running, ended in zip(reading, ends, strict=True):
+        assert ended.code == 5, ended.stderr
+        error = ended.document()["error"]
+        assert "primary" in error["message"]
+        assert error["hint"]
+        assert "Traceback" not in ended.stderr
+        left_nothing(running, ended)
 
 
 def has_leaders(cluster: ClusterUnderTest) -> bool:
@@ -116,24 +120,47 @@ def has_leaders(cluster: ClusterUnderTest) -> bool:
     return all(p.leader >= 0 for t in topics for p in t.partitions.values())
 
 
-def test_records_that_are_deleted_while_they_are_read(
-    primary: ClusterUnderTest,
-    secondary: ClusterUnderTest,
-    clock: Clock,
-    new_drctl: Callable[..., Drctl],
+def test_records_that_are_deleted_before_they_are_read(
+    primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock, new_drctl: NewDrctl
 ) -> None:
     topic = f"{new_prefix()}moving"
     fill(primary, {topic: holding(*rows(20))}, clock)
     fill(secondary, {topic: holding(*copies(rows(19)))}, clock)
-    clusters = {c.name: slow(cluster_section(c), 6) for c in (primary, secondary)}
-    links = {"main": {"from": "primary", "to": "secondary", "topics": [topic]}}
-    running = new_drctl(links, clusters=clusters).start(terminal=True)
-    running.await_said(READING)
-    primary.delete_records(topic, 0, 5)
-    secondary.delete_records(topic, 0, 3)
-    ended = running.wait(200)
+    link = {"from": "primary", "to": "secondary", "topics": [topic]}
+    running = new_drctl({"main": link}, spark=SPARK).start(terminal=True)
+    try:
+        running.await_said("starting Spark")  # the offsets are frozen by then
+        primary.delete_records(topic, 0, 5)
+        secondary.delete_records(topic, 0, 3)
+        ended = running.wait()
+    finally:
+        running.kill()
     assert ended.code == 1, ended.stderr
-    (partition,) = ended.document()["topics"][0]["partitions"]
+    (partition,) = partitions_of(ended.document(), topic)
+    assert partition["source_range"] == [5, 20]
+    assert partition["target_range"] == [3, 19]
+    assert partition["ranges"] == [[19, 19]]
+    assert partition["read_from_source"] == 15
+
+
+def test_records_that_are_deleted_while_they_are_read_without_spark(
+    primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock, new_drctl: NewDrctl
+) -> None:
+    topic = f"{new_prefix()}moving"
+    fill(primary, {topic: holding(*rows(20))}, clock)
+    fill(secondary, {topic: holding(*copies(rows(19)))}, clock)
+    clusters = {c.name: slow(cluster_section(c), 5) for c in (primary, secondary)}
+    link = {"from": "primary", "to": "secondary", "topics": [topic]}
+    running = new_drctl({"main": link}, clusters=clusters).start(terminal=True)
+    try:
+        running.await_said(READING)
+        primary.delete_records(topic, 0, 5)
+        secondary.delete_records(topic, 0, 3)
+        ended = running.wait()
+    finally:
+        running.kill()
+    assert ended.code == 1, ended.stderr
+    (partition,) = partitions_of(ended.document(), topic)
     assert partition["source_range"] == [5, 20]
     assert partition["target_range"] == [3, 19]
     assert partition["ranges"] == [[19, 19]]

@@ -1,8 +1,6 @@
 """Every trap on real brokers: `drctl gap` says what was worked out by hand, and the reference."""
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +10,11 @@ import pytest
 
 from drctl.model.gap import RecordClass
 from tests.cluster import reference
+from tests.cluster.conftest import WAYS
 from tests.cluster.logs import TopicLog
 from tests.cluster.scenario import Analysed, numbers_of
 from tests.cluster.traps import HOSTILE, TRAPS, Trap
+from tests.parquet.reading import rows_of
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
@@ -41,14 +41,22 @@ def agree_with_reference(analysed: Analysed, trap: Trap) -> None:
     assert reference.in_words_of_reference(analysed.topic(trap)) == wanted
 
 
-@pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.name)
-def test_a_trap_worked_out_by_hand(traps: Analysed, trap: Trap) -> None:
-    agree_with_hand(traps, trap)
+@pytest.fixture(scope="module", params=WAYS)
+def each(request: pytest.FixtureRequest) -> Analysed:
+    """The traps, analysed by Spark and without it."""
+    found = request.getfixturevalue({"direct": "traps", "spark": "sparks_traps"}[request.param])
+    assert isinstance(found, Analysed)
+    return found
 
 
 @pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.name)
-def test_a_trap_and_the_reference(traps: Analysed, trap: Trap) -> None:
-    agree_with_reference(traps, trap)
+def test_a_trap_worked_out_by_hand(each: Analysed, trap: Trap) -> None:
+    agree_with_hand(each, trap)
+
+
+@pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.name)
+def test_a_trap_and_the_reference(each: Analysed, trap: Trap) -> None:
+    agree_with_reference(each, trap)
 
 
 def test_links_out_of_the_ordinary(linked: Analysed) -> None:
@@ -58,23 +66,29 @@ def test_links_out_of_the_ordinary(linked: Analysed) -> None:
         agree_with_reference(linked, trap)
 
 
-def test_the_whole_answer(traps: Analysed) -> None:
-    document = traps.document
-    assert traps.ended.code == 1
-    assert document == traps.ended.gap()
+def test_with_spark_and_without_it_is_the_same(traps: Analysed, sparks_traps: Analysed) -> None:
+    ours, sparks = traps.document, sparks_traps.document
+    for name in ours.keys() - {"started", "seconds", "out"}:
+        assert ours[name] == sparks[name], name
+
+
+def test_the_whole_answer(each: Analysed) -> None:
+    document = each.document
+    assert each.ended.code == 1
+    assert document == each.ended.gap()
     jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
     assert document["complete"]
     assert document["not_compared"] == []
     assert document["totals"]["unreplicated"] == sum(t.expected.unreplicated for t in TRAPS)
     assert document["totals"]["superseded"] == sum(t.expected.superseded for t in TRAPS)
     assert document["order"]["unkeyed"] == sum(t.expected.unkeyed for t in TRAPS)
-    assert sorted(p.name for p in traps.ended.out.iterdir()) == [
+    assert sorted(p.name for p in each.ended.out.iterdir()) == [
         *("gap.html", "gap.json", "others", "records")
     ]
 
 
-def test_the_page_shows_hostile_keys_as_text(traps: Analysed) -> None:
-    page = (traps.ended.out / "gap.html").read_text(encoding="utf-8")
+def test_the_page_shows_hostile_keys_as_text(each: Analysed) -> None:
+    page = (each.ended.out / "gap.html").read_text(encoding="utf-8")
     assert "hostile" in page
     for key, value in HOSTILE:
         for text in (key, value):
@@ -84,30 +98,19 @@ def test_the_page_shows_hostile_keys_as_text(traps: Analysed) -> None:
     assert "\u202e" not in page
 
 
-@pytest.fixture(scope="module")
-def parquet(traps: Analysed, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The rows of `records` and of `others`, read by another Spark."""
-    folders = [traps.ended.out / name for name in ("records", "others")]
-    log = tmp_path_factory.mktemp("parquet") / "spark.log"
-    command = [sys.executable, "-m", "tests.cluster.parquet", str(log), *map(str, folders)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=True)
-    rows = json.loads(done.stdout)
-    return {folder.name: rows[str(folder)] for folder in folders}
-
-
-def test_the_records_as_parquet(traps: Analysed, parquet: dict[str, Any]) -> None:
+def test_the_records_as_parquet(each: Analysed) -> None:
     wanted: dict[str, list[dict[str, Any]]] = {"records": [], "others": []}
-    same = reference.identity(traps.scenario.settings)
+    same = reference.identity(each.scenario.settings)
     for trap in TRAPS:
-        topic = traps.scenario.topic(trap)
-        for v in reference.verdicts(trap, same, True, *logs_of(traps, trap))[0]:
+        topic = each.scenario.topic(trap)
+        for v in reference.verdicts(trap, same, True, *logs_of(each, trap))[0]:
             folder = "records" if v.record_class is RecordClass.UNREPLICATED else "others"
             row = {
                 "topic": topic,
                 "partition": v.record.partition,
                 "offset": v.record.offset,
                 "timestamp": v.record.timestamp_ms,
-                "key": None if v.record.key is None else v.record.key.hex(),
+                "key": v.record.key,
                 "size": reference.size(v.record),
                 "class": str(v.record_class),
                 "order": str(v.order),
@@ -115,7 +118,8 @@ def test_the_records_as_parquet(traps: Analysed, parquet: dict[str, Any]) -> Non
             }
             wanted[folder].append(row)
     for folder, rows in wanted.items():
-        assert sorted(parquet[folder], key=_place) == sorted(rows, key=_place)
+        found = rows_of(each.ended.out / folder)
+        assert sorted(found, key=_place) == sorted(rows, key=_place)
 
 
 def _place(row: dict[str, Any]) -> tuple[Any, ...]:

@@ -88,7 +88,7 @@ def test_the_walk_over_the_schema_sees_all_kinds_of_sections() -> None:
 
 @pytest.mark.parametrize("each", pages(), ids=lambda each: each.name)
 def test_examples_of_configuration_load(each: Page) -> None:
-    clusters = "clusters: {a: {bootstrap: 'a:9092'}}\n"
+    clusters = "clusters: {primary: {bootstrap: 'a:9092'}, secondary: {bootstrap: 'b:9092'}}\n"
     for block in each.blocks("yaml"):
         text = block if "clusters:" in block else clusters + block
         read(text, each.path)

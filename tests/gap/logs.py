@@ -22,12 +22,16 @@ class GeneratedTopic:
         return self.plan.topic  # the tests print the topics that disagree, not all of them
 
 
+HOSTILE = '\x00\x1f"},\\{"key":"h"/é\u2028\U0001f600'
+"""A header's name that ends its own in JSON, if it is not escaped."""
+
 # Few distinct values, so that equal records, later records of a key and near misses all happen.
 keys = st.sampled_from([None, b"", b"a", b"b", b"\x00", b"key-\xff", b"null"])
 values = st.sampled_from([None, b"", b"1", b"2", b"\x00", b"\xff\xfe", b"v" * 300])
 headers = st.lists(
     st.tuples(
-        st.sampled_from(["h", "i", "__replicator_id", ""]), st.sampled_from([None, b"", b"h", b"x"])
+        st.sampled_from(["h", "i", "__replicator_id", "", HOSTILE]),
+        st.sampled_from([None, b"", b"h", b"x"]),
     ),
     max_size=3,
 ).map(tuple)

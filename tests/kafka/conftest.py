@@ -17,6 +17,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from tests.kafka.rights import Rights
 from tests.kafka.tls_broker import TlsCluster
 
 QUIET = logging.getLogger("tests.kafka")
@@ -114,3 +115,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsCluster]:
 def bench(cluster: TlsCluster) -> Bench:
     """A hand that writes to that cluster."""
     return Bench(cluster.properties())
+
+
+@pytest.fixture
+def bob(bench: Bench) -> Iterator[Rights]:
+    """What bob may do: nothing at first."""
+    rights = Rights(bench.admin)
+    yield rights
+    rights.withdraw()

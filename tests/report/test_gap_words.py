@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from drctl.model.errors import ExitCode
-from drctl.model.gap import Counts, GapResult, NotCompared
+from drctl.model.gap import Counts, Forgotten, GapResult, LedgerUse, NotCompared, Window
 from drctl.report.gap_lines import blind_spots, offsets, order_lines, total_lines
 from drctl.report.gap_steps import next_steps
 from drctl.report.gap_words import Tone, facts, known, tone, unknown, verdict
@@ -132,7 +132,26 @@ def test_order_that_was_not_checked_is_said_to_be_unknown() -> None:
 
 
 def test_a_smaller_scope_is_said_to_leave_something_out() -> None:
-    assert any("scope tail" in line for line in unknown(replace(gaps.one_record(), scope="tail")))
+    window = Window("orders", 0, 90, 80, 95, "connector mm2 keeps offset 94 as copied", 5, False)
+    tail = gaps.result(gaps.topic("orders", gaps.gap(0, 10, 1, window=window)), scope="tail")
+    said = " ".join(unknown(tail))
+    assert "missing before the tail, in 1 partition: connector mm2 keeps offset 94" in said
+    whole = gaps.gap(0, 10, 1, window=replace(window, whole=True))
+    assert "before the tail" not in " ".join(unknown(gaps.result(gaps.topic("orders", whole))))
+
+
+def test_what_the_ledger_knew_is_said() -> None:
+    gone = (Forgotten("orders", "target", 1, "the log was truncated"),)
+    use = LedgerUse(
+        "ledger.db", 1_000_000, 0, kept=False, forgotten=gone, why_not="another run wrote to it"
+    )
+    said = " ".join(facts(gaps.result(gaps.topic("orders", gaps.gap(0, 10)), ledger=use)))
+    assert "1,000,000 offsets of both sides were not read again" in said
+    assert "ledger of 1 partition of the target was set aside" in said
+    assert "another run wrote to it" in said
+    empty = replace(use, offsets_known=0, oldest_ms=None, kept=True, forgotten=(), why_not="")
+    said = " ".join(facts(gaps.result(gaps.topic("orders", gaps.gap(0, 10)), ledger=empty)))
+    assert "knew nothing of it" in said
 
 
 def test_every_total_is_explained() -> None:

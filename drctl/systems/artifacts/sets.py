@@ -53,6 +53,12 @@ _ALL = (
             _LOG4J,
         ),
     ),
+    # Only the benchmarks use it, beside "kafka", which has everything that it depends on.
+    ArtifactSet(
+        "kafka-tools",
+        (Module("org.apache.kafka", "kafka-tools", KAFKA),),
+        transitive=False,
+    ),
 )
 SETS: Mapping[str, ArtifactSet] = MappingProxyType({each.name: each for each in _ALL})
 

@@ -111,7 +111,8 @@ def _offsets(
         return _unavailable(partition, (start, stable, end), connection)
     # Asked side by side: the log may have grown or lost its head between the answers.
     last = max(start.offset, stable.offset)
-    return PartitionOffsets(start.offset, last, max(last, end.offset))
+    epoch = -1 if end.leader_epoch is None else end.leader_epoch
+    return PartitionOffsets(start.offset, last, max(last, end.offset), epoch)
 
 
 def _unavailable(

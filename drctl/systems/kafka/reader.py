@@ -4,11 +4,13 @@ Everything here goes through requests that change nothing: no group is joined or
 topic asked for by a name that a broker would then create.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
 from drctl.model.topology import (
+    Found,
+    Overview,
     PartitionOffsets,
     Record,
     TopicPartition,
@@ -16,13 +18,19 @@ from drctl.model.topology import (
     Unavailable,
 )
 from drctl.systems.kafka.connection import Connection
+from drctl.systems.kafka.look_ups import LookUps
 from drctl.systems.kafka.offsets import read_max_timestamps, read_offsets, read_offsets_for_time
-from drctl.systems.kafka.records import read_first_records, read_records
-from drctl.systems.kafka.topics import read_topics
+from drctl.systems.kafka.records import (
+    read_first_records,
+    read_following,
+    read_leader_epochs,
+    read_records,
+)
+from drctl.systems.kafka.topics import read_configurations, read_topics
 
 
 class KafkaClusterReader:
-    """Implements `drctl.model.ports.ClusterReader`.
+    """Implements `ClusterReader` and `OffsetReader` of `drctl.model.ports`.
 
     Connects on first use. Every call ends within `timeout_s` (and a moment); one that got no
     answer at all raises `Unreachable`, whose message says why, and never a credential.
@@ -30,6 +38,7 @@ class KafkaClusterReader:
 
     def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
         self._connection = Connection(name, properties, timeout_s)
+        self._look_ups = LookUps(self._connection)
 
     @property
     def name(self) -> str:
@@ -59,7 +68,8 @@ class KafkaClusterReader:
         Raises:
             Unreachable: no broker answered within the deadline.
         """
-        return read_topics(self._connection, names, self._connection.deadline())
+        seen = self._look_ups.seen
+        return read_topics(self._connection, names, self._connection.deadline(), seen)
 
     def offsets(
         self, partitions: Collection[TopicPartition]
@@ -114,6 +124,58 @@ class KafkaClusterReader:
             Unreachable: no broker answered within the deadline.
         """
         return read_records(self._connection, positions, self._connection.deadline())
+
+    def following(
+        self, positions: Mapping[TopicPartition, int], number: int
+    ) -> Mapping[TopicPartition, tuple[Record, ...] | Unavailable]:
+        """The first committed records at or after each offset, up to so many of each.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        deadline = self._connection.deadline()
+        return read_following(self._connection, positions, number, deadline)
+
+    def leader_epochs(
+        self, positions: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, int | Unavailable]:
+        """The leader epoch in which the committed record at exactly this offset was appended.
+
+        Two logs that hold the same epoch at an offset are equal up to there (KIP-101).
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        return read_leader_epochs(self._connection, positions, self._connection.deadline())
+
+    def overview(self) -> Overview:
+        """The cluster's id, and all partitions that this user may see.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        return self._look_ups.overview(self._connection.deadline())
+
+    def configurations(
+        self, names: Collection[str]
+    ) -> Mapping[str, Mapping[str, str] | Unavailable]:
+        """Each topic's configuration, name to value.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        seen = self._look_ups.seen
+        return read_configurations(self._connection, names, self._connection.deadline(), seen)
+
+    def look_up(
+        self, questions: Sequence[tuple[TopicPartition, int]]
+    ) -> Callable[[], Sequence[Found | Unavailable]]:
+        """Ask each partition's leader for an offset; what is returned waits for the answers.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        return self._look_ups.ask(questions, self._connection.deadline())
 
     def close(self) -> None:
         """Release connections; may be called again."""

@@ -17,6 +17,7 @@ _QUICK_S = 1.0
 _LITTLE, _MUCH = 65_536, 1_048_576
 
 Found = dict[TopicPartition, Record | Unavailable]
+Read = dict[TopicPartition, Fetched]
 Position = tuple[TopicPartition, int]
 
 
@@ -28,22 +29,105 @@ def read_first_records(
     Raises:
         Unreachable: no broker answered within the deadline.
     """
+    read, found = _read_first(connection, positions, deadline)
+    found |= {p: r for p, f in read.items() if (r := _record(f)) is not None}
+    return found
+
+
+def read_following(
+    connection: Connection,
+    positions: Mapping[TopicPartition, int],
+    number: int,
+    deadline: Deadline,
+) -> dict[TopicPartition, tuple[Record, ...] | Unavailable]:
+    """The first committed records at or after each offset, up to so many of each.
+
+    Raises:
+        Unreachable: no broker answered within the deadline.
+    """
     offsets = read_offsets(connection, positions, deadline)
-    found: Found = {p: o for p, o in offsets.items() if isinstance(o, Unavailable)}
+    found: dict[TopicPartition, tuple[Record, ...] | Unavailable] = {
+        p: o if isinstance(o, Unavailable) else () for p, o in offsets.items()
+    }
+    waiting = {
+        partition: max(position, known.log_start)
+        for partition, position in positions.items()
+        if isinstance(known := offsets[partition], PartitionOffsets)
+        and max(position, known.log_start) < known.last_stable
+    }
+    if waiting:
+        with SimpleConsumer(connection.properties, _LITTLE) as consumer:
+            consumer.connect(deadline.remaining)
+            found |= _read_several(consumer, waiting, number, deadline)
+    found |= {partition: _silence(deadline) for partition in waiting}
+    return found
+
+
+def _read_several(
+    consumer: SimpleConsumer, waiting: dict[TopicPartition, int], number: int, until: Deadline
+) -> dict[TopicPartition, tuple[Record, ...] | Unavailable]:
+    """What was read to its end, or to the number wanted, waits no more."""
+    for partition, offset in waiting.items():
+        consumer.start(partition, offset)
+    read: dict[TopicPartition, list[Record]] = defaultdict(list)
+    ended: dict[TopicPartition, tuple[Record, ...] | Unavailable] = {}
+    while waiting and not until.expired:
+        for fetched in consumer.poll(min(_POLL_S, until.remaining), waiting):
+            partition, record = fetched.partition, _record(fetched)
+            if isinstance(record, Record):
+                if record.offset >= waiting[partition]:
+                    read[partition].append(record)
+                if len(read[partition]) < number:
+                    continue
+            ended[partition] = record if isinstance(record, Unavailable) else tuple(read[partition])
+            del waiting[partition]
+            consumer.stop(partition)
+    for partition in waiting:
+        consumer.stop(partition)
+    return ended
+
+
+def read_leader_epochs(
+    connection: Connection, positions: Mapping[TopicPartition, int], deadline: Deadline
+) -> dict[TopicPartition, int | Unavailable]:
+    """The leader epoch in which the committed record at exactly this offset was appended.
+
+    Raises:
+        Unreachable: no broker answered within the deadline.
+    """
+    read, unread = _read_first(connection, positions, deadline)
+    found: dict[TopicPartition, int | Unavailable] = {}
+    for partition, offset in positions.items():
+        record = _record(read[partition]) if partition in read else unread.get(partition)
+        if isinstance(record, Record) and record.offset == offset:
+            found[partition] = read[partition].leader_epoch
+        else:
+            absent = Unavailable(f"no committed record has offset {offset}")
+            found[partition] = record if isinstance(record, Unavailable) else absent
+    return found
+
+
+def _read_first(
+    connection: Connection, positions: Mapping[TopicPartition, int], deadline: Deadline
+) -> tuple[Read, Found]:
+    """What came first from each offset on, and why nothing can be said of the others."""
+    offsets = read_offsets(connection, positions, deadline)
+    silent: Found = {p: o for p, o in offsets.items() if isinstance(o, Unavailable)}
     wanted = {
         partition: max(position, known.log_start)
         for partition, position in positions.items()
         if isinstance(known := offsets[partition], PartitionOffsets)
         and max(position, known.log_start) < known.last_stable
     }
+    read: Read = {}
     # Little of each partition, in case the way is long; where batches are large that is slow.
     for fetch_bytes, until in ((_LITTLE, deadline.sooner(_QUICK_S)), (_MUCH, deadline)):
         if wanted:
             with SimpleConsumer(connection.properties, fetch_bytes) as consumer:
                 consumer.connect(deadline.remaining)
-                found |= _read_round(consumer, wanted, until)
-    found.update((partition, _silence(deadline)) for partition in wanted)
-    return found
+                read |= _read_round(consumer, wanted, until)
+    silent.update((partition, _silence(deadline)) for partition in wanted)
+    return read, silent
 
 
 def read_records(
@@ -93,7 +177,7 @@ def _read_exact(
         waiting = dict(at)
         read = _read_round(consumer, waiting, deadline)
         for partition, offset in at.items():
-            record = _silence(deadline) if partition in waiting else read.get(partition)
+            record = _silence(deadline) if partition in waiting else _record(read[partition])
             if record is None or (isinstance(record, Record) and record.offset != offset):
                 record = Unavailable(f"no committed record has offset {offset}")
             found[partition, offset] = record
@@ -101,20 +185,20 @@ def _read_exact(
 
 def _read_round(
     consumer: SimpleConsumer, waiting: dict[TopicPartition, int], until: Deadline
-) -> Found:
+) -> Read:
     """Read one record of each; what was decided, if only that there is none, waits no more."""
     for partition, offset in waiting.items():
         consumer.start(partition, offset)
-    found: Found = {}
+    read: Read = {}
     while waiting and not until.expired:
         for fetched in consumer.poll(min(_POLL_S, until.remaining), waiting):
             if _concerns(fetched, waiting[fetched.partition]):
                 del waiting[fetched.partition]
                 consumer.stop(fetched.partition)
-                _keep(fetched, found)
+                read[fetched.partition] = fetched
     for partition in waiting:
         consumer.stop(partition)
-    return found
+    return read
 
 
 def _silence(deadline: Deadline) -> Unavailable:
@@ -126,12 +210,10 @@ def _concerns(fetched: Fetched, position: int) -> bool:
     return fetched.record is None or fetched.record.offset >= position
 
 
-def _keep(fetched: Fetched, found: Found) -> None:
-    if fetched.record is not None:
-        found[fetched.partition] = fetched.record
-    elif fetched.error == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-        found[fetched.partition] = Unavailable(
-            f"not authorized to read topic {fetched.partition.topic}"
-        )
-    elif fetched.error != KafkaError._PARTITION_EOF:
-        found[fetched.partition] = Unavailable(fetched.text)
+def _record(fetched: Fetched) -> Record | Unavailable | None:
+    """None at the end of the partition."""
+    if fetched.record is not None or fetched.error == KafkaError._PARTITION_EOF:
+        return fetched.record
+    if fetched.error == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        return Unavailable(f"not authorized to read topic {fetched.partition.topic}")
+    return Unavailable(fetched.text)

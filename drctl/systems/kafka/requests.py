@@ -1,7 +1,8 @@
 """Ask many things at once, and again what was not answered, until the deadline."""
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
+from itertools import chain, repeat
 from typing import Any, TypeVar
 
 from drctl.model.errors import Unreachable
@@ -16,7 +17,8 @@ Asked = Iterable[tuple[K, "Future[Any] | Fault"]]
 
 _SETTLE_S = 1.0
 _PAUSES_S = (0.05, 0.1, 0.2, 0.5)
-_GRACE_S = 1.0
+GRACE_S = 1.0
+"""How much longer than its timeout a request may take to say that it timed out."""
 
 
 def gather(
@@ -36,8 +38,7 @@ def gather(
     """
     answers: dict[K, Any] = {}
     pending: Collection[K] = tuple(dict.fromkeys(questions))
-    settled = Deadline.after(min(_SETTLE_S, deadline.total / 2))
-    pauses = iter(_PAUSES_S)
+    settled, waits = settled_by(deadline), pauses()
     for timeout in deadline.attempts():
         if not pending:
             break
@@ -48,9 +49,9 @@ def gather(
                 raise
             break
         for key, future in asked:
-            answers[key] = accept(_outcome(future, timeout + _GRACE_S))
-        pending = [key for key in pending if _again(answers[key], settled)]
-        connection.wait(min(next(pauses, _PAUSES_S[-1]), deadline.remaining) if pending else 0)
+            answers[key] = accept(outcome(future, timeout + GRACE_S))
+        pending = [key for key in pending if again(answers[key], settled)]
+        connection.wait(min(next(waits), deadline.remaining) if pending else 0)
     return answers
 
 
@@ -60,7 +61,18 @@ def in_chunks(items: Collection[K], size: int) -> Iterable[list[K]]:
     return (held[at : at + size] for at in range(0, len(held), size))
 
 
-def _outcome(future: "Future[Any] | Fault", timeout: float) -> Any:
+def settled_by(deadline: Deadline) -> Deadline:
+    """Until when to hope that an election ends."""
+    return Deadline.after(min(_SETTLE_S, deadline.total / 2))
+
+
+def pauses() -> Iterator[float]:
+    """Seconds between a round of requests and the next, growing."""
+    return chain(_PAUSES_S, repeat(_PAUSES_S[-1]))
+
+
+def outcome(future: "Future[Any] | Fault", timeout: float) -> Any:
+    """The value of a future, or the `Fault` that it ended with."""
     if isinstance(future, Fault):
         return future
     try:
@@ -70,7 +82,8 @@ def _outcome(future: "Future[Any] | Fault", timeout: float) -> Any:
     return future.result() if error is None else fault_of(error)
 
 
-def _again(answer: Any, settled: Deadline) -> bool:
+def again(answer: Any, settled: Deadline) -> bool:
+    """Whether to ask again."""
     if not isinstance(answer, Fault):
         return False
     return answer.retried or (answer.settles and not settled.expired)

@@ -15,6 +15,7 @@ from confluent_kafka import cimpl
 from drctl.model.errors import ConfigError
 from drctl.model.topology import Record, TopicPartition
 from drctl.systems.kafka.connection import client_properties
+from drctl.systems.kafka.interrupts import uninterrupted
 
 _CONSUMER = 1
 _BATCH = 500
@@ -78,6 +79,7 @@ _FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
         c.c_size_t,
     ),
     "message_timestamp": (c.c_int64, _MessagePointer, c.POINTER(c.c_int)),
+    "message_leader_epoch": (c.c_int32, _MessagePointer),
     "message_headers": (c.c_int, _MessagePointer, c.POINTER(c.c_void_p)),
     "message_destroy": (None, _MessagePointer),
     "header_get_all": (
@@ -97,12 +99,14 @@ class Fetched(NamedTuple):
 
     Attributes:
         error: 0 with a record; librdkafka's code otherwise, `_PARTITION_EOF` among them.
+        leader_epoch: the one in which the record was appended; -1 where the broker does not say.
     """
 
     partition: TopicPartition
     record: Record | None
     error: int
     text: str
+    leader_epoch: int = -1
 
 
 class SimpleConsumer:
@@ -169,14 +173,24 @@ class SimpleConsumer:
         first = self._call["consume_queue"](self._queue, max(1, int(timeout_s * 1000)))
         if not first:
             return
+        # librdkafka does not end while a message was not given back.
+        with uninterrupted():
+            batch = self._taken(first, wanted)
+        for fetched in batch:
+            if fetched.partition in wanted:
+                yield fetched
+
+    def _taken(self, first: Any, wanted: Container[TopicPartition]) -> list[Fetched]:
         # A batch waits until it is full, unless it must not wait at all.
         rest = (_MessagePointer * _BATCH)()
         count = self._call["consume_batch_queue"](self._queue, 0, rest, _BATCH)
+        batch = []
         for message in (first, *rest[: max(0, count)]):
             partition = self._partition(message)
             if partition in wanted:
-                yield self._fetched(partition, message)
+                batch.append(self._fetched(partition, message))
             self._call["message_destroy"](message)
+        return batch
 
     def _open(self) -> Any:
         why = c.create_string_buffer(_TEXT)
@@ -210,7 +224,8 @@ class SimpleConsumer:
             _bytes(message.payload, message.payload_size),
             self._headers(pointer),
         )
-        return Fetched(partition, record, 0, "")
+        epoch = self._call["message_leader_epoch"](pointer)
+        return Fetched(partition, record, 0, "", epoch)
 
     def _headers(self, pointer: Any) -> tuple[tuple[str, bytes | None], ...]:
         headers, name, value, size = c.c_void_p(), c.c_char_p(), c.c_void_p(), c.c_size_t()

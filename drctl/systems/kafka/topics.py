@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
+from itertools import count
 from typing import Any
 
 from confluent_kafka import TopicCollection
@@ -26,23 +27,51 @@ State = TopicState | Unavailable | None
 
 
 def read_topics(
-    connection: Connection, names: Collection[str], deadline: Deadline
+    connection: Connection, names: Collection[str], deadline: Deadline, seen: bool = False
 ) -> dict[str, State]:
     """Each named topic's state; None where the cluster says that it does not exist.
+
+    Args:
+        seen: whether the client has just learnt who the brokers are.
 
     Raises:
         Unreachable: no broker answered within the deadline.
     """
     questions = [(kind, name) for kind in (_DESCRIPTION, _CONFIG) for name in names]
-    answers = gather(connection, questions, partial(_ask, connection), deadline)
+    ask = partial(_ask, connection, count(int(not seen)))
+    answers = gather(connection, questions, ask, deadline)
     return {name: _state(name, answers, connection) for name in names}
 
 
+def read_configurations(
+    connection: Connection, names: Collection[str], deadline: Deadline, seen: bool = False
+) -> dict[str, Mapping[str, str] | Unavailable]:
+    """Each topic's configuration, name to value; `seen` as above.
+
+    Raises:
+        Unreachable: no broker answered within the deadline.
+    """
+    questions = [(_CONFIG, name) for name in names]
+    ask = partial(_ask, connection, count(int(not seen)))
+    answers = gather(connection, questions, ask, deadline)
+    found: dict[str, Mapping[str, str] | Unavailable] = {}
+    for _, name in questions:
+        answer = answers[_CONFIG, name]
+        fault = isinstance(answer, Fault)
+        found[name] = _unavailable(name, answer, connection) if fault else _values(answer)
+    return found
+
+
 def _ask(
-    connection: Connection, questions: Collection[Question], timeout: float, deadline: Deadline
+    connection: Connection,
+    rounds: Iterator[int],
+    questions: Collection[Question],
+    timeout: float,
+    deadline: Deadline,
 ) -> Iterator[tuple[Question, Any]]:
-    # Tells the client which broker to ask: the one it asked before may be dead.
-    connection.metadata(deadline)
+    if next(rounds):
+        # Tells the client which broker to ask: the one it asked before may be dead.
+        connection.metadata(deadline)
     admin = connection.admin()
     for chunk in in_chunks([name for kind, name in questions if kind == _DESCRIPTION], _CHUNK):
         described = admin.describe_topics(
@@ -70,10 +99,14 @@ def _state(name: str, answers: Mapping[Question, Any], connection: Connection) -
     return TopicState(
         name,
         {p.id: None if p.leader is None else p.leader.id for p in description.partitions},
-        {key: entry.value for key, entry in config.items() if entry.value is not None},
+        _values(config),
         _readable(description),
         str(description.topic_id),
     )
+
+
+def _values(config: Mapping[str, Any]) -> dict[str, str]:
+    return {key: entry.value for key, entry in config.items() if entry.value is not None}
 
 
 def _unavailable(name: str, fault: Fault, connection: Connection) -> Unavailable:

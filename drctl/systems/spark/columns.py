@@ -3,15 +3,14 @@
 Expressions only: no Python code runs on executors.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+import re
+from collections.abc import Callable, Iterable
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from drctl.gap.comparison import ComparePlan, Identity, Side, TopicPlan
-
-SECOND_SALT = 0x5DEECE66D
-"""Makes the second digest of a record independent of the first."""
+from drctl.gap.comparison import ONE_CELL, SECOND_SALT, ComparePlan, Identity, Side, TopicPlan
 
 
 def milliseconds(timestamp: Column) -> Column:
@@ -59,12 +58,19 @@ def unit(plan: ComparePlan) -> Column:
     )
 
 
-def _named_headers(names: Sequence[str], *, keep: bool) -> Column:
-    """Headers with (or without) these names; null values told apart from empty ones."""
-    chosen = F.filter("headers", lambda h: h["key"].isin(list(names)) == F.lit(keep))
-    return F.transform(
-        chosen, lambda h: F.struct(h["key"], h["value"].isNull(), h["value"].alias("value"))
-    )
+def _header_text(keep: Callable[[Column], Column]) -> Column:
+    """Headers as text, `[{"key":"..","value":".."},` of each; without value where that is null.
+
+    JSON, for Spark compiles it into the scan's loop, which it does not with lambda functions.
+    """
+    text = keep(F.concat(F.rtrim(F.to_json("headers"), F.lit("]")), F.lit(",")))
+    return F.when(F.size("headers") > 0, text).otherwise(F.lit("["))
+
+
+def _header_pattern(names: Iterable[str]) -> str:
+    """Headers of these names in such a text, in which no quote of a name or value stands bare."""
+    escaped = (re.escape(json.dumps(name, ensure_ascii=False)[1:-1]) for name in sorted(names))
+    return r'\{"key":"(?:' + "|".join(escaped) + r')"(?:,"value":"[^"]*")?\},'
 
 
 def _content(plan: ComparePlan) -> list[Column]:
@@ -88,41 +94,42 @@ def _content(plan: ComparePlan) -> list[Column]:
 
 
 def _counted_headers(identity: Identity) -> list[Column]:
-    """The headers that count, with their number."""
-    sets = []
-    if identity.headers:
-        sets.append(_named_headers(sorted(identity.ignored_headers), keep=False))
-    if identity.header_names:
-        sets.append(_named_headers(identity.header_names, keep=True))
+    """The headers that count."""
     parts = []
-    for headers in sets:
-        present = F.when(F.col("headers").isNotNull(), headers)
-        parts += [F.coalesce(F.size(present), F.lit(0)), present]
+    if identity.headers:
+        parts.append(_header_text(lambda text: _without(text, identity.ignored_headers)))
+    if identity.header_names:
+        parts.append(_header_text(lambda text: _only(text, identity.header_names)))
     return parts
 
 
-def with_digests(plan: ComparePlan, rows: DataFrame) -> DataFrame:
-    """Rows with `digest1` and `digest2`: two independent 64-bit digests of a record's identity.
+def _without(text: Column, names: Iterable[str]) -> Column:
+    return F.regexp_replace(text, _header_pattern(names), "") if names else text
 
-    Key and value are digested in a projection of their own. Looking into headers takes lambda
-    functions, which Spark cannot compile into the scan's loop: what that second projection copies
-    should be narrow. It uses `content1` twice, without which Spark would merge the two.
-    """
+
+def _only(text: Column, names: Iterable[str]) -> Column:
+    found = F.regexp_extract_all(text, F.lit(f"({_header_pattern(names)})"), 1)
+    return F.concat(F.lit("["), F.array_join(found, ""))
+
+
+def with_digests(plan: ComparePlan, rows: DataFrame) -> DataFrame:
+    """Rows with `digest1` and `digest2`: two independent 64-bit digests of a record's identity."""
     content = _content(plan)
-    digested = rows.select(
-        "*",
-        F.xxhash64(F.lit(plan.salt), *content).alias("content1"),
-        F.xxhash64(F.lit(plan.salt ^ SECOND_SALT), F.lit(SECOND_SALT), *content).alias("content2"),
-    )
+    first = F.xxhash64(_long(plan.salt), *content)
+    second = F.xxhash64(_long(plan.salt ^ SECOND_SALT), _long(SECOND_SALT), *content)
     headers = _counted_headers(plan.identity)
     if not headers:
-        return digested.withColumnsRenamed({"content1": "digest1", "content2": "digest2"})
-    both = F.col("content1"), F.col("content2")
-    return digested.select(
+        return rows.withColumns({"digest1": first, "digest2": second})
+    return rows.select(
         *rows.columns,
-        F.xxhash64(F.lit(plan.salt), *both, *headers).alias("digest1"),
-        F.xxhash64(F.lit(SECOND_SALT), *both, *headers).alias("digest2"),
+        F.xxhash64(_long(plan.salt), first, second, *headers).alias("digest1"),
+        F.xxhash64(_long(SECOND_SALT), first, second, *headers).alias("digest2"),
     )
+
+
+def _long(number: int) -> Column:
+    """A small number would be hashed as one of 32 bits."""
+    return F.lit(number).cast("long")
 
 
 def bucket(plan: ComparePlan) -> Column:
@@ -131,10 +138,19 @@ def bucket(plan: ComparePlan) -> Column:
     def of_width(width: object) -> Column:
         if not width:
             return F.pmod(F.col("digest1"), F.lit(plan.buckets))
+        assert isinstance(width, int)
         time = milliseconds(F.col("timestamp"))
-        return F.pmod(F.floor(time / F.lit(width)).cast("long"), F.lit(plan.buckets))
+        number = F.floor(time / F.lit(width)).cast("long")
+        if width & (width - 1) == 0:
+            number = F.shiftright(time, width.bit_length() - 1)  # the same, without fractions
+        return F.pmod(number, F.lit(plan.buckets))
 
     return per_topic(plan, lambda topic: topic.bucket_ms, of_width).cast("int")
+
+
+def cell(plan: ComparePlan) -> Column:
+    """The stretch of offsets that a row lies in."""
+    return F.lit(0) if plan.cell_bits >= ONE_CELL else F.shiftright("offset", plan.cell_bits)
 
 
 def size() -> Column:

@@ -60,6 +60,8 @@ def grouped(sides: Mapping[Side, DataFrame]) -> DataFrame:
         for side, rows in sides.items()
     ]
     both = narrow[0] if len(narrow) == 1 else narrow[0].union(narrow[1])
+    # Nearly all are different: adding them up before they are shuffled would be for nothing.
+    both = both.repartition(*IDENTITY)
     here, there = F.col("on_source"), ~F.col("on_source")
     return both.groupBy(*IDENTITY).agg(
         F.sum(here.cast("long")).alias("on_source"),

@@ -19,10 +19,13 @@ from drctl.gap.comparison import (
     Missing,
     Place,
     Progress,
+    Reads,
     Side,
     TopicSuspects,
+    span_of,
 )
 from drctl.gap.failures import ScanFailed
+from drctl.gap.suspects import suspect_span
 from drctl.model.topology import OffsetRange
 from drctl.systems.spark import compare, records, runs, summary
 from drctl.systems.spark.digest import bucket_digest, digest_rows
@@ -49,21 +52,20 @@ class SparkComparer:
         self._rows = rows
         self._out = out
 
-    def digest(self, plan: ComparePlan, progress: Progress) -> Sequence[BucketDigest]:
-        """Digest every record of the plan's ranges.
+    def digest(self, plan: ComparePlan, reads: Reads, progress: Progress) -> Sequence[BucketDigest]:
+        """Digest every record of these ranges.
 
         Raises:
             ScanFailed: something could not be read to its end.
         """
         names = self._names(plan)
-        total = plan.span(Side.SOURCE) + plan.span(Side.TARGET)
-        with self._job("reading both sides", total, progress):
-            frame = union(self._digest_side(plan, side) for side in Side)
+        with self._job("reading both sides", span_of(reads), progress):
+            frame = union(self._digest_side(plan, side, reads) for side in Side)
             rows = frame.collect() if frame is not None else []
         return [bucket_digest(row, names[row["topic"]]) for row in rows]
 
-    def _digest_side(self, plan: ComparePlan, side: Side) -> DataFrame | None:
-        rows = self._rows.rows(side, whole(plan, side))
+    def _digest_side(self, plan: ComparePlan, side: Side, reads: Reads) -> DataFrame | None:
+        rows = self._rows.rows(side, on_side(plan, side, reads))
         return None if rows is None else digest_rows(plan, side, rows)
 
     def compare(
@@ -203,16 +205,10 @@ class SparkComparer:
             raise ScanFailed(cause_of(error)) from error
 
 
-def whole(plan: ComparePlan, side: Side) -> TopicRanges:
-    """All of a plan's ranges on one side."""
-    return {t.name_on(side): {p: (r,) for p, r in t.ranges(side).items()} for t in plan.topics}
-
-
-def suspect_span(suspects: Sequence[TopicSuspects]) -> int:
-    """Offsets that have to be read again on both sides."""
-    return sum(
-        r.span for s in suspects for side in Side for rs in s.ranges(side).values() for r in rs
-    )
+def on_side(plan: ComparePlan, side: Side, reads: Reads) -> TopicRanges:
+    """What to read of one side, by the topics' names there."""
+    ranges = reads[side]
+    return {t.name_on(side): ranges[t.topic] for t in plan.topics if t.topic in ranges}
 
 
 def _needed(plan: ComparePlan) -> Column:

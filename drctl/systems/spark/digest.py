@@ -10,27 +10,22 @@ Names = dict[int, str]
 
 
 def digest_rows(plan: ComparePlan, side: Side, rows: DataFrame) -> DataFrame:
-    """One row a (topic, partition, bucket) of one side."""
+    """One row a (topic, partition, bucket, cell) of one side."""
     named = rows.withColumn("topic", columns.source_topic(plan, side))
     digested = columns.with_digests(plan, named).select(
         F.xxhash64("topic").alias("topic"),
         "partition",
         columns.bucket(plan).alias("bucket"),
+        columns.cell(plan).alias("cell"),
         "offset",
         "digest1",
         "digest2",
     )
-    return digested.groupBy("topic", "partition", "bucket").agg(
+    return digested.groupBy("topic", "partition", "bucket", "cell").agg(
         F.count(F.lit(1)).alias("records"),
-        # Summed in halves: a sum of whole 64-bit digests overflows, which ANSI mode makes an error.
-        *[
-            F.sum(half).alias(f"{name}_{part}")
-            for name in ("digest1", "digest2")
-            for part, half in (
-                ("low", F.col(name).bitwiseAND(F.lit(0xFFFFFFFF))),
-                ("high", F.shiftright(F.col(name), 32)),
-            )
-        ],
+        # They wrap around at 64 bits, as they should: the session is not in ANSI mode.
+        F.sum("digest1").alias("sum1"),
+        F.sum("digest2").alias("sum2"),
         F.min("offset").alias("first"),
         F.max("offset").alias("last"),
         F.lit(side.value).alias("side"),
@@ -45,8 +40,9 @@ def bucket_digest(row: Row, topic: str) -> BucketDigest:
         partition=row["partition"],
         bucket=row["bucket"],
         records=row["records"],
-        sum1=row["digest1_low"] + (row["digest1_high"] << 32),
-        sum2=row["digest2_low"] + (row["digest2_high"] << 32),
+        sum1=row["sum1"],
+        sum2=row["sum2"],
         first=row["first"],
         last=row["last"],
+        cell=row["cell"],
     )

@@ -47,6 +47,7 @@ class KafkaRows:
     def _load(self, side: Side, layer: Mapping[str, Mapping[int, OffsetRange]]) -> DataFrame:
         offsets = sum(r.span for partitions in layer.values() for r in partitions.values())
         options = {
+            **IMPATIENT,
             **{f"kafka.{name}": value for name, value in self._properties[side].items()},
             **FETCH_OPTIONS,
             "assign": _json({t: sorted(p) for t, p in layer.items()}),
@@ -58,6 +59,11 @@ class KafkaRows:
         frame = self._spark.read.format("kafka").options(**options).load()
         return frame.select(*ROW_COLUMNS)
 
+
+# At its log's end a consumer asks for more, though it needs none. The broker then holds that
+# request back, and with it whatever the same connection is asked next, by default for half a second
+# a partition. The site's own word comes before this.
+IMPATIENT = {"kafka.fetch.max.wait.ms": "10"}
 
 FETCH_OPTIONS = {
     "kafka.isolation.level": "read_committed",
@@ -71,6 +77,10 @@ FETCH_OPTIONS = {
     # A record that vanished under the scan must end it, not be skipped.
     "failOnDataLoss": "true",
     "groupIdPrefix": "drctl-gap",
+    # Each partition has a consumer of its own, and nobody looks at the metrics of any.
+    "kafka.enable.metrics.push": "false",
+    "kafka.auto.include.jmx.reporter": "false",
+    "kafka.metric.reporters": "",
 }
 
 

@@ -50,6 +50,9 @@ class SparkSettings:
 
 GENTLE_SECONDS = 20
 
+ROWS_A_TASK = 250_000
+"""Of those that are shuffled, at most: each has about a hundred bytes."""
+
 SMALL = 2_000_000
 """Below this many offsets, making code fast costs more than running it slowly."""
 
@@ -62,7 +65,12 @@ _FOR_SMALL = {
 }
 
 
-def _defaults(settings: SparkSettings, scratch: Path) -> dict[str, str]:
+def defaults(settings: SparkSettings, scratch: Path) -> dict[str, str]:
+    """Spark properties of drctl's own, beneath those of the site.
+
+    Args:
+        scratch: folder for what is spilled.
+    """
     return {
         "spark.app.name": "drctl gap",
         "spark.master": settings.master,
@@ -76,7 +84,7 @@ def _defaults(settings: SparkSettings, scratch: Path) -> dict[str, str]:
         "spark.redaction.regex": REDACTED,
         "spark.sql.redaction.options.regex": REDACTED,
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "64",
+        "spark.sql.shuffle.partitions": str(max(8, -(-settings.offsets // ROWS_A_TASK))),
         # The Kafka source of the DataSource V2 API converts rows faster than the default one.
         "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
         "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
@@ -87,6 +95,10 @@ def _defaults(settings: SparkSettings, scratch: Path) -> dict[str, str]:
     }
 
 
+# Sums of digests wrap around; in ANSI mode that is an error. The second keeps its size of null.
+FIXED = {"spark.sql.ansi.enabled": "false", "spark.sql.legacy.sizeOfNull": "false"}
+
+
 @contextmanager
 def opened(settings: SparkSettings) -> Iterator[SparkSession]:
     """A session of drctl's own, stopped at the end together with its JVM.
@@ -95,7 +107,7 @@ def opened(settings: SparkSettings) -> Iterator[SparkSession]:
         SparkDidNotStart: Java is missing, the master does not answer, or the connector is wrong.
     """
     with tempfile.TemporaryDirectory(prefix="drctl-spark-") as scratch:
-        conf = {**_defaults(settings, Path(scratch)), **settings.conf}
+        conf = {**defaults(settings, Path(scratch)), **settings.conf, **FIXED}
         properties = Path(scratch) / "spark.properties"
         properties.touch(mode=0o600)
         properties.write_text(_java_properties(conf), encoding="utf-8")

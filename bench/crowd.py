@@ -1,0 +1,185 @@
+"""Groups that fail over: their topics on both clusters, and where each of them stands."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from random import Random
+
+from bench.filling import Appender, create_topics
+from bench.process import WrongAnswer
+from bench.records import Message, chunks
+from bench.stage import Stage
+from drctl.lab.cluster import LabCluster
+from drctl.model.groups import Committed, Positions
+from drctl.model.topology import TopicPartition, Unavailable
+from drctl.systems.kafka.group_writer import KafkaGroupWriter
+from drctl.systems.kafka.groups import KafkaGroupReader
+
+_SEED = 20_260_102
+_AT_THE_END = 0.25
+_NEVER_COPIED = 20  # of the first records, one in so many: they were gone before replication began
+
+
+@dataclass(slots=True)
+class Log:
+    """A partition of the source.
+
+    Attributes:
+        times: of its records, by offset.
+        skipped: how many of the first ones the target lacks: offsets there are smaller by that.
+    """
+
+    times: list[int] = field(default_factory=list)
+    skipped: int = 0
+
+    def exact(self, offset: int) -> int:
+        """What an offset of the source is on the target."""
+        return offset - self.skipped
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """So many groups, each with a position in all partitions of one topic.
+
+    Attributes:
+        name: what its topics and groups begin with.
+        partitions: of each topic.
+        records: of each topic.
+    """
+
+    name: str
+    groups: int
+    topics: int
+    partitions: int
+    records: int
+
+    @property
+    def shape(self) -> str:
+        """As rows call it."""
+        return f"{self.groups:,} groups x {self.partitions:,} partitions"
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What was written.
+
+    Attributes:
+        positions: of each group, on the source.
+    """
+
+    crowd: Crowd
+    logs: Mapping[TopicPartition, Log]
+    positions: Mapping[str, Mapping[TopicPartition, int]]
+
+    @property
+    def places(self) -> Iterator[tuple[str, TopicPartition, int]]:
+        """All positions on the source."""
+        for group, positions in self.positions.items():
+            for place, offset in positions.items():
+                yield group, place, offset
+
+    def read_again(self, found: Mapping[str, Mapping[TopicPartition, int]]) -> int:
+        """How many records all groups read again if they go on at these positions.
+
+        Raises:
+            WrongAnswer: one of them skips records, or has no position.
+        """
+        total = 0
+        for group, place, offset in self.places:
+            position = found.get(group, {}).get(place)
+            behind = None if position is None else self.logs[place].exact(offset) - position
+            if behind is None or behind < 0:
+                raise WrongAnswer(f"{group} in {place}: {position} for the source's {offset}")
+            total += behind
+        return total
+
+
+def made(stage: Stage, crowd: Crowd) -> World:
+    """Write topics to both clusters and positions to the source.
+
+    Raises:
+        Stopped: a cluster does not take them.
+    """
+    names = [f"{crowd.name}-{number:03}" for number in range(crowd.topics)]
+    logs: dict[TopicPartition, Log] = {}
+    for cluster in (stage.source, stage.target):
+        create_topics(cluster, names, crowd.partitions)
+    source, target = Appender(stage.source), Appender(stage.target)
+    for topic in names:
+        for first, messages in chunks(crowd.records, stage.start_ms, partitions=crowd.partitions):
+            source.append(topic, messages)
+            target.append(topic, list(_copied(topic, first, messages, crowd, logs)))
+    source.finish()
+    target.finish()
+    world = World(crowd, logs, _positions(crowd, names, logs))
+    with KafkaGroupWriter(stage.source.name, stage.source.client_properties()) as writer:
+        answers = writer.commit({g: _committed(p) for g, p in world.positions.items()})
+    if any(failed for places in answers.values() for failed in places.values()):
+        raise WrongAnswer("positions of the source were not committed")
+    return world
+
+
+def committed(cluster: LabCluster, world: World) -> dict[str, dict[TopicPartition, int]]:
+    """What the groups have committed.
+
+    Raises:
+        WrongAnswer: a group cannot be looked at.
+    """
+    found: dict[str, dict[TopicPartition, int]] = {}
+    with KafkaGroupReader(cluster.name, cluster.client_properties()) as reader:
+        for group, positions in reader.committed(list(world.positions)).items():
+            if isinstance(positions, Unavailable):
+                raise WrongAnswer(f"{group}: {positions.reason}")
+            found[group] = {place: position.offset for place, position in positions.items()}
+    return found
+
+
+def forget(cluster: LabCluster, world: World) -> None:
+    """Take all positions of the groups away."""
+    known = {group: list(places) for group, places in committed(cluster, world).items() if places}
+    with KafkaGroupWriter(cluster.name, cluster.client_properties()) as writer:
+        writer.delete(known)
+    if left := sum(map(len, committed(cluster, world).values())):
+        raise WrongAnswer(f"{left} positions are still on {cluster.name}")
+
+
+def _copied(
+    topic: str,
+    first: int,
+    messages: list[Message],
+    crowd: Crowd,
+    logs: dict[TopicPartition, Log],
+) -> Iterator[Message]:
+    """What replication copies; notes the time of each record on the way."""
+    for number, message in enumerate(messages, first):
+        log = logs.setdefault(TopicPartition(topic, message.partition), Log())
+        log.times.append(message.timestamp_ms)
+        if number * _NEVER_COPIED >= crowd.records:
+            yield message
+        else:
+            log.skipped += 1
+
+
+def _positions(
+    crowd: Crowd, names: list[str], logs: Mapping[TopicPartition, Log]
+) -> dict[str, dict[TopicPartition, int]]:
+    """A quarter at the end; the lag of the others is as often below 10 as from 100 to 1,000."""
+    random = Random(_SEED)
+    found = {}
+    for number in range(crowd.groups):
+        topic = names[number % len(names)]
+        mine = sorted(place for place in logs if place.topic == topic)
+        found[f"{crowd.name}-app-{number:04}"] = {
+            place: _position(random, logs[place]) for place in mine
+        }
+    return found
+
+
+def _position(random: Random, log: Log) -> int:
+    end, held = len(log.times), len(log.times) - log.skipped
+    if held < 2 or random.random() < _AT_THE_END:
+        return end
+    return end - min(held - 1, int(held ** random.random()))
+
+
+def _committed(positions: Mapping[TopicPartition, int]) -> Positions:
+    return {place: Committed(offset) for place, offset in positions.items()}

@@ -1,0 +1,171 @@
+"""`drctl gap --scope estimate` on very many partitions, from the command line to the result."""
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined, unused-ignore]
+
+from bench.filling import QUIET
+from bench.process import DRCTL, WrongAnswer
+from bench.rows import Ratio, Row, Target
+from bench.stage import Stage, cluster_section
+from drctl.config.loading import load
+from drctl.gap.freeze import freeze
+from drctl.lab.cluster import LabCluster
+from drctl.model.errors import Stopped
+from drctl.systems.kafka.reader import KafkaClusterReader
+
+PART = "estimate"
+LIMIT_S = 3.0
+RECORDS = 20
+"""Records of each partition, two seconds apart."""
+
+WAYS = {"without Spark": 10**9, "by Spark": 0}
+"""`spark.from_offsets` of drctl.yaml by who then compares."""
+
+_LOST = 5
+_AT_ONCE = 50
+_PATIENCE_S = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """So many topics on both clusters.
+
+    Attributes:
+        topics: how many.
+        partitions: of each.
+    """
+
+    topics: int
+    partitions: int
+
+    @property
+    def total(self) -> int:
+        """All partitions of one side."""
+        return self.topics * self.partitions
+
+    def names(self) -> list[str]:
+        """The topics."""
+        return [f"crowd-{number:04}" for number in range(self.topics)]
+
+
+def measure(stage: Stage, topics: int, partitions: int, runs: int) -> Iterator[Row]:
+    """A row where replication of some partitions stopped, and one where all did.
+
+    Raises:
+        WrongAnswer: an estimate did not find what is missing.
+    """
+    crowd = Crowd(topics, partitions)
+    config = _configured(stage)
+    stage.tell(f"writing {crowd.total:,} partitions")
+    start = round(time.time() * 1000) - 3_600_000
+    _create(stage.source, crowd)
+    _create(stage.target, crowd)
+    _write(stage.source, crowd, start, RECORDS)
+    _write(stage.target, crowd, start, RECORDS)
+    lagging = max(1, topics // 50)
+    for title, stopped, missing in (
+        ("nothing missing", 0, 0),
+        (f"the tail of {lagging * partitions:,} missing", lagging, lagging * partitions),
+        ("the tail of all missing", topics, (topics + lagging) * partitions),
+    ):
+        _write(stage.source, Crowd(stopped, partitions), start + 1_000_000, _LOST)
+        for form in ("text", "json"):
+            times = tuple(_run(config, form, missing * _LOST, stage.folder) for _ in range(runs))
+            stage.tell(f"{title}, {form}: " + ", ".join(f"{t:.2f} s" for t in times))
+            name = f"estimate of {topics} topics x {partitions} partitions, {title}, {form}"
+            yield Row(PART, name, times, ratio=_ratio(times))
+    yield Row(PART, "freeze of a full comparison of the same", (_freeze(stage, config),))
+    for way, from_offsets in WAYS.items():
+        taken = _compare(stage, from_offsets, (topics + lagging) * partitions * _LOST)
+        stage.tell(f"full comparison, {way}: {taken:.1f} s")
+        yield Row(PART, f"full comparison of the same in one run, {way}", (taken,))
+
+
+def _ratio(times: tuple[float, ...]) -> Ratio:
+    middle = sorted(times)[len(times) // 2]
+    return Ratio(middle / LIMIT_S, f"seconds / {LIMIT_S:g}", Target(1.0))
+
+
+def _configured(stage: Stage) -> Path:
+    config = stage.folder / "estimate.yaml"
+    document = {
+        "clusters": {c.name: cluster_section(c) for c in (stage.source, stage.target)},
+        "links": {"crowd": {"from": "primary", "to": "secondary", "topics": ["crowd-.*"]}},
+    }
+    config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+    return config
+
+
+def _create(cluster: LabCluster, crowd: Crowd) -> None:
+    admin, names = cluster.admin(), crowd.names()
+    for first in range(0, crowd.topics, _AT_ONCE):
+        new = [
+            NewTopic(name, crowd.partitions, config={"retention.ms": "-1"})
+            for name in names[first : first + _AT_ONCE]
+        ]
+        asked = admin.create_topics(new, operation_timeout=60, request_timeout=90)
+        for future in asked.values():
+            future.result()
+
+
+def _write(cluster: LabCluster, crowd: Crowd, start_ms: int, records: int) -> None:
+    settings = {"linger.ms": "200", "queue.buffering.max.messages": "2000000"}
+    producer = Producer({**cluster.client_properties(), **settings}, logger=QUIET)
+    for topic in crowd.names():
+        for partition in range(crowd.partitions):
+            for number in range(records):
+                at = start_ms + number * 2000
+                producer.produce(topic, b"value", b"key", partition, timestamp=at)
+        producer.poll(0)
+    if left := producer.flush(_PATIENCE_S):
+        raise Stopped(f"{cluster.name}: {left} records were not taken")
+
+
+def _run(config: Path, form: str, missing: int, folder: Path) -> float:
+    words = [str(DRCTL), "--config", str(config), "-o", form, "gap", "--scope", "estimate"]
+    out = folder / "estimate.out"
+    with out.open("wb") as stdout:
+        began = time.perf_counter()
+        code = subprocess.run(words, stdout=stdout, stderr=subprocess.PIPE, check=False).returncode
+        taken = time.perf_counter() - began
+    text = out.read_text(encoding="utf-8")
+    told = json.loads(text)["totals"]["missing_estimate"] if form == "json" and text else missing
+    if code != 5 or told != missing or (form == "text" and f"{missing:,}" not in text):
+        raise WrongAnswer(f"an estimate of {missing} ended with {code}: {text[:500]}")
+    return taken
+
+
+def _compare(stage: Stage, from_offsets: int, missing: int) -> float:
+    """All topics in one application."""
+    document = yaml.safe_load((stage.folder / "estimate.yaml").read_text(encoding="utf-8"))
+    config = stage.folder / "crowd.yaml"
+    spark = {"from_offsets": from_offsets}
+    config.write_text(yaml.safe_dump({**document, "spark": spark}), encoding="utf-8")
+    words = [str(DRCTL), "--config", str(config), "-o", "json", "gap", "--scope", "full"]
+    began = time.perf_counter()
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    taken = time.perf_counter() - began
+    if ended.returncode != 1 or json.loads(ended.stdout)["totals"]["unreplicated"] != missing:
+        raise WrongAnswer(f"a comparison ended with {ended.returncode}: {ended.stderr[-1000:]}")
+    return taken
+
+
+def _freeze(stage: Stage, config: Path) -> float:
+    link = load(config).link(None)
+    clusters = {c.name: c.client_properties() for c in (stage.source, stage.target)}
+    with (
+        KafkaClusterReader(link.source, clusters[link.source]) as source,
+        KafkaClusterReader(link.target, clusters[link.target]) as target,
+    ):
+        names = link.topics_of(source.topic_names())
+        began = time.perf_counter()
+        freeze(link, source, target, names)
+        return time.perf_counter() - began

@@ -1,0 +1,200 @@
+"""Confluent Replicator: settings without which no position, or a wrong one, is translated."""
+
+from collections.abc import Iterator
+
+from drctl.checks.check import Family, NotObserved, Verdict, check, fail, ok, warn
+from drctl.checks.connectors import REPLICATOR, all_connectors, find, required
+from drctl.checks.observed import Observed
+from drctl.model.finding import Status
+from drctl.model.topology import TopicState, Unavailable
+
+_FAMILY = Family.REPLICATOR
+_AT_RESET = "groups begin on the target where their auto.offset.reset says: all again, or nothing"
+_SLOW_MS = 300_000
+_EXPIRY_MS = 600_000
+
+
+@check("replicator-connector", _FAMILY, "the link's Replicator is on the workers", Status.FAIL)
+def connector(observed: Observed) -> Iterator[Verdict]:
+    """Whether there is one."""
+    found = find(observed, REPLICATOR)
+    if found is None:
+        yield fail(
+            "Connect",
+            "the link's Replicator is not on the workers",
+            f"connectors: {', '.join(sorted(all_connectors(observed))) or 'none'}",
+            "nothing is replicated, and no position translated",
+            "deploy it, or correct `replicator.connectors.source` of the link in drctl.yaml",
+        )
+        return
+    yield ok(f"connector {found.name}", "it is on the workers")
+
+
+@check(
+    "replicator-translates",
+    _FAMILY,
+    "`offset.translator.tasks.max` lets at least one task translate",
+    Status.FAIL,
+)
+def translates(observed: Observed) -> Iterator[Verdict]:
+    """Whether it translates at all."""
+    settings = required(observed, REPLICATOR)
+    tasks = settings.integer("offset.translator.tasks.max", -1)
+    if tasks.value == 0:
+        cure = "set offset.translator.tasks.max=-1"
+        reason = "offset translation is off"
+        yield fail(settings.subject, reason, tasks.evidence, _AT_RESET, cure)
+        return
+    how_many = "all tasks translate" if tasks.value < 0 else f"{tasks.value} tasks may translate"
+    yield ok(settings.subject, how_many, tasks.evidence)
+
+
+@check(
+    "replicator-separate-tasks",
+    _FAMILY,
+    "with `offset.translator.tasks.separate`, `tasks.max` leaves tasks for both kinds of work",
+    Status.WARN,
+)
+def separate_tasks(observed: Observed) -> Iterator[Verdict]:
+    """Whether tasks that only translate leave some that replicate."""
+    settings = required(observed, REPLICATOR)
+    separate = settings.flag("offset.translator.tasks.separate", False)
+    if not separate.value:
+        yield ok(settings.subject, "tasks that replicate also translate", separate.evidence)
+        return
+    translating = settings.integer("offset.translator.tasks.max", -1)
+    everything = settings.integer("tasks.max", 1)
+    evidence = "; ".join(each.evidence for each in (separate, translating, everything))
+    if everything.value > max(1, translating.value):
+        yield ok(settings.subject, "there are tasks for both kinds of work", evidence)
+        return
+    yield warn(
+        settings.subject,
+        "translating and replicating need tasks of their own, and there are too few",
+        evidence,
+        "one of both may not happen: records missing on the target, or " + _AT_RESET,
+        "raise tasks.max, or set offset.translator.tasks.separate=false",
+    )
+
+
+@check(
+    "replicator-translation-pace",
+    _FAMILY,
+    "`offset.translator.batch.period.ms` is at most 5 minutes, `offset.translator.batch.size`"
+    " above 0",
+    Status.WARN,
+    Status.FAIL,
+)
+def pace(observed: Observed) -> Iterator[Verdict]:
+    """How old the last translated position can be."""
+    settings = required(observed, REPLICATOR)
+    period = settings.integer("offset.translator.batch.period.ms", 60_000)
+    size = settings.integer("offset.translator.batch.size", 1)
+    given = "offset.translator.batch.size" in settings.values
+    evidence = f"{period.evidence}; {size.evidence}" if given else period.evidence
+    seconds = f"{period.value / 1000:g} s"
+    cost = f"groups read again what they consumed in the last {seconds} or more"
+    if period.value <= 0 or size.value <= 0:
+        reason = "batches of translations have no time or no room"
+        cure = "remove the setting: its default is sound"
+        yield fail(settings.subject, reason, evidence, _AT_RESET, cure)
+    elif period.value > _SLOW_MS:
+        cure = "lower offset.translator.batch.period.ms; its default is 60000"
+        reason = f"positions are translated every {seconds} only"
+        yield warn(settings.subject, reason, evidence, cost, cure)
+    else:
+        yield ok(settings.subject, f"positions are translated every {seconds}", evidence, cost)
+
+
+@check(
+    "replicator-fetch-expiry",
+    _FAMILY,
+    "`fetch.offset.expiry.ms` is not below its default of 10 minutes",
+    Status.WARN,
+    Status.FAIL,
+)
+def expiry(observed: Observed) -> Iterator[Verdict]:
+    """How long a translation waits for replication to catch up."""
+    settings = required(observed, REPLICATOR)
+    limit = settings.integer("fetch.offset.expiry.ms", _EXPIRY_MS)
+    cost = (
+        f"where replication lags by more than {limit.value / 1000:g} s, positions are dropped and"
+        " groups go on from older ones"
+    )
+    cure = f"set fetch.offset.expiry.ms={_EXPIRY_MS} or more"
+    if limit.value <= 0:
+        reason = "translations are dropped at once"
+        yield fail(settings.subject, reason, limit.evidence, _AT_RESET, cure)
+    elif limit.value < _EXPIRY_MS:
+        reason = "translations wait for replication less long than by default"
+        yield warn(settings.subject, reason, limit.evidence, cost, cure)
+    else:
+        reason = "translations wait long enough for replication to catch up"
+        yield ok(settings.subject, reason, limit.evidence, cost)
+
+
+@check(
+    "replicator-fetch-retry",
+    _FAMILY,
+    "`fetch.offset.retry.backoff.ms` is below `fetch.offset.expiry.ms`",
+    Status.WARN,
+)
+def retry(observed: Observed) -> Iterator[Verdict]:
+    """Whether a failed translation is tried again before it expires."""
+    settings = required(observed, REPLICATOR)
+    backoff = settings.integer("fetch.offset.retry.backoff.ms", 100)
+    limit = settings.integer("fetch.offset.expiry.ms", _EXPIRY_MS)
+    evidence = f"{backoff.evidence}; {limit.evidence}"
+    if backoff.value < limit.value:
+        yield ok(settings.subject, "a failed translation is tried again", evidence)
+        return
+    yield warn(
+        settings.subject,
+        "a translation that fails once expires before it is tried again",
+        evidence,
+        "after any failed request, groups go on from older positions",
+        "lower fetch.offset.retry.backoff.ms; its default is 100",
+    )
+
+
+@check(
+    "replicator-timestamps-kept",
+    _FAMILY,
+    "copies keep their timestamps: `topic.timestamp.type`, and the copies' own"
+    " `message.timestamp.type`",
+    Status.FAIL,
+)
+def timestamps_kept(observed: Observed) -> Iterator[Verdict]:
+    """Whether records can be found by their time on the target."""
+    cost = (
+        "positions are looked up by times that the copies do not have: groups skip records, or"
+        " read very many again"
+    )
+    settings = required(observed, REPLICATOR)
+    kind = settings.text("topic.timestamp.type", "CreateTime")
+    if kind.value == "CreateTime":
+        yield ok(settings.subject, "new copies keep timestamps", kind.evidence)
+    else:
+        reason, cure = "copies get the target's time", "set topic.timestamp.type=CreateTime"
+        yield fail(settings.subject, reason, kind.evidence, cost, cure)
+    if isinstance(observed.target_topics, Unavailable):
+        reason = f"the copies' configuration is not known: {observed.target_topics.reason}"
+        cure = "look at message.timestamp.type of the topics on the target"
+        raise NotObserved("topics of the target", reason, cure)
+    for name, state in sorted(observed.target_topics.items()):
+        if observed.link.source_topic(name) is not None:
+            yield _timestamps_of(name, state, cost)
+
+
+def _timestamps_of(name: str, state: TopicState | Unavailable | None, cost: str) -> Verdict:
+    subject, key = f"topic {name} of the target", "message.timestamp.type"
+    if not isinstance(state, TopicState) or key not in state.config:
+        known = state.reason if isinstance(state, Unavailable) else "its configuration is not known"
+        reason = "there is no such topic" if state is None else known
+        cure = f"look at {key} of {name} on the target"
+        return Verdict(Status.NOT_CHECKED, subject, reason, cure=cure)
+    evidence = f"{key}={state.config[key]}"
+    if not state.log_append_time:
+        return ok(subject, "copies keep their timestamps", evidence)
+    cure = f"set {key}=CreateTime on the topic; what is in it keeps its wrong times"
+    return fail(subject, "copies have the target's time", evidence, cost, cure)

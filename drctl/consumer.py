@@ -1,0 +1,10 @@
+"""For applications: a Python consumer whose position Confluent Replicator and drctl can translate.
+
+    from drctl.consumer import TimestampsConsumer
+
+It takes the place of `confluent_kafka.Consumer`; see docs/consumer.md.
+"""
+
+from drctl.systems.kafka.timestamps_consumer import TimestampsConsumer
+
+__all__ = ["TimestampsConsumer"]

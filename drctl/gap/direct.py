@@ -1,0 +1,270 @@
+"""The comparison in this process, without Spark: for as many records as Python reads in seconds.
+
+It gives the answer that Spark gives. Of each record it holds 64 bytes, so that what was read for
+the digests need not be read again.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+
+from drctl.gap.comparison import (
+    BucketDigest,
+    ComparePlan,
+    Comparison,
+    Progress,
+    Ranges,
+    Reads,
+    Side,
+    TopicPlan,
+    TopicSuspects,
+    span_of,
+)
+from drctl.gap.encoding import record_digest
+from drctl.gap.failures import ScanFailed
+from drctl.gap.held import NOT_KEPT, KeyRoom, Partition, key_hash
+from drctl.gap.intake import Intake
+from drctl.gap.matching import Judged, Match, TopicMatcher
+from drctl.gap.rows import LogReader, MissingRow, MissingWriter
+from drctl.gap.summing import (
+    by_place,
+    examples,
+    histogram,
+    summarise,
+    unreplicated_offsets,
+    with_runs,
+)
+from drctl.gap.suspects import merge
+from drctl.model.rows import Chunk, Row, TopicRanges
+from drctl.model.topology import OffsetRange
+
+HELD_OFFSETS = 1_000_000
+"""What is digested is held for the comparison where it has no more offsets than these."""
+
+KEY_BYTES = 64 << 20
+"""Keys of source records that are held; of missing records the others are read again."""
+
+KEY_RANGES = 64
+
+Held = dict[tuple[Side, str], dict[int, Partition]]
+
+
+class DirectComparer:
+    """Implements `drctl.gap.comparison.RecordComparer`.
+
+    Args:
+        writer: keeps the missing records.
+        held_offsets: how many offsets' records are held between digest and comparison.
+        key_bytes: how many bytes of keys are.
+    """
+
+    def __init__(
+        self,
+        reader: LogReader,
+        writer: MissingWriter,
+        *,
+        held_offsets: int = HELD_OFFSETS,
+        key_bytes: int = KEY_BYTES,
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._held_offsets = held_offsets
+        self._key_bytes = key_bytes
+        self._forget()
+
+    def _forget(self) -> None:
+        self._plan: ComparePlan | None = None
+        self._offsets = 0
+        self._held: Held = {}
+        self._keys = KeyRoom(self._key_bytes)
+
+    def digest(self, plan: ComparePlan, reads: Reads, progress: Progress) -> Sequence[BucketDigest]:
+        """Digest every record of these ranges.
+
+        Raises:
+            ScanFailed: something could not be read to its end.
+        """
+        if plan != self._plan:
+            self._forget()
+            self._plan = plan
+        span = span_of(reads)
+        keep = self._offsets + span <= self._held_offsets
+        self._offsets += span if keep else 0
+        return self._read(plan, reads, keep, "reading both sides", progress)
+
+    def compare(
+        self, plan: ComparePlan, suspects: Sequence[TopicSuspects], progress: Progress
+    ) -> Comparison:
+        """Compare record by record; the missing ones are written.
+
+        Raises:
+            ScanFailed: something could not be read to its end, or written.
+        """
+        if plan != self._plan:
+            self._forget()
+        lacking = {side: self._not_held(side, suspects) for side in Side}
+        self._read(plan, lacking, True, "comparing records", progress)
+        matchers = {s.plan.topic: self._matcher(plan, s) for s in suspects}
+        self._look_behind(matchers, {s.plan.topic: s.plan for s in suspects}, progress)
+        matches = {topic: matcher.judge() for topic, matcher in matchers.items()}
+        self._writer.write(self._rows(matches))
+        progress("adding up", 0, 0)
+        self._forget()
+        return _sum_up(matches, matchers)
+
+    def _read(
+        self, plan: ComparePlan, reads: Reads, keep: bool, phase: str, progress: Progress
+    ) -> list[BucketDigest]:
+        done, total = 0, span_of(reads)
+        progress(phase, 0, total)
+        digests: list[BucketDigest] = []
+        for side in Side:
+            ranges = _with_offsets(reads.get(side, {}))
+            names = {t.topic: t.name_on(side) for t in plan.topics}
+            intakes = self._intakes(plan, side, ranges, keep)
+            there = {names[topic]: partitions for topic, partitions in ranges.items()}
+            for chunk in self._chunks(side, there):
+                intakes[chunk.topic, chunk.partition].take(chunk.rows)
+                done += len(chunk.rows)
+                progress(phase, done, total)
+            digests += [d for intake in intakes.values() for d in intake.digests()]
+        progress(phase, total, total)
+        return digests
+
+    def _chunks(self, side: Side, ranges: TopicRanges) -> Iterator[Chunk]:
+        """Read; where that fails, what is held of it is not to be relied upon."""
+        try:
+            yield from self._reader.read(side, ranges) if ranges else ()
+        except ScanFailed:
+            self._forget()
+            raise
+
+    def _intakes(
+        self, plan: ComparePlan, side: Side, ranges: Ranges, keep: bool
+    ) -> dict[tuple[str, int], Intake]:
+        """What takes in each partition, by the topic's name on its side."""
+        intakes = {}
+        for topic in plan.topics:
+            digest = record_digest(plan.identity, topic.timestamps, plan.salt)
+            for partition, wanted in ranges.get(topic.topic, {}).items():
+                held = self._partition(side, topic.topic, partition)
+                entries = held.begin(wanted) if keep else None
+                keys = self._keys if side is Side.SOURCE else None
+                intakes[topic.name_on(side), partition] = Intake(
+                    plan, topic, side, partition, digest, entries, keys
+                )
+        return intakes
+
+    def _not_held(self, side: Side, suspects: Sequence[TopicSuspects]) -> Ranges:
+        lacking: dict[str, dict[int, tuple[OffsetRange, ...]]] = {}
+        for s in suspects:
+            for partition, ranges in s.ranges(side).items():
+                if not self._partition(side, s.plan.topic, partition).covers(ranges):
+                    lacking.setdefault(s.plan.topic, {})[partition] = ranges
+        return lacking
+
+    def _partition(self, side: Side, topic: str, partition: int) -> Partition:
+        return self._held.setdefault((side, topic), {}).setdefault(partition, Partition())
+
+    def _matcher(self, plan: ComparePlan, s: TopicSuspects) -> TopicMatcher:
+        source, target = (self._held.get((side, s.plan.topic), {}) for side in Side)
+        matcher = TopicMatcher(s, plan.buckets, source, target)
+        matcher.count()
+        return matcher
+
+    def _look_behind(
+        self,
+        matchers: Mapping[str, TopicMatcher],
+        topics: Mapping[str, TopicPlan],
+        progress: Progress,
+    ) -> None:
+        """Let each matcher see the source from its first missing records on."""
+        lacking: dict[str, dict[int, tuple[OffsetRange, ...]]] = {}
+        for topic, matcher in matchers.items():
+            for partition, behind in matcher.behind.items():
+                rest = (OffsetRange(min(behind.gone), topics[topic].source[partition].end),)
+                held = self._partition(Side.SOURCE, topic, partition)
+                if held.covers(rest):
+                    behind.look((entry[0], entry[3]) for entry in held.within(rest))
+                else:
+                    lacking.setdefault(topic, {})[partition] = rest
+        done, total = 0, span_of({Side.SOURCE: lacking})
+        for chunk in self._chunks(Side.SOURCE, lacking):
+            matchers[chunk.topic].behind[chunk.partition].look(map(_with_hash, chunk.rows))
+            done += len(chunk.rows)
+            progress("finding the records", done, total)
+
+    def _rows(self, matches: Mapping[str, Match]) -> Iterator[MissingRow]:
+        for topic, match in matches.items():
+            for partition, found in groupby(match.missing, lambda judged: judged.partition):
+                yield from self._with_keys(topic, partition, list(found))
+
+    def _with_keys(self, topic: str, partition: int, found: list[Judged]) -> Iterator[MissingRow]:
+        again = self._keys_again(
+            topic, partition, [j.entry[0] for j in found if j.entry[4] == NOT_KEPT]
+        )
+        for judged in found:
+            offset, time, size, _, place, length, _ = judged.entry
+            key = next(again) if place == NOT_KEPT else self._keys.key(place, length)
+            yield MissingRow(
+                topic,
+                partition,
+                offset,
+                time,
+                key,
+                size,
+                judged.record_class,
+                judged.order,
+                judged.misplaced,
+            )
+
+    def _keys_again(
+        self, topic: str, partition: int, offsets: Sequence[int]
+    ) -> Iterator[bytes | None]:
+        """The keys of these records, read once more.
+
+        Raises:
+            ScanFailed: one of them is gone.
+        """
+        ranges = merge((OffsetRange(o, o + 1) for o in offsets), KEY_RANGES)
+        chunks = self._reader.read(Side.SOURCE, {topic: {partition: ranges}})
+        rows = ((row[0], row[2]) for chunk in chunks for row in chunk.rows)
+        for wanted in offsets:
+            for offset, key in rows:
+                if offset == wanted:
+                    yield key
+                    break
+            else:
+                raise ScanFailed(f"offset {wanted} of {topic}-{partition} is gone")
+
+
+def _with_offsets(ranges: Ranges) -> Ranges:
+    """Without what holds no offset."""
+    kept = {
+        topic: {p: some for p, rs in parts.items() if (some := tuple(r for r in rs if r.span))}
+        for topic, parts in ranges.items()
+    }
+    return {topic: parts for topic, parts in kept.items() if parts}
+
+
+def _with_hash(row: Row) -> tuple[int, int]:
+    return row[0], key_hash(row[2])
+
+
+def _sum_up(matches: Mapping[str, Match], matchers: Mapping[str, TopicMatcher]) -> Comparison:
+    records = {
+        place: found
+        for topic, match in matches.items()
+        for place, found in by_place(topic, match.missing).items()
+    }
+    runs = {
+        (topic, partition): matchers[topic].behind[partition].runs(gone)
+        for (topic, partition), found in records.items()
+        if (gone := unreplicated_offsets(found))
+    }
+    missing = with_runs({place: summarise(found) for place, found in records.items()}, runs)
+    extra = {
+        (topic, partition): more
+        for topic, match in matches.items()
+        for partition, more in match.extra.items()
+    }
+    return Comparison(missing, extra, histogram(records, missing), examples(records))

@@ -1,0 +1,242 @@
+"""The records of one topic's suspect buckets as multisets: what is missing, and what that means.
+
+The semantics are those of `reference`, over digests instead of records and in linear time.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from struct import Struct
+from typing import NamedTuple
+
+from drctl.gap.comparison import Extra, Side, TopicPlan, TopicSuspects
+from drctl.gap.held import NO_KEY, Entry, Partition
+from drctl.model.gap import OrderVerdict, RecordClass
+
+Held = Mapping[int, Partition]
+"""What is held of one side of a topic, by partition."""
+
+Place = tuple[int, Entry]
+"""A partition and a record in it."""
+
+BucketOf = Callable[[int, bytes], int]
+"""Of a timestamp and a digest."""
+
+_FIRST_HALF = Struct("<q")
+
+
+class Judged(NamedTuple):
+    """A source record without an equal on the target, and what became of it."""
+
+    partition: int
+    entry: Entry
+    record_class: RecordClass
+    order: OrderVerdict
+    misplaced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What differs between the two sides of a topic.
+
+    Attributes:
+        missing: by partition and offset.
+        extra: by target partition (the lowest that holds an equal, where not by partition).
+    """
+
+    missing: tuple[Judged, ...]
+    extra: Mapping[int, Extra]
+
+
+@dataclass(slots=True)
+class _Unit:
+    """What is compared with each other: a partition of both sides, or the whole topic.
+
+    Attributes:
+        homes: the lowest target partition that holds a record, by digest.
+        missing: of equal records the last ones.
+        first_replicated: smallest offset of each source partition that is on the target.
+    """
+
+    unit: int | None
+    on_source: dict[bytes, int] = field(default_factory=dict)
+    on_target: dict[bytes, int] = field(default_factory=dict)
+    homes: dict[bytes, int] = field(default_factory=dict)
+    missing: list[Place] = field(default_factory=list)
+    first_replicated: dict[int, int] = field(default_factory=dict)
+
+    def surplus(self) -> Iterator[tuple[bytes, int, int]]:
+        """Digests that the target holds more often; how often on the source and the target."""
+        for digest, there in self.on_target.items():
+            here = self.on_source.get(digest, 0)
+            if there > here:
+                yield digest, here, there
+
+
+@dataclass(slots=True)
+class Behind:
+    """What lies behind the first missing record of a source partition.
+
+    Attributes:
+        gone: offsets of the missing records; keys: hashes of their keys.
+        last: the last offset of each such key that is on the target.
+        previous: of each missing record, the committed offset before it.
+    """
+
+    gone: set[int] = field(default_factory=set)
+    keys: set[int] = field(default_factory=set)
+    last: dict[int, int] = field(default_factory=dict)
+    previous: dict[int, int] = field(default_factory=dict)
+    _before: int = -1
+
+    def look(self, committed: Iterable[tuple[int, int]]) -> None:
+        """Look at the next records: offset and hash of the key of each."""
+        before = self._before
+        for offset, key in committed:
+            if offset in self.gone:
+                self.previous[offset] = before
+            elif key in self.keys:
+                self.last[key] = offset
+            before = offset
+        self._before = before
+
+    def runs(self, unreplicated: Sequence[int]) -> list[tuple[int, int]]:
+        """Maximal runs of these offsets, inclusive; a committed record between two ends one."""
+        runs: list[tuple[int, int]] = []
+        for offset in unreplicated:
+            if runs and self.previous[offset] == runs[-1][1]:
+                runs[-1] = (runs[-1][0], offset)
+            else:
+                runs.append((offset, offset))
+        return runs
+
+
+def bucket_of(topic: TopicPlan, buckets: int) -> BucketOf:
+    """The digest bucket of a record: of its time, or of its digest where times do not count."""
+    width, first_half = topic.bucket_ms, _FIRST_HALF.unpack_from
+    if width:
+        return lambda time, digest: time // width % buckets
+    return lambda time, digest: int(first_half(digest)[0] % buckets)
+
+
+class TopicMatcher:
+    """Compares the suspect buckets of a topic: `count`, let `behind` look, then `judge`.
+
+    Args:
+        source: at least the suspect ranges; the target's likewise.
+    """
+
+    def __init__(self, suspects: TopicSuspects, buckets: int, source: Held, target: Held) -> None:
+        self._suspects = suspects
+        self._topic = suspects.plan
+        self._bucket = bucket_of(self._topic, buckets)
+        self._held = {Side.SOURCE: source, Side.TARGET: target}
+        self._units: list[_Unit] = []
+        self.behind: dict[int, Behind] = {}
+
+    def count(self) -> None:
+        """Find what is missing."""
+        names = {unit for unit, _ in self._suspects.buckets}
+        self._units = [self._counted(unit) for unit in sorted(names, key=repr)]
+        behind: dict[int, Behind] = defaultdict(Behind)
+        for partition, entry in (place for unit in self._units for place in unit.missing):
+            behind[partition].gone.add(entry[0])
+            if entry[3] != NO_KEY:
+                behind[partition].keys.add(entry[3])
+        self.behind = dict(behind)
+
+    def judge(self) -> Match:
+        """Say what became of the missing records."""
+        elsewhere = {digest for unit in self._units for digest, _, _ in unit.surplus()}
+        judged = (found for unit in self._units for found in self._judged(unit, elsewhere))
+        missing = sorted(judged, key=lambda found: (found.partition, found.entry[0]))
+        return Match(tuple(missing), self._extra())
+
+    def _places(self, side: Side, unit: int | None) -> Iterator[Place]:
+        """The records of the unit's suspect buckets, partition by partition."""
+        wanted = {bucket for name, bucket in self._suspects.buckets if name == unit}
+        bucket, held = self._bucket, self._held[side]
+        for partition, ranges in sorted(self._suspects.ranges(side).items()):
+            if self._topic.unit(partition) == unit:
+                for entry in held[partition].within(ranges):
+                    if bucket(entry[1], entry[6]) in wanted:
+                        yield partition, entry
+
+    def _counted(self, name: int | None) -> _Unit:
+        """Of n equal source records and m equal target records the last n - m are missing."""
+        unit = _Unit(name)
+        for partition, entry in self._places(Side.TARGET, name):
+            unit.on_target[entry[6]] = unit.on_target.get(entry[6], 0) + 1
+            unit.homes.setdefault(entry[6], partition)
+        left = dict(unit.on_target)
+        places = self._places(Side.SOURCE, name)
+        if name is None:
+            places = iter(sorted(places, key=lambda place: (place[1][0], place[0])))
+        for partition, entry in places:
+            digest = entry[6]
+            unit.on_source[digest] = unit.on_source.get(digest, 0) + 1
+            if equal := left.get(digest, 0):
+                left[digest] = equal - 1
+                unit.first_replicated.setdefault(partition, entry[0])
+            else:
+                unit.missing.append((partition, entry))
+        return unit
+
+    def _extra(self) -> dict[int, Extra]:
+        extra: dict[int, Extra] = {}
+        for unit in self._units:
+            for digest, here, there in unit.surplus():
+                home = unit.homes[digest]
+                known = extra.get(home, Extra())
+                own, again = (0, there - here) if here else (there, 0)
+                extra[home] = Extra(known.only_on_target + own, known.duplicated_on_target + again)
+        return extra
+
+    def _judged(self, unit: _Unit, elsewhere: set[bytes]) -> Iterator[Judged]:
+        own, expired = self._own_times(unit), self._expired(unit)
+        any_time = not self._topic.timestamps
+        for partition, entry in unit.missing:
+            offset, time, key = entry[0], entry[1], entry[3]
+            order = OrderVerdict.UNKEYED
+            if key != NO_KEY:
+                newer = self.behind[partition].last.get(key, -1) > offset or (
+                    key in own and (any_time or own[key] >= time)
+                )
+                order = OrderVerdict.CONFLICTING if newer else OrderVerdict.SAFE
+            if self._topic.compacted and order is OrderVerdict.CONFLICTING:
+                record_class = RecordClass.SUPERSEDED
+            elif (partition, offset) in expired:
+                record_class = RecordClass.EXPIRED
+            else:
+                record_class = RecordClass.UNREPLICATED
+            yield Judged(partition, entry, record_class, order, entry[6] in elsewhere)
+
+    def _own_times(self, unit: _Unit) -> dict[int, int]:
+        """The youngest timestamp of the target's own records, by key of a missing record."""
+        keys = {entry[3] for _, entry in unit.missing} - {NO_KEY}
+        youngest: dict[int, int] = {}
+        if keys:
+            for _, entry in self._places(Side.TARGET, unit.unit):
+                if entry[3] in keys and entry[6] not in unit.on_source:
+                    youngest[entry[3]] = max(entry[1], youngest.get(entry[3], entry[1]))
+        return youngest
+
+    def _expired(self, unit: _Unit) -> set[tuple[int, int]]:
+        """Missing records that the target may have held and deleted (see `reference`)."""
+        deleted = self._topic.target_deleted
+        room = sum(deleted.values()) if unit.unit is None else deleted.get(unit.unit, 0)
+        if not room:
+            return set()
+        waiting = []
+        for partition, entry in unit.missing:
+            first = self._first_replicated(unit, partition)
+            if first is None or entry[0] < first:
+                time = entry[1] if unit.unit is None else 0
+                waiting.append((time, entry[0], partition))
+        return {(partition, offset) for _, offset, partition in sorted(waiting)[:room]}
+
+    def _first_replicated(self, unit: _Unit, partition: int) -> int | None:
+        if unit.unit is None:
+            return None  # across partitions only their time says which came first
+        known = (self._suspects.replicated_from, unit.first_replicated)
+        return min((of[partition] for of in known if partition in of), default=None)

@@ -1,0 +1,259 @@
+"""The tail: what lies behind the place up to which replication is known to have got.
+
+Nobody but the replicator knows how far it got, and what it says is checked: a stretch before that
+place (the margin) is compared too, and where anything of it is missing the window grows.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+from drctl.gap.alignment import RUN, aligned
+from drctl.gap.comparison import ComparePlan, Identity, TopicPlan
+from drctl.gap.reference import identify
+from drctl.model.gap import NotCompared, PartitionGap, TopicGap, Window
+from drctl.model.ports import ClusterReader
+from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
+
+MARGIN = 10_000
+"""Offsets before the replicator's position that are compared too."""
+
+WIDER = 8
+"""How much wider the margin gets where something in it is missing."""
+
+LOOKED_AT = 2_000
+"""Records of the target among which a place of the source is looked for."""
+
+
+class Position(NamedTuple):
+    """Up to where a partition was replicated.
+
+    Attributes:
+        offset: the first source offset that may not have been.
+        evidence: who says so, in words for a person.
+    """
+
+    offset: int
+    evidence: str
+
+
+class PositionFinder(Protocol):
+    """Knows how far a replicator got."""
+
+    def positions(self, topics: Iterable[str]) -> Mapping[TopicPartition, Position]:
+        """By source partition; without those of which nothing is known.
+
+        Raises:
+            Unreachable: who knows it did not answer.
+        """
+
+    @property
+    def same_offsets(self) -> bool:
+        """Whether a copy has the offset of its original."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """Chooses the windows of one run.
+
+    Attributes:
+        positions: by source partition.
+        margin: offsets before a position that are looked at, at first.
+    """
+
+    source: ClusterReader
+    target: ClusterReader
+    positions: Mapping[TopicPartition, Position]
+    same_offsets: bool
+    margin: int = MARGIN
+
+    def windows(
+        self, plan: ComparePlan, margins: Mapping[TopicPartition, int]
+    ) -> tuple[dict[TopicPartition, Window], tuple[NotCompared, ...]]:
+        """Where to begin reading, and of which partitions nobody knows.
+
+        Args:
+            margins: offsets to look at before the position, where it is not `margin`.
+
+        Raises:
+            Unreachable: a cluster did not answer.
+        """
+        found: dict[TopicPartition, Window] = {}
+        unknown = []
+        begun: dict[TopicPartition, Window] = {}
+        for topic in plan.topics:
+            for partition, whole in topic.source.items():
+                place = TopicPartition(topic.topic, partition)
+                margin = margins.get(place, self.margin)
+                position = self.positions.get(place)
+                if _read_whole(whole, position, margin):
+                    found[place] = _whole(topic, partition, position, margin)
+                elif not topic.by_partition:
+                    unknown.append(_unknown(place, "the link does not keep partitions"))
+                elif position is None:
+                    unknown.append(_unknown(place, "nobody says how far replication got"))
+                else:
+                    begun[place] = _window(place, position, margin, whole)
+        topics = {topic.topic: topic for topic in plan.topics}
+        return found | self._placed(begun, topics, plan.identity), tuple(unknown)
+
+    def _placed(
+        self,
+        begun: Mapping[TopicPartition, Window],
+        topics: Mapping[str, TopicPlan],
+        identity: Identity,
+    ) -> dict[TopicPartition, Window]:
+        """The windows with their beginnings on the target, wider where none was found."""
+        placed: dict[TopicPartition, Window] = {}
+        waiting = dict(begun)
+        while waiting:
+            placed |= self._on_target(waiting, topics, identity)
+            missed = {p: w for p, w in waiting.items() if p not in placed}
+            waiting = {}
+            for place, window in missed.items():
+                topic, position = topics[place.topic], self.positions[place]
+                whole, margin = topic.source[place.partition], window.margin * WIDER
+                if _read_whole(whole, position, margin):
+                    placed[place] = _whole(topic, place.partition, position, margin)
+                else:
+                    waiting[place] = _window(place, position, margin, whole)
+        return placed
+
+    def _on_target(
+        self,
+        begun: Mapping[TopicPartition, Window],
+        topics: Mapping[str, TopicPlan],
+        identity: Identity,
+    ) -> dict[TopicPartition, Window]:
+        """Those windows whose beginnings were found on the target, with these beginnings."""
+        if self.same_offsets:
+            return {
+                place: replace(w, target_start=max(w.source_start, _first(topics, place)))
+                for place, w in begun.items()
+            }
+        following = self.source.following({p: w.source_start for p, w in begun.items()}, RUN)
+        samples = {p: r for p, r in following.items() if isinstance(r, tuple) and len(r) == RUN}
+        starts = self._starts(samples, topics, identity)
+        return {
+            place: replace(begun[place], source_start=samples[place][0].offset, target_start=start)
+            for place, start in starts.items()
+        }
+
+    def _starts(
+        self,
+        samples: Mapping[TopicPartition, tuple[Record, ...]],
+        topics: Mapping[str, TopicPlan],
+        identity: Identity,
+    ) -> dict[TopicPartition, int]:
+        """The target offsets of the samples' first records, where they are found.
+
+        Copies keep the order of their partition, so the copy of a record is not before the first
+        record of its time.
+        """
+        timed = [p for p in samples if identity.timestamp and topics[p.topic].timestamps]
+        there = {p: TopicPartition(topics[p.topic].target_topic, p.partition) for p in timed}
+        asked = [(there[p], samples[p][0].timestamp_ms) for p in timed]
+        answers = self.target.look_up(asked)() if asked else ()
+        begins = {
+            p: max(answer.offset, _first(topics, p))
+            for p, answer in zip(timed, answers, strict=True)
+            if not isinstance(answer, Unavailable) and answer.offset >= 0
+        }
+        read = self.target.following({there[p]: o for p, o in begins.items()}, LOOKED_AT)
+        starts = {}
+        for place in begins:
+            records = read[there[place]]
+            timestamps = topics[place.topic].timestamps
+
+            def name(record: Record, timestamps: bool = timestamps) -> object:
+                return identify(record, identity, timestamps)
+
+            if isinstance(records, tuple):
+                start = aligned(samples[place], records, name)
+                if start is not None:
+                    starts[place] = start
+        return starts
+
+
+def windowed(plan: ComparePlan, windows: Mapping[TopicPartition, Window]) -> ComparePlan:
+    """The plan cut down to its windows; without the partitions that have none."""
+    return replace(plan, topics=tuple(_cut(topic, windows) for topic in plan.topics))
+
+
+def _cut(topic: TopicPlan, windows: Mapping[TopicPartition, Window]) -> TopicPlan:
+    mine = {p.partition: w for p, w in windows.items() if p.topic == topic.topic}
+    if not topic.by_partition:
+        whole = len(mine) == len(topic.source)
+        return topic if whole else replace(topic, source={}, target={}, target_deleted={})
+    source, target, deleted = {}, {}, {}
+    for partition, window in mine.items():
+        there = topic.target.get(partition)
+        source[partition] = OffsetRange(window.source_start, topic.source[partition].end)
+        if there is not None:
+            target[partition] = OffsetRange(max(there.start, window.target_start), there.end)
+            # What the target deleted lies before a window that it still holds the beginning of.
+            deleted[partition] = topic.target_deleted.get(partition, 0) if window.whole else 0
+    # Partitions that only the target has hold nothing of the source: all of it is extra.
+    alone = {p: r for p, r in topic.target.items() if p not in topic.source}
+    return replace(topic, source=source, target=target | alone, target_deleted=deleted)
+
+
+def too_narrow(
+    topics: Iterable[TopicGap], windows: Mapping[TopicPartition, Window]
+) -> dict[TopicPartition, int]:
+    """Wider margins for the windows in which something before the position is missing."""
+    wider = {}
+    for topic in topics:
+        for gap in topic.partitions:
+            window = windows.get(TopicPartition(topic.topic, gap.partition))
+            if window and not window.whole and _missing_before(gap, window.position):
+                wider[TopicPartition(topic.topic, gap.partition)] = window.margin * WIDER
+    return wider
+
+
+def _missing_before(gap: PartitionGap, position: int | None) -> bool:
+    return position is not None and any(first < position for first, _ in gap.ranges)
+
+
+def _first(topics: Mapping[str, TopicPlan], place: TopicPartition) -> int:
+    there = topics[place.topic].target.get(place.partition)
+    return there.start if there else 0
+
+
+def _read_whole(whole: OffsetRange, position: Position | None, margin: int) -> bool:
+    """Whether the window would be the partition, or as much work."""
+    return whole.span <= margin or (
+        position is not None and min(position.offset, whole.end) - margin <= whole.start
+    )
+
+
+def _window(place: TopicPartition, position: Position, margin: int, whole: OffsetRange) -> Window:
+    return Window(
+        topic=place.topic,
+        partition=place.partition,
+        source_start=min(position.offset, whole.end) - margin,
+        target_start=0,
+        position=position.offset,
+        evidence=position.evidence,
+        margin=margin,
+        whole=False,
+    )
+
+
+def _whole(topic: TopicPlan, partition: int, position: Position | None, margin: int) -> Window:
+    there = topic.target.get(partition)
+    return Window(
+        topic=topic.topic,
+        partition=partition,
+        source_start=topic.source[partition].start,
+        target_start=there.start if there else 0,
+        position=position.offset if position else None,
+        evidence=position.evidence if position else "all of it is read: it is small",
+        margin=margin,
+        whole=True,
+    )
+
+
+def _unknown(place: TopicPartition, why: str) -> NotCompared:
+    reason = f"{why}: what lies before the tail cannot be told from it; use --scope full"
+    return NotCompared(place.topic, place.partition, reason)

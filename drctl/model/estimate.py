@@ -1,0 +1,321 @@
+"""An estimate of what is missing: from offsets alone, without reading a record.
+
+`to_json` is the document `drctl/gap-estimate/1`. It is never proof; see docs/gap.md.
+"""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from drctl.model.errors import ExitCode
+from drctl.model.gap import NotCompared
+from drctl.model.topology import OffsetRange
+
+SCHEMA = "drctl/gap-estimate/1"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
+
+
+class Doubt(StrEnum):
+    """Why the numbers of a partition may be off; what each means stands in `MEANINGS`."""
+
+    TRANSACTIONS = "transactions"
+    TRANSACTIONS_ON_TARGET = "transactions_on_target"
+    OPEN_TRANSACTION = "open_transaction"
+    OPEN_TRANSACTION_ON_TARGET = "open_transaction_on_target"
+    COMPACTED = "compacted"
+    TIMES_NOT_COMPARABLE = "times_not_comparable"
+    CLOCKS_OUT_OF_ORDER = "clocks_out_of_order"
+    DELETED_ON_SOURCE = "deleted_on_source"
+    DELETED_ON_TARGET = "deleted_on_target"
+    AHEAD_ON_TARGET = "ahead_on_target"
+    COARSE = "coarse"
+    CONFIGURATION_UNKNOWN = "configuration_unknown"
+    NOT_ON_TARGET = "not_on_target"
+    WHOLE_TOPIC = "whole_topic"
+
+
+MEANINGS = {
+    Doubt.TRANSACTIONS: (
+        "the source cluster runs transactions: offsets may be their control records or aborted "
+        "records, which nobody misses, so that counts may be too high and at least says 0"
+    ),
+    Doubt.TRANSACTIONS_ON_TARGET: (
+        "the target cluster runs transactions: their control records are counted as records and "
+        "may hide missing ones"
+    ),
+    Doubt.OPEN_TRANSACTION: (
+        "a transaction is open on the source: offsets from the last stable one on are undecided "
+        "and not counted"
+    ),
+    Doubt.OPEN_TRANSACTION_ON_TARGET: (
+        "a transaction is open on the target: its offsets may or may not become records"
+    ),
+    Doubt.COMPACTED: (
+        "compacted on a side: spans of offsets are no counts of records; the estimate is of what "
+        "is newer than everything on the target"
+    ),
+    Doubt.TIMES_NOT_COMPARABLE: (
+        "the target keeps its own time (LogAppendTime) or the link's identity has no timestamp: "
+        "only totals are compared, without a place in time"
+    ),
+    Doubt.CLOCKS_OUT_OF_ORDER: (
+        "many records share one timestamp or follow one from the future: clocks are out of order, "
+        "and where in time something is missing cannot be told"
+    ),
+    Doubt.DELETED_ON_SOURCE: (
+        "the source has deleted its oldest records: the target may hold more, which says nothing"
+    ),
+    Doubt.DELETED_ON_TARGET: (
+        "the target has deleted its oldest records: what lies before is no gap and is not counted"
+    ),
+    Doubt.AHEAD_ON_TARGET: (
+        "the target holds records that the source has not, or holds some twice: they hide missing "
+        "ones of the same time"
+    ),
+    Doubt.COARSE: (
+        "there were more differences than look-ups allowed for: places in time are coarse and at "
+        "most is high; name fewer topics for a finer look"
+    ),
+    Doubt.CONFIGURATION_UNKNOWN: (
+        "the topic's configuration may not be read: taken as not compacted and as keeping "
+        "timestamps, and at least says 0"
+    ),
+    Doubt.NOT_ON_TARGET: "the target has no such partition: all of it counts as missing",
+    Doubt.WHOLE_TOPIC: "the link does not keep partitions: all partitions are counted together",
+}
+"""Said once in the document and on the terminal, not once a partition."""
+
+ASSUMED = (
+    "a stretch of time in which both sides hold the same number of offsets holds the same records"
+)
+"""What at least and at most rest on; only reading records can check it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A number of records that nobody has counted.
+
+    Attributes:
+        at_least: at_most: hold as far as `ASSUMED` does.
+    """
+
+    at_least: int = 0
+    estimate: int = 0
+    at_most: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A time in which the sides hold different numbers of offsets.
+
+    Attributes:
+        from_ms: first millisecond (UTC) of it; None where it begins with the logs.
+        to_ms: first millisecond after it; None where it lasts to the ends of the logs.
+    """
+
+    from_ms: int | None
+    to_ms: int | None
+    source_offsets: int
+    target_offsets: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionEstimate:
+    """One partition, or a whole topic where the link does not keep partitions.
+
+    Attributes:
+        partition: None for a whole topic; the ranges are None then, too.
+        source_range: `[log start, end)`; None where the source has no such partition.
+        source_offsets: those up to the last stable one.
+        ahead_on_target: offsets of the target in stretches in which the source has fewer.
+        undecided: offsets of the source behind the last stable one.
+        diverges_from: milliseconds UTC of the first stretch in which the source has more.
+        stopped_at: milliseconds UTC of the first source record from which on the target has
+            nothing at all.
+        stretches: the first ones in which the sides differ.
+    """
+
+    partition: int | None
+    source_range: OffsetRange | None
+    target_range: OffsetRange | None
+    source_offsets: int
+    target_offsets: int
+    missing: Missing = Missing()
+    ahead_on_target: int = 0
+    undecided: int = 0
+    diverges_from: int | None = None
+    stopped_at: int | None = None
+    stretches: tuple[Stretch, ...] = ()
+    uncertainty: tuple[Doubt, ...] = ()
+
+    @property
+    def diverges(self) -> bool:
+        """Whether anything may be missing of it."""
+        return self.missing.at_most > 0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicEstimate:
+    """One topic of the link.
+
+    Attributes:
+        target_topic: its name on the target.
+    """
+
+    topic: str
+    target_topic: str
+    partitions: tuple[PartitionEstimate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateTotals:
+    """The sums over partitions; `diverging` and `ahead` count partitions."""
+
+    missing: Missing
+    ahead_on_target: int
+    undecided: int
+    source_offsets: int
+    target_offsets: int
+    partitions: int
+    diverging: int
+    ahead: int
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateResult:
+    """Everything `drctl gap --scope estimate` found out.
+
+    Attributes:
+        started: when it began to look, UTC.
+    """
+
+    link: str
+    source: str
+    source_id: str
+    target: str
+    target_id: str
+    started: datetime
+    seconds: float
+    topics: tuple[TopicEstimate, ...]
+    not_compared: tuple[NotCompared, ...] = ()
+    totals: EstimateTotals = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Add up once: there may be ten thousand partitions."""
+        object.__setattr__(self, "totals", _totals(self.topics))
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Always 5: an estimate is no proof."""
+        return ExitCode.UNKNOWN
+
+    def to_json(self) -> dict[str, Any]:
+        """The document `drctl/gap-estimate/1`."""
+        said = {doubt for t in self.topics for p in t.partitions for doubt in p.uncertainty}
+        return {
+            "schema": SCHEMA,
+            "link": self.link,
+            "scope": "estimate",
+            "complete": False,
+            "source": {"cluster": self.source, "id": self.source_id},
+            "target": {"cluster": self.target, "id": self.target_id},
+            "started": self.started.isoformat(timespec="milliseconds"),
+            "seconds": round(self.seconds, 3),
+            "assumed": ASSUMED,
+            "uncertainty": {doubt.value: MEANINGS[doubt] for doubt in Doubt if doubt in said},
+            "totals": _totals_json(self.totals),
+            "topics": [
+                {
+                    "topic": topic.topic,
+                    "target_topic": topic.target_topic,
+                    "partitions": [_partition_json(partition) for partition in topic.partitions],
+                }
+                for topic in self.topics
+            ],
+            "not_compared": [
+                {"topic": item.topic, "partition": item.partition, "reason": item.reason}
+                for item in self.not_compared
+            ],
+        }
+
+
+def _totals(topics: tuple[TopicEstimate, ...]) -> EstimateTotals:
+    partitions = [p for topic in topics for p in topic.partitions]
+    return EstimateTotals(
+        missing=Missing(
+            sum(p.missing.at_least for p in partitions),
+            sum(p.missing.estimate for p in partitions),
+            sum(p.missing.at_most for p in partitions),
+        ),
+        ahead_on_target=sum(p.ahead_on_target for p in partitions),
+        undecided=sum(p.undecided for p in partitions),
+        source_offsets=sum(p.source_offsets for p in partitions),
+        target_offsets=sum(p.target_offsets for p in partitions),
+        partitions=len(partitions),
+        diverging=sum(p.diverges for p in partitions),
+        ahead=sum(p.ahead_on_target > 0 for p in partitions),
+    )
+
+
+def _totals_json(totals: EstimateTotals) -> dict[str, int]:
+    return {
+        **_missing_json(totals.missing),
+        "ahead_on_target": totals.ahead_on_target,
+        "undecided": totals.undecided,
+        "source_offsets": totals.source_offsets,
+        "target_offsets": totals.target_offsets,
+        "partitions": totals.partitions,
+        "diverging_partitions": totals.diverging,
+        "ahead_partitions": totals.ahead,
+    }
+
+
+def _missing_json(missing: Missing) -> dict[str, int]:
+    return {
+        "missing_at_least": missing.at_least,
+        "missing_estimate": missing.estimate,
+        "missing_at_most": missing.at_most,
+    }
+
+
+def _partition_json(partition: PartitionEstimate) -> dict[str, Any]:
+    return {
+        "partition": partition.partition,
+        "source_range": _range_json(partition.source_range),
+        "target_range": _range_json(partition.target_range),
+        "source_offsets": partition.source_offsets,
+        "target_offsets": partition.target_offsets,
+        **_missing_json(partition.missing),
+        "ahead_on_target": partition.ahead_on_target,
+        "undecided": partition.undecided,
+        "diverges_from": _moment_json(partition.diverges_from),
+        "stopped_at": _moment_json(partition.stopped_at),
+        "stretches": [_stretch_json(stretch) for stretch in partition.stretches],
+        "uncertainty": [doubt.value for doubt in partition.uncertainty],
+    }
+
+
+def _range_json(offsets: OffsetRange | None) -> list[int] | None:
+    return None if offsets is None else [offsets.start, offsets.end]
+
+
+def _moment_json(timestamp_ms: int | None) -> dict[str, Any] | None:
+    """Records may hold any number; what is no time of the calendar has no `utc`."""
+    if timestamp_ms is None:
+        return None
+    utc = None
+    if 0 <= timestamp_ms <= _LAST_MS:
+        moment = _EPOCH + timedelta(milliseconds=timestamp_ms)
+        utc = moment.isoformat(timespec="milliseconds")
+    return {"ms": timestamp_ms, "utc": utc}
+
+
+def _stretch_json(stretch: Stretch) -> dict[str, int | None]:
+    return {
+        "from_ms": stretch.from_ms,
+        "to_ms": stretch.to_ms,
+        "source_offsets": stretch.source_offsets,
+        "target_offsets": stretch.target_offsets,
+    }

@@ -1,0 +1,77 @@
+"""Consumer groups and what they have committed, as their cluster tells it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from drctl.model.topology import TopicPartition
+
+
+class GroupProtocol(StrEnum):
+    """How a group's members agree on who reads what; the names are Kafka's group types."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    """KIP-848."""
+    SHARE = "share"
+    """KIP-932: its positions are no committed offsets."""
+    STREAMS = "streams"
+    UNKNOWN = "unknown"
+
+
+class GroupState(StrEnum):
+    """What a group does; the names are Kafka's, in lower case."""
+
+    EMPTY = "empty"
+    DEAD = "dead"
+    STABLE = "stable"
+    PREPARING = "preparing-rebalance"
+    COMPLETING = "completing-rebalance"
+    ASSIGNING = "assigning"
+    RECONCILING = "reconciling"
+    UNKNOWN = "unknown"
+
+
+class Member(NamedTuple):
+    """Who reads in a group."""
+
+    client_id: str
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group as its coordinator describes it.
+
+    Attributes:
+        members: as far as the coordinator knows; never complete for a group that rebalances.
+    """
+
+    name: str
+    protocol: GroupProtocol
+    state: GroupState
+    members: tuple[Member, ...] = ()
+
+    @property
+    def active(self) -> bool:
+        """Whether somebody may be reading in it; also where nobody knows."""
+        return bool(self.members) or self.state not in {GroupState.EMPTY, GroupState.DEAD}
+
+
+class Committed(NamedTuple):
+    """A group's position in one partition.
+
+    Attributes:
+        offset: of the next record that the group wants.
+        leader_epoch: of the last consumed record; -1 where the client gave none.
+        metadata: what the client wrote beside it.
+    """
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+Positions = Mapping[TopicPartition, Committed]
+"""Of one group; a partition in which it has none is left out."""

@@ -1,0 +1,143 @@
+"""What the anchors topic says, for those who translate and for those who track alike."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from drctl.wire import anchor_passes, anchors
+from drctl.wire.anchor_passes import Pass, PassKey
+from drctl.wire.anchors import AnchorHead, AnchorKey
+from drctl.wire.undecodable import Undecodable
+
+ANCHORS_TOPIC = "__drctl_anchors"
+"""Compacted, on the cluster that survives."""
+
+Change = tuple[bytes, bytes | None]
+"""A record of the topic: its key, and its value or None for a tombstone."""
+
+
+class Held(NamedTuple):
+    """An anchor as it stands in the topic.
+
+    Attributes:
+        value: all of it, still encoded.
+    """
+
+    head: AnchorHead
+    value: bytes
+
+
+class AnchorLog:
+    """Takes the topic's records in their order.
+
+    Two trackers may write the same anchor: the newer observation counts, whoever wrote last.
+
+    Attributes:
+        buried: anchors of which compaction would keep an older observation than the newest.
+    """
+
+    def __init__(self) -> None:
+        self._anchors: dict[AnchorKey, Held] = {}
+        self._passes: dict[PassKey, Pass] = {}
+        self._damaged: set[bytes] = set()
+        self.buried: set[AnchorKey] = set()
+
+    @property
+    def damaged(self) -> int:
+        """How many keys have a record that nobody can read."""
+        return len(self._damaged)
+
+    def take(self, records: Iterable[tuple[bytes | None, bytes | None]]) -> None:
+        """Go on with these records."""
+        for raw, value in records:
+            name = raw or b""
+            try:
+                if anchor_passes.is_key(raw):
+                    self._note_pass(anchor_passes.decode_key(raw), value)
+                else:
+                    self._note(anchors.decode_key(raw), value)
+            except Undecodable:
+                self._damaged.add(name)
+            else:
+                self._damaged.discard(name)
+
+    def held(self, key: AnchorKey) -> Held | None:
+        """The newest anchor of a position, if there is one."""
+        return self._anchors.get(key)
+
+    def holds(self, raw: bytes, value: bytes | None) -> bool:
+        """Whether this record is what counts of its key, or a newer one."""
+        if anchor_passes.is_key(raw):
+            noted = anchor_passes.decode_value(value)
+            known = self._passes.get(anchor_passes.decode_key(raw))
+            return noted is None or (known is not None and known.at_ms >= noted.at_ms)
+        held = self._anchors.get(anchors.decode_key(raw))
+        if value is None or held is None:
+            return value is None
+        return held.head.observed_ms >= anchors.decode_head(value).observed_ms
+
+    def of_cluster(self, cluster_id: str) -> Iterator[tuple[AnchorKey, Held]]:
+        """All anchors of positions on a cluster."""
+        return ((k, held) for k, held in self._anchors.items() if k.cluster_id == cluster_id)
+
+    def cluster_ids(self) -> frozenset[str]:
+        """Of which clusters there are anchors."""
+        return frozenset(key.cluster_id for key in self._anchors)
+
+    def passes(self, cluster_id: str) -> tuple[Pass, ...]:
+        """The last one of each scope, over a cluster."""
+        return tuple(found for key, found in self._passes.items() if key.cluster_id == cluster_id)
+
+    def last_look_ms(self, scope: str) -> int | None:
+        """When somebody looked last at all of a scope, whatever cluster that was."""
+        return max((p.at_ms for key, p in self._passes.items() if key.scope == scope), default=None)
+
+    def _note(self, key: AnchorKey, value: bytes | None) -> None:
+        if value is None:
+            self._anchors.pop(key, None)
+            self.buried.discard(key)
+            return
+        found = Held(anchors.decode_head(value), value)
+        known = self._anchors.get(key)
+        if known is not None and found.head.observed_ms < known.head.observed_ms:
+            self.buried.add(key)
+        else:
+            self._anchors[key] = found
+            self.buried.discard(key)
+
+    def _note_pass(self, key: PassKey, value: bytes | None) -> None:
+        found = anchor_passes.decode_value(value)
+        if found is None:
+            self._passes.pop(key, None)
+        else:
+            self._passes[key] = found
+
+
+class Confirmations:
+    """Until when the positions on a cluster were seen as their anchors say.
+
+    Args:
+        passes: over that cluster.
+    """
+
+    def __init__(self, passes: Iterable[Pass]) -> None:
+        self._passes = tuple(sorted(passes, key=lambda each: -each.at_ms))
+        self._topics: dict[tuple[int, str], bool] = {}
+        self._groups: dict[tuple[int, str], bool] = {}
+
+    def seen_ms(self, key: AnchorKey, head: AnchorHead) -> int:
+        """When this position was seen last, in milliseconds since 1970 UTC."""
+        if not head.astray:
+            for number, each in enumerate(self._passes):
+                if each.at_ms <= head.observed_ms:
+                    break
+                if self._covers(number, each, key):
+                    return each.at_ms
+        return head.observed_ms
+
+    def _covers(self, number: int, each: Pass, key: AnchorKey) -> bool:
+        group, topic = (number, key.group), (number, key.topic)
+        if group not in self._groups:
+            self._groups[group] = each.scope.covers_group(key.group)
+        if topic not in self._topics:
+            self._topics[topic] = each.scope.covers_topic(key.topic)
+        return self._groups[group] and self._topics[topic]

@@ -1,0 +1,186 @@
+"""From what is wanted and what the cluster says now to a plan that can be printed and executed.
+
+Nothing here asks or writes: the same wanted rows and the same sight give the same plan.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+from drctl.model.errors import UsageError
+from drctl.model.groups import Committed
+from drctl.model.topology import TopicPartition, Unavailable
+from drctl.offsets.guards import Case, Guard, objections, rereads_at_most, skips_at_most
+from drctl.offsets.wanted import Sight, Wanted
+
+_NOT_LOOKED_AT = Unavailable("it was not looked at")
+
+
+class Action(StrEnum):
+    """What the plan does with one group and partition."""
+
+    COMMIT = "commit"
+    DELETE = "delete"
+    """The group had no position there before, and is to have none again."""
+    SAME = "same"
+    """It stands there already."""
+    KEPT = "kept"
+    """It is further on, and stays there."""
+    REFUSED = "refused"
+
+
+WRITES = frozenset({Action.COMMIT, Action.DELETE})
+
+
+class Override(NamedTuple):
+    """A guard that the engineer passes over, and why."""
+
+    guard: Guard
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What happens to one group in one partition.
+
+    Attributes:
+        before: where the group stands; None where it has no position, or where nobody could say.
+        to: where it is to stand; None to have no position.
+        guard: that refused; None where none did.
+        reason: why, in words for a person.
+        overridden: guards that failed and were passed over.
+    """
+
+    group: str
+    partition: TopicPartition
+    before: Committed | None
+    to: Committed | None
+    rereads_at_most: int | None
+    skips_at_most: int | None
+    action: Action
+    guard: Guard | None = None
+    reason: str = ""
+    overridden: tuple[Guard, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyPlan:
+    """What applying would do to a cluster.
+
+    Attributes:
+        origin: what the wanted positions come from, in words for a person.
+        notes: what a person should know of them.
+    """
+
+    cluster: str
+    cluster_id: str
+    origin: str
+    made: datetime
+    lines: tuple[Line, ...]
+    overrides: tuple[Override, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def writes(self) -> tuple[Line, ...]:
+        """The lines that change something."""
+        return tuple(line for line in self.lines if line.action in WRITES)
+
+    @property
+    def counts(self) -> Mapping[Action, int]:
+        """How many lines there are of each action."""
+        found = Counter(line.action for line in self.lines)
+        return {action: found[action] for action in Action}
+
+    @property
+    def refused(self) -> tuple[Line, ...]:
+        """The lines that a guard stands against."""
+        return tuple(line for line in self.lines if line.guard is not None)
+
+
+def parse_overrides(given: Iterable[str]) -> tuple[Override, ...]:
+    """`GUARD=REASON` as typed.
+
+    Raises:
+        UsageError: there is no such guard, it cannot be passed over, or no reason is given.
+    """
+    found: dict[Guard, Override] = {}
+    for text in given:
+        name, _, reason = text.partition("=")
+        guard = _guard(name.strip())
+        if not reason.strip():
+            raise UsageError(
+                f"--override {guard.value} needs a reason",
+                f"write --override {guard.value}=REASON: it is kept in the journal",
+            )
+        found[guard] = Override(guard, reason.strip())
+    return tuple(found.values())
+
+
+def build_plan(
+    wanted: Sequence[Wanted],
+    sight: Sight,
+    *,
+    cluster: str,
+    cluster_id: str,
+    origin: str,
+    made: datetime,
+    overrides: Iterable[Override] = (),
+    notes: Sequence[str] = (),
+) -> ApplyPlan:
+    """One line for each wanted row, by group, topic and partition."""
+    passed = tuple(overrides)
+    guards = frozenset(each.guard for each in passed)
+    lines = [_line(case, guards) for case in _cases(wanted, sight)]
+    lines.sort(key=lambda line: (line.group, line.partition))
+    return ApplyPlan(cluster, cluster_id, origin, made, tuple(lines), passed, tuple(notes))
+
+
+def _guard(name: str) -> Guard:
+    known = [guard.value for guard in Guard if guard.overridable]
+    if name in known:
+        return Guard(name)
+    if name in list(Guard):
+        raise UsageError(
+            f"guard {name} cannot be passed over",
+            "end what reads in the group first: Kafka itself refuses to move it meanwhile"
+            if name == Guard.GROUP_ACTIVE
+            else f"those that can: {', '.join(known)}",
+        )
+    raise UsageError(f"there is no guard {name!r}", f"those that can be: {', '.join(known)}")
+
+
+def _cases(wanted: Sequence[Wanted], sight: Sight) -> Iterable[Case]:
+    for row in wanted:
+        positions = sight.committed.get(row.group, _NOT_LOOKED_AT)
+        before = positions if isinstance(positions, Unavailable) else positions.get(row.partition)
+        group = sight.groups.get(row.group, _NOT_LOOKED_AT)
+        yield Case(row, group, before, sight.logs.get(row.partition, _NOT_LOOKED_AT))
+
+
+def _line(case: Case, passed: frozenset[Guard]) -> Line:
+    wanted = case.wanted
+    before = None if isinstance(case.before, Unavailable) else case.before
+    bounds = rereads_at_most(case), skips_at_most(case)
+    head = (wanted.group, wanted.partition, before, wanted.to, *bounds)
+    if _stands_there(case):
+        return Line(*head, Action.SAME)
+    failing = tuple(objections(case))
+    against = next((o for o in failing if o.final or o.guard not in passed), None)
+    if against is None:
+        action = Action.DELETE if wanted.to is None else Action.COMMIT
+        return Line(*head, action, overridden=tuple(o.guard for o in failing))
+    kept = against.guard is Guard.MOVES_BACKWARDS
+    return Line(*head, Action.KEPT if kept else Action.REFUSED, against.guard, against.reason)
+
+
+def _stands_there(case: Case) -> bool:
+    """What is put back is put back whole; of a translation only the offset counts."""
+    to, before = case.wanted.to, case.before
+    if isinstance(before, Unavailable) or case.wanted.blocked:
+        return False
+    if case.wanted.bounds is not None and to is not None and before is not None:
+        return to.offset == before.offset
+    return to == before

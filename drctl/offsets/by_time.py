@@ -1,0 +1,177 @@
+"""By time: where the target's records are as young as something that is known of the group."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from drctl.model.ports import OffsetReader
+from drctl.model.topology import (
+    Found,
+    Mark,
+    TopicPartition,
+    Unavailable,
+)
+from drctl.model.translation import Answer, GroupPartition, Method
+from drctl.offsets.offset_syncs import GONE_BACK
+from drctl.offsets.question import Answers, NoAnswer, Question
+
+
+class Consumed(NamedTuple):
+    """When the last record that a group consumed was made.
+
+    Attributes:
+        timestamp_ms: the record's own timestamp.
+        at_ms: when this was noted, in milliseconds UTC; None where nobody says.
+    """
+
+    timestamp_ms: int
+    at_ms: int | None
+
+
+OWN_CLOCK = NoAnswer("the target's topic has timestamps of its own (LogAppendTime)")
+NOT_YET = NoAnswer("no record of the target is as young")
+WENT_BACK = NoAnswer("the group stands before the record whose time it noted: it went back")
+
+
+class ConsumerTimestamps:
+    """Implements `TranslationMethod` with what consumers of Confluent Replicator's kind note.
+
+    The first record of the time of the last consumed one cannot lie behind it: nothing is skipped,
+    whether or not times are in order. The records of that same time are read again. What was noted
+    stays where a group goes back without reading: the source has to tell that it did not.
+
+    Args:
+        source: None where it cannot be asked.
+        timed: whether records keep their timestamps on the target, by topic there.
+    """
+
+    method = Method.CONSUMER_TIMESTAMP
+
+    def __init__(
+        self,
+        source: OffsetReader | None,
+        target: OffsetReader,
+        consumed: Mapping[GroupPartition, Consumed],
+        timed: Mapping[str, bool],
+        now_ms: int,
+    ) -> None:
+        self._source = source
+        self._target = target
+        self._consumed = consumed
+        self._timed = timed
+        self._now_ms = now_ms
+
+    def answers(self, questions: Sequence[Question]) -> Answers:
+        """One for each question.
+
+        Raises:
+            Unreachable: the target did not answer.
+        """
+        known = {q: c for q in questions if (c := self._consumed.get(q.place)) is not None}
+        usable = {q: c for q, c in known.items() if self._timed.get(q.target.topic, False)}
+        offsets = look_up(self._target, usable)
+        back = self._gone_back(usable)
+        found: dict[Question, Answer | NoAnswer] = {}
+        for question in questions:
+            if question not in known:
+                found[question] = NoAnswer("its consumers note no timestamps")
+            elif question not in usable:
+                found[question] = OWN_CLOCK
+            elif back.get(question):
+                found[question] = WENT_BACK
+            else:
+                answer = self._answer(usable[question], offsets[question])
+                found[question] = answer if question in back else _unsure(answer)
+        return found
+
+    def _gone_back(self, consumed: Mapping[Question, Consumed]) -> Mapping[Question, bool]:
+        """Whether a group stands before the record whose time it noted; left out if unknown."""
+        asked = {
+            (q.place.partition, c.timestamp_ms)
+            for q, c in consumed.items()
+            if q.committed is not None
+        }
+        if self._source is None or not asked:
+            return {}
+        questions = sorted(asked)
+        answers = dict(zip(questions, self._source.look_up(questions)(), strict=True))
+        return {
+            q: not 0 <= first.offset < q.committed
+            for q, c in consumed.items()
+            if q.committed is not None
+            and isinstance(first := answers[q.place.partition, c.timestamp_ms], Found)
+        }
+
+    def _answer(
+        self, consumed: Consumed, offsets: tuple[Found | Unavailable, ...]
+    ) -> Answer | NoAnswer:
+        first, behind, end = offsets
+        for offset in offsets:
+            if isinstance(offset, Unavailable):
+                return NoAnswer(f"the target cannot be asked: {offset.reason}")
+        assert isinstance(first, Found)
+        assert isinstance(behind, Found)
+        assert isinstance(end, Found)
+        if first.offset < 0:
+            return NOT_YET
+        last = behind.offset if behind.offset >= 0 else end.offset
+        # A first record that is younger shows that times are not in order: they bound nothing.
+        rereads = last - first.offset if first.timestamp_ms == consumed.timestamp_ms else None
+        evidence = f"the last consumed record is of {consumed.timestamp_ms} ms"
+        age = None
+        if consumed.at_ms is not None:
+            age = max(0.0, (self._now_ms - consumed.at_ms) / 1000)
+        return Answer(self.method, first.offset, rereads, 0, evidence, age)
+
+
+def _unsure(answer: Answer | NoAnswer) -> Answer | NoAnswer:
+    if isinstance(answer, NoAnswer):
+        return answer
+    return replace(answer, skips_at_most=None, evidence=f"{answer.evidence}; {GONE_BACK}")
+
+
+class GivenTime:
+    """Implements `TranslationMethod` with a time that the engineer gives.
+
+    What groups had consumed by then nobody knows: the bounds are not known either.
+    """
+
+    method = Method.TIMESTAMP
+
+    def __init__(self, target: OffsetReader, timestamp_ms: int) -> None:
+        self._target = target
+        self._timestamp_ms = timestamp_ms
+
+    def answers(self, questions: Sequence[Question]) -> Answers:
+        """One for each question.
+
+        Raises:
+            Unreachable: the target did not answer.
+        """
+        asked = {q: Consumed(self._timestamp_ms, None) for q in questions}
+        offsets = look_up(self._target, asked)
+        evidence = f"the first record of {self._timestamp_ms} ms or later, as was asked for"
+        found: dict[Question, Answer | NoAnswer] = {}
+        for question, (first, _, end) in offsets.items():
+            if isinstance(first, Unavailable) or isinstance(end, Unavailable):
+                found[question] = NoAnswer("the target cannot be asked")
+                continue
+            position = first.offset if first.offset >= 0 else end.offset
+            found[question] = Answer(self.method, position, None, None, evidence)
+        return found
+
+
+def look_up(
+    target: OffsetReader, consumed: Mapping[Question, Consumed]
+) -> Mapping[Question, tuple[Found | Unavailable, ...]]:
+    """The first offset of each time, of the time after it, and the end of the log."""
+    places = {q: (q.target, c.timestamp_ms) for q, c in consumed.items()}
+    asked: list[tuple[TopicPartition, int]] = []
+    for place, time in dict.fromkeys(places.values()):
+        asked += [(place, time), (place, time + 1)]
+    asked += [(place, Mark.END) for place in dict.fromkeys(p for p, _ in places.values())]
+    answers = dict(zip(asked, target.look_up(asked)(), strict=True)) if asked else {}
+    return {
+        q: (answers[place, time], answers[place, time + 1], answers[place, Mark.END])
+        for q, (place, time) in places.items()
+    }

@@ -1,0 +1,113 @@
+"""Takes the best answer of those that skip nothing; says where answers contradict each other."""
+
+from collections.abc import Mapping, Sequence
+
+from drctl.model.topology import PartitionOffsets, Unavailable
+from drctl.model.translation import Answer, Translation
+from drctl.offsets.question import Question
+
+NO_EVIDENCE = "there is no evidence of its position on the target"
+
+_UNBOUNDED = 2**63
+
+
+def chosen(
+    question: Question,
+    answers: Sequence[Answer],
+    log: PartitionOffsets | Unavailable | None,
+    blocked: str,
+) -> Translation:
+    """One row's result.
+
+    Args:
+        answers: of all methods that have one.
+        log: of the target's partition.
+        blocked: why the row must not be applied, whatever was found.
+    """
+    fitted = sorted((_within(a, log) for a in answers), key=_rank)
+    best = fitted[0] if fitted else None
+    found = contradictions(fitted)
+    if not best:
+        blocked = blocked or NO_EVIDENCE
+    elif found:
+        blocked = blocked or "answers contradict each other"
+    return Translation(
+        place=question.place,
+        source_offset=question.committed,
+        target=question.target,
+        answer=best,
+        others=tuple(fitted[1:]),
+        contradictions=tuple(found),
+        blocked=blocked,
+    )
+
+
+def contradictions(answers: Sequence[Answer]) -> list[str]:
+    """Pairs of answers that cannot both be right.
+
+    Where nothing is skipped, the exact position is at the answer or behind it, by no more than is
+    read again.
+    """
+    sure = [a for a in answers if a.skips_at_most == 0]
+    found = []
+    for number, first in enumerate(sure):
+        for second in sure[number + 1 :]:
+            low, high = sorted((first, second), key=lambda a: a.target_offset)
+            if _end(low) < high.target_offset:
+                found.append(
+                    f"{low.method} says {low.target_offset} to {_end(low)}, "
+                    f"{high.method} says {high.target_offset}"
+                )
+    return found
+
+
+def _rank(answer: Answer) -> tuple[int, int, int]:
+    skips, rereads = answer.skips_at_most, answer.rereads_at_most
+    return (
+        _UNBOUNDED if skips is None else skips,
+        _UNBOUNDED if rereads is None else rereads,
+        -answer.target_offset,
+    )
+
+
+def _end(answer: Answer) -> int:
+    rereads = answer.rereads_at_most
+    return _UNBOUNDED if rereads is None else answer.target_offset + rereads
+
+
+def _within(answer: Answer, log: PartitionOffsets | Unavailable | None) -> Answer:
+    """The answer where the target's log still is."""
+    if not isinstance(log, PartitionOffsets):
+        return answer
+    if answer.target_offset < log.log_start:
+        return _later(answer, log.log_start)
+    if answer.rereads_at_most is None and answer.skips_at_most == 0:
+        return _with_bound(answer, max(0, log.end - answer.target_offset))
+    return answer
+
+
+def _later(answer: Answer, log_start: int) -> Answer:
+    """Retention has removed records that the group may not have consumed."""
+    rereads, gone = answer.rereads_at_most, log_start - answer.target_offset
+    return Answer(
+        answer.method,
+        log_start,
+        None if rereads is None else max(0, rereads - gone),
+        None if answer.skips_at_most is None else answer.skips_at_most + gone,
+        f"{answer.evidence}; the target's log begins at {log_start}: {gone} offsets are gone there",
+        answer.age_seconds,
+    )
+
+
+def _with_bound(answer: Answer, rereads: int) -> Answer:
+    return Answer(
+        answer.method,
+        answer.target_offset,
+        rereads,
+        answer.skips_at_most,
+        answer.evidence,
+        answer.age_seconds,
+    )
+
+
+Chosen = Mapping[Question, Translation]

@@ -1,0 +1,258 @@
+"""Documents that positions are applied from, read back and held against what they must be.
+
+Whatever is wrong is told with the file, the line, the place in the document and the cure.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path as File
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from drctl.config.problems import Mark, Path, Problem, config_error
+from drctl.model.errors import ConfigError, UsageError
+from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Member
+from drctl.model.topology import TopicPartition
+from drctl.offsets.json_places import place_of
+from drctl.offsets.snapshot import Filters, GroupSnapshot, Snapshot
+from drctl.offsets.translating import NEVER
+from drctl.offsets.wanted import Bounds, Wanted
+
+SNAPSHOT = "drctl/offsets-snapshot/1"
+TRANSLATIONS = "drctl/offsets/1"
+_MOST_TOLD = 10
+_CURE = "make it anew with `drctl offsets snapshot` or `drctl offsets translate -o json`"
+_REPEATED = "this group and partition stand above already"
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+class _Closed(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class _Open(BaseModel):
+    """Read from what `translate` prints, which says more than applying needs."""
+
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
+
+
+def _is_text(value: Any) -> str:
+    # Metadata may hold what is no character; pydantic's own str takes none of that.
+    if not isinstance(value, str):
+        raise ValueError("it should be a text")
+    return value
+
+
+_Name = Annotated[str, Field(min_length=1)]
+_Text = Annotated[Any, AfterValidator(_is_text)]
+_Offset = Annotated[int, Field(ge=0, lt=2**63)]
+_Number = Annotated[int, Field(ge=0, lt=2**31)]
+
+
+class _Position(_Closed):
+    topic: _Name
+    partition: _Number
+    offset: _Offset
+    leader_epoch: Annotated[int, Field(ge=-1, lt=2**31)]
+    metadata: _Text
+
+
+class _Group(_Closed):
+    group: _Name
+    protocol: Literal["classic", "consumer", "share", "streams", "unknown"]
+    state: str
+    members: Annotated[int, Field(ge=0)]
+    positions: list[_Position]
+
+
+class _Unread(_Closed):
+    group: _Name
+    reason: str
+
+
+class _Cluster(_Closed):
+    name: str
+    id: Annotated[str, Field(min_length=1)]
+
+
+class _Patterns(_Closed):
+    groups: list[str]
+    topics: list[str]
+
+
+class _Snapshot(_Closed):
+    schema_: Annotated[str, Field(alias="schema")]
+    cluster: _Cluster
+    taken: str
+    seconds: float
+    out: str
+    filters: _Patterns
+    totals: dict[str, Any]
+    groups: list[_Group]
+    unavailable: list[_Unread]
+
+
+class _Side(_Open):
+    cluster: str
+    id: Annotated[str, Field(min_length=1)]
+
+
+class _Row(_Open):
+    group: _Name
+    topic: _Name
+    partition: _Number
+    target_topic: _Name | None
+    target_offset: _Offset | None
+    rereads_at_most: Annotated[int, Field(ge=0)] | None
+    skips_at_most: Annotated[int, Field(ge=0)] | None
+    blocked: str | None
+
+
+class _Translations(_Open):
+    schema_: Annotated[str, Field(alias="schema")]
+    to: str = ""
+    target: _Side | None = None
+    rows: list[_Row]
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationDocument:
+    """A `drctl/offsets/1`.
+
+    Attributes:
+        target: the name of the cluster that its offsets are of; empty where it does not say.
+        target_id: that cluster's own id; likewise.
+        rows: what it wants.
+    """
+
+    target: str
+    target_id: str
+    rows: tuple[Wanted, ...]
+
+
+def read_document(file: File) -> Snapshot | TranslationDocument:
+    """The document in a file.
+
+    Raises:
+        UsageError: the file cannot be read, or is neither of the two kinds.
+        ConfigError: something in it is wrong.
+    """
+    text = _text(file)
+    data = _parsed(file, text)
+    kind = data.get("schema") if isinstance(data, dict) else None
+    if kind == SNAPSHOT:
+        return _snapshot(file, text, data)
+    if kind == TRANSLATIONS:
+        return _translations(file, text, data)
+    raise UsageError(
+        f"{file} is a {kind!r}, not a {SNAPSHOT} or {TRANSLATIONS}"
+        if isinstance(kind, str)
+        else f"{file} has no field `schema`",
+        "give a file that `drctl offsets snapshot` or `drctl offsets translate -o json` made",
+    )
+
+
+def _text(file: File) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}", "see --from") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file} is no UTF-8 text: {error.reason}", _CURE) from None
+
+
+def _parsed(file: File, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        where = Mark(error.lineno, error.colno)
+        raise config_error(str(file), [Problem(where, (), error.msg)], _CURE) from None
+    except RecursionError:
+        raise ConfigError(f"{file} is nested too deeply", _CURE) from None
+
+
+def _snapshot(file: File, text: str, data: Any) -> Snapshot:
+    found = _validated(_Snapshot, file, text, data)
+    groups: list[GroupSnapshot] = []
+    problems: list[tuple[Path, str]] = []
+    seen: set[str] = set()
+    for number, each in enumerate(found.groups):
+        if each.group in seen:
+            problems.append((("groups", number), "this group stands above already"))
+        seen.add(each.group)
+        positions: dict[TopicPartition, Committed] = {}
+        for at, row in enumerate(each.positions):
+            place = TopicPartition(row.topic, row.partition)
+            if place in positions:
+                problems.append((("groups", number, "positions", at), _REPEATED))
+            positions[place] = Committed(row.offset, row.leader_epoch, row.metadata)
+        members = (Member("", ""),) * each.members
+        protocol = GroupProtocol(each.protocol)
+        group = Group(each.group, protocol, _state(each.state), members)
+        groups.append(GroupSnapshot(group, positions))
+    try:
+        taken = datetime.fromisoformat(found.taken)
+    except ValueError:
+        problems.append((("taken",), "it is no time, such as 2026-03-05T14:20:07+00:00"))
+    if problems:
+        raise _wrong(file, text, problems)
+    filters = Filters(tuple(found.filters.groups), tuple(found.filters.topics))
+    unread = {each.group: each.reason for each in found.unavailable}
+    name, cluster_id = found.cluster.name, found.cluster.id
+    return Snapshot(name, cluster_id, taken, filters, tuple(groups), unread)
+
+
+def _translations(file: File, text: str, data: Any) -> TranslationDocument:
+    found = _validated(_Translations, file, text, data)
+    rows: list[Wanted] = []
+    problems: list[tuple[Path, str]] = []
+    seen: set[tuple[str, TopicPartition]] = set()
+    for number, row in enumerate(found.rows):
+        if row.blocked == NEVER:
+            continue
+        wanted = _wanted(row)
+        key = wanted.group, wanted.partition
+        if key in seen and wanted.to is not None:
+            problems.append((("rows", number), _REPEATED))
+        seen.add(key)
+        rows.append(wanted)
+    if problems:
+        raise _wrong(file, text, problems)
+    name, cluster_id = found.to, found.target.id if found.target else ""
+    return TranslationDocument(name, cluster_id, tuple(rows))
+
+
+def _wanted(row: _Row) -> Wanted:
+    blocked = row.blocked or ""
+    if row.target_offset is None or row.target_topic is None:
+        source = TopicPartition(row.target_topic or row.topic, row.partition)
+        return Wanted(row.group, source, None, blocked=blocked or "it was not translated")
+    bounds = Bounds(row.rereads_at_most, row.skips_at_most)
+    place = TopicPartition(row.target_topic, row.partition)
+    return Wanted(row.group, place, Committed(row.target_offset), bounds, blocked)
+
+
+def _state(text: str) -> GroupState:
+    return GroupState(text) if text in list(GroupState) else GroupState.UNKNOWN
+
+
+def _validated(model: type[_Model], file: File, text: str, data: Any) -> _Model:
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        problems = [(_path(each["loc"]), each["msg"]) for each in error.errors()]
+        raise _wrong(file, text, problems) from None
+
+
+def _path(loc: tuple[int | str, ...]) -> Path:
+    return tuple("schema" if part == "schema_" else part for part in loc)
+
+
+def _wrong(file: File, text: str, problems: Sequence[tuple[Path, str]]) -> ConfigError:
+    told = [Problem(place_of(text, path), path, why) for path, why in problems[:_MOST_TOLD]]
+    return config_error(str(file), told, _CURE)

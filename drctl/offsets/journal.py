@@ -1,0 +1,163 @@
+"""What a run that moves positions writes down before and after, and what can be read from it.
+
+An entry is a mapping that becomes a line of JSON. `intent` stands in the journal, on disk, before
+the write that it announces is sent; so every position that a run may have changed is there with
+the value that it had. `outcome` comes after and is for people: `undo` does without.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+
+from drctl.model.groups import Committed
+from drctl.model.topology import TopicPartition
+from drctl.offsets.applying import ApplyPlan, Line
+from drctl.offsets.results import LineResult
+
+Entry = Mapping[str, Any]
+
+_VERSION = 1
+
+
+class Damaged(ValueError):
+    """An entry is not what this drctl writes."""
+
+
+class RunJournal(Protocol):
+    """Keeps the entries of one run."""
+
+    @property
+    def run(self) -> str:
+        """The name of the run."""
+
+    @property
+    def where(self) -> str:
+        """The file, for messages."""
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        """Write them down; on disk when this returns.
+
+        Raises:
+            Unknown: that is not possible.
+        """
+
+
+class Change(NamedTuple):
+    """A position that a run may have moved; None is no position."""
+
+    group: str
+    partition: TopicPartition
+    before: Committed | None
+    to: Committed | None
+
+
+@dataclass(frozen=True, slots=True)
+class JournaledRun:
+    """A run as its journal tells it.
+
+    Attributes:
+        undone: the run that this one took back; empty where it took back none.
+        changes: every position that it may have moved, each once.
+        ended: whether it came to its end.
+    """
+
+    run: str
+    undone: str
+    cluster: str
+    cluster_id: str
+    began: str
+    changes: tuple[Change, ...]
+    ended: bool
+
+
+def began(run: str, plan: ApplyPlan, at: datetime, undone: str = "") -> Entry:
+    """The first entry."""
+    return {
+        "entry": "began",
+        "version": _VERSION,
+        "run": run,
+        "undoes": undone,
+        "at": at.isoformat(),
+        "cluster": plan.cluster,
+        "cluster_id": plan.cluster_id,
+        "origin": plan.origin,
+        "overrides": {each.guard.value: each.reason for each in plan.overrides},
+    }
+
+
+def intents(lines: Iterable[Line]) -> list[Entry]:
+    """One entry for each group that is about to be written."""
+    by_group: dict[str, list[list[Any]]] = {}
+    for line in lines:
+        change = [*line.partition, _to_json(line.before), _to_json(line.to)]
+        by_group.setdefault(line.group, []).append(change)
+    return [
+        {"entry": "intent", "group": group, "changes": changes}
+        for group, changes in by_group.items()
+    ]
+
+
+def outcomes(results: Iterable[LineResult]) -> list[Entry]:
+    """One entry for each group that was written."""
+    by_group: dict[str, list[list[Any]]] = {}
+    for each in results:
+        told = [*each.line.partition, each.outcome.value, _to_json(each.now), each.reason]
+        by_group.setdefault(each.line.group, []).append(told)
+    return [
+        {"entry": "outcome", "group": group, "results": told} for group, told in by_group.items()
+    ]
+
+
+def ended(status: str, at: datetime) -> Entry:
+    """The last entry."""
+    return {"entry": "ended", "status": status, "at": at.isoformat()}
+
+
+def read_run(entries: Sequence[Entry]) -> JournaledRun | None:
+    """The run; None where it ended before it had begun.
+
+    Raises:
+        Damaged: an entry is not what this drctl writes.
+    """
+    if not entries:
+        return None
+    try:
+        first = entries[0]
+        if first["entry"] != "began" or first["version"] != _VERSION:
+            raise Damaged("it does not begin as a journal of this drctl does")
+        changes: dict[tuple[str, TopicPartition], Change] = {}
+        for entry in entries[1:]:
+            for change in _changes(entry):
+                changes.setdefault((change.group, change.partition), change)
+        return JournaledRun(
+            first["run"],
+            first["undoes"],
+            first["cluster"],
+            first["cluster_id"],
+            first["at"],
+            tuple(changes.values()),
+            entries[-1]["entry"] == "ended",
+        )
+    except (KeyError, TypeError, ValueError) as wrong:
+        raise Damaged(str(wrong)) from wrong
+
+
+def _changes(entry: Entry) -> list[Change]:
+    if entry["entry"] != "intent":
+        return []
+    return [
+        Change(entry["group"], TopicPartition(topic, number), _position(before), _position(to))
+        for topic, number, before, to in entry["changes"]
+    ]
+
+
+def _to_json(position: Committed | None) -> list[Any] | None:
+    return None if position is None else list(position)
+
+
+def _position(data: Any) -> Committed | None:
+    if data is None:
+        return None
+    offset, leader_epoch, metadata = data
+    return Committed(int(offset), int(leader_epoch), str(metadata))

@@ -1,0 +1,226 @@
+"""What MirrorMaker 2 keeps in topics of its own: which ones they are, and what they hold.
+
+Each is read once for all groups, from its log start to the last stable offset that it had when
+reading began.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from drctl.model.ports import ClusterReader
+from drctl.model.rows import Row
+from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
+from drctl.offsets.checkpoints import Checkpoint
+from drctl.offsets.offset_syncs import Sync
+from drctl.offsets.trail import RangeReader
+from drctl.wire import checkpoints, offset_syncs
+from drctl.wire.undecodable import Undecodable
+
+
+@dataclass(frozen=True, slots=True)
+class Aliases:
+    """What MirrorMaker 2 calls the clusters, and how it makes names of that.
+
+    Attributes:
+        separator: between the parts of internal topics' names (KIP-949).
+    """
+
+    source: str
+    target: str
+    separator: str = "."
+
+    @property
+    def checkpoints(self) -> str:
+        """The topic of checkpoints, on the target."""
+        return self.separator.join((self.source, "checkpoints", "internal"))
+
+    @property
+    def syncs_on_source(self) -> str:
+        """The topic of offset syncs where it is kept on the source."""
+        return self._syncs(self.target)
+
+    @property
+    def syncs_on_target(self) -> str:
+        """The topic of offset syncs where it is kept on the target (KIP-716)."""
+        return self._syncs(self.source)
+
+    def _syncs(self, alias: str) -> str:
+        return self.separator.join(("mm2-offset-syncs", alias, "internal"))
+
+
+@dataclass(frozen=True, slots=True)
+class Mirrored:
+    """What the topics hold.
+
+    Attributes:
+        syncs: by source partition, in the order of the topic.
+        checkpoints: by group and partition of the target.
+        anew_ms: of source partitions whose target was made anew: when that was first seen.
+        undecodable: records that are not what they should be.
+        unread: topics that could not be read, with the reason.
+    """
+
+    syncs: Mapping[TopicPartition, tuple[Sync, ...]]
+    checkpoints: Mapping[tuple[str, TopicPartition], Checkpoint]
+    anew_ms: Mapping[TopicPartition, int]
+    undecodable: int
+    unread: Mapping[str, str]
+
+
+def aliases_of(connector: Mapping[str, str]) -> Aliases | None:
+    """As a connector's configuration has them; None where it names no clusters."""
+    source = connector.get("source.cluster.alias", "source")
+    target = connector.get("target.cluster.alias", "target")
+    own = connector.get("replication.policy.internal.topic.separator.enabled", "true")
+    separator = connector.get("replication.policy.separator", ".") if own == "true" else "."
+    return Aliases(source, target, separator)
+
+
+def guessed_aliases(source: str, target: str, names: Iterable[str]) -> Aliases | None:
+    """From the clusters' names in drctl.yaml, or from the only topics there are.
+
+    Args:
+        names: of the target's topics.
+    """
+    pattern = re.compile(r"(.+)\.checkpoints\.internal")
+    found = {match[1] for name in names if (match := pattern.fullmatch(name))}
+    if source in found or not found:
+        return Aliases(source, target)
+    return Aliases(found.pop(), target) if len(found) == 1 else None
+
+
+Place = tuple[ClusterReader, RangeReader]
+"""A cluster, and what reads its records."""
+
+
+def read_mirrored(
+    aliases: Aliases, source: Place | None, target: Place, progress: Callable[[str], None]
+) -> Mirrored:
+    """Read all of it.
+
+    Args:
+        source: None where it cannot be asked.
+
+    Raises:
+        Unreachable: a cluster did not answer.
+        ScanFailed: a topic could not be read to its end.
+    """
+    unread: dict[str, str] = {}
+    syncs = read_syncs(aliases, source, target, unread, progress)
+    progress(f"reading {aliases.checkpoints}")
+    found: dict[tuple[str, TopicPartition], Checkpoint] = {}
+    undecodable = syncs.undecodable
+    latest = {row[2]: row for row in _rows(target, aliases.checkpoints, unread)}
+    for row in latest.values():
+        try:
+            _note_checkpoint(row, found)
+        except Undecodable:
+            undecodable += 1
+    return Mirrored(syncs.syncs, found, syncs.anew_ms, undecodable, unread)
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """What the topics of offset syncs hold; the fields are those of `Mirrored`."""
+
+    syncs: Mapping[TopicPartition, tuple[Sync, ...]]
+    anew_ms: Mapping[TopicPartition, int]
+    undecodable: int
+
+
+def read_syncs(
+    aliases: Aliases,
+    source: Place | None,
+    target: Place,
+    unread: dict[str, str],
+    progress: Callable[[str], None],
+) -> Synced:
+    """Read the syncs, wherever MirrorMaker 2 keeps them.
+
+    Args:
+        source: None where it cannot be asked.
+        unread: gets the topics that could not be read, with the reason.
+
+    Raises:
+        Unreachable: a cluster did not answer.
+        ScanFailed: a topic could not be read to its end.
+    """
+    places = [(target, aliases.syncs_on_target)]
+    if source is not None:
+        places.append((source, aliases.syncs_on_source))
+    histories = []
+    for place, topic in places:
+        progress(f"reading {topic}")
+        histories.append(_History(_rows(place, topic, unread)))
+    syncs, anew = _newest(histories)
+    return Synced(syncs, anew, sum(history.undecodable for history in histories))
+
+
+class _History:
+    """What one topic of offset syncs holds."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self.syncs: dict[TopicPartition, list[Sync]] = {}
+        self.anew_ms: dict[TopicPartition, int] = {}
+        self.undecodable = 0
+        places: dict[bytes | None, TopicPartition] = {}
+        for _, at_ms, key, value, _ in rows:
+            try:
+                place = places.get(key)
+                if place is None:
+                    place = places[key] = TopicPartition(*offset_syncs.decode_key(key))
+                self._note(place, offset_syncs.decode_value(value), at_ms)
+            except Undecodable:
+                self.undecodable += 1
+
+    def _note(
+        self, place: TopicPartition, pair: offset_syncs.OffsetSync | None, at_ms: int
+    ) -> None:
+        if pair is None:
+            self.syncs.pop(place, None)
+            return
+        known = self.syncs.setdefault(place, [])
+        if known and pair.downstream < known[-1].downstream:
+            self.anew_ms[place] = at_ms
+        known.append(Sync(pair.upstream, pair.downstream, at_ms))
+
+
+def _newest(
+    histories: Iterable[_History],
+) -> tuple[dict[TopicPartition, tuple[Sync, ...]], dict[TopicPartition, int]]:
+    """Of each partition the history that was written to last: the topic's place can change."""
+    syncs: dict[TopicPartition, tuple[Sync, ...]] = {}
+    anew: dict[TopicPartition, int] = {}
+    for history in histories:
+        for place, known in history.syncs.items():
+            if place not in syncs or known[-1].at_ms > syncs[place][-1].at_ms:
+                syncs[place] = tuple(known)
+        for place, at_ms in history.anew_ms.items():
+            anew[place] = max(at_ms, anew.get(place, 0))
+    return syncs, anew
+
+
+def _rows(place: Place, topic: str, unread: dict[str, str]) -> Iterator[Row]:
+    """Everything that the topic's only partition holds; nothing where there is no such topic."""
+    cluster, reader = place
+    if cluster.topics([topic])[topic] is None:
+        return
+    partition = TopicPartition(topic, 0)
+    log = cluster.offsets([partition])[partition]
+    if not isinstance(log, PartitionOffsets):
+        unread[topic] = log.reason
+        return
+    whole = OffsetRange(log.log_start, log.last_stable)
+    if whole.span:
+        for chunk in reader.read({topic: {0: (whole,)}}):
+            yield from chunk.rows
+
+
+def _note_checkpoint(row: Row, found: dict[tuple[str, TopicPartition], Checkpoint]) -> None:
+    _, at_ms, key, value, _ = row
+    checkpoint = checkpoints.decode_value(value)
+    whose = checkpoints.decode_key(key)
+    if checkpoint is not None:
+        place = TopicPartition(whose.topic, whose.partition)
+        found[whose.group, place] = Checkpoint(checkpoint.upstream, checkpoint.downstream, at_ms)

@@ -1,0 +1,123 @@
+"""How far the copies of a partition go, where the last consumed records are none of them.
+
+A replicator that was behind when its source was lost leaves groups that had consumed further than
+the target holds. They go on behind the newest record that is there.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
+from drctl.offsets.searching import Match, Sought, TargetSearch
+from drctl.offsets.trail import LENGTH, RangeReader, Trail, read_ranges
+
+FIRST_STEP, GROWTH = 4 * LENGTH, 4
+
+
+class Lost(NamedTuple):
+    """A position behind which nothing was found.
+
+    Attributes:
+        offset: on the source; the records just before it are not on the target.
+        log_start: of the source.
+    """
+
+    source: TopicPartition
+    offset: int
+    log_start: int
+    target: TopicPartition
+
+
+class Reached(NamedTuple):
+    """The newest consumed record that was found on the target.
+
+    Attributes:
+        match: where it is there.
+        offset: behind it on the source, at most.
+    """
+
+    match: Match
+    offset: int
+
+
+@dataclass(slots=True)
+class _Quest:
+    """One position: something is there before `low`, nothing just before `high`."""
+
+    lost: Lost
+    high: int
+    step: int = FIRST_STEP
+    low: int | None = None
+    found: Reached | None = None
+    ended: bool = False
+
+    @property
+    def probe(self) -> int:
+        if self.low is not None:
+            return (self.low + self.high) // 2
+        return max(self.lost.log_start + 1, self.lost.offset - self.step)
+
+    def note(self, probe: int, match: Match | Unavailable | None) -> None:
+        if isinstance(match, Unavailable):
+            self.ended = True  # what was found before holds: it only lies further back
+        elif match is None:
+            self.high, self.step = probe, self.step * GROWTH
+            self.ended = self.low is None and probe <= self.lost.log_start + 1
+        else:
+            self.low, self.found = probe, Reached(match, probe)
+            self.ended = match.missing > 0
+        if self.low is not None and self.high - self.low <= LENGTH:
+            self.ended = True
+
+
+class ReplicatedEnd:
+    """Goes back in the source in growing steps, then halves; all positions at once."""
+
+    def __init__(self, source: RangeReader, search: TargetSearch) -> None:
+        self._source = source
+        self._search = search
+
+    def find(self, lost: Iterable[Lost]) -> Mapping[Lost, Reached]:
+        """Those of which anything was found.
+
+        Raises:
+            Unreachable: the target did not answer.
+            ScanFailed: records could not be read to their end.
+        """
+        quests = {one: _Quest(one, one.offset) for one in lost if one.offset > one.log_start}
+        waiting = list(quests.values())
+        while waiting:
+            probes = [(quest, quest.probe) for quest in waiting]
+            trails = self._trails((quest.lost, probe) for quest, probe in probes)
+            sought = {
+                (quest.lost, probe): Sought(quest.lost.target, trail)
+                for quest, probe in probes
+                if (trail := trails[quest.lost.source, probe])
+            }
+            matches = self._search.find(sought.values())
+            for quest, probe in probes:
+                wanted = sought.get((quest.lost, probe))
+                quest.note(probe, matches.get(wanted) if wanted else None)
+            waiting = [quest for quest in waiting if not quest.ended]
+        return {one: quest.found for one, quest in quests.items() if quest.found}
+
+    def _trails(
+        self, probes: Iterable[tuple[Lost, int]]
+    ) -> Mapping[tuple[TopicPartition, int], Trail]:
+        windows: dict[tuple[TopicPartition, int], OffsetRange] = {
+            (lost.source, probe): OffsetRange(max(lost.log_start, probe - LENGTH), probe)
+            for lost, probe in probes
+        }
+        wanted: dict[TopicPartition, list[OffsetRange]] = defaultdict(list)
+        for (source, _), window in windows.items():
+            wanted[source].append(window)
+        held = read_ranges(self._source, wanted)
+        trails = {}
+        for (source, probe), window in windows.items():
+            steps = held[source]
+            first, end = (bisect_left(steps, edge, key=lambda step: step[0]) for edge in window)
+            trails[source, probe] = tuple(step for _, step in reversed(steps[first:end]))
+        return trails

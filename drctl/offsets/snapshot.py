@@ -1,0 +1,240 @@
+"""All positions of a cluster at one moment, as a value and as the document that holds it."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from drctl.model.errors import ExitCode, UsageError
+from drctl.model.groups import Committed, Group, GroupProtocol, Positions
+from drctl.model.ports import GroupReader
+from drctl.model.topology import TopicPartition, Unavailable
+from drctl.offsets.wanted import Wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Full-match patterns; none of a kind lets all pass."""
+
+    groups: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what is no pattern.
+
+        Raises:
+            UsageError: one of them is no regular expression.
+        """
+        for option, patterns in (("--group", self.groups), ("--topic", self.topics)):
+            for pattern in patterns:
+                try:
+                    re.compile(pattern)
+                except re.error as error:
+                    raise UsageError(
+                        f"{option} {pattern!r} is no regular expression: {error}",
+                        "it has to match the whole name; escape what is meant literally with \\",
+                    ) from None
+
+    def wants_group(self, name: str) -> bool:
+        """Whether the group is to be kept."""
+        return _passes(self.groups, name)
+
+    def wants_topic(self, name: str) -> bool:
+        """Whether positions in the topic are to be kept."""
+        return _passes(self.topics, name)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSnapshot:
+    """One group with its positions."""
+
+    group: Group
+    positions: Positions
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All positions of a cluster that were asked for.
+
+    Attributes:
+        unavailable: groups that could not be read, with the reason.
+    """
+
+    cluster: str
+    cluster_id: str
+    taken: datetime
+    filters: Filters
+    groups: tuple[GroupSnapshot, ...]
+    unavailable: Mapping[str, str]
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Not 0 where a group could not be read."""
+        return ExitCode.UNKNOWN if self.unavailable else ExitCode.DONE
+
+    @property
+    def positions(self) -> int:
+        """How many there are."""
+        return sum(len(each.positions) for each in self.groups)
+
+    @property
+    def without_positions(self) -> tuple[str, ...]:
+        """Share groups: where they stand is no committed offset, and is not here."""
+        return tuple(
+            each.group.name for each in self.groups if each.group.protocol is GroupProtocol.SHARE
+        )
+
+
+def take(
+    reader: GroupReader, *, cluster: str, cluster_id: str, taken: datetime, filters: Filters
+) -> Snapshot:
+    """Read all positions that pass the filters; changes nothing.
+
+    Raises:
+        Unreachable: the cluster did not answer.
+    """
+    names = sorted(filter(filters.wants_group, reader.groups()))
+    described, committed = reader.described(names), reader.committed(names)
+    chosen = _TopicChoice(filters)
+    groups, unavailable = [], {}
+    for name in names:
+        group, positions = described[name], committed[name]
+        if isinstance(group, Unavailable):
+            unavailable[name] = group.reason
+        elif isinstance(positions, Unavailable):
+            unavailable[name] = positions.reason
+        else:
+            groups.append(GroupSnapshot(group, chosen.of(positions)))
+    return Snapshot(cluster, cluster_id, taken, filters, tuple(groups), unavailable)
+
+
+class _TopicChoice:
+    """Matches each topic's name once, not once for each group that reads it."""
+
+    def __init__(self, filters: Filters) -> None:
+        self._filters = filters
+        self._known: dict[str, bool] = {}
+
+    def of(self, positions: Positions) -> Positions:
+        return {p: positions[p] for p in sorted(positions) if self._wants(p.topic)}
+
+    def _wants(self, topic: str) -> bool:
+        if topic not in self._known:
+            self._known[topic] = self._filters.wants_topic(topic)
+        return self._known[topic]
+
+
+def restored(snapshot: Snapshot) -> tuple[Wanted, ...]:
+    """The positions of a snapshot, wanted again."""
+    return tuple(
+        Wanted(each.group.name, partition, position)
+        for each in snapshot.groups
+        for partition, position in each.positions.items()
+    )
+
+
+def renamed(
+    wanted: Iterable[Wanted],
+    carries_group: Callable[[str], bool],
+    carries: Callable[[str], bool],
+    target_topic: Callable[[str], str],
+) -> tuple[Wanted, ...]:
+    """Positions of a source as those of a target that keeps its offsets.
+
+    The leader epoch is the source's own and stays behind.
+    """
+    known: dict[str, str | None] = {}
+    found = []
+    for row in wanted:
+        topic, number = row.partition
+        if topic not in known:
+            known[topic] = target_topic(topic) if carries(topic) else None
+        name = known[topic]
+        if name is not None and row.to is not None and carries_group(row.group):
+            to = row.to._replace(leader_epoch=-1)
+            found.append(replace(row, partition=TopicPartition(name, number), to=to))
+    return tuple(found)
+
+
+def of_groups(wanted: Sequence[Wanted], patterns: Sequence[str]) -> tuple[Wanted, ...]:
+    """Only the rows of groups whose whole name matches; all where there is no pattern.
+
+    Raises:
+        UsageError: a pattern matches none of them, or is no regular expression.
+    """
+    names = {row.group for row in wanted}
+    chosen: set[str] = set() if patterns else names
+    for pattern in patterns:
+        found = set(filter(Filters((pattern,)).wants_group, names))
+        if not found:
+            raise UsageError(
+                f"--group {pattern!r} matches no group", "it has to match the whole name"
+            )
+        chosen |= found
+    return tuple(row for row in wanted if row.group in chosen)
+
+
+def snapshot_document(snapshot: Snapshot, out: str, seconds: float) -> dict[str, Any]:
+    """`drctl/offsets-snapshot/1`."""
+    return {
+        "schema": "drctl/offsets-snapshot/1",
+        "cluster": {"name": snapshot.cluster, "id": snapshot.cluster_id},
+        "taken": snapshot.taken.isoformat(),
+        "seconds": round(seconds, 3),
+        "out": out,
+        "filters": {
+            "groups": list(snapshot.filters.groups),
+            "topics": list(snapshot.filters.topics),
+        },
+        "totals": {
+            "groups": len(snapshot.groups),
+            "positions": snapshot.positions,
+            "unavailable": len(snapshot.unavailable),
+            "protocols": dict(Counter(each.group.protocol.value for each in snapshot.groups)),
+        },
+        "groups": [_group_document(each) for each in snapshot.groups],
+        "unavailable": [
+            {"group": name, "reason": reason} for name, reason in snapshot.unavailable.items()
+        ],
+    }
+
+
+def snapshot_text(document: Mapping[str, Any]) -> str:
+    """The document with a line for each position: people look things up in it, and compare."""
+    head = {name: value for name, value in document.items() if name != "groups"}
+    groups = ",\n".join(map(_group_text, document["groups"]))
+    return f'{json.dumps(head, indent=1)[:-2]},\n "groups": [\n{groups}\n ]\n}}\n'
+
+
+def _group_text(group: Mapping[str, Any]) -> str:
+    head = {name: value for name, value in group.items() if name != "positions"}
+    positions = ",\n".join(f"    {json.dumps(each)}" for each in group["positions"])
+    inner = f"[\n{positions}\n  ]" if positions else "[]"
+    return f'  {json.dumps(head)[:-1]}, "positions": {inner}}}'
+
+
+def _group_document(each: GroupSnapshot) -> dict[str, Any]:
+    return {
+        "group": each.group.name,
+        "protocol": each.group.protocol.value,
+        "state": each.group.state.value,
+        "members": len(each.group.members),
+        "positions": [_position_document(*item) for item in each.positions.items()],
+    }
+
+
+def _position_document(partition: TopicPartition, position: Committed) -> dict[str, Any]:
+    return {
+        "topic": partition.topic,
+        "partition": partition.partition,
+        "offset": position.offset,
+        "leader_epoch": position.leader_epoch,
+        "metadata": position.metadata,
+    }
+
+
+def _passes(patterns: Sequence[str], name: str) -> bool:
+    return not patterns or any(re.fullmatch(pattern, name) for pattern in patterns)

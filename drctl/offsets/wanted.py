@@ -1,0 +1,119 @@
+"""Where groups are to stand on a cluster, and what that cluster says of them now.
+
+What is wanted comes from a translation, a snapshot or a run that is undone; `applying` holds it
+against the cluster.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from drctl.model.groups import Committed, Group, Positions
+from drctl.model.ports import GroupReader, OffsetReader
+from drctl.model.topology import Found, Mark, OffsetRange, TopicPartition, Unavailable
+from drctl.model.translation import Translation
+from drctl.offsets.translating import NEVER
+
+
+class Bounds(NamedTuple):
+    """How far off a position may be; None where nobody knows."""
+
+    rereads_at_most: int | None
+    skips_at_most: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One group is to stand here in one partition.
+
+    Attributes:
+        partition: on the cluster that is written; where it has none, the source's, and `blocked`.
+        to: None to have no position any more.
+        bounds: what is known from the records of the group; None where the only thing to compare
+            with is where it stands.
+        blocked: why it must not be applied; empty where it may be.
+        undoes: the position that a run wrote and this takes back. The group may stand there, or
+            where it is put back to; nowhere else.
+    """
+
+    group: str
+    partition: TopicPartition
+    to: Committed | None
+    bounds: Bounds | None = None
+    blocked: str = ""
+    undoes: "Written | None" = None
+
+
+class Written(NamedTuple):
+    """What a run left behind; None where it removed the position."""
+
+    position: Committed | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What a cluster says now of the groups and partitions that are wanted.
+
+    Attributes:
+        logs: log start and end of each partition.
+    """
+
+    groups: Mapping[str, Group | Unavailable]
+    committed: Mapping[str, Positions | Unavailable]
+    logs: Mapping[TopicPartition, OffsetRange | Unavailable]
+
+
+def look(groups: GroupReader, offsets: OffsetReader, wanted: Iterable[Wanted]) -> Sight:
+    """Ask the cluster; nothing is asked of rows that are blocked without a position.
+
+    Raises:
+        Unreachable: no broker answered within the deadline.
+    """
+    asked = [row for row in wanted if row.to is not None or not row.blocked]
+    names = tuple(dict.fromkeys(row.group for row in asked))
+    logs = log_ranges(offsets, {row.partition for row in asked})
+    return Sight(groups.described(names), groups.committed(names), logs)
+
+
+def log_ranges(
+    offsets: OffsetReader, partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, OffsetRange | Unavailable]:
+    """Log start and end of each partition.
+
+    Raises:
+        Unreachable: no broker answered within the deadline.
+    """
+    places = sorted(partitions)
+    if not places:
+        return {}
+    # Two calls in flight: a partition may stand in a request once.
+    starts = offsets.look_up([(place, int(Mark.START)) for place in places])
+    ends = offsets.look_up([(place, int(Mark.END)) for place in places])
+    return {
+        place: _range(start, end)
+        for place, start, end in zip(places, starts(), ends(), strict=True)
+    }
+
+
+def _range(start: Found | Unavailable, end: Found | Unavailable) -> OffsetRange | Unavailable:
+    if isinstance(start, Unavailable):
+        return start
+    return end if isinstance(end, Unavailable) else OffsetRange(start.offset, end.offset)
+
+
+def from_translations(rows: Iterable[Translation]) -> tuple[Wanted, ...]:
+    """What a translation wants; rows without an answer are kept, as blocked ones.
+
+    Where a group has never committed there is nothing to apply.
+    """
+    return tuple(_from_translation(row) for row in rows if row.blocked != NEVER)
+
+
+def _from_translation(row: Translation) -> Wanted:
+    group, source = row.place
+    if row.answer is None or row.target is None:
+        reason = row.blocked or "no method has evidence"
+        return Wanted(group, row.target or source, None, blocked=reason)
+    bounds = Bounds(row.answer.rereads_at_most, row.answer.skips_at_most)
+    to = Committed(row.answer.target_offset)
+    return Wanted(group, row.target, to, bounds, row.blocked)

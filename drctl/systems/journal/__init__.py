@@ -1,0 +1,1 @@
+"""The journals of runs, on this machine."""

@@ -1,0 +1,215 @@
+"""The consumer groups of one cluster, looked at from outside; none is joined or created."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from confluent_kafka import (
+    ConsumerGroupState,
+    KafkaError,
+)
+
+from drctl.model.groups import Group, GroupProtocol, GroupState, Member, Positions
+from drctl.model.topology import Unavailable
+from drctl.systems.kafka.connection import Connection
+from drctl.systems.kafka.deadline import Deadline
+from drctl.systems.kafka.faults import Fault
+from drctl.systems.kafka.group_clients import WAVE, GroupClients
+from drctl.systems.kafka.group_faults import reason, settling
+from drctl.systems.kafka.group_listing import (
+    PROTOCOLS,
+    STATES,
+    Listing,
+    coordinators_exist,
+    list_groups,
+)
+from drctl.systems.kafka.group_requests import GroupRequests, Replied
+from drctl.systems.kafka.requests import gather, in_chunks
+
+_CHUNK = 50
+# Fewer are asked for one by one: a listing brings everything there is.
+_WORTH_LISTING = 50
+_SHARE_OF_ALL = 20
+_UNSEEN = Unavailable(
+    "it does not exist, or this user may not see it; grant DESCRIBE on the group, or on topic"
+    " __consumer_offsets to tell which"
+)
+
+_NONE: Positions = {}
+
+T = TypeVar("T")
+
+
+class KafkaGroupReader:
+    """Implements `GroupReader` of `drctl.model.ports`.
+
+    Connects on first use. Every call ends within `timeout_s` for each 500 groups (and a moment).
+    """
+
+    def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
+        self._connection = Connection(name, properties, timeout_s)
+        self._clients = GroupClients(self._connection)
+        self._asks: bool | None = None
+        self._all = 0
+
+    def groups(self) -> tuple[str, ...]:
+        """The names of all groups that this user may see, of every protocol.
+
+        Raises:
+            Unreachable: not every broker answered within the deadline.
+        """
+        return tuple(sorted(self._list().names))
+
+    def described(self, names: Collection[str]) -> Mapping[str, Group | Unavailable]:
+        """Protocol, state and members of each; one that does not exist is dead and empty.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        wanted = list(dict.fromkeys(names))
+        many = self._worth_listing(len(wanted))
+        found = self._listed(wanted) if many else self._one_by_one(wanted)
+        return {name: found[name] for name in wanted}
+
+    def committed(self, names: Collection[str]) -> Mapping[str, Positions | Unavailable]:
+        """What each group has committed; nothing for share groups.
+
+        Positions in topics that this user may not describe are not among them: Kafka leaves them
+        out without a word.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        wanted = list(dict.fromkeys(names))
+        told = self._untold(wanted, lambda _name: _NONE)
+        if told or not wanted:
+            return told
+        # A cluster that is gone says so here, with its reason.
+        self._connection.metadata(self._connection.deadline())
+        replies = list(self._clients.read([partial(_list, name) for name in wanted]))
+        if all(reply.silent for reply in replies):
+            raise self._connection.unreachable(None)
+        return {n: self._positions(n, r) for n, r in zip(wanted, replies, strict=True)}
+
+    def close(self) -> None:
+        """Release connections; may be called again."""
+        self._clients.close()
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _list(self) -> Listing:
+        listing = list_groups(self._connection, self._connection.deadline())
+        self._all = len(listing.names)
+        return listing
+
+    def _worth_listing(self, count: int) -> bool:
+        return count >= _WORTH_LISTING and count * _SHARE_OF_ALL >= self._all
+
+    def _listed(self, wanted: Sequence[str]) -> dict[str, Group | Unavailable]:
+        """Most of what there is to say is in the listing."""
+        listing = self._list()
+        found: dict[str, Group | Unavailable] = {}
+        found |= {name: listing.known[name] for name in wanted if name in listing.known}
+        found |= self._described([name for name in wanted if name in listing.consumers])
+        found |= self._others([name for name in wanted if name in listing.others])
+        # A group that nobody lists is none, or one that may not be seen.
+        unlisted = self.committed([name for name in wanted if name not in listing.names])
+        for name, answer in unlisted.items():
+            found[name] = answer if isinstance(answer, Unavailable) else _dead(name)
+        return found
+
+    def _one_by_one(self, wanted: Sequence[str]) -> dict[str, Group | Unavailable]:
+        found = self._described(wanted)
+        dead = [name for name, group in found.items() if group == _dead(name)]
+        if dead and self._asks:
+            # Coordinators say of groups of other protocols that there are none.
+            others = self._list().others
+            found |= self._others([name for name in dead if name in others])
+        return found
+
+    def _others(self, names: Collection[str]) -> dict[str, Group | Unavailable]:
+        """Of share groups and streams groups only the latter have positions."""
+        found: dict[str, Group | Unavailable] = {}
+        for name, positions in self.committed(names).items():
+            if isinstance(positions, Unavailable):
+                found[name] = positions
+            else:
+                kind = GroupProtocol.STREAMS if positions else GroupProtocol.SHARE
+                found[name] = Group(name, kind, GroupState.UNKNOWN)
+        return found
+
+    def _described(self, wanted: Sequence[str]) -> dict[str, Group | Unavailable]:
+        if told := self._untold(wanted, _dead):
+            return told
+        found: dict[str, Group | Unavailable] = {}
+        for wave in in_chunks(wanted, WAVE):
+            deadline = self._connection.deadline()
+            ask = partial(_describe, self._connection)
+            answers = gather(self._connection, wave, ask, deadline, settling)
+            found |= {name: self._group(name, answers[name]) for name in wave}
+        return found
+
+    def _untold(
+        self, wanted: Sequence[str], absent: Callable[[str], T]
+    ) -> dict[str, T | Unavailable]:
+        """What is said of groups where no coordinator may be asked; nothing where one may."""
+        if not wanted:
+            return {}
+        if not self._asks:
+            self._asks = coordinators_exist(self._connection, self._connection.deadline())
+        if self._asks is None:
+            return dict.fromkeys(wanted, _UNSEEN)
+        return {} if self._asks else {name: absent(name) for name in wanted}
+
+    def _group(self, name: str, answer: Any) -> Group | Unavailable:
+        if not isinstance(answer, Fault):
+            return _group(name, answer)
+        if answer.code == KafkaError.GROUP_ID_NOT_FOUND:
+            return _dead(name)
+        return Unavailable(self._connection.redacted(reason(name, answer)))
+
+    def _positions(self, name: str, reply: Replied) -> Positions | Unavailable:
+        fault = reply.failed or next(iter(reply.faults.values()), None)
+        if fault is None or fault.code == KafkaError.GROUP_ID_NOT_FOUND:
+            return reply.positions
+        return Unavailable(self._connection.redacted(reason(name, fault)))
+
+
+def _describe(
+    connection: Connection, names: Collection[str], timeout: float, deadline: Deadline
+) -> Iterator[tuple[str, "Future[Any]"]]:
+    connection.metadata(deadline)
+    admin = connection.admin()
+    for chunk in in_chunks(names, _CHUNK):
+        yield from admin.describe_consumer_groups(chunk, request_timeout=timeout).items()
+
+
+def _list(name: str, client: GroupRequests, number: int, timeout_s: float) -> None:
+    client.list(number, name, timeout_s)
+
+
+def _group(name: str, described: Any) -> Group:
+    if described.state is ConsumerGroupState.DEAD:
+        return _dead(name)
+    return Group(
+        name,
+        PROTOCOLS.get(described.type, GroupProtocol.UNKNOWN),
+        STATES.get(described.state, GroupState.UNKNOWN),
+        tuple(Member(member.client_id, member.host) for member in described.members),
+    )
+
+
+def _dead(name: str) -> Group:
+    return Group(name, GroupProtocol.UNKNOWN, GroupState.DEAD)

@@ -1,0 +1,120 @@
+"""Writing to one topic in transactions: a change is whole, or did not happen."""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any, Self
+
+from confluent_kafka import KafkaError, KafkaException
+
+from drctl.model.errors import ConfigError, DrctlError, Unknown
+from drctl.systems.kafka.connection import Connection
+from drctl.systems.kafka.deadline import Deadline
+from drctl.systems.kafka.own_topics import LEDGER
+from drctl.systems.kafka.topic_writer import Change, TopicWriter
+
+LIFETIME_S = 60
+"""After this time brokers abort a transaction whose writer is gone."""
+
+_FENCED = frozenset(
+    {
+        KafkaError._FENCED,
+        KafkaError.PRODUCER_FENCED,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.TRANSACTION_COORDINATOR_FENCED,
+    }
+)
+
+__all__ = ["LIFETIME_S", "Change", "Fenced", "TransactionalWriter"]
+
+
+class Fenced(Unknown):
+    """Another writer of the same name began, upon which this one may not write any more."""
+
+
+class TransactionalWriter(TopicWriter):
+    """The one writer of its name: whoever had that name before is fenced; a context manager.
+
+    Raises:
+        Fenced: another one began in the same moment.
+        ConfigError: this user may not write, or librdkafka does not take the properties.
+        Unreachable: the cluster did not answer.
+    """
+
+    def __init__(self, connection: Connection, name: str, topic: str) -> None:
+        super().__init__(connection, topic, LEDGER, LIFETIME_S)
+        self._name = name
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        deadline = Deadline.after(LIFETIME_S / 2)
+        while True:
+            try:
+                self._call(self._producer.init_transactions, deadline.remaining)
+            except KafkaException as failed:
+                if not failed.args[0].retriable() or deadline.expired:
+                    raise self._ended(failed.args[0]) from failed
+            else:
+                return self
+
+    def write(self, changes: Iterable[Change]) -> None:
+        """All of it, in this order, as one transaction.
+
+        Raises:
+            Fenced: another writer of this name began; nothing of it is written.
+            ConfigError: this user may not write; nothing of it is written.
+            Unreachable: the cluster did not answer.
+            Unknown: it failed otherwise.
+        """
+        committed = False
+        try:
+            self._producer.begin_transaction()
+            for key, value in changes:
+                self._produce(key, value)
+            self._flush()
+            self.commit()
+            committed = True
+        except KafkaException as failed:
+            raise self._ended(failed.args[0]) from failed
+        finally:
+            if not committed:
+                # Where even that fails, brokers abort it in a while.
+                with suppress(KafkaException):
+                    self._call(self._producer.abort_transaction, self._connection.timeout_s)
+
+    def commit(self) -> None:
+        """Make the transaction count."""
+        deadline = Deadline.after(LIFETIME_S)
+        while True:
+            try:
+                self._call(self._producer.commit_transaction, deadline.remaining)
+            except KafkaException as failed:
+                if not failed.args[0].retriable() or deadline.expired:
+                    raise
+            else:
+                return
+
+    def _settings(self) -> dict[str, Any]:
+        return {"transactional.id": self._name, "transaction.timeout.ms": LIFETIME_S * 1000}
+
+    def _ended(self, last: KafkaError) -> DrctlError:
+        codes = {error.code() for error in (*self._errors, last)}
+        if codes & _FENCED:
+            return Fenced(f"another drctl writes to {self._where} under the name {self._name}")
+        if KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED in codes:
+            return ConfigError(
+                f"{self._where}: this user may not use the transactional id {self._name}",
+                "grant WRITE on transactional ids that begin with drctl-ledger- (docs/gap.md)",
+            )
+        return super()._ended(last)
+
+    def _call(self, function: Callable[..., Any], *arguments: object) -> Any:
+        """Call what may call back; raises KafkaException, and nothing else, where that is due.
+
+        On a fatal error confluent-kafka goes on to call back with the exception already set. Python
+        then loses it, or takes it for a bug of the callback.
+        """
+        try:
+            return function(*arguments)
+        except SystemError:
+            self._producer.begin_transaction()  # raises what is fatal, and calls nothing back
+            raise

@@ -1,0 +1,1 @@
+"""What replicators know of their own progress."""

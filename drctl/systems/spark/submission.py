@@ -1,0 +1,210 @@
+"""Building a `spark-submit`: its command line and its files, for each kind of cluster.
+
+Nothing secret is on the command line: Spark's properties and those of the Kafka clients are files
+that only their owner can read.
+"""
+
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+import pyspark
+
+from drctl.model.errors import ConfigError
+from drctl.systems.spark import session
+from drctl.systems.spark.job_zip import write_job
+from drctl.systems.spark.properties_file import write_secretly
+
+NAME = "drctl-gap"
+
+
+class DeployMode(StrEnum):
+    """Where Spark's driver runs: here, or on the cluster."""
+
+    CLIENT = "client"
+    CLUSTER = "cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitSettings:
+    """What to submit to, and how.
+
+    Attributes:
+        home: of the Spark distribution whose `spark-submit` is used.
+        shared: a folder that this machine, the driver and all executors see at this path.
+        secrets_path: where the driver finds CLUSTER.properties of both clusters, put there by the
+            site; None where drctl brings them.
+        conf: Spark properties of the site; they win over drctl's.
+        jars: files or URLs of Spark's Kafka connector and what it needs.
+        log: file for everything that is printed; None shows it on stderr.
+        offsets: how many there are to read at most.
+    """
+
+    master: str
+    home: Path
+    shared: Path
+    deploy_mode: DeployMode = DeployMode.CLIENT
+    secrets_path: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+    jars: Sequence[str] = ()
+    log: Path | None = None
+    offsets: int = 0
+
+    @property
+    def on_cluster(self) -> bool:
+        """Whether the driver runs elsewhere."""
+        return self.deploy_mode is DeployMode.CLUSTER
+
+    @property
+    def from_shared(self) -> bool:
+        """Whether the driver takes its files from the shared folder."""
+        return self.on_cluster and self.master.startswith("k8s://")
+
+    def check(self) -> None:
+        """See that these go together.
+
+        Raises:
+            ConfigError: Spark would refuse them, or nothing could come back.
+        """
+        if self.on_cluster and self.master.startswith(("spark://", "local")):
+            raise ConfigError(
+                f"spark.submit.deploy_mode cluster does not go with spark.master {self.master}:"
+                " Spark runs Python applications there in client mode only",
+                "leave spark.submit.deploy_mode out",
+            )
+        if self.from_shared and not self.secrets_path:
+            raise ConfigError(
+                "a driver on Kubernetes needs spark.submit.secrets_path",
+                "put the Kafka clients' properties into a Kubernetes secret and mount it:"
+                " see docs/gap.md, on a Spark cluster",
+            )
+        if not (self.home / "bin" / "spark-submit").is_file():
+            raise ConfigError(
+                f"there is no bin/spark-submit in {self.home}",
+                "correct spark.submit.home or SPARK_HOME",
+            )
+        for jar in self.jars:
+            if ":/" not in jar and not Path(jar).is_file():
+                raise ConfigError(f"spark.jars: there is no file {jar}", "correct spark.jars")
+        if not self.shared.is_dir():
+            raise ConfigError(
+                f"spark.shared is no folder on this machine: {self.shared}",
+                "this machine, Spark's driver and all executors must see it under the same path",
+            )
+
+
+def write_command(
+    settings: SubmitSettings, clients: Mapping[str, Mapping[str, str]], job: Path, scratch: Path
+) -> tuple[str, ...]:
+    """Make the files of a job; returns the command line that submits it.
+
+    Args:
+        clients: Kafka client properties by cluster, first the source's, then the target's.
+        job: the folder through which client and job talk.
+        scratch: a folder of this machine that nobody else can read.
+    """
+    staging = scratch
+    if settings.from_shared:
+        staging = job / "app"
+        staging.mkdir()
+    main, packed = write_job(staging)
+    spark_properties = scratch / "spark.properties"
+    write_secretly(spark_properties, _spark_conf(settings, scratch))
+    secrets, files = settings.secrets_path, list[Path]()
+    if secrets is None:
+        files = [scratch / f"{name}.properties" for name in clients]
+        for file, properties in zip(files, clients.values(), strict=True):
+            write_secretly(file, properties)
+        secrets = "." if settings.on_cluster else str(scratch)
+    words = [str(settings.home / "bin" / "spark-submit"), "--master", settings.master]
+    words += ["--deploy-mode", settings.deploy_mode, "--name", NAME]
+    words += ["--properties-file", str(spark_properties)]
+    if reads_defaults(settings.home):
+        words += ["--load-spark-defaults"]
+    words += ["--py-files", _location(settings, packed)]
+    if settings.jars:
+        words += ["--jars", ",".join(_jar(settings, jar, staging) for jar in settings.jars)]
+    if files and settings.on_cluster:
+        words += ["--files", ",".join(map(str, files))]
+    return (*words, _location(settings, main), str(job), secrets, *clients)
+
+
+def shared_folder(named: str | None, master: str, base: Path, work: Path) -> Path:
+    """The folder that all see; where one machine does all the work, any folder of it is one.
+
+    Args:
+        named: as the configuration says; a relative one starts from `base`.
+
+    Raises:
+        ConfigError: none is named, or something else than a folder.
+    """
+    if named is None and master.startswith("local"):
+        return work
+    if named is None:
+        raise ConfigError(
+            f"gap --submit on {master} needs spark.shared",
+            "name a folder that this machine, Spark's driver and all executors see at one path",
+        )
+    if ":/" in named:
+        raise ConfigError(
+            f"spark.shared must be a folder in this version, not {named.partition(':')[0]}:",
+            "mount the storage at one path on this machine, on Spark's driver and on all executors",
+        )
+    return base.absolute() / Path(named).expanduser()
+
+
+def installed_spark() -> Path:
+    """The Spark that PySpark carries."""
+    return Path(pyspark.__file__).parent
+
+
+def reads_defaults(home: Path) -> bool:
+    """Whether its `spark-submit` can read spark-defaults.conf beside our file: from 4.0 on."""
+    return any(not jar.name.split("-")[-1].startswith("3.") for jar in _core(home))
+
+
+def _core(home: Path) -> Sequence[Path]:
+    return tuple((home / "jars").glob("spark-core_*.jar"))
+
+
+def _spark_conf(settings: SubmitSettings, scratch: Path) -> dict[str, str]:
+    inner = session.SparkSettings(settings.master, offsets=settings.offsets)
+    conf = session.defaults(inner, scratch)
+    for name in _not_for_it(settings):
+        conf.pop(name, None)
+    conf["spark.app.name"] = NAME
+    if not settings.on_cluster:
+        conf["spark.pyspark.driver.python"] = sys.executable
+    return {**conf, **settings.conf, **_FOLLOWED, **session.FIXED}
+
+
+def _not_for_it(settings: SubmitSettings) -> Iterator[str]:
+    """Settings of a session inside drctl that do not belong to this application."""
+    yield from ("spark.master", "spark.jars", "spark.sql.warehouse.dir")
+    if not settings.master.startswith("local"):
+        yield "spark.local.dir"
+    if settings.on_cluster:
+        yield "spark.ui.enabled"
+
+
+# What `spark-submit` waits for is what drctl waits for; and a driver that is started anew would
+# find its questions answered.
+_FOLLOWED = {
+    "spark.yarn.submit.waitAppCompletion": "true",
+    "spark.yarn.maxAppAttempts": "1",
+    "spark.kubernetes.submission.waitAppCompletion": "true",
+}
+
+
+def _location(settings: SubmitSettings, path: Path) -> str:
+    """`local:` is what Spark calls a file that is there already, wherever the driver runs."""
+    return f"local://{path}" if settings.from_shared else str(path)
+
+
+def _jar(settings: SubmitSettings, jar: str, staging: Path) -> str:
+    if not settings.from_shared or ":/" in jar:
+        return jar
+    return _location(settings, Path(shutil.copy(jar, staging)))

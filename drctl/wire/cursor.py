@@ -1,0 +1,179 @@
+"""Kafka's primitive types, read from the front of some bytes.
+
+Numbers are big-endian. Only what Kafka's own classes would write is taken: lengths that are
+negative but for null, numbers in more bytes than they need, text that is not UTF-8 all raise.
+"""
+
+from typing import NoReturn
+
+from drctl.wire.primitives import (
+    INT16,
+    INT32,
+    INT64,
+    LONGEST_STRING,
+    VARINT_BITS,
+    VARLONG_BITS,
+    Tags,
+)
+from drctl.wire.undecodable import Undecodable
+
+
+class Cursor:
+    """Reads some bytes from the front to the end.
+
+    Every method raises `Undecodable` where what it looks for is not there.
+    """
+
+    __slots__ = ("_at", "_data", "_name")
+
+    def __init__(self, format_name: str, data: bytes | None) -> None:
+        self._name = format_name
+        if data is None:
+            raise Undecodable(format_name, "null", None)
+        self._data = data
+        self._at = 0
+
+    def fail(self, reason: str) -> NoReturn:
+        """Raise the error about these bytes."""
+        raise Undecodable(self._name, reason, self._data)
+
+    def end(self) -> None:
+        """Nothing may be left."""
+        left = len(self._data) - self._at
+        if left:
+            self.fail(f"{left} bytes too many")
+
+    def rest(self) -> bytes:
+        """All that is left."""
+        return self.take(len(self._data) - self._at)
+
+    def take(self, length: int) -> bytes:
+        """So many bytes."""
+        start, self._at = self._at, self._at + length
+        if self._at > len(self._data):
+            self.fail(f"{self._at - len(self._data)} bytes too few")
+        return self._data[start : self._at]
+
+    def int8(self) -> int:
+        """A byte, without sign."""
+        return self.take(1)[0]
+
+    def int16(self) -> int:
+        """INT16."""
+        found: int = INT16.unpack(self.take(2))[0]
+        return found
+
+    def int32(self) -> int:
+        """INT32."""
+        found: int = INT32.unpack(self.take(4))[0]
+        return found
+
+    def int64(self) -> int:
+        """INT64."""
+        found: int = INT64.unpack(self.take(8))[0]
+        return found
+
+    def partition(self) -> int:
+        """INT32 that numbers a partition."""
+        found = self.int32()
+        if found < 0:
+            self.fail(f"partition {found}")
+        return found
+
+    def version(self, newest: int) -> int:
+        """INT16 that numbers a version, from 0."""
+        found = self.int16()
+        if not 0 <= found <= newest:
+            self.fail(f"version {found}, known are 0 to {newest}")
+        return found
+
+    def varint(self) -> int:
+        """UNSIGNED_VARINT."""
+        return self._varied(VARINT_BITS)
+
+    def signed_varlong(self) -> int:
+        """VARLONG: zigzag."""
+        found = self._varied(VARLONG_BITS)
+        return (found >> 1) ^ -(found & 1)
+
+    def text(self, length: int) -> str:
+        """UTF-8 in so many bytes."""
+        try:
+            return self.take(length).decode()
+        except UnicodeDecodeError:
+            self.fail("text that is not UTF-8")
+
+    def string(self) -> str:
+        """STRING."""
+        found = self.nullable_string()
+        if found is None:
+            self.fail("null where text must be")
+        return found
+
+    def nullable_string(self) -> str | None:
+        """NULLABLE_STRING."""
+        length = self.int16()
+        if length < -1:
+            self.fail(f"a string of length {length}")
+        return None if length == -1 else self.text(length)
+
+    def long_string(self) -> str:
+        """Text behind an INT32 with its length."""
+        length = self.int32()
+        if length < 0:
+            self.fail(f"a string of length {length}")
+        return self.text(length)
+
+    def bytes32(self) -> bytes:
+        """BYTES."""
+        length = self.int32()
+        if length < 0:
+            self.fail(f"bytes of length {length}")
+        return self.take(length)
+
+    def compact_string(self) -> str:
+        """COMPACT_STRING."""
+        found = self.compact_nullable_string()
+        if found is None:
+            self.fail("null where text must be")
+        return found
+
+    def compact_nullable_string(self) -> str | None:
+        """COMPACT_NULLABLE_STRING."""
+        length = self.varint() - 1
+        if length > LONGEST_STRING:
+            self.fail(f"a string of length {length}")
+        return None if length == -1 else self.text(length)
+
+    def compact_bytes(self) -> bytes:
+        """COMPACT_BYTES."""
+        length = self.varint() - 1
+        if length == -1:
+            self.fail("null where bytes must be")
+        return self.take(length)
+
+    def tags(self) -> Tags:
+        """Tagged fields (KIP-482), ascending by tag."""
+        found: list[tuple[int, bytes]] = []
+        for _ in range(self.varint()):
+            tag = self.varint()
+            if found and tag <= found[-1][0]:
+                self.fail(f"tag {tag} behind tag {found[-1][0]}")
+            found.append((tag, self.take(self.varint())))
+        return tuple(found)
+
+    def _varied(self, bits: int) -> int:
+        value, shift = 0, 0
+        while True:
+            byte = self.int8()
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                break
+            if shift >= bits:
+                self.fail(f"a number of more than {bits} bits")
+        if value >> bits:
+            self.fail(f"a number of more than {bits} bits")
+        if not byte and shift > 7:
+            self.fail("a number in more bytes than it needs")
+        return value

@@ -1,0 +1,92 @@
+"""What was observed, and what the checks say. DRCTL_REGENERATE=1 writes the expected texts."""
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from drctl.checks.check import Check
+from drctl.checks.registry import CHECKS, findings
+from drctl.model.finding import Finding, Status
+from tests.checks.observing import merged, observed
+
+FOLDER = Path(__file__).parent / "cases"
+CASES = sorted(FOLDER.glob("*.yaml"))
+
+
+@cache
+def scenarios(path: Path) -> tuple[tuple[str, dict[str, Any], tuple[Finding, ...]], ...]:
+    """Title, case and findings of the checks that the file is about."""
+    told = yaml.safe_load(path.read_text(encoding="utf-8"))
+    found = []
+    for title, change in told["cases"].items():
+        case = merged(told["base"], change or {})
+        shown = [f for f in findings(observed(case)) if f.check in told["checks"]]
+        found.append((title, case, tuple(shown)))
+    return tuple(found)
+
+
+def written(finding: Finding) -> str:
+    lines = [f"{finding.status:11} {finding.check}: {finding.subject}: {finding.reason}"]
+    for name in ("evidence", "cost", "cure"):
+        text = getattr(finding, name)
+        lines += [f"    {name}: {text}"] if text else []
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_says_what_is_expected(path: Path) -> None:
+    said = "".join(
+        f"== {title}\n" + "".join(written(finding) + "\n" for finding in found)
+        for title, _, found in scenarios(path)
+    )
+    expected = path.with_suffix(".expected")
+    if os.environ.get("DRCTL_REGENERATE"):
+        expected.write_text(said, encoding="utf-8")
+    assert said == expected.read_text(encoding="utf-8")
+
+
+@cache
+def seen() -> dict[str, set[Status]]:
+    """Over all cases, what each check said."""
+    found: dict[str, set[Status]] = {check.name: set() for check in CHECKS}
+    for path in CASES:
+        for _, _, said in scenarios(path):
+            for finding in said:
+                found[finding.check].add(finding.status)
+    return found
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
+def test_each_check_says_everything_that_it_can_say(check: Check) -> None:
+    assert seen()[check.name] == check.statuses
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_a_finding_says_what_to_do_and_what_it_costs(path: Path) -> None:
+    for title, _, found in scenarios(path):
+        for finding in found:
+            bad = finding.status in (Status.WARN, Status.FAIL)
+            assert bool(finding.cost) or not bad, (title, finding)
+            assert bool(finding.cure) == (finding.status is not Status.OK), (title, finding)
+            assert "planted" not in repr(finding), title
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_what_nobody_observed_is_never_ok(path: Path) -> None:
+    for _, case, _ in scenarios(path):
+        blind = {"link": case["link"]}
+        assert {f.status for f in findings(observed(blind))} == {Status.NOT_CHECKED}
+
+
+def test_names_are_unique() -> None:
+    assert len({check.name for check in CHECKS}) == len(CHECKS)
+
+
+@pytest.mark.parametrize("change", [{"translate": False}, {"replicator": {"kind": "none"}}])
+def test_links_that_no_check_concerns(change: dict[str, Any]) -> None:
+    link = {"replicator": {"kind": "mirrormaker2"}, **change}
+    assert findings(observed({"link": link})) == ()

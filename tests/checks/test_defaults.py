@@ -1,0 +1,59 @@
+"""Where a setting is missing, the checks take the default that MirrorMaker 2's own classes take."""
+
+import logging
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from drctl.checks.connectors import CHECKPOINT, SOURCE
+from drctl.checks.registry import findings
+from drctl.systems.artifacts.java import find_java
+from drctl.systems.artifacts.resolution import resolve
+from tests.checks.observing import observed
+
+SUBJECTS = {"connector copy": SOURCE, "connector points": CHECKPOINT}
+MISSING = re.compile(r"([\w.-]+) is not set; the default is ([^;]+)")
+NOT_ITS_OWN = {"consumer.auto.offset.reset"}  # of the consumer that it makes
+REQUIRED = {"source.cluster.alias": "a", "target.cluster.alias": "b"}
+DEADLINE_S = 60
+
+
+def taken() -> set[tuple[str, str, str]]:
+    """Class, key and default of everything that the checks look at."""
+    case = {
+        "link": {"replicator": {"kind": "mirrormaker2"}},
+        "connectors": {
+            "copy": {"connector.class": SOURCE, **REQUIRED},
+            "points": {"connector.class": CHECKPOINT, **REQUIRED},
+        },
+        "worker": {},
+        "source_topics": {},
+        "source_groups": [],
+    }
+    return {
+        (SUBJECTS[finding.subject], key, value)
+        for finding in findings(observed(case))
+        if finding.subject in SUBJECTS
+        for key, value in MISSING.findall(finding.evidence)
+        if key not in NOT_ITS_OWN
+    }
+
+
+@pytest.mark.jvm
+def test_defaults_are_those_of_the_real_classes() -> None:
+    jars = resolve("connect", progress=logging.getLogger("tests").info)
+    program = str(Path(__file__).with_name("Defaults.java"))
+    words = [str(find_java()), "-cp", os.pathsep.join(map(str, jars)), program, SOURCE, CHECKPOINT]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=DEADLINE_S, check=True)
+    lines = (line.split("\t") for line in done.stdout.splitlines())
+    real = {(name, key): value.replace(" ", "") for name, key, value in lines}
+    ours = taken()
+    assert len(ours) > 15
+    for name, key, value in sorted(ours):
+        default = real[name, key]
+        if key.endswith(".class"):
+            default = default.rpartition(".")[2]
+        assert value.replace(" ", "") == default, (name, key)

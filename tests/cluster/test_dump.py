@@ -1,0 +1,296 @@
+"""`drctl dump-consumer-timestamps` on a real topic, as a person or a script runs it."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from drctl.model.topology import Record
+from drctl.wire.consumer_timestamps import (
+    TOPIC,
+    ConsumerTimestamp,
+    GroupPartition,
+    encode_key,
+    encode_value,
+)
+from tests.cli.conftest import DRCTL, Ran, clean_environment
+from tests.cli.documents import check
+from tests.cluster.conftest import cluster_section
+from tests.cluster.test_read_only import everything
+from tests.kafka.timestamps_topic import remove_topic
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+pytestmark = pytest.mark.jvm
+
+NOON = 1_700_000_000_000
+HOSTILE = "g-\x1b[2J\u202e\n"
+COMMAND = "dump-consumer-timestamps"
+
+
+class Dumping:
+    """Runs the command with one drctl.yaml."""
+
+    def __init__(
+        self, folder: Path, primary: ClusterUnderTest, secondary: ClusterUnderTest
+    ) -> None:
+        self.folder = folder
+        self.primary = primary
+        sections = {c.name: cluster_section(c) for c in (primary, secondary)}
+        link = {"from": "primary", "to": "secondary", "topics": [".*"]}
+        document = {"clusters": sections, "links": {"main": link}}
+        (folder / "drctl.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
+
+    def words(self, *arguments: str) -> list[str]:
+        return [str(DRCTL), "--config", str(self.folder / "drctl.yaml"), COMMAND, *arguments]
+
+    def run(self, *arguments: str) -> Ran:
+        done = subprocess.run(
+            self.words(*arguments),
+            capture_output=True,
+            text=True,
+            env=clean_environment(),
+            timeout=120,
+            check=False,
+        )
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    def rows(self, *arguments: str, code: int = 0) -> list[dict[str, Any]]:
+        ran = self.run("--output", "json", *arguments)
+        assert ran.code == code, ran.stderr
+        return [check(json.loads(line)) for line in ran.stdout.splitlines()]
+
+    def write(self, key: GroupPartition | bytes, value: bytes | None, partition: int = 0) -> None:
+        data = key if isinstance(key, bytes) else encode_key(key)
+        producer = self.primary.producer()
+        producer.produce(TOPIC, key=data, value=value, partition=partition)
+        assert producer.flush(20) == 0
+
+
+def stamp(seconds: float, delta: int | None = None, delta_bytes: int = 0) -> bytes:
+    return encode_value(ConsumerTimestamp(NOON + round(seconds * 1000), delta, delta_bytes))
+
+
+@pytest.fixture(scope="module")
+def dumping(
+    primary: ClusterUnderTest,
+    secondary: ClusterUnderTest,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Dumping]:
+    made = Dumping(tmp_path_factory.mktemp("dump"), primary, secondary)
+    remove_topic(primary)
+    primary.create_topic(TOPIC, 3, {"retention.ms": "-1"})
+    made.write(GroupPartition("a", "orders", 0), stamp(1))
+    made.write(GroupPartition("a", "orders", 0), stamp(2, 3, 8))
+    made.write(GroupPartition("a", "orders", 1), stamp(3, -1, 4))
+    made.write(GroupPartition("b", "orders", 0), stamp(4), partition=1)
+    made.write(GroupPartition("c", "orders", 0), stamp(5), partition=1)
+    made.write(GroupPartition("c", "orders", 0), None, partition=1)
+    made.write(GroupPartition(HOSTILE, "öl", 7), stamp(6), partition=2)
+    yield made
+    remove_topic(primary)
+
+
+def places(rows: list[dict[str, Any]]) -> list[tuple[str, str, int]]:
+    return [(row["group"], row["topic"], row["partition"]) for row in rows]
+
+
+def test_the_newest_of_each(dumping: Dumping) -> None:
+    rows = dumping.rows()
+    assert places(rows) == [
+        ("a", "orders", 0),
+        ("a", "orders", 1),
+        ("b", "orders", 0),
+        (HOSTILE, "öl", 7),
+    ]
+    first, second = rows[:2]
+    assert (first["timestamp_ms"], first["delta"]) == (NOON + 2000, 3)
+    assert first["value_hex"] == stamp(2, 3, 8).hex()
+    assert first["record"] == {"partition": 0, "offset": 1}
+    assert (second["timestamp_ms"], second["delta"]) == (NOON + 3000, -1)
+    assert all(row["written_at_ms"] > NOON for row in rows)
+
+
+def test_every_record(dumping: Dumping) -> None:
+    rows = dumping.rows("--all")
+    assert sorted(places(rows)) == sorted(
+        [("a", "orders", 0)] * 2
+        + [("a", "orders", 1), ("b", "orders", 0)]
+        + [("c", "orders", 0)] * 2
+        + [(HOSTILE, "öl", 7)]
+    )
+    deleted = [row for row in rows if row["value_hex"] is None]
+    assert [(row["group"], row["timestamp_ms"]) for row in deleted] == [("c", None)]
+
+
+def test_filters(dumping: Dumping) -> None:
+    assert places(dumping.rows("--group", "b", "--group", "c")) == [("b", "orders", 0)]
+    assert places(dumping.rows("--topic", "öl")) == [(HOSTILE, "öl", 7)]
+    assert dumping.rows("--group", "a", "--topic", "öl") == []
+
+
+def test_a_table_for_people(dumping: Dumping) -> None:
+    ran = dumping.run("--cluster", "primary")
+    assert ran.code == 0
+    assert all(line.isprintable() for line in ran.stdout.splitlines())
+    heading, first, *_ = ran.stdout.splitlines()
+    assert heading.split() == [
+        *("GROUP", "TOPIC", "PARTITION", "LAST", "CONSUMED", "(UTC)", "DELTA", "WRITTEN", "(UTC)")
+    ]
+    assert first.split()[:6] == ["a", "orders", "0", "2023-11-14", "22:13:22.000", "3"]
+    assert r"g-\x1b[2J\xe2\x80\xae\x0a" in ran.stdout
+    assert "4 positions in topic __consumer_timestamps of primary" in ran.stderr
+
+
+def test_nothing_is_changed(
+    dumping: Dumping, primary: ClusterUnderTest, secondary: ClusterUnderTest
+) -> None:
+    before = everything(primary)
+    dumping.rows("--all")
+    after = everything(primary)
+    assert (after.groups, after.acls, after.configs) == (before.groups, before.acls, before.configs)
+    assert after.logs.keys() == before.logs.keys()
+    assert all(after.logs[p] == before.logs[p] for p in after.logs if p[0] == TOPIC)
+    assert dumping.run("--cluster", "secondary").code == 5
+    assert TOPIC not in secondary.admin.list_topics(timeout=20).topics
+
+
+def test_a_cluster_without_the_topic(dumping: Dumping) -> None:
+    ran = dumping.run("--cluster", "secondary")
+    assert (ran.code, ran.stdout) == (5, "")
+    assert "cluster secondary has no topic __consumer_timestamps" in ran.stderr
+    assert "hint: name the cluster on which the consumers run with --cluster" in ran.stderr
+    error = check(dumping.run("--cluster", "secondary", "-o", "json").document())["error"]
+    assert (error["code"], error["kind"]) == (5, "Unknown")
+
+
+def test_a_user_who_may_not_read_it(dumping: Dumping, primary: ClusterUnderTest) -> None:
+    path = dumping.folder / "drctl.yaml"
+    text = path.read_text(encoding="utf-8")
+    document = yaml.safe_load(text)
+    document["clusters"]["primary"] = cluster_section(primary, "orders-app")
+    try:
+        path.write_text(yaml.safe_dump(document), encoding="utf-8")
+        ran = dumping.run()
+    finally:
+        path.write_text(text, encoding="utf-8")
+    assert ran.code == 5
+    assert "not authorized to describe topic __consumer_timestamps" in ran.stderr
+    assert "hint: grant READ and DESCRIBE" in ran.stderr
+
+
+def test_follow_shows_what_comes_until_it_is_interrupted(dumping: Dumping) -> None:
+    process = subprocess.Popen(
+        dumping.words("--follow", "--group", "new", "-o", "json"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean_environment(),
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        assert b"0 positions" in process.stderr.readline()
+        for second in (1, 2):
+            dumping.write(GroupPartition("other", "orders", 0), stamp(second), partition=1)
+            dumping.write(GroupPartition("new", "orders", 0), stamp(second), partition=2)
+            row = check(json.loads(process.stdout.readline()))
+            assert (row["group"], row["timestamp_ms"]) == ("new", NOON + second * 1000)
+        dumping.write(GroupPartition("new", "orders", 0), None, partition=2)
+        assert json.loads(process.stdout.readline())["value_hex"] is None
+        process.send_signal(signal.SIGINT)
+        rest, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait(20)
+    assert (process.returncode, rest) == (130, b"")
+    assert b"Traceback" not in said
+
+
+def test_follow_sees_new_partitions_and_ends_with_the_topic(
+    dumping: Dumping, primary: ClusterUnderTest
+) -> None:
+    """Those behind this one find the topic made anew."""
+    process = subprocess.Popen(
+        dumping.words("--follow", "--group", "late", "-o", "json"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean_environment(),
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        assert b"0 positions" in process.stderr.readline()
+        primary.add_partitions(TOPIC, 4)
+        dumping.write(GroupPartition("late", "orders", 0), stamp(9), partition=3)
+        assert json.loads(process.stdout.readline())["record"] == {"partition": 3, "offset": 0}
+        remove_topic(primary)
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait(20)
+    assert process.returncode == 5
+    assert b"topic __consumer_timestamps of primary" in said
+    assert b"Traceback" not in said
+    primary.create_topic(TOPIC, 2, {"retention.ms": "-1"})
+
+
+def test_what_does_not_decode_is_shown_and_counted(dumping: Dumping) -> None:
+    sound, other = GroupPartition("a", "orders", 0), GroupPartition("a", "orders", 1)
+    for value in (stamp(1), b"12345678901", stamp(2)):
+        dumping.write(sound, value)
+    for value in (stamp(1), b""):
+        dumping.write(other, value)
+    dumping.write(b"\xff\xff\xff\xff\x00", stamp(1), partition=1)
+    for everything_too in ((), ("--all",)):
+        rows = dumping.rows(*everything_too, code=1)
+        wrong = [row for row in rows if "error" in row]
+        assert len(wrong) == 3
+        by_value = {row["value_hex"]: row for row in wrong}
+        eleven = by_value[b"12345678901".hex()]
+        assert eleven["error"] == "consumer timestamp: 11 bytes; known are 8, 12 and 16"
+        assert (eleven["group"], eleven["partition"], eleven["timestamp_ms"]) == ("a", 0, None)
+        assert by_value[""]["key_hex"] == encode_key(other).hex()
+        no_key = by_value[stamp(1).hex()]
+        assert (no_key["group"], no_key["key_hex"]) == (None, "ffffffff00")
+    newest = [row for row in dumping.rows("--group", "a", code=1) if "error" not in row]
+    # What was said last of the other one nobody can read: the older word does not count.
+    assert [(row["partition"], row["timestamp_ms"]) for row in newest] == [(0, NOON + 2000)]
+    ran = dumping.run()
+    assert ran.code == 1
+    assert ran.stdout.count("undecodable  partition") == 3
+    assert "3 records could not be decoded" in ran.stderr
+
+
+def test_an_open_transaction_is_not_passed_over_in_silence(
+    dumping: Dumping, primary: ClusterUnderTest
+) -> None:
+    before = len(dumping.rows("--all", code=1))
+    primary.produce(TOPIC, [Record(1, 0, -1, b"k", b"v")], ending="open")
+    dumping.write(GroupPartition("z", "orders", 0), stamp(1), partition=1)
+    try:
+        ran = dumping.run("--all", "-o", "json")
+        assert ran.code == 5
+        assert len(ran.stdout.splitlines()) == before
+        assert "a transaction is open" in ran.stderr
+    finally:
+        primary.close()
+
+
+def test_a_reader_that_has_seen_enough(dumping: Dumping) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        dumping.words("-o", "json"),
+        stdout=write,
+        stderr=subprocess.PIPE,
+        env=clean_environment(),
+        check=False,
+    )
+    os.close(write)
+    assert done.returncode == 130
+    assert b"Exception" not in done.stderr

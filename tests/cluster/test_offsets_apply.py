@@ -1,0 +1,462 @@
+"""`drctl offsets snapshot`, `apply` and `undo` on real clusters: exit codes, stdout, stderr."""
+
+import json
+import shlex
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from drctl.lab.lab import Lab
+from drctl.lab.waiting import Patience
+from drctl.model.groups import Committed, Positions
+from drctl.model.topology import Record, TopicPartition
+from drctl.systems.kafka.group_writer import KafkaGroupWriter
+from drctl.systems.kafka.groups import KafkaGroupReader
+from tests.cluster.conftest import NewDrctl, cluster_section
+from tests.cluster.offsets_command import OffsetsCommand
+from tests.kafka.members import member, share_member
+from tests.kafka.tls_broker import free_ports
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
+
+PARTITIONS = 3
+RECORDS = 100
+GO = ("--execute", "--yes")
+
+
+class Stage:
+    """A topic of a hundred records a partition on both clusters, and groups that stand in it."""
+
+    def __init__(self, drctl: OffsetsCommand, cluster: ClusterUnderTest, topic: str) -> None:
+        self.drctl = drctl
+        self.cluster = cluster
+        self.topic = topic
+        self.prefix = f"app-{uuid4().hex[:8]}"
+        self.open = ExitStack()
+        properties = cluster.properties()
+        self.reader = self.open.enter_context(KafkaGroupReader("secondary", properties))
+        self.writer = self.open.enter_context(KafkaGroupWriter("secondary", properties))
+
+    def group(self, name: str) -> str:
+        return f"{self.prefix}-{name}"
+
+    def at(self, *offsets: int, metadata: str = "") -> dict[TopicPartition, Committed]:
+        """These offsets in the partitions from 0 on."""
+        return {
+            TopicPartition(self.topic, number): Committed(offset, -1, metadata)
+            for number, offset in enumerate(offsets)
+        }
+
+    def stand(self, **groups: Positions) -> None:
+        answers = self.writer.commit({self.group(n): found for n, found in groups.items()})
+        assert {answer for of in answers.values() for answer in of.values()} == {None}
+
+    def stands(self, name: str) -> Any:
+        return self.reader.committed([self.group(name)])[self.group(name)]
+
+    def snapshot(self, file: str = "snapshot.json") -> dict[str, Any]:
+        pattern = f"{self.prefix}-.*"
+        return self.drctl.json(
+            "snapshot", "--cluster", "secondary", "--group", pattern, "--out", file
+        )
+
+    def translation(self, *rows: Mapping[str, Any], file: str = "rows.json", **more: Any) -> str:
+        """A document as `translate` prints it."""
+        document = {"schema": "drctl/offsets/1", "rows": rows, **more}
+        (self.drctl.folder / file).write_text(json.dumps(document), encoding="utf-8")
+        return file
+
+    def row(self, name: str, partition: int, offset: int | None, **more: Any) -> dict[str, Any]:
+        return {
+            "group": self.group(name),
+            "topic": self.topic,
+            "partition": partition,
+            "target_topic": self.topic,
+            "source_offset": 7,
+            "target_offset": offset,
+            "method": "offset-sync",
+            "rereads_at_most": 2,
+            "skips_at_most": 0,
+            "evidence": "a test",
+            "age_seconds": 1.0,
+            "blocked": None,
+            **more,
+        }
+
+
+@pytest.fixture(scope="module")
+def topic(primary: ClusterUnderTest, secondary: ClusterUnderTest) -> str:
+    name = f"applied-{uuid4().hex[:8]}"
+    for cluster in (primary, secondary):
+        cluster.create_topic(name, PARTITIONS)
+        records = [Record(n % PARTITIONS, -1, -1, None, b"v") for n in range(PARTITIONS * RECORDS)]
+        cluster.produce(name, records)
+    return name
+
+
+@pytest.fixture
+def stage(new_drctl: NewDrctl, topic: str, secondary: ClusterUnderTest) -> Iterator[Stage]:
+    link = {"from": "primary", "to": "secondary", "topics": [topic]}
+    keeping = {**link, "replicator": {"kind": "offset-preserving", "rename": "${topic}"}}
+    drctl = new_drctl({"main": link, "keeping": keeping})
+    made = Stage(OffsetsCommand(drctl.config), secondary, topic)
+    with made.open:
+        yield made
+
+
+def test_a_snapshot_is_put_back(stage: Stage) -> None:
+    stage.stand(a=stage.at(10, 20, 30, metadata="mätä"), b=stage.at(5))
+    taken = stage.snapshot()
+    assert taken["totals"] == {
+        "groups": 2, "positions": 4, "unavailable": 0, "protocols": {"classic": 2},
+    }  # fmt: skip
+    assert json.loads((stage.drctl.folder / "snapshot.json").read_text()) == taken
+    assert (stage.drctl.folder / "snapshot.json").stat().st_mode & 0o777 == 0o600
+    assert (
+        stage.drctl.json("apply", "--link", "main", "--from", "snapshot.json")["totals"]["same"]
+        == 4
+    )
+
+    stage.stand(a=stage.at(90, 20, 25))
+    stage.writer.delete({stage.group("b"): list(stage.at(5))})
+    words = ("apply", "--cluster", "secondary", "--from", "snapshot.json")
+    plan = stage.drctl.json(*words, code=3)
+    assert plan["totals"] == {"commit": 2, "delete": 0, "same": 0, "kept": 1, "refused": 1}
+    assert [(ln["action"], ln["guard"]) for ln in plan["lines"]] == [
+        ("kept", "moves-backwards"),
+        ("commit", None),  # the same offset with other metadata: put back whole
+        ("refused", "skips-records"),
+        ("commit", None),
+    ]
+    assert stage.stands("b") == {}, "a plan has written"
+    assert not stage.drctl.journals.is_dir()
+
+    partly = stage.drctl.json(*words, *GO, code=4)
+    assert partly["status"] == "stopped"
+    assert {(ln["partition"], ln["outcome"]) for ln in partly["lines"] if ln["guard"]} == {
+        (0, "kept"),
+        (2, "refused"),
+    }
+    overrides = ("--override", "moves-backwards=test", "--override", "skips-records=we know")
+    whole = stage.drctl.json(*words, *overrides, *GO)
+    assert whole["overrides"] == [
+        {"guard": "moves-backwards", "reason": "test"},
+        {"guard": "skips-records", "reason": "we know"},
+    ]
+    assert stage.stands("a") == stage.at(10, 20, 30, metadata="mätä")
+    assert stage.stands("b") == stage.at(5)
+    assert stage.drctl.json("undo", whole["run"], *GO)["totals"]["committed"] == 2
+    assert stage.drctl.json("undo", partly["run"], *GO)["totals"]["deleted"] == 1
+    assert stage.stands("a") == stage.at(90, 20, 25)
+    assert stage.stands("b") == {}
+
+
+def test_words_for_a_person(stage: Stage) -> None:
+    file = stage.translation(stage.row("a", 0, 40), stage.row("b", 1, 40, skips_at_most=None))
+    words = ("apply", "--link", "main", "--from", file)
+    plan = stage.drctl.process(*words)
+    assert plan.code == 3
+    assert plan.stderr == ""
+    first, *_, last = plan.stdout.splitlines()
+    assert first == "Plan for cluster secondary: 1 commit, 1 refused"
+    assert f"{stage.group('a')}" in plan.stdout
+    assert "refused (skips-records)" in plan.stdout
+    assert "1 x skips-records: how many records it would skip is not known" in plan.stdout
+    assert "does not say for which cluster" in plan.stdout
+    assert shlex.split(last) == [
+        "drctl", "--config", str(stage.drctl.config), "offsets", *words, "--execute",
+    ]  # fmt: skip
+    # The command line that was printed, as it was printed.
+    done = stage.drctl.process(*shlex.split(last)[4:], "--yes")
+    assert (done.code, done.stderr) == (4, "")
+    assert done.stdout.startswith("Cluster secondary: 1 committed, 1 refused\n")
+    assert stage.stands("a") == stage.at(40)
+    undo = shlex.split(done.stdout.splitlines()[-1])
+    assert undo[3:5] == ["offsets", "undo"]
+    again = stage.drctl.process(*undo[4:])
+    assert (again.code, again.stderr) == (0, "")
+    assert "1 delete" in again.stdout
+    assert stage.stands("a") == stage.at(40)
+    assert stage.drctl.process(*undo[4:], *GO).code == 0
+    assert stage.stands("a") == {}
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_groups_that_somebody_reads_in(
+    stage: Stage, protocol: str, secondary: ClusterUnderTest
+) -> None:
+    rows = (stage.row("busy", 0, 40), stage.row("idle", 0, 40), stage.row("shared", 0, 40))
+    file = stage.translation(*rows)
+    words = ("apply", "--link", "main", "--from", file)
+    properties = secondary.properties()
+    with (
+        member(properties, stage.group("busy"), stage.topic, protocol),
+        share_member(properties, stage.group("shared"), stage.topic),
+    ):
+        plan = stage.drctl.json(*words, code=3)
+        guards = {ln["group"]: ln["guard"] for ln in plan["lines"]}
+        assert guards == {
+            stage.group("busy"): "group-active",
+            stage.group("idle"): None,
+            stage.group("shared"): "group-type",
+        }
+        assert "/127.0.0.1" in plan["lines"][0]["reason"]
+        only = stage.drctl.json(*words, "--group", stage.group("busy"), *GO, code=3)
+        assert (only["status"], only["run"], only["undo"]) == ("refused", None, None)
+        refused = stage.drctl(*words, "--override", "group-active=I know", *GO)
+        assert refused.code == 2
+        assert "guard group-active cannot be passed over" in refused.stderr
+        done = stage.drctl.json(*words, *GO, code=4)
+        outcomes = {ln["group"]: ln["outcome"] for ln in done["lines"]}
+        assert outcomes == {
+            stage.group("busy"): "refused",
+            stage.group("idle"): "committed",
+            stage.group("shared"): "refused",
+        }
+    assert stage.stands("busy") == {}
+    assert stage.drctl.json(*words, "--group", stage.group("busy"), *GO)["status"] == "done"
+    assert stage.stands("busy") == stage.at(40)
+
+
+def test_somebody_comes_while_the_name_is_typed(stage: Stage) -> None:
+    file = stage.translation(stage.row("a", 0, 40))
+    words = ("apply", "--link", "main", "--from", file, "--execute")
+    with ExitStack() as later:
+
+        def come() -> None:
+            later.enter_context(member(stage.cluster.properties(), stage.group("a"), stage.topic))
+
+        ran = stage.drctl.typed(*words, name=b"secondary\n", before=come)
+    assert ran.code == 3
+    assert "1 refused" in ran.stdout
+    assert "somebody came to read in the group" in ran.stdout
+    assert stage.stands("a") == {}
+
+
+def test_it_is_moved_while_the_name_is_typed(stage: Stage) -> None:
+    file = stage.translation(stage.row("a", 0, 40))
+    words = ("apply", "--link", "main", "--from", file, "--execute", "-o", "json")
+    ran = stage.drctl.typed(*words, name=b"secondary\n", before=lambda: stage.stand(a=stage.at(50)))
+    assert ran.code == 3
+    (line,) = ran.document()["lines"]
+    assert (line["guard"], line["now"]) == ("changed-since", 50)
+    assert stage.stands("a") == stage.at(50)
+
+
+def test_the_name_is_typed(stage: Stage) -> None:
+    file = stage.translation(stage.row("a", 0, 40))
+    words = ("apply", "--link", "main", "--from", file, "--execute")
+    wrong = stage.drctl.typed(*words, name=b"primary\n")
+    assert (wrong.code, wrong.stdout) == (3, "")
+    assert "'primary' is not 'secondary'" in wrong.stderr
+    gone = stage.drctl.typed(*words, name=b"\x03")
+    assert (gone.code, gone.stdout) == (130, "")
+    nobody = stage.drctl(*words)
+    assert (nobody.code, nobody.stdout) == (3, "")
+    assert "nobody confirmed writing to cluster secondary: 1 position of 1 group" in nobody.stderr
+    assert stage.stands("a") == {}
+    right = stage.drctl.typed(*words, name=b"secondary\n")
+    assert right.code == 0
+    assert stage.stands("a") == stage.at(40)
+
+
+def test_undo_leaves_alone_what_was_moved_since(stage: Stage) -> None:
+    stage.stand(a=stage.at(10, 10))
+    file = stage.translation(*(stage.row("a", n, 40) for n in range(3)))
+    assert stage.drctl.json("apply", "--link", "main", "--from", file, *GO)["status"] == "done"
+    stage.stand(a=stage.at(40, 60))
+    plan = stage.drctl.json("undo", code=3)
+    assert [(ln["action"], ln["guard"]) for ln in plan["lines"]] == [
+        ("commit", None),
+        ("refused", "changed-since"),
+        ("delete", None),
+    ]
+    assert stage.drctl.json("undo", *GO, code=4)["totals"]["refused"] == 1
+    assert stage.stands("a") == stage.at(10, 60)
+    assert stage.drctl.json("undo", code=3)["totals"]["same"] == 2
+    over = stage.drctl.json("undo", "--override", "changed-since=I moved it", *GO)
+    assert over["status"] == "done"
+    assert stage.stands("a") == stage.at(10, 10)
+
+
+def test_a_snapshot_of_another_cluster(stage: Stage, primary: ClusterUnderTest) -> None:
+    name = stage.group("a")
+    with KafkaGroupWriter("primary", primary.properties()) as writer:
+        writer.commit({name: stage.at(10, 20, 30)})
+    words = ("snapshot", "--cluster", "primary", "--group", name, "--out", "there.json")
+    assert stage.drctl.json(*words)["totals"]["positions"] == 3
+    for target in (("--link", "main"), ("--cluster", "secondary")):
+        refused = stage.drctl("apply", *target, "--from", "there.json", *GO)
+        assert (refused.code, refused.stdout) == (3, "")
+        assert "its offsets mean other records there" in refused.stderr
+    assert stage.stands("a") == {}
+    done = stage.drctl.json("apply", "--link", "keeping", "--from", "there.json", *GO)
+    assert done["notes"] == ["the offsets are the source's: the link says that they are kept"]
+    assert stage.stands("a") == stage.at(10, 20, 30)
+
+
+def test_a_translation_for_another_cluster(stage: Stage) -> None:
+    for more in ({"to": "elsewhere"}, {"target": {"cluster": "secondary", "id": "x"}}):
+        file = stage.translation(stage.row("a", 0, 40), **more)
+        refused = stage.drctl("apply", "--link", "main", "--from", file, *GO)
+        assert refused.code == 3
+        assert "is a translation for cluster" in refused.stderr
+    file = stage.translation(stage.row("a", 0, 40), to="secondary")
+    assert stage.drctl.json("apply", "--link", "main", "--from", file)["notes"] == []
+
+
+def test_rows_that_cannot_be_applied(stage: Stage) -> None:
+    rows = (
+        stage.row("a", 0, None, target_topic=None, blocked="no such topic"),
+        stage.row("a", 1, 101),
+        stage.row("a", 2, 40, target_topic="no-such-topic"),
+        stage.row("b", 0, 40, blocked="who knows"),
+    )
+    file = stage.translation(*rows)
+    plan = stage.drctl.json("apply", "--link", "main", "--from", file, code=3)
+    told = {(ln["topic"], ln["partition"], ln["group"][-1]): ln["guard"] for ln in plan["lines"]}
+    assert told == {
+        (stage.topic, 0, "a"): "blocked",
+        (stage.topic, 1, "a"): "outside-log",
+        ("no-such-topic", 2, "a"): "not-readable-target",
+        (stage.topic, 0, "b"): "blocked",
+    }
+    over = ("--override", "blocked=we know", "--override", "outside-log=we know")
+    done = stage.drctl.json("apply", "--link", "main", "--from", file, *over, *GO, code=4)
+    assert done["totals"]["committed"] == 2
+    assert stage.stands("b") == stage.at(40)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("apply", "--link", "main", "--from", "nothing.json"), "nothing.json cannot be read"),
+        (("apply", "--link", "main", "--cluster", "secondary"), "exclude each other"),
+        (("apply", "--from", "rows.json"), "has 2 links"),
+        (("apply", "--link", "main", "--from", "x", "--yes"), "--yes goes with --execute"),
+        (("apply", "--link", "main", "--from", "x", "--override", "no=x"), "no guard 'no'"),
+        (("apply", "--cluster", "secondary"), "--cluster goes with --from"),
+        (("apply", "--cluster", "third", "--from", "x"), "no cluster 'third'"),
+        (("apply", "--link", "main", "--from", "rows.json", "--group", "x"), "matches no group"),
+        (("apply", "--link", "main", "--from", "bad.json"), "bad.json:1:"),
+        (("snapshot",), "which cluster?"),
+        (("snapshot", "--cluster", "secondary", "--group", "["), "no regular expression"),
+        (("undo",), "there is no run to undo"),
+        (("undo", "19990101T000000.000000Z"), "there is no run"),
+        (("undo", "--yes"), "--yes goes with --execute"),
+    ],
+)
+def test_what_does_not_go_together(stage: Stage, words: tuple[str, ...], message: str) -> None:
+    stage.translation(stage.row("a", 0, 40))
+    (stage.drctl.folder / "bad.json").write_text('{"schema": "drctl/offsets/1", "rows": [{}]}')
+    ran = stage.drctl(*words)
+    assert (ran.code, ran.stdout) == (2, "")
+    assert ran.stderr.startswith("error: ")
+    assert message in ran.stderr
+    told = stage.drctl.json(*words, code=2)["error"]
+    assert message in told["message"]
+
+
+def test_a_usage_error_of_the_real_command(stage: Stage) -> None:
+    ran = stage.drctl.process("apply", "--link", "main", "--yes")
+    assert (ran.code, ran.stdout) == (2, "")
+    assert ran.stderr.startswith("error: ")
+
+
+def test_a_cluster_that_does_not_answer(stage: Stage, new_drctl: NewDrctl) -> None:
+    section = cluster_section(stage.cluster)
+    section["bootstrap"] = f"127.0.0.1:{free_ports(1)[0]}"
+    gone = OffsetsCommand(new_drctl({}, clusters={"secondary": section}).config)
+    rows = stage.translation(stage.row("a", 0, 40))
+    began = time.monotonic()
+    (gone.folder / rows).write_bytes((stage.drctl.folder / rows).read_bytes())
+    ran = gone.process("apply", "--cluster", "secondary", "--from", rows, *GO)
+    assert (ran.code, ran.stdout) == (5, "")
+    assert "error: cluster secondary" in ran.stderr
+    assert "did not answer within 10 s" in ran.stderr
+    assert time.monotonic() - began < 30
+
+
+def test_no_answer_comes_after_a_write_was_sent(stage: Stage, lab: Lab) -> None:
+    """The broker hangs from when the journal announces the write; then it goes on."""
+    stage.stand(a=stage.at(10))
+    words = ("apply", "--link", "main", "--from", stage.translation(stage.row("a", 0, 40)), *GO)
+    for _ in range(5):
+        code, told = hanging(stage, lab, *words)
+        if code != 0:
+            break
+        # It was quicker than the signal.
+        stage.stand(a=stage.at(10))
+    assert code == 5, told
+    (line,) = told["lines"]
+    assert (told["status"], line["outcome"]) == ("unknown", "unknown")
+    assert "no answer" in line["reason"] or "not read back" in line["reason"]
+    # It may have arrived since. Whether or not, undo puts things right.
+    assert Patience.of(60).wait_until(lambda: stage.stands("a") in (stage.at(40), stage.at(10)))
+    assert stage.drctl.json("undo", told["run"], *GO)["status"] == "done"
+    assert stage.stands("a") == stage.at(10)
+
+
+def hanging(stage: Stage, lab: Lab, *words: str) -> tuple[int, dict[str, Any]]:
+    known = set(journals(stage))
+    node = lab.parts.part("secondary-1").process()
+    assert node is not None
+    with stage.drctl.started(*words, "-o", "json") as process:
+        try:
+            while process.poll() is None:
+                new = [file for file in journals(stage) if file not in known]
+                if new and b'"intent"' in new[0].read_bytes():
+                    node.suspend()
+                    break
+                time.sleep(0.0005)
+            stdout, _ = process.communicate(timeout=60)
+        finally:
+            node.resume()
+        return process.returncode, json.loads(stdout)
+
+
+def journals(stage: Stage) -> list[Path]:
+    return list(stage.drctl.journals.glob("*/journal.jsonl"))
+
+
+def test_a_run_that_was_killed_is_undone(stage: Stage) -> None:
+    """At the moment at which the first batch is announced."""
+    names = [f"k{number}" for number in range(300)]
+    stage.stand(**{name: stage.at(10) for name in names})
+    file = stage.translation(*(stage.row(name, n, 40) for name in names for n in range(2)))
+    words = ("apply", "--link", "main", "--from", file, *GO)
+    with stage.drctl.started(*words) as process:
+
+        def announced() -> bool:
+            found = journals(stage)
+            return bool(found) and b'"intent"' in found[0].read_bytes()
+
+        assert Patience.of(60).wait_until(announced)
+        process.kill()
+        process.wait(60)
+    plan = stage.drctl.json("undo")
+    assert plan["notes"] == ["the run did not come to its end"]
+    assert stage.drctl.json("undo", *GO)["status"] == "done"
+    found = stage.reader.committed([stage.group(name) for name in names])
+    assert all(positions == stage.at(10) for positions in found.values())
+
+
+def test_hostile_names_cannot_act_on_the_terminal(stage: Stage) -> None:
+    name = f"{stage.prefix}-\x1b[2J\u202e'; rm -rf [red]"
+    stage.writer.commit({name: stage.at(10)})
+    file = stage.translation({**stage.row("x", 0, 40), "group": name})
+    for words in (
+        ("snapshot", "--cluster", "secondary", "--group", f"{stage.prefix}.*"),
+        ("apply", "--link", "main", "--from", file),
+        ("apply", "--link", "main", "--from", file, *GO),
+    ):
+        ran = stage.drctl(*words)
+        assert ran.code == 0, ran.stderr
+        assert all(line.isprintable() for line in ran.stdout.splitlines())
+    assert stage.drctl.json("undo")["lines"][0]["group"] == name

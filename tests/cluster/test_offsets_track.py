@@ -1,0 +1,279 @@
+"""`drctl offsets track` on real clusters: exit codes, stdout, stderr, and what it is good for."""
+
+import json
+import signal
+import subprocess
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from drctl.lab.lab import Lab
+from drctl.lab.waiting import Patience
+from drctl.model.groups import Committed
+from drctl.model.topology import Record, TopicPartition
+from drctl.offsets.anchor_log import ANCHORS_TOPIC
+from drctl.systems.kafka.group_writer import KafkaGroupWriter
+from tests.cli.documents import check
+from tests.cluster.conftest import NewDrctl
+from tests.cluster.offsets_command import OffsetsCommand
+from tests.cluster.test_interrupts import has_leaders
+from tests.kafka.tls_broker import free_ports
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
+
+PARTITIONS = 2
+RECORDS = 500
+FOREIGN = 7
+"""Records of somebody else in front, on the target: no offset there is that of the source."""
+
+ONCE = ("track", "--once")
+GO = ("--execute", "--yes")
+NOON = 1_700_000_000_000
+
+Positions = Mapping[str, Mapping[int, int]]
+
+
+class Stage:
+    """A topic on both clusters, groups on the source, and a drctl."""
+
+    def __init__(
+        self,
+        new_drctl: NewDrctl,
+        clusters: tuple[ClusterUnderTest, ClusterUnderTest],
+    ) -> None:
+        self.source, self.target = clusters
+        self.topic = f"tracked-{uuid4().hex[:8]}"
+        self.prefix = f"app-{uuid4().hex[:8]}"
+        link = {"from": "primary", "to": "secondary", "topics": [self.topic]}
+        drctl = new_drctl({"main": {**link, "groups": [f"{self.prefix}-.*"]}})
+        self.drctl = OffsetsCommand(drctl.config)
+        self.open = ExitStack()
+        self.writer = self.open.enter_context(KafkaGroupWriter("primary", self.source.properties()))
+        for cluster, foreign in ((self.source, 0), (self.target, FOREIGN)):
+            cluster.create_topic(self.topic, PARTITIONS)
+            cluster.produce(self.topic, [*records(foreign, "foreign"), *records(RECORDS)])
+
+    def stand(self, groups: Positions) -> None:
+        wanted = {
+            f"{self.prefix}-{name}": {
+                TopicPartition(self.topic, number): Committed(offset)
+                for number, offset in positions.items()
+            }
+            for name, positions in groups.items()
+        }
+        answers = self.writer.commit(wanted)
+        assert {answer for of in answers.values() for answer in of.values()} == {None}
+
+    def once(self, *words: str, code: int = 0) -> dict[str, Any]:
+        return self.drctl.json(*ONCE, *words, code=code)
+
+    def noted(self) -> tuple[int, int]:
+        """Moved, and written by a pass."""
+        totals = self.once(*GO)["totals"]
+        return totals["moved"], totals["noted"]
+
+    def translated(self) -> dict[tuple[str, int], dict[str, Any]]:
+        """What drctl says while the source is dead."""
+        document = self.drctl.json("translate", code=5)
+        assert document["source_unreachable"]
+        return {
+            (row["group"].removeprefix(f"{self.prefix}-"), row["partition"]): row
+            for row in document["rows"]
+        }
+
+    def anchors_end(self) -> int:
+        if ANCHORS_TOPIC not in self.target.admin.list_topics(timeout=20).topics:
+            return -1
+        return self.target.end_offsets(ANCHORS_TOPIC)[0]
+
+
+def records(count: int, what: str = "v") -> list[Record]:
+    """So many in each partition; some have equal times."""
+    return [
+        Record(number, -1, NOON + n // 3, b"k%d" % (n % 20), f"{what}{n}".encode())
+        for n in range(count)
+        for number in range(PARTITIONS)
+    ]
+
+
+@pytest.fixture
+def stage(
+    new_drctl: NewDrctl, primary: ClusterUnderTest, secondary: ClusterUnderTest
+) -> Iterator[Stage]:
+    made = Stage(new_drctl, (primary, secondary))
+    with made.open:
+        yield made
+    for cluster in (primary, secondary):
+        cluster.delete_topics([made.topic])
+
+
+@pytest.fixture
+def dead_primary(lab: Lab, primary: ClusterUnderTest) -> Iterator[Callable[[], None]]:
+    """Kills the primary when it is called; it is back after the test."""
+    yield lambda: lab.signal("primary", signal.SIGKILL)
+    lab.start("primary")
+    assert Patience.of(60).wait_until(lambda: has_leaders(primary))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--every", "5s"], "--every and --listen go with --execute"),
+        (["--listen", "127.0.0.1:1"], "--every and --listen go with --execute"),
+        (["--once", "--every", "5s"], "--once is one"),
+        (["--yes"], "--yes goes with --execute"),
+        (["--every", "soon", "--execute", "--yes"], "no length of time"),
+        (["--listen", "nowhere", "--execute", "--yes"], "no address"),
+        (["--link", "mian"], "mian"),
+    ],
+)
+def test_what_does_not_go_together(stage: Stage, words: list[str], said: str) -> None:
+    before = stage.anchors_end()
+    ran = stage.drctl("track", *words)
+    assert (ran.code, ran.stdout) == (2, "")
+    assert said in ran.stderr
+    assert stage.anchors_end() == before
+
+
+def test_nothing_is_written_unless_somebody_said_so(stage: Stage) -> None:
+    stage.stand({"a": {0: 100, 1: 500}})
+    before = stage.anchors_end()
+    document = stage.once()
+    assert not document["executed"]
+    assert document["topic_existed"] == (before >= 0)
+    assert document["totals"] == {
+        "groups": 1, "positions": 2, "moved": 2, "without_records": 0, "noted": 2,
+        "forgotten": 0, "astray": 0,
+    }  # fmt: skip
+    ran = stage.drctl("track")
+    assert ran.code == 0
+    assert "2 moved: 2 anchors would be written, 0 deleted" in ran.stdout
+    assert "to write them: drctl offsets track --link main --execute" in ran.stdout
+    refused = stage.drctl(*ONCE, "--execute", "--output", "json")
+    assert refused.code == 3
+    error = check(refused.document())["error"]
+    assert "nobody confirmed writing to cluster secondary" in error["message"]
+    typed = stage.drctl.typed(*ONCE, "--execute", name=b"primary\n")
+    assert typed.code == 3
+    assert stage.anchors_end() == before
+    typed = stage.drctl.typed(*ONCE, "--execute", name=b"secondary\n")
+    assert typed.code == 0, typed.stderr
+    assert "2 moved, 2 noted, 0 forgotten; in topic __drctl_anchors of secondary" in typed.stdout
+    assert stage.anchors_end() >= before + 3
+
+
+def test_the_primary_is_lost(stage: Stage, dead_primary: Callable[[], None]) -> None:
+    positions = {"a": {0: 100, 1: 499}, "b": {0: 500, 1: 500}, "c": {0: 0, 1: 1}, "d": {0: 321}}
+    stage.stand(positions)
+    assert stage.noted() == (7, 7)
+    assert stage.noted() == (0, 0)
+    stage.stand({"a": {0: 20}, "d": {0: 322}})  # one goes back
+    assert stage.noted() == (2, 2)
+    wanted = {**positions, "a": {0: 20, 1: 499}, "d": {0: 322}}
+    dead_primary()
+    rows = stage.translated()
+    assert {key: row["source_offset"] for key, row in rows.items()} == {
+        (name, number): offset
+        for name, partitions in wanted.items()
+        for number, offset in partitions.items()
+    }
+    for (name, number), row in rows.items():
+        offset = row["source_offset"]
+        # Nothing before it was consumed: what is in front on the target may be read, too.
+        expected = offset + FOREIGN if offset else 0
+        assert (row["method"], row["target_offset"]) == ("anchor", expected), (name, number, row)
+        assert row["skips_at_most"] == 0
+        assert row["blocked"] is None
+        assert row["rereads_at_most"] == (0 if offset else RECORDS + FOREIGN)
+        assert 0 <= row["age_seconds"] < 120
+    error = stage.drctl(*ONCE, *GO, "--output", "json")
+    assert error.code == 5
+    assert check(error.document())["error"]["kind"] == "Unreachable"
+    assert "primary" in error.document()["error"]["message"]
+
+
+def test_a_topic_that_was_made_anew(stage: Stage, dead_primary: Callable[[], None]) -> None:
+    stage.stand({"a": {0: 100, 1: 50}})
+    assert stage.noted() == (2, 2)
+    stage.source.delete_topics([stage.topic])
+    known = stage.source.admin.list_topics
+    assert Patience.of(60).wait_until(lambda: stage.topic not in known(timeout=20).topics)
+    stage.source.create_topic(stage.topic, PARTITIONS)
+    anew = [Record(0, -1, NOON + 1_000_000, b"k", b"anew%d" % n) for n in range(200)]
+    stage.source.produce(stage.topic, anew)
+    stage.target.produce(stage.topic, anew)
+    stage.stand({"a": {0: 100}})
+    totals = stage.once(*GO)["totals"]
+    assert (totals["moved"], totals["astray"]) == (1, 1)
+    document = stage.drctl.json("translate", code=0)
+    assert [r["partition"] for r in document["rows"] if r["target_offset"] is not None] == [0]
+    dead_primary()
+    row = stage.translated()["a", 0]
+    assert (row["method"], row["target_offset"]) == ("anchor", RECORDS + FOREIGN + 100)
+    assert row["skips_at_most"] == 0
+
+
+def lines(process: "subprocess.Popen[bytes]", wanted: Callable[[Any], bool]) -> dict[str, Any]:
+    """The next document that is wanted."""
+    assert process.stdout is not None
+    patience = Patience.of(90)
+    document = None
+    while patience.remaining:
+        line = process.stdout.readline()
+        assert line, "it ended"
+        document = check(json.loads(line))
+        if wanted(document):
+            return document
+    raise AssertionError(f"it never came, the last one was {document}")
+
+
+def test_two_at_once_through_the_loss_of_the_primary(
+    stage: Stage, lab: Lab, dead_primary: Callable[[], None], primary: ClusterUnderTest
+) -> None:
+    stage.stand({"a": {0: 100, 1: 100}})
+    (port,) = free_ports(1)
+    words = ("track", "--every", "0.3s", *GO, "--output", "json")
+    address = f"127.0.0.1:{port}"
+    secret = primary.properties()["sasl.password"]
+    with (
+        stage.drctl.started(*words, "--listen", address) as one,
+        stage.drctl.started(*words) as other,
+    ):
+        for process in (one, other):
+            lines(process, lambda d: d["complete"] and d["totals"]["positions"] == 2)
+        for offset in (150, 120, 130):
+            stage.stand({"a": {0: offset}})
+            lines(one, lambda d: d["complete"])
+        quiet = [
+            lines(p, lambda d: d["complete"] and not d["totals"]["noted"]) for p in (one, other)
+        ]
+        assert {d["totals"]["moved"] for d in quiet} == {0}
+        taken = stage.drctl("track", *GO, "--listen", address)
+        assert taken.code == 2
+        assert "Address already in use" in taken.stderr
+        dead_primary()
+        first, second = (lines(one, lambda d: d["failed"] is not None) for _ in range(2))
+        assert first["failed"]["code"] == 5
+        assert "primary" in first["failed"]["message"]
+        assert first["known_until"] <= second["known_until"]  # the other one may have passed later
+        assert first["age_seconds"] < second["age_seconds"]
+        row = stage.translated()["a", 0]
+        assert (row["method"], row["target_offset"]) == ("anchor", 130 + FOREIGN)
+        page = urllib.request.urlopen(f"http://{address}/metrics", timeout=10).read().decode()
+        assert 'drctl_offsets_track_failures_total{link="main",source="primary"' in page
+        assert secret not in page
+        lab.start("primary")
+        for process in (one, other):
+            lines(process, lambda d: d["complete"])
+        for process, number in ((one, signal.SIGTERM), (other, signal.SIGINT)):
+            process.send_signal(number)
+            _, said = process.communicate(timeout=30)
+            assert process.returncode == 130, said
+            assert b"interrupted" in said
+            assert b"Traceback" not in said
+            assert secret.encode() not in said

@@ -1,0 +1,219 @@
+"""`drctl gap --submit`: a real `spark-submit` to a real Spark cluster, and nothing left of it."""
+
+import json
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from drctl.lab.waiting import Patience
+from tests.cluster.command import Running, command_lines
+from tests.cluster.conftest import NewDrctl, cluster_section, new_prefix, slow
+from tests.cluster.filling import Clock, copies, fill, holding, rows
+from tests.cluster.scenario import Analysed
+from tests.cluster.standalone import Standalone, applications
+from tests.cluster.watching import Seen, passwords, text, watched_run
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
+
+TRAPS = ("three-equal-records", "in-another-partition", "transactions", "compacted-target")
+SCAN_S = 25
+
+
+@pytest.fixture(scope="module")
+def seen(
+    spark_cluster: Standalone,
+    traps: Analysed,
+    new_drctl: NewDrctl,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Seen:
+    """A submission to the cluster, looked at from all sides while it works."""
+    topics = [word for name in TRAPS for word in ("--topic", traps.scenario.topic(name))]
+    links, events = {"main": traps.scenario.link}, tmp_path_factory.mktemp("events")
+    return watched_run(new_drctl, links, spark_cluster, events, "--submit", *topics)
+
+
+def test_the_same_answer_as_on_one_machine(seen: Seen, traps: Analysed) -> None:
+    assert seen.ended.code == 1, seen.ended.stderr
+    names = {traps.scenario.topic(name) for name in TRAPS}
+    wanted = [t for t in traps.document["topics"] if t["topic"] in names]
+    assert seen.ended.gap()["topics"] == wanted
+    assert len(wanted) == len(TRAPS)
+
+
+def test_the_workers_did_it(seen: Seen, spark_cluster: Standalone) -> None:
+    assert seen.ended.code == 1
+    application = submissions(spark_cluster)[0]
+    assert Patience.of(20).wait_until(lambda: state(spark_cluster, application["id"]) == "FINISHED")
+    assert spark_cluster.workers_of(application["id"]) == ["worker1", "worker2"]
+
+
+def test_the_records_are_fetched(seen: Seen) -> None:
+    for name in ("records", "others"):
+        assert list((seen.ended.out / name).glob("*.parquet"))
+    assert not [p for p in seen.files if "-shared" in str(p)], "the job's folder is gone"
+
+
+def test_passwords_can_be_seen_nowhere(
+    seen: Seen, primary: ClusterUnderTest, secondary: ClusterUnderTest
+) -> None:
+    assert "org.apache.spark.deploy.SparkSubmit" in seen.command_lines
+    assert "CoarseGrainedExecutorBackend" in seen.command_lines
+    assert "spark.redaction.regex" in seen.shown, "the driver's page was seen"
+    assert any("/SQL/execution" in address for address in seen.pages)
+    assert "sun.java.command" in seen.shown, "all of the driver's environment"
+    events = [p for p in seen.files if seen.events in p.parents]
+    assert any("SparkListenerSQLExecutionStart" in text(p) for p in events)
+    for secret in passwords(primary, secondary):
+        assert seen.holding(secret) == []
+
+
+def submissions(cluster: Standalone) -> list[dict[str, Any]]:
+    """Those of this file, the first one first."""
+    found = [a for a in applications(cluster) if a["name"] == "drctl-gap"]
+    return sorted(found, key=lambda a: str(a["id"]))
+
+
+def state(cluster: Standalone, application: str) -> str:
+    (found,) = (a["state"] for a in applications(cluster) if a["id"] == application)
+    return str(found)
+
+
+@pytest.fixture
+def slowly(
+    primary: ClusterUnderTest,
+    secondary: ClusterUnderTest,
+    clock: Clock,
+    spark_cluster: Standalone,
+    new_drctl: NewDrctl,
+    tmp_path: Path,
+) -> Iterator[Callable[..., Running]]:
+    """Starts a submission that reads for `SCAN_S`; whatever becomes of it, nothing of it stays."""
+    topic = f"{new_prefix()}submitted"
+    fill(primary, {topic: holding(*rows(20))}, clock)
+    fill(secondary, {topic: holding(*copies(rows(19)))}, clock)
+    (tmp_path / "shared").mkdir()
+    drctl = new_drctl(
+        {"main": {"from": "primary", "to": "secondary", "topics": [topic]}},
+        clusters={c.name: slow(cluster_section(c), SCAN_S) for c in (primary, secondary)},
+        spark={
+            "master": spark_cluster.master,
+            "shared": str(tmp_path / "shared"),
+            "conf": {"spark.executor.memory": "600m"},
+        },
+    )
+    started: list[Running] = []
+
+    def start(name: str) -> Running:
+        started.append(drctl.start("--submit", name=name, terminal=True))
+        return started[-1]
+
+    yield start
+    for running in started:
+        running.kill()
+
+
+def test_they_end_and_leave_nothing(
+    slowly: Callable[..., Running],
+    spark_cluster: Standalone,
+    tmp_path: Path,
+    primary: ClusterUnderTest,
+    secondary: ClusterUnderTest,
+) -> None:
+    """One reads, the others wait for its executors."""
+    earlier = {a["id"] for a in submissions(spark_cluster)}
+    pressed = slowly("ctrl-c")
+    pressed.await_said("reading both sides", 180, times=10)
+    told, bereft = slowly("sigterm"), slowly("driver-killed")
+    for running in (told, bereft):
+        running.await_said("waiting for executors", 180, times=10)
+    drivers = [next(filter(submits, r.family())) for r in (pressed, told, bereft)]
+    seen = command_lines()
+    assert not [p for p in passwords(primary, secondary) if p in seen]
+    pressed.press_ctrl_c()
+    told.signal(signal.SIGTERM)
+    drivers[-1].kill()
+    for running in (pressed, told, bereft):
+        ended = running.wait(60)
+        died = running is bereft
+        assert ended.code == (5 if died else 130), ended.stderr
+        error = ended.document()["error"]
+        assert error["kind"] == ("ScanFailed" if died else "Interrupted")
+        assert "Traceback" not in ended.stderr
+        assert Patience.of(20).wait_until(partial(all_gone, running.seen))
+        assert not list(ended.out.rglob("*")), "no result, no half of one"
+    assert not list((tmp_path / "shared").rglob("*"))
+    mine = {a["id"] for a in submissions(spark_cluster)} - earlier
+    assert len(mine) == 3
+    assert Patience.of(30).wait_until(
+        lambda: not {state(spark_cluster, a) for a in mine} & {"RUNNING", "WAITING"}
+    )
+
+
+def submits(process: psutil.Process) -> bool:
+    """Whether it is the JVM of `spark-submit`."""
+    try:
+        words = process.cmdline()
+    except psutil.Error:
+        return False
+    return any(w.endswith("drctl_gap.py") for w in words) and Path(words[0]).name == "java"
+
+
+def all_gone(processes: Sequence[psutil.Process]) -> bool:
+    """Whether none of them runs any more."""
+    return not any(map(alive, processes))
+
+
+def alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("spark", "kind", "said"),
+    [
+        (
+            {"master": "local[1]", "conf": {"spark.driver.memory": "lots"}},
+            "SparkDidNotStart",
+            "Invalid maximum heap size",
+        ),
+        ({"master": "local[1]", "jars": ["/no/such.jar"]}, "ConfigError", "/no/such.jar"),
+        ({"master": "spark://h:1"}, "ConfigError", "needs spark.shared"),
+        (
+            {"master": "spark://h:1", "shared": ".", "submit": {"deploy_mode": "cluster"}},
+            "ConfigError",
+            "client mode only",
+        ),
+        (
+            {
+                "master": "k8s://https://127.0.0.1:1",
+                "shared": ".",
+                "conf": {"spark.kubernetes.container.image": "none"},
+                "submit": {"deploy_mode": "cluster", "secrets_path": "/mnt/kafka"},
+            },
+            "SparkDidNotStart",
+            "Connection refused",
+        ),
+        ({"master": "yarn", "shared": "s3a://bucket/x"}, "ConfigError", "must be a folder"),
+    ],
+)
+def test_what_does_not_start(
+    spark: dict[str, Any], kind: str, said: str, traps: Analysed, new_drctl: NewDrctl
+) -> None:
+    drctl = new_drctl({"main": traps.scenario.link}, spark=spark)
+    topic = traps.scenario.topic(TRAPS[0])
+    ended = drctl.gap("--submit", "--topic", topic)
+    error = ended.document()["error"]
+    assert error["kind"] == kind
+    assert said in error["message"]
+    assert error["hint"]
+    assert ended.code == (2 if kind == "ConfigError" else 5)
+    assert not list(ended.out.rglob("*"))
+    assert json.loads(ended.stdout), ended.stderr

@@ -1,0 +1,241 @@
+"""`drctl offsets translate` beside MirrorMaker 2's own answers, on a real MirrorMaker 2.
+
+The exact position is found by plain consumers: behind the copy of the last consumed record.
+"""
+
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from drctl.lab.lab import Lab
+from drctl.lab.waiting import Patience
+from drctl.model.groups import Committed
+from drctl.model.topology import Record, TopicPartition
+from drctl.systems.kafka.group_writer import KafkaGroupWriter
+from tests.cluster.conftest import NewDrctl
+from tests.cluster.mirror_maker import MirrorMaker, mirror_maker
+from tests.cluster.offsets_command import OffsetsCommand
+from tests.conftest import NewTopic
+from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
+
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
+
+PARTITIONS = 2
+RECORDS = 3_000
+GROUPS = 6
+DEADLINE_S = 60
+CHECKPOINT = "mm2-checkpoint"
+
+
+class Mirror:
+    """A mirrored topic, groups that lag, and who translates."""
+
+    def __init__(
+        self,
+        lab: Lab,
+        drctl: OffsetsCommand,
+        own: MirrorMaker,
+        clusters: tuple[ClusterUnderTest, ClusterUnderTest],
+        topic: str,
+    ) -> None:
+        self.lab = lab
+        self.drctl = drctl
+        self.own = own
+        self.source, self.target = clusters
+        self.topic = topic
+        self.prefix = f"orders-app-{uuid4().hex[:8]}"
+        self.positions: dict[tuple[str, int], int] = {}
+        self._held: dict[tuple[str, int, int], dict[int, bytes]] = {}
+
+    def write(self, count: int, *, replicas: bool = True) -> None:
+        """Different records, in bursts of one time."""
+        before = sum(self.source.end_offsets(self.topic).values())
+        records = [
+            Record(n % PARTITIONS, 0, 1_700_000_000_000 + n // 100, b"k%d" % (n % 50), b"v%d" % n)
+            for n in range(before, before + count)
+        ]
+        self.source.produce(self.topic, records)
+        if replicas:
+            self.await_copies()
+
+    def await_copies(self) -> None:
+        """Until the target holds as many."""
+
+        def copied() -> bool:
+            return self.target.end_offsets(self.topic) == self.source.end_offsets(self.topic)
+
+        assert Patience.of(DEADLINE_S).wait_until(copied)
+
+    def commit(self, group: str, partition: int, offset: int) -> None:
+        """As if a consumer had."""
+        place = TopicPartition(self.topic, partition)
+        with KafkaGroupWriter("primary", self.source.properties()) as writer:
+            answers = writer.commit({f"{self.prefix}-{group}": {place: Committed(offset)}})
+        assert [a for of in answers.values() for a in of.values()] == [None]
+        self.positions[f"{self.prefix}-{group}", partition] = offset
+
+    def await_checkpoints(self, group: str) -> None:
+        """Until MirrorMaker 2 says where that group goes on."""
+        wanted = {TopicPartition(self.topic, p) for g, p in self.positions if g.endswith(group)}
+        name = f"{self.prefix}-{group}"
+        patience = Patience.of(DEADLINE_S)
+        assert patience.wait_until(lambda: wanted <= self.own.translated(name).keys())
+
+    def rows(self, *, code: int = 0) -> dict[tuple[str, int], dict[str, Any]]:
+        """What drctl says, by group and partition."""
+        document = self.drctl.json("translate", "--group", f"{self.prefix}-.*", code=code)
+        return {
+            (r["group"], r["partition"]): r
+            for r in document["rows"]
+            if not (r["blocked"] or "").startswith("never committed")
+        }
+
+    def said(self, group: str, partition: int) -> dict[str, dict[str, Any]]:
+        """What each method says, by its name."""
+        name = f"{self.prefix}-{group}"
+        document = self.drctl.json("explain", name, self.topic, str(partition))
+        return {m["method"]: m for m in document["methods"]}
+
+    def exact(self, partition: int, offset: int) -> int:
+        """Behind the copy of the last consumed record; every value is another."""
+        value = self.held(self.source, partition)[offset - 1]
+        theirs = self.held(self.target, partition)
+        return next(found for found in sorted(theirs) if theirs[found] == value) + 1
+
+    def held(self, cluster: ClusterUnderTest, partition: int) -> Mapping[int, bytes]:
+        """Values by offset."""
+        end = cluster.end_offsets(self.topic)[partition]
+        place = cluster.name, partition, end
+        if place not in self._held:
+            self._held[place] = self._read(cluster, partition, end)
+        return self._held[place]
+
+    def _read(self, cluster: ClusterUnderTest, partition: int, end: int) -> dict[int, bytes]:
+        consumer = Consumer({**cluster.properties(), "group.id": "never-joined"}, logger=QUIET)
+        try:
+            consumer.assign([KafkaPartition(self.topic, partition, 0)])
+            found: dict[int, bytes] = {}
+            patience = Patience.of(DEADLINE_S)
+            while max(found, default=-1) < end - 1:
+                assert patience.remaining, f"{cluster.name} does not give its records"
+                for message in consumer.consume(1000, timeout=1):
+                    assert message.error() is None
+                    found[message.offset()] = message.value()
+            return found
+        finally:
+            consumer.close()
+
+
+@pytest.fixture(scope="module")
+def own(secondary: ClusterUnderTest) -> Iterator[MirrorMaker]:
+    with mirror_maker(secondary.properties(), "primary") as started:
+        yield started
+
+
+@pytest.fixture
+def mirror(
+    lab: Lab,
+    own: MirrorMaker,
+    new_drctl: NewDrctl,
+    new_topic: NewTopic,
+    primary: ClusterUnderTest,
+    secondary: ClusterUnderTest,
+) -> Mirror:
+    topic = new_topic(PARTITIONS, mirrored=True)
+    link = {
+        "from": "primary",
+        "to": "secondary",
+        "topics": [topic],
+        "groups": ["orders-app-.*"],
+        "replicator": {
+            "kind": "mirrormaker2",
+            "connect": lab.parts.worker.url,
+            "connectors": {"source": "mm2-source", "checkpoint": "mm2-checkpoint"},
+        },
+    }
+    drctl = OffsetsCommand(new_drctl({"main": link}).config)
+    return Mirror(lab, drctl, own, (primary, secondary), topic)
+
+
+def test_never_beyond_exact_never_worse_than_mirrormaker(mirror: Mirror) -> None:
+    mirror.write(RECORDS)
+    chosen = random.Random(1)
+    for number in range(GROUPS):
+        for partition in range(PARTITIONS):
+            offset = chosen.choice([1, 2, RECORDS // PARTITIONS, chosen.randrange(1, 1500)])
+            mirror.commit(f"g{number}", partition, offset)
+    mirror.write(500)  # later syncs come with later records
+    mirror.await_checkpoints("g0")
+    rows = mirror.rows()
+    assert rows.keys() == mirror.positions.keys()
+    for (group, partition), offset in mirror.positions.items():
+        exact = mirror.exact(partition, offset)
+        row = rows[group, partition]
+        assert (row["target_offset"], row["rereads_at_most"]) == (exact, 0), row
+        assert row["skips_at_most"] == 0
+    for number in range(2):
+        own = mirror.own.translated(f"{mirror.prefix}-g{number}")
+        for place, theirs in own.items():
+            offset = mirror.positions[f"{mirror.prefix}-g{number}", place.partition]
+            exact = mirror.exact(place.partition, offset)
+            said = mirror.said(f"g{number}", place.partition)
+            ours = said["offset-sync"]["answer"]
+            assert (
+                theirs
+                <= ours["target_offset"]
+                <= exact
+                <= (ours["target_offset"] + ours["rereads_at_most"])
+            )
+
+
+def test_a_group_that_went_back(mirror: Mirror) -> None:
+    """MirrorMaker 2 that has not looked since (or cannot tell) leaves its old answer."""
+    mirror.write(RECORDS)
+    mirror.commit("back", 0, 1_400)
+    mirror.write(500)
+    mirror.await_checkpoints("back")
+    connect = mirror.lab.parts.worker.client()
+    try:
+        connect.stop(CHECKPOINT)
+        assert Patience.of(DEADLINE_S).wait_until(lambda: not connect.status(CHECKPOINT).tasks)
+        mirror.commit("back", 0, 10)
+        name = f"{mirror.prefix}-back"
+        exact = mirror.exact(0, 10)
+        theirs = mirror.own.translated(name)[TopicPartition(mirror.topic, 0)]
+        assert theirs > exact, "records would be skipped"
+        assert mirror.rows()[name, 0]["target_offset"] == exact
+        said = mirror.said("back", 0)["checkpoint"]
+        assert said["answer"] is None
+        assert "went back" in said["why"]
+    finally:
+        connect.resume(CHECKPOINT)
+        connect.close()
+
+
+def test_a_target_that_was_made_anew(mirror: Mirror) -> None:
+    mirror.write(RECORDS)
+    mirror.commit("anew", 0, 1_400)
+    mirror.write(500)
+    mirror.await_checkpoints("anew")
+    mirror.target.delete_topics([mirror.topic])
+    mirror.target.create_topic(mirror.topic, PARTITIONS)
+    mirror.write(600, replicas=False)
+
+    def copied() -> bool:
+        return min(mirror.target.end_offsets(mirror.topic).values()) >= 250
+
+    assert Patience.of(DEADLINE_S).wait_until(copied)
+    last = mirror.source.end_offsets(mirror.topic)[0] - 20
+    mirror.commit("anew", 0, last)
+    name = f"{mirror.prefix}-anew"
+    theirs = mirror.own.translated(name)[TopicPartition(mirror.topic, 0)]
+    exact = mirror.exact(0, last)
+    assert theirs > exact, "records would be skipped"
+    row = mirror.rows()[name, 0]
+    assert (row["target_offset"], row["method"]) == (exact, "record-match")
+    assert mirror.said("anew", 0)["checkpoint"]["answer"] is None

@@ -1,0 +1,192 @@
+"""`drctl offsets translate` on links of every kind, without a replicator: both sides are filled."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from drctl.model.groups import Committed
+from drctl.model.topology import Record, TopicPartition
+from drctl.offsets.translating import NEVER
+from drctl.systems.kafka.group_writer import KafkaGroupWriter
+from tests.cluster.conftest import NewDrctl
+from tests.cluster.offsets_command import OffsetsCommand
+from tests.conftest import NewTopic
+from tests.kafka.members import member, share_member
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
+
+START = 1_700_000_000_000
+RECORDS = 200
+SHIFT = 7
+"""Records that the target holds before the copies."""
+
+
+def records(partition: int, numbers: Sequence[int]) -> list[Record]:
+    return [Record(partition, 0, START + n // 10, b"k%d" % (n % 9), b"v%d" % n) for n in numbers]
+
+
+class Stage:
+    """A link of one topic, and groups of a name of their own."""
+
+    def __init__(
+        self,
+        drctl: OffsetsCommand,
+        clusters: tuple[ClusterUnderTest, ClusterUnderTest],
+        topic: str,
+        prefix: str,
+    ) -> None:
+        self.drctl = drctl
+        self.source, self.target = clusters
+        self.topic = topic
+        self.prefix = prefix
+
+    def commit(self, group: str, *offsets: int) -> str:
+        """In the partitions from 0 on; gives the group's name."""
+        positions = {TopicPartition(self.topic, n): Committed(o) for n, o in enumerate(offsets)}
+        name = f"{self.prefix}-{group}"
+        with KafkaGroupWriter("primary", self.source.properties()) as writer:
+            answers = writer.commit({name: positions})
+        assert {a for of in answers.values() for a in of.values()} == {None}
+        return name
+
+    def translated(self, *words: str, code: int = 0) -> dict[str, Any]:
+        return self.drctl.json("translate", "--group", f"{self.prefix}-.*", *words, code=code)
+
+    def rows(self, *words: str, code: int = 0) -> dict[tuple[str, int], dict[str, Any]]:
+        found = self.translated(*words, code=code)["rows"]
+        return {(r["group"].removeprefix(f"{self.prefix}-"), r["partition"]): r for r in found}
+
+
+@pytest.fixture
+def stage(
+    new_drctl: NewDrctl,
+    new_topic: NewTopic,
+    primary: ClusterUnderTest,
+    secondary: ClusterUnderTest,
+) -> Iterator[Any]:
+    """Makes stages; what they made on the target is deleted."""
+    made: list[str] = []
+
+    def make(replicator: Mapping[str, Any], partitions: int = 1, shift: int = SHIFT) -> Stage:
+        topic, prefix = new_topic(partitions, on=("primary",)), f"app-{uuid4().hex[:8]}"
+        link = {
+            "from": "primary",
+            "to": "secondary",
+            "topics": [topic],
+            "groups": [f"{prefix}-.*"],
+            "replicator": {"rename": "copy.${topic}", **replicator},
+        }
+        drctl = OffsetsCommand(new_drctl({"main": link}).config)
+        for partition in range(partitions):
+            primary.produce(topic, records(partition, range(RECORDS)))
+        made.append(f"copy.{topic}")
+        secondary.create_topic(made[-1], partitions)
+        for partition in range(partitions):
+            early = [Record(partition, 0, START - 1000, None, b"early")] * shift
+            secondary.produce(made[-1], [*early, *records(partition, range(RECORDS - 50))])
+        return Stage(drctl, (primary, secondary), topic, prefix)
+
+    yield make
+    secondary.delete_topics(made)
+
+
+def test_records_are_found_again_under_another_name_and_offset(stage: Any) -> None:
+    found: Stage = stage({"kind": "none"}, 2)
+    found.commit("behind", 100, 1)
+    found.commit("end", RECORDS)
+    secondary = [Record(0, 0, START + 5_000, None, b"since the failover")]
+    found.target.produce(f"copy.{found.topic}", secondary)
+    rows = found.rows()
+    behind, end = rows["behind", 0], rows["end", 0]
+    assert (behind["target_offset"], behind["rereads_at_most"]) == (100 + SHIFT, 0)
+    assert (behind["method"], behind["skips_at_most"]) == ("record-match", 0)
+    assert behind["target_topic"] == f"copy.{found.topic}"
+    assert rows["behind", 1]["target_offset"] == 1 + SHIFT
+    # 50 records were never copied: the end of what was, not of what was written since.
+    assert (end["target_offset"], end["skips_at_most"]) == (RECORDS - 50 + SHIFT, 0)
+    assert rows["end", 1]["blocked"] == NEVER
+    assert rows["end", 1]["target_offset"] is None
+
+
+def test_offsets_that_are_kept(stage: Any) -> None:
+    found: Stage = stage({"kind": "offset-preserving"}, shift=0)
+    found.commit("g", 120)
+    row = found.rows()["g", 0]
+    assert (row["target_offset"], row["method"], row["rereads_at_most"]) == (120, "identity", 0)
+
+
+def test_offsets_that_are_said_to_be_kept_and_are_not(stage: Any) -> None:
+    found: Stage = stage({"kind": "offset-preserving"})
+    name = found.commit("g", 120)
+    row = found.rows()["g", 0]
+    assert (row["target_offset"], row["method"]) == (120 + SHIFT, "record-match")
+    document = found.drctl.json("explain", name, found.topic, "0")
+    said = {m["method"]: m for m in document["methods"]}["identity"]
+    assert said["answer"] is None
+    assert "not kept" in said["why"]
+
+
+def test_rows_that_are_blocked(stage: Any) -> None:
+    found: Stage = stage({"kind": "none"})
+    found.source.add_partitions(found.topic, 2)
+    found.source.produce(found.topic, records(1, range(5)))
+    found.commit("more", 10, 3)
+    busy = found.commit("busy", 10)
+    sharing = f"{found.prefix}-sharing"
+    with members(found, busy, sharing):
+        document = found.translated(code=1)
+        rows = {(r["group"], r["partition"]): r for r in document["rows"]}
+        assert "1 partitions" in rows[f"{found.prefix}-more", 1]["blocked"]
+        assert rows[f"{found.prefix}-more", 0]["blocked"] is None
+        assert "on the target, with 1 members" in rows[busy, 0]["blocked"]
+        assert rows[busy, 0]["target_offset"] == 10 + SHIFT
+        assert [g["group"] for g in document["not_translatable"]] == [sharing]
+    shown = found.drctl("translate", "--group", f"{found.prefix}-.*")
+    assert shown.code == 1
+    assert "To be looked at" in shown.stdout
+    assert "drctl offsets explain" in shown.stdout
+
+
+@contextmanager
+def members(found: Stage, busy: str, sharing: str) -> Iterator[None]:
+    """Somebody reads in one group on the target, and shares a topic on the source."""
+    topic = f"copy.{found.topic}"
+    with (
+        member(found.target.properties(), busy, topic),
+        share_member(found.source.properties(), sharing, found.topic),
+    ):
+        yield
+
+
+def test_without_evidence_only_a_given_time_is_left(stage: Any) -> None:
+    found: Stage = stage({"kind": "none"})
+    found.target.configure(f"copy.{found.topic}", message_timestamp_type="LogAppendTime")
+    found.commit("g", 100)
+    row = found.rows(code=5)["g", 0]
+    assert row["target_offset"] is None
+    assert "no evidence" in row["blocked"]
+    row = found.rows("--timestamp", "2023-11-14T22:13:20", code=1)["g", 0]
+    assert (row["target_offset"], row["method"], row["skips_at_most"]) == (SHIFT, "timestamp", None)
+
+
+def test_a_topic_that_is_not_there(stage: Any) -> None:
+    found: Stage = stage({"kind": "none"})
+    found.target.delete_topics([f"copy.{found.topic}"])
+    found.commit("g", 100)
+    row = found.rows(code=1)["g", 0]
+    assert "does not exist on the target" in row["blocked"]
+    assert row["target_topic"] is None
+
+
+def test_nothing_is_known_of_a_position(stage: Any) -> None:
+    found: Stage = stage({"kind": "none"})
+    ran = found.drctl("explain", f"{found.prefix}-nobody", found.topic, "0")
+    assert ran.code == 2
+    assert "nothing is known of group" in ran.stderr
+    ran = found.drctl("translate", "--group", "(")
+    assert ran.code == 2
+    assert "not a regular expression" in ran.stderr

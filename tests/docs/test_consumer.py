@@ -1,0 +1,16 @@
+"""What the page on the consumer says of its settings is what the code does."""
+
+from drctl.systems.kafka import timestamps_settings
+from drctl.systems.kafka.timestamps_settings import TimestampSettings, split
+from tests.docs.pages import page, rows
+
+
+def test_every_setting_and_its_default() -> None:
+    told = {
+        row[0].strip("`"): row[1] for row in rows(page("docs/consumer.md").section("## Settings"))
+    }
+    assert told.pop("timestamps.producer.*") == "as the consumer"
+    defaults = TimestampSettings({})
+    fields = timestamps_settings.NUMBERS
+    assert told == {name: str(getattr(defaults, field)) for name, field in fields.items()}
+    assert all(split({name: int(value)}) for name, value in told.items())

@@ -1,0 +1,27 @@
+"""What the pages say of the estimate is what the code does."""
+
+from drctl.gap.estimating import CLOCK_SLACK_MS, CROWD, STRETCHES_TOLD
+from drctl.gap.narrowing import LOOK_UPS
+from drctl.model.estimate import ASSUMED, MEANINGS, Doubt
+from tests.docs.pages import page, rows
+
+GAP = page("docs/gap.md").section("## The estimate")
+
+
+def test_every_uncertainty_has_a_row_and_a_meaning() -> None:
+    told = {row[0].strip("`") for row in rows(GAP) if row[0].startswith("`")}
+    assert told == {doubt.value for doubt in Doubt} == {doubt.value for doubt in MEANINGS}
+
+
+def test_the_numbers() -> None:
+    assert f"look-ups ({LOOK_UPS:,} of each cluster)" in GAP
+    assert f"less than {CLOCK_SLACK_MS // 1000} s apart" in GAP
+    assert f"up to {CLOCK_SLACK_MS // 1000} s after it" in GAP
+    assert f"more than {CROWD:,} offsets within a millisecond" in GAP
+    contract = page("docs/commands.md").section("## `drctl gap`")
+    assert f"the first {STRETCHES_TOLD} times" in contract
+
+
+def test_what_is_assumed() -> None:
+    assert ASSUMED in " ".join(GAP.split())
+    assert ASSUMED in page("docs/decisions/0017-estimate.md").text

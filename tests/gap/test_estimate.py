@@ -1,0 +1,397 @@
+"""What an estimate says of generated logs, and of each thing that may make it wrong."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import assume, event, given, settings
+from hypothesis import strategies as st
+
+from drctl.config.link import Link
+from drctl.gap.estimate import GapEstimate
+from drctl.gap.estimating import CROWD, Log, Terms, Unit, judge
+from drctl.gap.narrowing import Narrowing
+from drctl.gap.stretches import Timeline
+from drctl.model.errors import ExitCode, UsageError
+from drctl.model.estimate import Doubt, EstimateResult, Missing, PartitionEstimate
+from drctl.model.gap import NotCompared
+from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
+from tests.cli.documents import check
+from tests.gap.offsets import (
+    NOON,
+    Entry,
+    FakeCluster,
+    FakeLog,
+    cluster,
+    link,
+    log,
+    never_copied,
+    sides,
+)
+
+HOUR = 3_600_000
+MOMENT = datetime(2026, 3, 5, tzinfo=UTC)
+
+
+def silent(_phase: str, _done: int, _total: int) -> None: ...
+
+
+def estimate(
+    source: FakeCluster, target: FakeCluster, of: Link | None = None, *topics: str
+) -> EstimateResult:
+    found = GapEstimate(of or link(), source, target, silent, lambda: MOMENT).run(topics)
+    check(found.to_json())
+    assert found.exit_code == ExitCode.UNKNOWN
+    return found
+
+
+def one(
+    source: FakeLog, target: FakeLog, of: Link | None = None, **more: object
+) -> PartitionEstimate:
+    """The estimate of a single partition; `source_...` and `target_...` go to the clusters."""
+    ours = {k.removeprefix("source_"): v for k, v in more.items() if k.startswith("source_")}
+    theirs = {k.removeprefix("target_"): v for k, v in more.items() if k.startswith("target_")}
+    found = estimate(cluster("primary", source, **ours), cluster("secondary", target, **theirs), of)
+    ((topic,),) = (list(found.topics),)
+    (partition,) = topic.partitions
+    return partition
+
+
+def numbers(log: FakeLog, first: int, last: int) -> Counter[int | None]:
+    """Records between two counts from the log's start."""
+    found = log.entries[log.start + first : log.start + last]
+    return Counter(entry.number for entry in found)
+
+
+def assumption_holds(source: FakeLog, target: FakeLog, timeline: Timeline | None) -> bool:
+    """Whether stretches with equal numbers hold equal records."""
+    if timeline is None:
+        return source.records() == target.records()
+    return all(
+        numbers(source, p.left.source, p.right.source)
+        == numbers(target, p.left.target, p.right.target)
+        for p in timeline.body()
+        if p.excess == 0
+    )
+
+
+def unit_of(source: FakeLog, target: FakeLog) -> Unit:
+    place = TopicPartition("orders", 0)
+    logs = [(Log(place, x.start, x.end - x.open, x.end),) for x in (source, target)]
+    return Unit("orders", 0, *logs)
+
+
+def timeline_of(source: FakeLog, target: FakeLog, look_ups: int = 30_000) -> Timeline | None:
+    unit = unit_of(source, target)
+    ends = cluster("primary", source), cluster("secondary", target)
+    narrowing = Narrowing(*ends, silent, look_ups)
+    return narrowing.run(narrowing.differing([unit], timed=True)).get(unit)
+
+
+def surely_missing(source: FakeLog, target: FakeLog, timeline: Timeline | None) -> int:
+    """Records that were never copied, without those so old that a side has deleted such."""
+    head = sum(piece.source for piece in timeline.head()) if timeline else 0
+    return never_copied(FakeLog(source.entries, source.start + head, source.open), target)
+
+
+@settings(max_examples=80, deadline=None)
+@given(sides())
+def test_the_truth_lies_within_the_bounds(both: tuple[FakeLog, FakeLog]) -> None:
+    source, target = both
+    timeline = timeline_of(source, target)
+    assume(assumption_holds(source, target, timeline))
+    found = one(source, target)
+    event("something is missing" if found.missing.estimate else "nothing seems missing")
+    missing = found.missing
+    assert missing.at_least <= never_copied(source, target)
+    assert surely_missing(source, target, timeline) <= missing.at_most
+    assert missing.at_least <= missing.estimate <= missing.at_most
+
+
+@settings(max_examples=40, deadline=None)
+@given(sides(), st.integers(0, 6))
+def test_the_bounds_hold_however_few_look_ups_there_are(
+    both: tuple[FakeLog, FakeLog], look_ups: int
+) -> None:
+    source, target = both
+    timeline = timeline_of(source, target, look_ups)
+    assume(assumption_holds(source, target, timeline))
+    unit = unit_of(source, target)
+    found = judge(unit, Terms(), timeline).missing
+    assert found.at_least <= never_copied(source, target)
+    assert surely_missing(source, target, timeline) <= found.at_most
+
+
+@settings(max_examples=30, deadline=None)
+@given(sides())
+def test_transactions_let_nobody_say_at_least(both: tuple[FakeLog, FakeLog]) -> None:
+    """A marker stands behind every third record of the source, and nothing is missing."""
+    records, _ = both
+    marked = [
+        m
+        for n, e in enumerate(records.entries)
+        for m in ([e, Entry(e.time, None)][: 1 + (n % 3 == 2)])
+    ]
+    found = one(FakeLog(marked), FakeLog(records.entries), source_transactions=True)
+    assert found.missing.at_least == 0
+    assert found.missing.at_most >= 0
+    assert Doubt.TRANSACTIONS in found.uncertainty
+    if len(marked) > len(records.entries):
+        assert found.missing.estimate <= 1
+
+
+def test_nothing_differs() -> None:
+    same = log(0, 5, 5, 70)
+    found = one(same, same)
+    assert (found.missing, found.ahead_on_target) == (Missing(), 0)
+    assert (found.source_range, found.target_range) == (OffsetRange(0, 4), OffsetRange(0, 4))
+    assert (found.diverges_from, found.stopped_at, found.stretches) == (None, None, ())
+    assert found.uncertainty == ()
+    assert not found.diverges
+
+
+def test_replication_stopped() -> None:
+    times = [n * 1000 for n in range(100)]
+    found = one(log(*times), log(*times[:63]))
+    assert found.missing == Missing(37, 37, 37)
+    assert found.diverges_from == found.stopped_at == NOON + 63_000
+
+
+def test_it_stopped_within_a_millisecond() -> None:
+    found = one(log(0, 1, 2, 2, 2, 2, 3, 9), log(0, 1, 2, 2))
+    assert found.missing == Missing(4, 4, 6)
+    assert found.diverges_from == NOON + 2
+    assert found.stopped_at == NOON + 3
+
+
+def test_it_stopped_and_the_target_went_on_by_itself() -> None:
+    """Totals are equal: only the newest records show that anything is wrong."""
+    times = [n * 1000 for n in range(100)]
+    own = [200_000 + n for n in range(40)]
+    found = one(log(*times), log(*times[:60], *own))
+    assert found.missing == Missing(40, 40, 40)
+    assert found.ahead_on_target == 40
+    assert found.diverges_from == NOON + 60_000
+    assert found.stopped_at is None
+    assert found.uncertainty == (Doubt.AHEAD_ON_TARGET,)
+
+
+def test_old_losses_and_a_stop_have_two_times() -> None:
+    times = [n * 60_000 for n in range(1000)]
+    found = one(log(*times), log(*(t for n, t in enumerate(times) if n < 900 and n != 17)))
+    assert found.missing == Missing(101, 101, 101)
+    assert found.diverges_from == NOON + 17 * 60_000
+    assert found.stopped_at == NOON + 900 * 60_000
+
+
+def test_late_records_do_not_disturb_a_stop() -> None:
+    times = [n * 100 - (n * 7919) % 3000 for n in range(500)]
+    found = one(log(*times), log(*times[:400]))
+    assert found.missing.at_least == found.missing.estimate == 100
+    assert 100 <= found.missing.at_most < 160
+
+
+def test_a_lost_record_from_the_future_is_one_record() -> None:
+    """All behind it stand in its time on the source, and in their own on the target."""
+    times = [0, 1000, 3000, 2000, 2100, 2200, 4000]
+    found = one(log(*times), log(*times[:2], *times[3:]))
+    assert found.missing.at_least == 1
+    assert found.missing.at_most >= 1
+
+
+def test_clocks_out_of_order() -> None:
+    times = [0, HOUR, *range(1, CROWD + 400)]
+    found = one(log(*times), log(*times[:-300]))
+    assert found.missing.at_least == found.missing.estimate == 300
+    assert found.diverges_from is None
+    assert found.uncertainty == (Doubt.CLOCKS_OUT_OF_ORDER,)
+
+
+def test_what_the_target_deleted_is_no_gap() -> None:
+    times = [n * 10_000 for n in range(100)]
+    found = one(log(*times), log(*times[:90], start=30))
+    assert found.missing == Missing(10, 10, 10)
+    assert found.diverges_from == NOON + 900_000
+    assert found.uncertainty == (Doubt.DELETED_ON_TARGET,)
+
+
+def test_what_the_source_deleted_hides_nothing() -> None:
+    times = [n * 10_000 for n in range(100)]
+    found = one(log(*times, start=40), log(*times[:90]))
+    assert found.missing == Missing(10, 10, 10)
+    assert found.ahead_on_target == 0
+    assert found.uncertainty == (Doubt.DELETED_ON_SOURCE,)
+
+
+def test_more_than_a_target_without_records_can_have_deleted() -> None:
+    times = [n * 10_000 for n in range(100)]
+    found = one(log(*times), log(*times[:20], start=20))
+    assert found.missing == Missing(80, 80, 80)
+
+
+def test_a_target_with_its_own_clock_is_compared_by_totals() -> None:
+    own = {"orders": {"message.timestamp.type": "LogAppendTime"}}
+    found = one(log(*range(50)), log(*range(HOUR, HOUR + 45)), target_configs=own)
+    assert found.missing == Missing(5, 5, 50)
+    assert found.diverges_from is None
+    assert found.uncertainty == (Doubt.TIMES_NOT_COMPARABLE,)
+
+
+def test_an_identity_without_timestamp_is_compared_by_totals() -> None:
+    found = one(log(*range(50)), log(*range(HOUR, HOUR + 45)), link(identity="key"))
+    assert found.missing == Missing(5, 5, 50)
+    assert found.uncertainty == (Doubt.TIMES_NOT_COMPARABLE,)
+    same = one(log(*range(50)), log(*range(HOUR, HOUR + 50)), link(identity="key"))
+    assert same.missing == Missing()
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_of_compacted_topics_only_what_is_newer_counts(side: str) -> None:
+    compacted = {f"{side}_configs": {"orders": {"cleanup.policy": "compact,delete"}}}
+    times = [n * 1000 for n in range(100)]
+    kept = [t for n, t in enumerate(times[:80]) if n % 3]
+    found = one(log(*times), log(*kept), **compacted)
+    assert found.missing.estimate == 20 + (side == "target") * (80 - len(kept))
+    assert found.missing.at_least == (0 if side == "source" else 100 - len(kept))
+    assert found.missing.at_most >= found.missing.estimate
+    assert found.stopped_at == NOON + 80_000
+    assert Doubt.COMPACTED in found.uncertainty
+
+
+def test_a_configuration_that_may_not_be_read() -> None:
+    dark = {"orders": Unavailable("not authorized to describe topic orders")}
+    found = one(log(*range(9)), log(*range(7)), source_configs=dark)
+    assert found.missing == Missing(0, 2, 2)
+    assert found.uncertainty == (Doubt.CONFIGURATION_UNKNOWN,)
+
+
+def test_open_transactions() -> None:
+    run = {"source_transactions": True, "target_transactions": True}
+    found = one(log(*range(20), open=5), log(*range(15), open=2), **run)
+    assert found.undecided == 5
+    assert found.source_offsets == 15
+    assert found.missing == Missing(0, 0, 2)
+    assert set(found.uncertainty) == {
+        Doubt.TRANSACTIONS,
+        Doubt.TRANSACTIONS_ON_TARGET,
+        Doubt.OPEN_TRANSACTION,
+        Doubt.OPEN_TRANSACTION_ON_TARGET,
+    }
+
+
+def test_a_partition_that_the_target_lacks() -> None:
+    ours = cluster("primary", log(0, 7), log(9, 10, 11))
+    found = estimate(ours, cluster("secondary", log(0, 7))).topics[0].partitions[1]
+    assert found.missing == Missing(3, 3, 3)
+    assert found.target_range is None
+    assert found.diverges_from == found.stopped_at == NOON + 9
+    assert found.uncertainty == (Doubt.NOT_ON_TARGET,)
+
+
+def test_a_topic_that_the_target_lacks_and_one_that_may_not_be_seen() -> None:
+    logs = {("orders", 0): log(0, 1), ("bills", 0): log(0, 1), ("dark", 0): log(3)}
+    hidden = {"dark": Unavailable("not authorized to describe topic dark")}
+    theirs = FakeCluster("secondary", {("bills", 0): log(0, 1)}, hidden=hidden)
+    found = estimate(FakeCluster("primary", logs), theirs, link("orders", "bills", "dark", "gone"))
+    assert [(t.topic, t.partitions[0].missing.estimate) for t in found.topics] == [
+        ("bills", 0),
+        ("orders", 2),
+    ]
+    assert set(found.not_compared) == {
+        NotCompared("gone", None, "does not exist on primary"),
+        NotCompared("dark", None, "secondary: not authorized to describe topic dark"),
+    }
+
+
+def test_partitions_that_only_the_target_has_are_ahead() -> None:
+    theirs = cluster("secondary", log(0, 7), log(9, 10, 11))
+    found = estimate(cluster("primary", log(0, 7)), theirs).topics[0].partitions[1]
+    assert (found.source_range, found.ahead_on_target) == (None, 3)
+    assert found.missing == Missing()
+
+
+@pytest.mark.parametrize("dark", ["primary", "secondary"])
+def test_a_partition_that_one_side_cannot_show_is_left_out(dark: str) -> None:
+    gone = Unavailable("the partition has no leader")
+    logs = {
+        name: (log(0, 1), gone if name == dark else log(0)) for name in ("primary", "secondary")
+    }
+    ends = [cluster(name, *each) for name, each in logs.items()]
+    found = estimate(*ends)
+    assert [p.partition for p in found.topics[0].partitions] == [0]
+    assert found.not_compared == (NotCompared("orders", 1, f"{dark}: {gone.reason}"),)
+    whole = estimate(*ends, link(keeps=False))
+    assert whole.topics[0].partitions == ()
+    assert len(whole.not_compared) == 2
+
+
+def test_partitions_are_counted_together_where_they_are_not_kept() -> None:
+    ours = cluster("primary", log(0, 1000, 4000), log(2000, 3000, first=10))
+    theirs = cluster("secondary", log(2000, first=10), log(0, first=0), log(1000, first=1))
+    ((found,),) = (t.partitions for t in estimate(ours, theirs, link(keeps=False)).topics)
+    assert (found.partition, found.source_range, found.target_range) == (None, None, None)
+    assert found.missing == Missing(2, 2, 2)
+    assert found.stopped_at == NOON + 3000
+    assert found.uncertainty == (Doubt.WHOLE_TOPIC,)
+
+
+def test_totals_are_sums_and_the_worst_is_not_hidden_by_the_best() -> None:
+    times = [n * 10_000 for n in range(50)]
+    ours = cluster("primary", log(*times), log(*times[:30]))
+    theirs = cluster("secondary", log(*times[:30]), log(*times))
+    totals = estimate(ours, theirs).totals
+    assert totals.missing == Missing(20, 20, 20)
+    assert (totals.ahead_on_target, totals.ahead) == (20, 1)
+    assert (totals.partitions, totals.diverging) == (2, 1)
+
+
+def test_look_ups_are_bounded_and_the_result_says_so() -> None:
+    """Every second record of every partition is missing: nothing is ever settled."""
+    times = [n * 100_000 for n in range(400)]
+    ours = cluster("primary", *(log(*times) for _ in range(20)))
+    theirs = cluster("secondary", *(log(*times[::2]) for _ in range(20)))
+    units = [
+        Unit("orders", n, (Log(TopicPartition("orders", n), 0, 400, 400),),
+             (Log(TopicPartition("orders", n), 0, 200, 200),))
+        for n in range(20)
+    ]  # fmt: skip
+    narrowing = Narrowing(ours, theirs, silent, look_ups=300)
+    lines = narrowing.run(narrowing.differing(units, timed=True))
+    assert ours.asked <= 300 + 2 * len(units)
+    for unit in units:
+        found = judge(unit, Terms(), lines[unit])
+        assert found.missing.at_least <= found.missing.estimate == 200
+        assert 350 < found.missing.at_most <= 400
+        assert Doubt.COARSE in found.uncertainty
+
+
+def test_a_look_up_that_fails_ends_the_narrowing_of_its_partition() -> None:
+    class Failing(FakeCluster):
+        def _answer(self, partition: TopicPartition, when: int) -> object:
+            return Unavailable("gone") if when > NOON else super()._answer(partition, when)
+
+    times = [n * 1000 for n in range(50)]
+    ours = Failing("primary", {("orders", 0): log(*times)})
+    theirs = cluster("secondary", log(*times[:30]))
+    found = estimate(ours, theirs).topics[0].partitions[0]
+    assert found.missing == Missing(20, 20, 50)
+    assert Doubt.COARSE in found.uncertainty
+
+
+def test_a_topic_that_the_link_does_not_carry() -> None:
+    ends = cluster("primary", log(0)), cluster("secondary", log(0))
+    with pytest.raises(UsageError, match="carries no topic 'order'") as told:
+        estimate(*ends, link(), "order")
+    assert "did you mean 'orders'" in told.value.hint
+
+
+def test_no_configuration_is_asked_for_where_nothing_differs() -> None:
+    class Strict(FakeCluster):
+        def configurations(self, names: Sequence[str]) -> dict[str, object]:  # type: ignore[override]
+            assert not names
+            return {}
+
+    same = {("orders", n): log(0, 1, 2) for n in range(3)}
+    found = estimate(Strict("primary", same), Strict("secondary", same))
+    assert found.totals.missing == Missing()

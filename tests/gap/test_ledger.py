@@ -1,0 +1,333 @@
+"""A run with a ledger knows exactly what a run without one reads, whatever befell the logs."""
+
+import hashlib
+import tempfile
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from drctl.config.link import Link
+from drctl.config.loading import read
+from drctl.gap.comparison import BucketDigest, ComparePlan, Reads, Side, span_of
+from drctl.gap.freeze import Frozen, freeze
+from drctl.gap.planning import plan_comparison
+from drctl.gap.reference import identify
+from drctl.gap.remembering import Remembering
+from drctl.model.errors import ConfigError
+from drctl.model.gap import LedgerUse
+from drctl.systems.ledger.database import DatabaseLedger
+from tests.gap.clusters import PARTITIONS, Cluster, Log
+
+CONFIG = """
+clusters:
+  primary: {{bootstrap: "a:1"}}
+  secondary: {{bootstrap: "b:1"}}
+links:
+  main: {{from: primary, to: secondary, topics: [t], identity: [{identity}]}}
+"""
+CELL_BITS = 2
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+Summed = dict[tuple[Side, int, int, int], tuple[int, int, int, int, int]]
+
+
+def digested(
+    plan: ComparePlan, reads: Reads, clusters: Mapping[Side, Cluster]
+) -> list[BucketDigest]:
+    (topic,) = plan.topics
+    groups: dict[tuple[Side, int, int, int], list[tuple[int, int, int]]] = defaultdict(list)
+    for side, cluster in clusters.items():
+        for partition, ranges in reads[side].get("t", {}).items():
+            for offset, (record, _) in cluster.logs[partition].records.items():
+                if any(r.start <= offset < r.end for r in ranges):
+                    name = (plan.salt, identify(record, plan.identity, topic.timestamps))
+                    digest = hashlib.sha256(repr(name).encode()).digest()
+                    sums = int.from_bytes(digest[:8]), int.from_bytes(digest[8:16])
+                    width = topic.bucket_ms
+                    bucket = (record.timestamp_ms // width if width else sums[0]) % plan.buckets
+                    cell = offset >> plan.cell_bits
+                    groups[side, partition, bucket, cell].append((offset, *sums))
+    return [
+        BucketDigest(
+            "t",
+            side,
+            partition,
+            bucket,
+            len(rows),
+            sum(r[1] for r in rows),
+            sum(r[2] for r in rows),
+            min(r[0] for r in rows),
+            max(r[0] for r in rows),
+            cell,
+        )
+        for (side, partition, bucket, cell), rows in groups.items()
+    ]
+
+
+def summed(digests: Sequence[BucketDigest]) -> Summed:
+    """What later steps see: digests of the same bucket and cell are one."""
+    found: Summed = {}
+    for d in digests:
+        key = (d.side, d.partition, d.bucket, d.cell)
+        n, one, two, first, last = found.get(key, (0, 0, 0, d.first, d.last))
+        found[key] = (
+            n + d.records,
+            (one + d.sum1) % 2**64,
+            (two + d.sum2) % 2**64,
+            min(first, d.first),
+            max(last, d.last),
+        )
+    return found
+
+
+@dataclass
+class Run:
+    """A run up to where its digests are known."""
+
+    plan: ComparePlan
+    frozen: Frozen
+    remembering: Remembering
+    fresh: list[BucketDigest]
+    use: LedgerUse | None = None
+    offsets_read: int = 0
+
+
+class Histories(RuleBasedStateMachine):
+    """Everything that befalls two clusters and their ledger."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.source, self.target = Cluster("primary"), Cluster("secondary")
+        self.identity = "key, value, headers, timestamp"
+
+    def teardown(self) -> None:
+        self.folder.cleanup()
+
+    def link(self) -> Link:
+        return read(CONFIG.format(identity=self.identity), Path("drctl.yaml")).link("main")
+
+    def begun(self) -> Run:
+        """Freeze, recall, read what is not known: and know what reading everything would give."""
+        link = self.link()
+        clusters = {Side.SOURCE: self.source, Side.TARGET: self.target}
+        store = DatabaseLedger(Path(self.folder.name) / "ledger.db")
+        remembering = Remembering(
+            link,
+            store,
+            self.source,  # type: ignore[arg-type]
+            self.target,  # type: ignore[arg-type]
+            lambda: NOW,
+            CELL_BITS,
+        )
+        frozen = freeze(link, self.source, self.target, ["t"])  # type: ignore[arg-type]
+        basis = remembering.basis(frozen)
+        plan = plan_comparison(link, frozen, self.source, basis)  # type: ignore[arg-type]
+        known = remembering.recall(plan, frozen)
+        fresh = digested(plan, known.reads, clusters)
+        everything = digested(plan, plan.everything(), clusters)
+        assert summed([*known.digests, *fresh]) == summed(everything)
+        run = Run(plan, frozen, remembering, fresh, offsets_read=span_of(known.reads))
+        self.known = known
+        return run
+
+    def finished(self, run: Run) -> LedgerUse:
+        return run.remembering.keep(run.plan, run.frozen, self.known, run.fresh)
+
+    @initialize()
+    def some_records(self) -> None:
+        for n in range(6):
+            self.source.logs[0].append(0, b"k%d" % n, n)
+            self.target.logs[0].append(0, b"k%d" % n, n)
+
+    sides = st.sampled_from(["source", "target"])
+    partitions = st.sampled_from(PARTITIONS)
+    numbers = st.integers(0, 9)
+
+    def log(self, side: str, partition: int) -> Log:
+        cluster: Cluster = getattr(self, side)
+        return cluster.logs[partition]
+
+    @rule(side=sides, partition=partitions, n=st.integers(1, 9), key=numbers, time=numbers)
+    def append(self, side: str, partition: int, n: int, key: int, time: int) -> None:
+        for _ in range(n):
+            self.log(side, partition).append(partition, b"k%d" % key, time)
+
+    @rule(side=sides, partition=partitions)
+    def end_a_transaction(self, side: str, partition: int) -> None:
+        self.log(side, partition).append(partition, b"", 0, holds_record=False)
+
+    @rule(partition=partitions)
+    def replicate(self, partition: int) -> None:
+        copies = self.log("target", partition)
+        done = len(copies.records)
+        for record, _ in [*self.log("source", partition).records.values()][done:]:
+            copies.append(partition, record.key or b"", record.timestamp_ms)
+
+    @rule(side=sides, partition=partitions, n=numbers)
+    def open_a_transaction(self, side: str, partition: int, n: int) -> None:
+        log = self.log(side, partition)
+        stable = log.stable
+        log.append(partition, b"open", n)
+        log.stable = stable
+
+    @rule(side=sides, partition=partitions, n=numbers)
+    def delete_records(self, side: str, partition: int, n: int) -> None:
+        log = self.log(side, partition)
+        log.delete_before(min(log.start + n, log.stable))
+
+    @rule(side=sides, partition=partitions)
+    def elect(self, side: str, partition: int) -> None:
+        self.log(side, partition).epoch += 1
+
+    @rule(side=sides, partition=partitions, n=numbers, rewritten=numbers)
+    def elect_uncleanly(self, side: str, partition: int, n: int, rewritten: int) -> None:
+        log = self.log(side, partition)
+        log.truncate(max(log.start, log.end - n))
+        log.epoch += 1
+        for _ in range(rewritten):
+            log.append(partition, b"rewritten", rewritten)
+
+    @rule(side=sides)
+    def make_anew(self, side: str) -> None:
+        cluster: Cluster = getattr(self, side)
+        cluster.topic_id += 1
+        cluster.logs = {p: Log() for p in PARTITIONS}
+
+    @rule(side=sides)
+    def compact(self, side: str) -> None:
+        """Compaction is allowed, and happens at once; it may still go on in later steps."""
+        cluster: Cluster = getattr(self, side)
+        cluster.config["cleanup.policy"] = "compact"
+        for log in cluster.logs.values():
+            log.compact()
+
+    @rule()
+    def target_keeps_its_own_time(self) -> None:
+        self.target.config["message.timestamp.type"] = "LogAppendTime"
+
+    @rule(identity=st.sampled_from(["key", "key, value", "key, value, headers, timestamp"]))
+    def change_the_identity(self, identity: str) -> None:
+        self.identity = identity
+
+    @rule()
+    def run(self) -> None:
+        self.finished(self.begun())
+
+    @rule()
+    def run_twice(self) -> None:
+        """Where nothing changes, nothing is read twice, but what may have been compacted."""
+        self.finished(self.begun())
+        again = self.begun()
+        compacted = any("compact" in c.config["cleanup.policy"] for c in (self.source, self.target))
+        behind = sum(
+            log.stable - max([o for o in log.records if o < log.stable], default=log.start - 1) - 1
+            for c in (self.source, self.target)
+            for log in c.logs.values()
+        )
+        if not compacted:
+            assert again.offsets_read == behind
+
+    @rule()
+    def crash_before_the_end(self) -> None:
+        self.begun()
+
+    @rule(side=sides, partition=partitions, n=numbers, rewritten=numbers)
+    def elect_uncleanly_during_a_run(
+        self, side: str, partition: int, n: int, rewritten: int
+    ) -> None:
+        run = self.begun()
+        self.elect_uncleanly(side, partition, n, rewritten)
+        self.finished(run)
+
+    @rule(side=sides, partition=partitions, n=st.integers(1, 9))
+    def two_runs_at_once(self, side: str, partition: int, n: int) -> None:
+        one = self.begun()
+        known = self.known
+        self.append(side, partition, n, 1, 1)
+        other = self.begun()
+        self.finished(other)
+        self.known = known
+        self.finished(one)
+
+    @precondition(lambda self: "compact" in self.source.config["cleanup.policy"])
+    @rule()
+    def compact_again(self) -> None:
+        for log in self.source.logs.values():
+            log.compact()
+
+    @invariant()
+    def the_next_run_would_be_right(self) -> None:
+        if (Path(self.folder.name) / "ledger.db").exists():
+            self.begun()
+
+
+Histories.TestCase.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
+TestHistories = Histories.TestCase
+
+
+def test_a_log_that_nobody_touches_is_not_read_again() -> None:
+    machine = Histories()
+    try:
+        machine.some_records()
+        first = machine.begun()
+        assert machine.finished(first).offsets_known == 0
+        again = machine.begun()
+        assert again.offsets_read == 0
+        use = machine.finished(again)
+        assert (use.offsets_known, use.kept) == (12, True)
+        assert use.oldest_ms == NOW.timestamp() * 1000
+    finally:
+        machine.teardown()
+
+
+def test_what_does_not_hold_any_more_is_said() -> None:
+    machine = Histories()
+    try:
+        machine.some_records()
+        machine.run()
+        machine.make_anew("source")
+        machine.elect_uncleanly("target", 0, 3, 3)
+        machine.begun()
+        reasons = {(f.side, f.partition): f.reason for f in machine.known.forgotten}
+        assert reasons == {
+            ("source", 0): "the topic was deleted and made anew",
+            ("target", 0): "another leader was elected, and its log is another one",
+        }
+    finally:
+        machine.teardown()
+
+
+def test_of_two_runs_at_once_the_faster_one_is_kept() -> None:
+    machine = Histories()
+    try:
+        machine.some_records()
+        one, known = machine.begun(), machine.known
+        machine.append("source", 0, 3, 1, 1)
+        assert machine.finished(machine.begun()).kept
+        machine.known = known
+        assert not machine.finished(one).kept
+        assert machine.begun().offsets_read == 0
+    finally:
+        machine.teardown()
+
+
+def test_a_file_that_is_no_ledger(tmp_path: Path) -> None:
+    file = tmp_path / "ledger.db"
+    file.write_bytes(b"these are not the bytes of a database" * 100)
+    with pytest.raises(ConfigError, match=r"ledger\.db"):
+        DatabaseLedger(file).book("x")
+
+
+def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
+    store = DatabaseLedger(tmp_path / "deep" / "ledger.db")
+    assert store.logs("x", ["t"]) == {}
+    assert (tmp_path / "deep" / "ledger.db").stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,162 @@
+"""The tail finds what a full comparison finds behind its beginning, and begins early enough."""
+
+from collections.abc import Mapping, Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drctl.gap.alignment import aligned
+from drctl.gap.comparison import ComparePlan, Identity, TopicPlan
+from drctl.gap.reference import compare_topic
+from drctl.gap.tail import Position, Tail, too_narrow, windowed
+from drctl.model.gap import Counts, PartitionGap, RecordClass, TopicGap, Window
+from drctl.model.topology import OffsetRange, Record, TopicPartition
+from tests.gap.clusters import Cluster
+
+PLACE = TopicPartition("t", 0)
+MARGIN = 40
+
+
+def cluster(records: Sequence[tuple[bytes, int]], first: int = 0) -> Cluster:
+    found = Cluster("c")
+    log = found.logs[0]
+    log.start = log.end = log.stable = first
+    for key, time in records:
+        log.append(0, key, time)
+    return found
+
+
+def plan(source: Cluster, target: Cluster, *, timestamps: bool = True) -> ComparePlan:
+    ranges = [{0: OffsetRange(c.logs[0].start, c.logs[0].end)} for c in (source, target)]
+    topic = TopicPlan("t", "t", True, timestamps, 0, False, ranges[0], ranges[1], {0: 0})
+    return ComparePlan((topic,), Identity(), buckets=8, salt=1)
+
+
+def compared(cut: ComparePlan, source: Cluster, target: Cluster) -> tuple[list[int], int]:
+    """Offsets of the unreplicated records of a plan, and how many are only on the target."""
+    (topic,) = cut.topics
+    logs = [
+        {p: [r for o, (r, _) in c.logs[p].records.items() if r_.start <= o < r_.end]}
+        for c, ranges in ((source, topic.source), (target, topic.target))
+        for p, r_ in ranges.items()
+    ]
+    outcome = compare_topic(topic, cut.identity, *logs)
+    missing = [v for v in outcome.missing if v.record_class is RecordClass.UNREPLICATED]
+    return [v.record.offset for v in missing], outcome.only_on_target
+
+
+def gap_of(missing: Sequence[int]) -> TopicGap:
+    runs = tuple((o, o) for o in missing)
+    counts = Counts(unreplicated=len(missing))
+    return TopicGap("t", "t", (PartitionGap(0, OffsetRange(0, 1), None, counts, ranges=runs),))
+
+
+def found_by_tail(source: Cluster, target: Cluster, position: int) -> tuple[list[int], int, Window]:
+    """As the analysis does it: wider and wider."""
+    positions = {PLACE: Position(position, "the test")}
+    tail = Tail(source, target, positions, same_offsets=False, margin=MARGIN)  # type: ignore[arg-type]
+    whole = plan(source, target)
+    margins: dict[TopicPartition, int] = {}
+    while True:
+        windows, unknown = tail.windows(whole, margins)
+        assert not unknown
+        missing, extra = compared(windowed(whole, windows), source, target)
+        wider = too_narrow([gap_of(missing)], windows)
+        if not wider:
+            return missing, extra, windows[PLACE]
+        margins |= wider
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[Cluster, Cluster, int]:
+    """A source, what a replicator made of it, and how far the replicator says it got."""
+    size = draw(st.integers(0, 400))
+    jitter = draw(st.sampled_from([0, 0, 3, 30]))
+    ticks = draw(st.sampled_from([1, 5]))  # some records share their time
+    times = [n // ticks + draw(st.integers(0, jitter)) for n in range(size)]
+    keys = [b"k%d" % draw(st.integers(0, 30)) for _ in range(size)]
+    records = list(zip(keys, times, strict=True))
+    position = draw(st.integers(0, size))
+    lost = (
+        draw(st.sets(st.integers(0, max(0, size - 1)), max_size=3))
+        if draw(st.booleans())
+        else set()
+    )
+    ahead = draw(st.integers(0, 5))  # copied, but not yet said to be
+    copies = [r for n, r in enumerate(records[: position + ahead]) if n not in lost]
+    for _ in range(draw(st.integers(0, 2))):  # begun again from where it last said it was
+        again = draw(st.integers(0, len(copies)))
+        copies[again:again] = copies[max(0, again - draw(st.integers(0, 30))) : again]
+    own = [(b"own", 10_000 + n) for n in range(draw(st.integers(0, 5)))]
+    return cluster(records), cluster(copies + own, draw(st.sampled_from([0, 7]))), position
+
+
+@given(histories())
+@settings(max_examples=60, deadline=None)
+def test_behind_its_beginning_a_tail_finds_what_a_full_comparison_finds(
+    history: tuple[Cluster, Cluster, int],
+) -> None:
+    source, target, position = history
+    everything, _ = compared(plan(source, target), source, target)
+    missing, _, window = found_by_tail(source, target, position)
+    start = window.source_start
+    wanted = [o for o in everything if o >= start]
+    # A second copy of an equal record before the window may stand for one that is missing in it.
+    assert len(missing) >= len(wanted)
+    records = [(r.key, r.timestamp_ms) for r, _ in source.logs[0].records.values()]
+    if len(set(records)) == len(records):
+        assert missing == wanted
+    assert not [o for o in missing if o < position] or window.whole
+    assert window.whole or start <= position - MARGIN
+
+
+def test_only_the_tail_is_read() -> None:
+    records = [(b"k%d" % n, n) for n in range(5000)]
+    source, target = cluster(records), cluster([*records[:4000], (b"own", 9000)], 3)
+    missing, extra, window = found_by_tail(source, target, 4000)
+    assert missing == list(range(4000, 5000))
+    assert extra == 1
+    assert (window.source_start, window.target_start) == (3960, 3963)
+
+
+def test_a_stretch_that_is_not_there_makes_the_window_wider() -> None:
+    records = [(b"k%d" % n, n) for n in range(5000)]
+    source, target = cluster(records), cluster(records[:3970] + records[3980:4000])
+    missing, _, window = found_by_tail(source, target, 4000)
+    assert missing == [*range(3970, 3980), *range(4000, 5000)]
+    assert window.source_start == 4000 - 8 * 8 * MARGIN or window.whole
+
+
+def test_without_evidence_a_partition_is_left_out_unless_it_is_small() -> None:
+    records = [(b"k%d" % n, n) for n in range(100)]
+    source, target = cluster(records), cluster(records)
+    whole = plan(source, target)
+    tail = Tail(source, target, {}, same_offsets=False, margin=MARGIN)  # type: ignore[arg-type]
+    windows, unknown = tail.windows(whole, {})
+    assert windows == {}
+    assert [(u.topic, u.partition) for u in unknown] == [("t", 0)]
+    assert "nobody says how far" in unknown[0].reason
+    tail = Tail(source, target, {}, same_offsets=False, margin=100)  # type: ignore[arg-type]
+    windows, unknown = tail.windows(whole, {})
+    assert (windows[PLACE].whole, unknown) == (True, ())
+
+
+def test_copies_that_keep_their_offsets_need_no_search() -> None:
+    records = [(b"same", 1)] * 200
+    source, target = cluster(records), cluster(records[:150])
+    positions: Mapping[TopicPartition, Position] = {PLACE: Position(150, "the target ends there")}
+    tail = Tail(source, target, positions, same_offsets=True, margin=MARGIN)  # type: ignore[arg-type]
+    windows, _ = tail.windows(plan(source, target), {})
+    assert (windows[PLACE].source_start, windows[PLACE].target_start) == (110, 110)
+
+
+def test_the_last_of_several_equal_places_is_taken() -> None:
+    def records(keys: str) -> list[Record]:
+        return [Record(0, n, 0, key.encode(), None) for n, key in enumerate(keys)]
+
+    def name(record: Record) -> object:
+        return record.key
+
+    assert aligned(records("ab"), records("xababx"), name) == 3
+    assert aligned(records("ab"), records("axb"), name) is None
+    assert aligned([], records("ab"), name) is None

@@ -1,0 +1,116 @@
+"""Journals on disk: private, whole up to the last line, and never silently damaged."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from drctl.model.errors import Unknown, UsageError
+from drctl.systems.journal.files import JournalFile, entries, runs
+
+RUN = "20260305T142011.512000Z"
+
+
+def written(folder: Path, run: str = RUN) -> Path:
+    with JournalFile(folder, run) as journal:
+        journal.append([{"entry": "began", "n": 1}])
+        journal.append([{"entry": "intent", "group": "ä\n\x1b"}, {"entry": "outcome"}])
+        return Path(journal.where)
+
+
+def test_what_is_appended_is_read_back(tmp_path: Path) -> None:
+    written(tmp_path / "offsets")
+    found = entries(tmp_path / "offsets", RUN)
+    assert found == [
+        {"entry": "began", "n": 1},
+        {"entry": "intent", "group": "ä\n\x1b"},
+        {"entry": "outcome"},
+    ]
+
+
+def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        file = written(tmp_path / "offsets")
+    finally:
+        os.umask(before)
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_every_line_is_on_disk_before_the_next_thing_happens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[bytes] = []
+    with JournalFile(tmp_path, RUN) as journal:
+        real = os.fsync
+
+        def fsync(handle: int) -> None:
+            real(handle)
+            if not Path(f"/proc/self/fd/{handle}").resolve().is_dir():
+                synced.append(Path(journal.where).read_bytes())
+
+        monkeypatch.setattr(os, "fsync", fsync)
+        journal.append([{"n": 1}])
+        journal.append([{"n": 2}])
+    assert synced == [b'{"n":1}\n', b'{"n":1}\n{"n":2}\n']
+
+
+def test_a_run_has_its_name_for_itself(tmp_path: Path) -> None:
+    written(tmp_path)
+    with (
+        JournalFile(tmp_path, RUN) as second,
+        pytest.raises(Unknown, match="cannot be written: File exists"),
+    ):
+        second.append([{"entry": "began"}])
+
+
+@pytest.mark.parametrize("cut", range(1, 13))
+def test_a_torn_last_line_is_no_line(tmp_path: Path, cut: int) -> None:
+    file = written(tmp_path)
+    file.write_bytes(file.read_bytes()[:-cut])
+    assert len(entries(tmp_path, RUN)) == 2
+
+
+def test_a_torn_line_with_an_end_is_no_line_either(tmp_path: Path) -> None:
+    file = written(tmp_path)
+    file.write_bytes(file.read_bytes() + b'{"entry": "out\n')
+    assert len(entries(tmp_path, RUN)) == 3
+
+
+def test_damage_in_the_middle_is_told_with_its_line(tmp_path: Path) -> None:
+    file = written(tmp_path)
+    file.write_bytes(b'{"entry": "be\n' + file.read_bytes())
+    with pytest.raises(Unknown) as damaged:
+        entries(tmp_path, RUN)
+    assert f"{file}:1: this line of the journal is damaged" in damaged.value.message
+    assert damaged.value.hint
+
+
+def test_runs_are_told_newest_first(tmp_path: Path) -> None:
+    assert list(runs(tmp_path / "nowhere")) == []
+    for name in ("20260305T142011.512000Z", "20260306T142011.512000Z", "20260304T000000.000000Z"):
+        written(tmp_path, name)
+    (tmp_path / "secondary-20260305T142011.512000Z.json").touch()
+    assert [name[:8] for name in runs(tmp_path)] == ["20260306", "20260305", "20260304"]
+
+
+@pytest.mark.parametrize("name", ["nothing", "../elsewhere", "", "."])
+def test_a_run_that_is_none(tmp_path: Path, name: str) -> None:
+    written(tmp_path)
+    with pytest.raises(UsageError, match="there is no run") as refused:
+        entries(tmp_path, name)
+    assert RUN in refused.value.hint
+
+
+def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_handle: int, _data: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with JournalFile(tmp_path, RUN) as journal:
+        monkeypatch.setattr(os, "write", full)
+        with pytest.raises(Unknown, match="No space left") as failed:
+            journal.append([{"entry": "began"}])
+        assert "undo" in failed.value.hint
+        monkeypatch.undo()

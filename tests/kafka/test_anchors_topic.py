@@ -1,0 +1,203 @@
+"""The anchors topic on a real cluster: made, followed, read back, deleted under a tracker."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from confluent_kafka.admin import (
+    AclOperation,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
+
+from drctl.model.errors import ConfigError, Unknown, Unreachable
+from drctl.offsets.anchor_log import Change
+from drctl.systems.kafka.anchors_topic import AnchorsTopic, AnchorsTopicReader
+from drctl.systems.kafka.reader import KafkaClusterReader
+from drctl.wire import anchors
+from drctl.wire.anchors import Anchor, AnchorKey
+from tests.kafka.conftest import Bench
+from tests.kafka.rights import Rights
+from tests.kafka.tls_broker import TlsCluster, wait_until
+
+pytestmark = pytest.mark.jvm
+
+NOON = 1_700_000_000_000
+KEY = AnchorKey("A", "billing", "orders", 0)
+
+
+def change(offset: int, observed_ms: int = NOON, key: AnchorKey = KEY) -> Change:
+    return anchors.encode_key(key), anchors.encode_value(Anchor(offset, -1, "", observed_ms, ()))
+
+
+def noted(store: AnchorsTopic) -> None:
+    """As a pass does it."""
+    store.catch_up()
+    store.write([change(7)])
+
+
+class Place:
+    """A topic of its own."""
+
+    def __init__(self, properties: Mapping[str, str], bench: Bench) -> None:
+        self.properties = dict(properties)
+        self.topic = f"__anchors-{uuid4().hex[:8]}"
+        self.bench = bench
+
+    def store(self) -> AnchorsTopic:
+        return AnchorsTopic("secondary", self.properties, self.topic)
+
+    def reader(self) -> AnchorsTopicReader:
+        return AnchorsTopicReader("secondary", self.properties, self.topic)
+
+    def offset(self, key: AnchorKey = KEY) -> int | None:
+        """What somebody who comes now knows of a position."""
+        held = self.reader().catch_up().held(key)
+        return held.head.offset if held else None
+
+    def topics(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.bench.admin.list_topics(timeout=20).topics
+        return found
+
+    def delete(self) -> None:
+        for future in self.bench.admin.delete_topics([self.topic]).values():
+            future.result()
+        wait_until(lambda: self.topic not in self.topics(), "the topic is gone")
+
+
+@pytest.fixture
+def place(cluster: TlsCluster, bench: Bench) -> Iterator[Place]:
+    made = Place(cluster.properties(), bench)
+    yield made
+    if made.topic in made.topics():
+        made.delete()
+
+
+def test_where_nothing_is_nothing_is_made(place: Place) -> None:
+    before = set(place.topics())
+    store = place.reader()
+    assert not store.catch_up().cluster_ids()
+    assert not store.exists
+    store.check()
+    assert store.cluster_id() == place.bench.admin.list_topics(timeout=20).cluster_id
+    assert set(place.topics()) == before
+
+
+def test_the_topic_is_made_as_it_must_be(place: Place) -> None:
+    store = place.store()
+    store.catch_up()
+    store.write([change(7)])
+    assert store.exists
+    assert place.offset() == 7
+    (partition,) = place.topics()[place.topic].partitions.values()
+    assert len(partition.replicas) == 2
+    with KafkaClusterReader("bench", place.bench.properties) as reader:
+        config = reader.configurations([place.topic])[place.topic]
+    assert isinstance(config, Mapping)
+    wanted = {
+        "cleanup.policy": "compact",
+        "min.insync.replicas": "1",
+        "segment.bytes": "67108864",
+        "segment.ms": "3600000",
+        "min.cleanable.dirty.ratio": "0.1",
+    }
+    assert wanted.items() <= dict(config).items()
+
+
+def test_two_follow_each_other(place: Place) -> None:
+    one, other = place.store(), place.store()
+    one.catch_up()
+    one.write([change(7)])
+    log = other.catch_up()
+    other.write([change(8, NOON + 1)])
+    one.write([change(7, NOON)])  # older: it is not taken, and that is no failure
+    for each in (one.catch_up(), log, other.catch_up()):
+        held = each.held(KEY)
+        assert held is not None
+        assert held.head.offset == 8
+    assert one.catch_up().buried == {KEY}
+    one.write([(anchors.encode_key(KEY), None)])
+    assert place.offset() is None
+
+
+def test_many_are_written_and_read_back(place: Place) -> None:
+    keys = [AnchorKey("A", f"group-{n}", "orders", 0) for n in range(5_000)]
+    store = place.store()
+    store.catch_up()
+    store.write([change(n, NOON, key) for n, key in enumerate(keys)])
+    log = place.reader().catch_up()
+    assert {key: held.head.offset for key, held in log.of_cluster("A")} == {
+        key: n for n, key in enumerate(keys)
+    }
+
+
+def test_a_topic_that_is_deleted_under_a_tracker(place: Place) -> None:
+    store = place.store()
+    store.catch_up()
+    store.write([change(7)])
+    place.delete()
+    with pytest.raises(Unknown, match=f"topic {place.topic} of secondary was deleted") as caught:
+        store.catch_up()
+    assert "notes all positions" in caught.value.hint
+    assert not store.catch_up().cluster_ids(), "of the topic that is gone"
+    assert not store.exists
+    store.write([change(9)])
+    assert place.offset() == 9
+
+
+def test_a_topic_that_would_forget(place: Place) -> None:
+    store = place.store()
+    store.catch_up()
+    store.write([change(7)])
+    entry = ConfigEntry("cleanup.policy", "delete", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, place.topic, incremental_configs=[entry])
+    for future in place.bench.admin.incremental_alter_configs([resource]).values():
+        future.result()
+    with pytest.raises(ConfigError, match=r"cleanup\.policy delete"):
+        place.reader().catch_up()
+
+
+def test_a_cluster_that_does_not_answer(place: Place) -> None:
+    properties = {**place.properties, "bootstrap.servers": "127.0.0.1:1"}
+    store = AnchorsTopic("secondary", properties, place.topic, timeout_s=1)
+    for call in (store.catch_up, store.cluster_id, lambda: store.write([change(7)])):
+        with pytest.raises(Unreachable, match="cluster secondary"):
+            call()
+
+
+def test_what_is_needed_and_what_is_said_where_it_is_not_given(
+    cluster: TlsCluster, place: Place, bob: Rights
+) -> None:
+    do, topic = AclOperation, place.topic
+    place.properties = cluster.properties("bob")
+    secret = place.properties["sasl.password"]
+
+    def refused(words: str) -> None:
+        with pytest.raises(ConfigError, match=words) as caught:
+            noted(place.store())
+        assert "docs/tracking.md" in caught.value.hint
+        assert secret not in caught.value.message
+
+    refused("may not be read")
+    bob.grant(ResourceType.TOPIC, topic, do.DESCRIBE)
+    refused("cannot be made")
+    bob.grant(ResourceType.TOPIC, topic, do.READ, do.DESCRIBE_CONFIGS, do.CREATE)
+    refused("may not be written")
+    reader = place.reader()
+    reader.catch_up()
+    with pytest.raises(ConfigError, match="may not be written"):
+        reader.check()
+    bob.grant(ResourceType.TOPIC, topic, do.WRITE)
+
+    def granted() -> bool:
+        try:
+            noted(place.store())
+        except ConfigError:
+            return False
+        return True
+
+    wait_until(granted, "both brokers know what bob may do")
+    assert place.offset() == 7

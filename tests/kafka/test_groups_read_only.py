@@ -1,0 +1,40 @@
+"""Looking at groups creates nothing: not even the topic that Kafka makes for who asks."""
+
+import pytest
+
+from drctl.model.groups import Group, GroupProtocol, GroupState
+from drctl.model.topology import Unavailable
+from drctl.systems.kafka.groups import KafkaGroupReader
+from tests.kafka.conftest import Bench
+from tests.kafka.tls_broker import TlsCluster, wait_until
+
+pytestmark = pytest.mark.jvm
+
+OFFSETS = "__consumer_offsets"
+
+
+def topics(bench: Bench) -> set[str]:
+    return set(bench.admin.list_topics(timeout=10).topics)
+
+
+def test_looking_at_a_cluster_that_has_never_had_a_group(cluster: TlsCluster, bench: Bench) -> None:
+    before = topics(bench)
+    assert OFFSETS not in before, "a test of this room has used a group"
+    names = [f"g{number}" for number in range(100)]
+    with KafkaGroupReader("primary", cluster.properties()) as reader:
+        for _ in range(2):
+            assert reader.groups() == ()
+            assert reader.described(names) == {
+                name: Group(name, GroupProtocol.UNKNOWN, GroupState.DEAD) for name in names
+            }
+            assert reader.committed(names) == {name: {} for name in names}
+    # Who may not see the topic cannot know whether asking would create it.
+    with KafkaGroupReader("primary", cluster.properties("reader", "PLAIN")) as reader:
+        assert reader.groups() == ()
+        for found in (*reader.described(["g"]).values(), *reader.committed(["g"]).values()):
+            assert isinstance(found, Unavailable)
+            assert "grant DESCRIBE on the group" in found.reason
+    # Topics come into being a little later than asked for: this one is asked for last.
+    canary = bench.create()
+    wait_until(lambda: canary in topics(bench), "the canary exists")
+    assert topics(bench) == before | {canary}

@@ -1,0 +1,424 @@
+"""A ledger in a topic: whole or not at all, whoever writes, dies or deletes meanwhile."""
+
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from threading import Barrier
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import (
+    AclOperation,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    OffsetSpec,
+    ResourceType,
+)
+
+from drctl.gap.comparison import Side
+from drctl.gap.ledger import Book, Cell, KnownLog, LogKey, Row, Rules
+from drctl.model.errors import ConfigError, Unknown, Unreachable
+from drctl.model.topology import TopicPartition as Place
+from drctl.systems.kafka import ledger_records
+from drctl.systems.kafka.ledger_topic import TopicLedger, TopicLedgerReader
+from drctl.systems.kafka.reader import KafkaClusterReader
+from drctl.systems.kafka.transactions import Change, TransactionalWriter
+from tests.kafka.conftest import Bench
+from tests.kafka.rights import Rights
+from tests.kafka.tls_broker import TlsCluster, wait_until
+
+pytestmark = pytest.mark.jvm
+
+NEW = Book(salt=2**62 - 1, buckets=64, cell_bits=20, version=0)
+RULES = {"orders": Rules("primary.orders", True, 65536), "clicks": Rules("clicks", False, 0)}
+SOURCE, TARGET = LogKey(Side.SOURCE, "orders", 0), LogKey(Side.TARGET, "orders", 0)
+CLICKS = LogKey(Side.SOURCE, "clicks", 11)
+TOPICS = ("orders", "clicks")
+
+
+def cell(number: int, rows: int, seed: int = 0) -> Cell:
+    start = number << 20
+    found = (Row(b, 1 + seed, 2**64 - 1 - b, b, start + b, start + b) for b in range(rows))
+    return Cell(number, start, start + rows + seed, 1_700_000_000_000, tuple(found))
+
+
+def log(*cells: Cell, topic_id: str = "id") -> KnownLog:
+    return KnownLog(topic_id, 3, 41, 2, {c.number: c for c in cells})
+
+
+class Ledgers:
+    """Drctls that share a topic of their own."""
+
+    def __init__(self, properties: Mapping[str, str], bench: Bench) -> None:
+        self.properties = dict(properties)
+        self.topic = f"__ledger-{uuid4().hex[:8]}"
+        self.fingerprint = uuid4().hex * 2
+        self.bench = bench
+
+    def writer(self, **settings: str) -> TopicLedger:
+        return TopicLedger("secondary", {**self.properties, **settings}, self.topic)
+
+    def reader(self, **settings: str) -> TopicLedgerReader:
+        return TopicLedgerReader("secondary", {**self.properties, **settings}, self.topic)
+
+    def seen(self) -> tuple[Book | None, Mapping[LogKey, KnownLog]]:
+        """What somebody who comes now knows."""
+        reader = self.reader()
+        return reader.book(self.fingerprint), reader.logs(self.fingerprint, TOPICS)
+
+    def end(self) -> int:
+        """The end offset, looked at without the code under test."""
+        place = TopicPartition(self.topic, 0)
+        return int(
+            self.bench.admin.list_offsets({place: OffsetSpec.latest()})[place].result().offset
+        )
+
+    def records(self) -> list[tuple[str, bytes | None]]:
+        """Everything committed; a plain consumer would make the broker create its groups' topic."""
+        place = Place(self.topic, 0)
+        with KafkaClusterReader("bench", self.bench.properties) as reader:
+            found = reader.following({place: 0}, 10_000)[place]
+        assert isinstance(found, tuple), found
+        return [((record.key or b"").decode(), record.value) for record in found]
+
+    def topics(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.bench.admin.list_topics(timeout=20).topics
+        return found
+
+
+@pytest.fixture
+def ledgers(cluster: TlsCluster, bench: Bench) -> Iterator[Ledgers]:
+    made = Ledgers(cluster.properties(), bench)
+    yield made
+    if made.topic in made.topics():
+        for future in bench.admin.delete_topics([made.topic]).values():
+            future.result()
+
+
+@pytest.fixture
+def begun(ledgers: Ledgers) -> Ledgers:
+    """With a book at version 1 that knows three logs."""
+    store = ledgers.writer()
+    assert store.begin(ledgers.fingerprint, NEW) == NEW
+    logs = {SOURCE: log(cell(0, 3), cell(1, 2)), TARGET: log(cell(0, 3)), CLICKS: log(cell(7, 1))}
+    assert store.keep(ledgers.fingerprint, 0, RULES, [], logs)
+    return ledgers
+
+
+def test_where_nothing_is_nothing_is_made(ledgers: Ledgers) -> None:
+    before = set(ledgers.topics())
+    reader = ledgers.reader()
+    assert reader.book(ledgers.fingerprint) is None
+    assert reader.begin(ledgers.fingerprint, NEW) == NEW
+    assert reader.logs(ledgers.fingerprint, TOPICS) == {}
+    assert not reader.keep(ledgers.fingerprint, 0, RULES, [], {SOURCE: log(cell(0, 1))})
+    assert ledgers.writer().book(ledgers.fingerprint) is None
+    assert set(ledgers.topics()) == before
+
+
+def test_what_is_kept_is_there(begun: Ledgers) -> None:
+    logs = {SOURCE: log(cell(0, 3), cell(1, 2)), TARGET: log(cell(0, 3)), CLICKS: log(cell(7, 1))}
+    assert begun.seen() == (replace(NEW, version=1, rules=RULES), logs)
+    reader = begun.reader()
+    reader.book(begun.fingerprint)
+    assert set(reader.logs(begun.fingerprint, ["clicks"])) == {CLICKS}
+    other = begun.reader()
+    assert other.book("f" * 64) is None
+    assert other.logs("f" * 64, TOPICS) == {}
+
+
+def test_the_topic_is_compacted_and_replicated(begun: Ledgers) -> None:
+    resource = ConfigResource(ResourceType.TOPIC, begun.topic)
+    config = begun.bench.admin.describe_configs([resource])[resource].result()
+    assert config["cleanup.policy"].value == "compact"
+    partitions = begun.topics()[begun.topic].partitions
+    assert [len(p.replicas) for p in partitions.values()] == [2]
+
+
+def test_a_cell_larger_than_a_record(ledgers: Ledgers) -> None:
+    store = ledgers.writer()
+    store.begin(ledgers.fingerprint, NEW)
+    large = log(cell(0, 20_001))
+    assert store.keep(ledgers.fingerprint, 0, RULES, [], {SOURCE: large})
+    assert ledgers.seen()[1] == {SOURCE: large}
+    assert max(len(value or b"") for _, value in ledgers.records()) < 900_000
+    assert store.keep(ledgers.fingerprint, 1, RULES, [], {SOURCE: log(cell(0, 2, seed=1))})
+    assert ledgers.seen()[1] == {SOURCE: log(cell(0, 2, seed=1))}
+
+
+def test_a_large_cell_of_which_a_part_is_lost_is_not_known() -> None:
+    values = ledger_records.log_of("f", 1, SOURCE, log(cell(0, 20_001), cell(1, 1)))
+    assert ledger_records.logs_in(values) == {SOURCE: log(cell(0, 20_001), cell(1, 1))}
+    del values[b"f/cell/source/orders/0/0/1"]
+    assert ledger_records.logs_in(values) == {SOURCE: log(cell(1, 1))}
+
+
+def test_what_is_forgotten_leaves_tombstones(begun: Ledgers) -> None:
+    store = begun.writer()
+    book = store.book(begun.fingerprint)
+    assert book
+    anew = log(cell(1, 4), topic_id="another")
+    assert store.keep(begun.fingerprint, book.version, RULES, [SOURCE, TARGET], {SOURCE: anew})
+    assert begun.seen() == (replace(book, version=2), {SOURCE: anew, CLICKS: log(cell(7, 1))})
+    dead = {key.partition("/")[2] for key, value in begun.records() if value is None}
+    assert dead == {"cell/source/orders/0/0/0", "log/target/orders/0", "cell/target/orders/0/0/0"}
+
+
+def test_only_what_changed_is_written(begun: Ledgers) -> None:
+    before = len(begun.records())
+    grown = log(cell(0, 3), cell(1, 5))
+    assert begun.writer().keep(begun.fingerprint, 1, RULES, [], {SOURCE: grown})
+    new = [key.partition("/")[2] for key, _ in begun.records()[before:]]
+    assert new == ["cell/source/orders/0/1/0", "book"], "the header comes last"
+
+
+def test_other_rules_forget_the_topic(begun: Ledgers) -> None:
+    rules = {**RULES, "orders": replace(RULES["orders"], timestamps=False)}
+    assert begun.writer().keep(begun.fingerprint, 1, rules, [], {})
+    assert begun.seen() == (replace(NEW, version=2, rules=rules), {CLICKS: log(cell(7, 1))})
+
+
+def test_a_version_that_has_moved(begun: Ledgers) -> None:
+    slow, fast = begun.writer(), begun.writer()
+    for store in (slow, fast):
+        store.book(begun.fingerprint)
+    assert fast.keep(begun.fingerprint, 1, RULES, [CLICKS], {})
+    before, end = begun.seen(), begun.end()
+    assert not slow.keep(begun.fingerprint, 1, RULES, [], {SOURCE: log(cell(0, 1))})
+    assert begun.seen() == before
+    assert begun.end() == end
+    assert slow.begin(begun.fingerprint, NEW) == before[0]
+
+
+def test_two_at_once(begun: Ledgers) -> None:
+    both = Barrier(2)
+
+    def keep(seed: int) -> bool:
+        store = begun.writer()
+        store.book(begun.fingerprint)
+        both.wait(20)
+        return store.keep(begun.fingerprint, 1, RULES, [CLICKS], {TARGET: log(cell(0, 9, seed))})
+
+    with ThreadPoolExecutor(2) as pool:
+        kept = list(pool.map(keep, (5, 6)))
+    assert sorted(kept) == [False, True]
+    winner = log(cell(0, 9, (5, 6)[kept.index(True)]))
+    book, logs = begun.seen()
+    assert book == replace(NEW, version=2, rules=RULES)
+    assert logs == {SOURCE: log(cell(0, 3), cell(1, 2)), TARGET: winner}
+
+
+def test_two_begin_at_once(ledgers: Ledgers) -> None:
+    both = Barrier(2)
+
+    def begin(salt: int) -> Book:
+        store = ledgers.writer()
+        both.wait(20)
+        return store.begin(ledgers.fingerprint, replace(NEW, salt=salt))
+
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(begin, (1, 2))
+    assert one == other == ledgers.seen()[0]
+
+
+@pytest.mark.parametrize("step", ["write", "commit"])
+def test_a_second_writer_fences_the_first(
+    begun: Ledgers, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """The first is about to produce, or to commit what it produced, when the second begins."""
+    first, second = begun.writer(), begun.writer()
+    original = getattr(TransactionalWriter, step)
+
+    def late(writer: TransactionalWriter, *arguments: object) -> None:
+        monkeypatch.setattr(TransactionalWriter, step, original)
+        assert second.keep(begun.fingerprint, 1, RULES, [TARGET], {})
+        original(writer, *arguments)
+
+    monkeypatch.setattr(TransactionalWriter, step, late)
+    for store in (first, second):
+        store.book(begun.fingerprint)
+    assert not first.keep(begun.fingerprint, 1, RULES, [CLICKS], {SOURCE: log(cell(0, 1))})
+    book, logs = begun.seen()
+    assert book == replace(NEW, version=2, rules=RULES)
+    assert set(logs) == {SOURCE, CLICKS}
+    assert logs[SOURCE] == log(cell(0, 3), cell(1, 2))
+
+
+DIES = """
+import os, sys
+from drctl.systems.kafka.reader import KafkaClusterReader
+from drctl.systems.kafka.transactions import TransactionalWriter
+TransactionalWriter.commit = lambda writer: os._exit(9)
+from tests.kafka.test_ledger_topic import *
+store = TopicLedger("secondary", eval(sys.stdin.read()), sys.argv[1])
+store.book(sys.argv[2])
+store.keep(sys.argv[2], 1, RULES, [CLICKS, TARGET], {SOURCE: log(cell(0, 1))})
+"""
+
+
+def test_a_crash_before_the_end_leaves_what_was(begun: Ledgers) -> None:
+    before, end = begun.seen(), begun.end()
+    died = subprocess.run(
+        [sys.executable, "-c", DIES, begun.topic, begun.fingerprint],
+        input=repr(begun.properties).encode(),
+        timeout=60,
+        check=False,
+    )
+    assert died.returncode == 9
+    assert begun.end() > end, "it had written something"
+    assert begun.seen() == before, "at once: a reader waits for nobody"
+    assert begun.writer().keep(begun.fingerprint, 1, RULES, [CLICKS], {})
+    assert begun.seen() == (
+        replace(NEW, version=2, rules=RULES),
+        {key: known for key, known in before[1].items() if key != CLICKS},
+    )
+
+
+def test_a_transaction_of_another_book_stays_out_of_sight(begun: Ledgers) -> None:
+    """Half of a change lies before it, half behind: what is there is no state of the book."""
+    book = replace(NEW, version=2)
+    half = ledger_records.log_of(begun.fingerprint, 2, TARGET, log(cell(0, 1), topic_id="new"))
+    end = ledger_records.header_of(begun.fingerprint, book)
+    ours, other = (begun.bench.producer(**{"transactional.id": uuid4().hex}) for _ in range(2))
+    for producer in (ours, other):
+        producer.init_transactions(30)
+        producer.begin_transaction()
+    for producer, values in ((ours, half), (other, {b"other/book": b"x"}), (ours, end)):
+        for key, value in values.items():
+            producer.produce(begun.topic, key=key, value=value, partition=0)
+        assert producer.flush(20) == 0
+    ours.commit_transaction(30)
+    with ThreadPoolExecutor(1) as pool:
+        seen = pool.submit(begun.seen)
+        with pytest.raises(TimeoutError):
+            seen.result(1)
+        other.commit_transaction(30)
+        found, logs = seen.result(30)
+    assert found == replace(book, rules=RULES)
+    assert logs[TARGET].topic_id == "new"
+
+
+def test_a_topic_that_is_deleted_meanwhile(begun: Ledgers) -> None:
+    store = begun.writer()
+    book = store.book(begun.fingerprint)
+    assert book
+    for future in begun.bench.admin.delete_topics([begun.topic]).values():
+        future.result()
+    wait_until(lambda: begun.topic not in begun.topics(), "the topic is gone")
+    with pytest.raises(Unknown, match=f"topic {begun.topic} of secondary was deleted") as caught:
+        store.keep(begun.fingerprint, book.version, RULES, [], {SOURCE: log(cell(0, 1))})
+    assert "run it again" in caught.value.hint
+    assert begun.topic not in begun.topics(), "brokers create topics by their mere name"
+    assert begun.writer().begin(begun.fingerprint, NEW) == NEW
+    with pytest.raises(Unknown, match="made anew"):
+        store.book(begun.fingerprint)
+    assert begun.seen() == (NEW, {})
+
+
+def test_a_topic_that_is_deleted_just_before_it_is_written(
+    begun: Ledgers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Brokers here create topics by their mere name, not compacted: no producer may ask for one."""
+    write = TransactionalWriter.write
+
+    def late(writer: TransactionalWriter, changes: Iterable[Change]) -> None:
+        for future in begun.bench.admin.delete_topics([begun.topic]).values():
+            future.result()
+        wait_until(lambda: begun.topic not in begun.topics(), "the topic is gone")
+        write(writer, changes)
+
+    monkeypatch.setattr(TransactionalWriter, "write", late)
+    store = begun.writer(**{"topic.metadata.propagation.max.ms": "500"})
+    with pytest.raises(Unknown, match="was deleted") as caught:
+        store.keep(begun.fingerprint, 1, RULES, [], {SOURCE: log(cell(0, 1))})
+    assert caught.value.hint
+    assert begun.topic not in begun.topics()
+
+
+def test_a_topic_that_would_forget(begun: Ledgers) -> None:
+    entry = ConfigEntry("cleanup.policy", "delete", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, begun.topic, incremental_configs=[entry])
+    for future in begun.bench.admin.incremental_alter_configs([resource]).values():
+        future.result()
+    with pytest.raises(ConfigError, match=r"cleanup\.policy delete"):
+        begun.reader().book(begun.fingerprint)
+
+
+def test_what_another_drctl_wrote(begun: Ledgers) -> None:
+    key = ledger_records.header_key(begun.fingerprint)
+    before = begun.seen()
+    foreign = {"key": b"not/ours/at/all", "value": b"of somebody else"}
+    begun.bench.produce(begun.topic, foreign)
+    assert begun.seen() == before
+    for value in (b"", b"\x02and so on", b"\x01short"):
+        begun.bench.produce(begun.topic, foreign, {"key": key, "value": value})
+        with pytest.raises(ConfigError, match="did not write") as caught:
+            begun.reader().book(begun.fingerprint)
+        assert "may always be deleted" in caught.value.hint
+
+
+def test_a_cluster_that_does_not_answer(ledgers: Ledgers) -> None:
+    ledgers.properties["bootstrap.servers"] = "127.0.0.1:1"
+    store = TopicLedger("secondary", ledgers.properties, ledgers.topic, timeout_s=1)
+    for call in (store.book, lambda name: store.begin(name, NEW)):
+        with pytest.raises(Unreachable, match="cluster secondary"):
+            call(ledgers.fingerprint)
+
+
+def test_what_is_needed_and_what_is_said_where_it_is_not_given(
+    cluster: TlsCluster, ledgers: Ledgers, bob: Rights
+) -> None:
+    do, name = AclOperation, ledgers.fingerprint
+    ledgers.properties = cluster.properties("bob")
+    secret = ledgers.properties["sasl.password"]
+
+    def refused(words: str) -> None:
+        with pytest.raises(ConfigError, match=words) as caught:
+            ledgers.writer().begin(name, NEW)
+        assert "grant" in caught.value.hint
+        assert secret not in caught.value.message
+
+    refused("may not be read")
+    bob.grant(ResourceType.TOPIC, ledgers.topic, do.DESCRIBE)
+    refused("cannot be made")
+    bob.grant(ResourceType.TOPIC, ledgers.topic, do.READ, do.DESCRIBE_CONFIGS, do.CREATE)
+    refused("transactional id drctl-ledger-")
+    bob.grant(ResourceType.TRANSACTIONAL_ID, "drctl-ledger-", do.WRITE, prefixed=True)
+    refused("may not be written")
+    assert ledgers.end() == 0
+    bob.grant(ResourceType.TOPIC, ledgers.topic, do.WRITE)
+
+    def granted() -> bool:
+        try:
+            return ledgers.writer().begin(name, NEW) == NEW
+        except ConfigError:
+            return False
+
+    wait_until(granted, "both brokers know what bob may do")
+    store = ledgers.writer()
+    assert store.book(name) == NEW
+    assert store.keep(name, 0, RULES, [], {SOURCE: log(cell(0, 1))})
+    assert ledgers.seen()[1] == {SOURCE: log(cell(0, 1))}
+
+
+def test_that_it_may_not_be_written_is_said_before_anything_is_read(
+    cluster: TlsCluster, begun: Ledgers, bob: Rights
+) -> None:
+    begun.properties = cluster.properties("bob")
+    bob.grant(ResourceType.TOPIC, begun.topic, AclOperation.READ, AclOperation.DESCRIBE_CONFIGS)
+    wait_until(lambda: _readable(begun), "bob may read")
+    assert len(begun.seen()[1]) == 3
+    with pytest.raises(ConfigError, match="may not be written"):
+        begun.writer().book(begun.fingerprint)
+
+
+def _readable(ledgers: Ledgers) -> bool:
+    try:
+        return ledgers.reader().book(ledgers.fingerprint) is not None
+    except ConfigError:
+        return False

@@ -1,0 +1,122 @@
+"""Offsets of many partitions at once, as the leaders answer them."""
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka.admin import AclOperation
+
+from drctl.model.errors import Unreachable
+from drctl.model.topology import Found, Mark, PartitionOffsets, TopicPartition, Unavailable
+from drctl.systems.kafka import look_ups
+from drctl.systems.kafka.reader import KafkaClusterReader
+from tests.kafka.conftest import Bench
+from tests.kafka.tls_broker import free_ports
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+pytestmark = pytest.mark.jvm
+
+NOON = 1_700_000_000_000
+
+
+@pytest.fixture(scope="module")
+def bench(primary: ClusterUnderTest) -> Iterator[Bench]:
+    opened = Bench(primary.properties())
+    yield opened
+    opened.clean_up()
+
+
+@pytest.fixture
+def reader(primary: ClusterUnderTest) -> Iterator[KafkaClusterReader]:
+    with KafkaClusterReader("primary", primary.properties()) as opened:
+        yield opened
+
+
+def test_marks_and_times_of_one_partition_in_one_go(
+    reader: KafkaClusterReader, bench: Bench
+) -> None:
+    name = bench.create(2)
+    late = (0, 1, 5, 3, 9)
+    bench.produce(name, *({"value": b"v", "timestamp": NOON + at} for at in late))
+    place, empty = TopicPartition(name, 0), TopicPartition(name, 1)
+    for future in bench.admin.delete_records([KafkaPartition(name, 0, 1)]).values():
+        future.result()
+    whens = (Mark.START, Mark.END, Mark.STABLE, Mark.NEWEST, 0, NOON + 2, NOON + 6, NOON + 10)
+    assert reader.look_up([(place, when) for when in whens])() == [
+        Found(1, -1),
+        Found(5, -1),
+        Found(5, -1),
+        Found(4, NOON + 9),
+        Found(1, NOON + 1),
+        Found(2, NOON + 5),
+        Found(4, NOON + 9),
+        Found(-1, -1),
+    ]
+    found = reader.look_up([(empty, when) for when in whens])()
+    assert found == [Found(0, -1)] * 3 + [Found(-1, -1)] * 5
+
+
+def test_more_partitions_than_a_call_takes_in_the_order_of_the_questions(
+    reader: KafkaClusterReader, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(look_ups, "_CHUNK", 7)
+    names = [bench.create(10) for _ in range(3)]
+    places = [TopicPartition(name, n) for n in range(10) for name in names]
+    for place in places[::4]:
+        bench.produce(place.topic, {"value": b"v"}, partition=place.partition)
+    asked = [(place, int(Mark.END)) for place in places]
+    sent = reader.look_up(asked), reader.look_up(asked[::-1])
+    expected = [Found(int(n % 4 == 0), -1) for n in range(len(places))]
+    assert sent[1]() == expected[::-1]
+    assert sent[0]() == expected
+    assert [o.end for o in reader.offsets(places).values() if isinstance(o, PartitionOffsets)] == [
+        end.offset for end in expected
+    ]
+
+
+def test_what_cannot_be_asked_does_not_spoil_the_rest(
+    primary: ClusterUnderTest, bench: Bench
+) -> None:
+    allowed, hidden = bench.create(), bench.create()
+    bench.allow("orders-app", allowed, AclOperation.DESCRIBE)
+    bench.produce(allowed, {"value": b"v"})
+    with KafkaClusterReader("primary", primary.properties("orders-app"), timeout_s=3) as reader:
+        assert hidden not in reader.overview().partitions
+        places = (TopicPartition(allowed, 0), TopicPartition(allowed, 9), TopicPartition(hidden, 0))
+        found = reader.look_up([(place, int(Mark.END)) for place in places])()
+    assert found[0] == Found(1, -1)
+    assert found[1] == Unavailable(f"partition {allowed}-9 does not exist")
+    assert isinstance(found[2], Unavailable)
+
+
+def test_an_overview_has_all_partitions(
+    reader: KafkaClusterReader, bench: Bench, primary: ClusterUnderTest
+) -> None:
+    name = bench.create(3)
+    seen = reader.overview()
+    assert seen.partitions[name] == (0, 1, 2)
+    assert seen.cluster_id == reader.cluster_id()
+
+
+def test_configurations_of_a_user_who_may_not_read_them_all(
+    primary: ClusterUnderTest, bench: Bench
+) -> None:
+    open_name, dark = bench.create(config={"cleanup.policy": "compact"}), bench.create()
+    bench.allow("orders-app", open_name, AclOperation.DESCRIBE_CONFIGS)
+    bench.allow("orders-app", dark, AclOperation.READ)
+    with KafkaClusterReader("primary", primary.properties("orders-app")) as reader:
+        reader.overview()
+        found = reader.configurations([open_name, dark])
+    readable = found[open_name]
+    assert not isinstance(readable, Unavailable)
+    assert readable["cleanup.policy"] == "compact"
+    assert found[dark] == Unavailable(f"not authorized to describe topic {dark}")
+
+
+def test_nobody_answers() -> None:
+    nowhere = {"bootstrap.servers": f"127.0.0.1:{free_ports(1)[0]}"}
+    with (
+        KafkaClusterReader("primary", nowhere, timeout_s=1) as reader,
+        pytest.raises(Unreachable, match="cluster primary"),
+    ):
+        reader.look_up([(TopicPartition("orders", 0), int(Mark.END))])

@@ -1,0 +1,19 @@
+"""`__consumer_timestamps` of a cluster that tests share."""
+
+from confluent_kafka import KafkaError, KafkaException
+
+from drctl.lab.waiting import Patience
+from drctl.wire.consumer_timestamps import TOPIC
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+
+def remove_topic(cluster: ClusterUnderTest) -> None:
+    """See that it is not there."""
+    try:
+        cluster.admin.delete_topics([TOPIC])[TOPIC].result()
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise
+    assert Patience.of(30).wait_until(
+        lambda: TOPIC not in cluster.admin.list_topics(timeout=20).topics
+    )

@@ -1,0 +1,72 @@
+"""Numbers over HTTP: one page, to whoever asks, until it is closed."""
+
+import socket
+from http.client import HTTPConnection
+
+import pytest
+
+from drctl.model.errors import ConfigError, UsageError
+from drctl.systems.metrics.server import MetricsServer
+
+DEADLINE_S = 10
+
+
+def v6() -> bool:
+    """Whether this machine has the address ::1."""
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
+
+
+def asked(host: str, port: int, method: str = "GET", path: str = "/metrics") -> tuple[int, str]:
+    connection = HTTPConnection(host, port, timeout=DEADLINE_S)
+    try:
+        connection.request(method, path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:0", "localhost:0", *(["[::1]:0"] if v6() else [])])
+def test_the_page_is_made_when_it_is_asked_for(
+    address: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    numbers = iter("12")
+    host = address.rpartition(":")[0].strip("[]")
+    with MetricsServer(address, lambda: f"n {next(numbers)} ä\n", "text/plain") as server:
+        assert asked(host, server.port) == (200, "n 1 ä\n")
+        assert asked(host, server.port, path="/metrics?x=1") == (200, "n 2 ä\n")
+        assert asked(host, server.port, path="/")[0] == 404
+        assert asked(host, server.port, method="POST")[0] == 501
+        port = server.port
+    with pytest.raises(ConnectionError):
+        asked(host, port)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_somebody_who_says_nothing_holds_nobody_up() -> None:
+    with (
+        MetricsServer("127.0.0.1:0", lambda: "", "text/plain") as server,
+        socket.create_connection(("127.0.0.1", server.port), DEADLINE_S),
+    ):
+        assert asked("127.0.0.1", server.port)[0] == 200
+
+
+def test_the_address_is_taken() -> None:
+    with (
+        MetricsServer("127.0.0.1:0", lambda: "", "text/plain") as first,
+        pytest.raises(ConfigError, match=r"--listen 127\.0\.0\.1:\d+: Address already in use"),
+        MetricsServer(f"127.0.0.1:{first.port}", lambda: "", "text/plain"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    "address", ["", "9095", ":9095", "host:", "host:x", "host:65536", "::1:9095", "[::g]:9095"]
+)
+def test_no_address(address: str) -> None:
+    with pytest.raises(UsageError, match="no address"):
+        MetricsServer(address, lambda: "", "text/plain")

@@ -1,0 +1,240 @@
+"""A source of groups and the topic of anchors, both in memory."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from drctl.model.errors import Unreachable
+from drctl.model.groups import Committed, Group, GroupState, Positions
+from drctl.model.ports import ClusterReader
+from drctl.model.rows import Row, TopicRanges
+from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState, Unavailable
+from drctl.model.translation import GroupPartition
+from drctl.offsets.anchor_log import AnchorLog, Change
+from drctl.offsets.anchor_reading import anchors_of
+from drctl.offsets.link_translation import Cluster
+from drctl.offsets.passes import Passes
+from drctl.offsets.tracked import Tracked
+from drctl.offsets.tracking import Tracker
+from drctl.offsets.trail import step_of
+from drctl.wire.anchor_passes import Scope
+from drctl.wire.anchors import Anchor
+from tests.offsets.logs import MemoryCluster, MemoryLog
+from tests.offsets.standing import group
+
+NOON = 1_700_000_000_000
+HOUR = 3_600_000
+ORDERS = TopicPartition("orders", 0)
+SOURCE_ID, TARGET_ID = "id of source", "id of target"
+
+
+def row(offset: int) -> Row:
+    """A record like no other."""
+    return (offset, NOON - HOUR + offset, b"k%d" % offset, b"v%d" % offset, ())
+
+
+def log(end: int, start: int = 0, rows: Sequence[Row] | None = None) -> MemoryLog:
+    return MemoryLog(
+        [row(n) for n in range(start, end)] if rows is None else list(rows), end, start
+    )
+
+
+class Source(MemoryCluster):
+    """A cluster with topics and groups; calls are counted.
+
+    Attributes:
+        ids: of topics; others have their name for an id.
+        hidden: why topics or groups cannot be seen, by name.
+        silent: whether nobody answers.
+        before_read: called before records are read.
+    """
+
+    def __init__(self, logs: dict[TopicPartition, MemoryLog]) -> None:
+        super().__init__(logs, "source")
+        self.ids: dict[str, str] = {}
+        self.hidden: dict[str, str] = {}
+        self.unreadable: set[str] = set()
+        self.leaderless: set[TopicPartition] = set()
+        self.silent = False
+        self.before_read: Callable[[], object] = lambda: None
+        self.held: dict[str, dict[TopicPartition, Committed]] = {}
+        self.calls: list[str] = []
+
+    def stand(self, name: str, **offsets: int) -> None:
+        """A group's positions in partitions 0."""
+        there = {TopicPartition(topic, 0): Committed(offset) for topic, offset in offsets.items()}
+        self.held.setdefault(name, {}).update(there)
+
+    def cluster_id(self) -> str:
+        if self.silent:
+            raise Unreachable("cluster source did not answer within 10 s")
+        return SOURCE_ID
+
+    def groups(self) -> tuple[str, ...]:
+        self._called("groups")
+        return tuple(name for name in self.held if name not in self.hidden)
+
+    def described(self, names: Collection[str]) -> Mapping[str, Group | Unavailable]:
+        self._called("described")
+        return {name: self._described(name) for name in names}
+
+    def committed(self, names: Collection[str]) -> Mapping[str, Positions | Unavailable]:
+        self._called("committed")
+        return {name: dict(self.held[name]) for name in names}
+
+    def topics(self, names: Collection[str]) -> Mapping[str, TopicState | Unavailable | None]:
+        self._called("topics")
+        return {name: self._state(name) for name in names}
+
+    def offsets(
+        self, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, PartitionOffsets | Unavailable]:
+        self._called("offsets")
+        gone = dict.fromkeys(self.leaderless, Unavailable("the partition has no leader"))
+        return {**super().offsets(partitions), **{p: r for p, r in gone.items() if p in partitions}}
+
+    def read(self, ranges: TopicRanges) -> Any:
+        self._called("read")
+        self.before_read()
+        return super().read(ranges)
+
+    def _described(self, name: str) -> Group | Unavailable:
+        if name in self.hidden:
+            return Unavailable(self.hidden[name])
+        return group(name, state=None if name in self.held else GroupState.DEAD)
+
+    def _state(self, name: str) -> TopicState | Unavailable | None:
+        if name in self.hidden:
+            return Unavailable(self.hidden[name])
+        partitions = {p.partition: 1 for p in self.logs if p.topic == name}
+        if not partitions:
+            return None
+        readable = name not in self.unreadable
+        return TopicState(name, partitions, {}, readable, self.ids.get(name, name))
+
+    def _called(self, call: str) -> None:
+        self.calls.append(call)
+        if self.silent:
+            raise Unreachable("cluster source did not answer within 10 s")
+
+
+@dataclass
+class Topic:
+    """The anchors topic as compaction has not touched it yet.
+
+    Attributes:
+        silent: whether nobody answers.
+    """
+
+    records: list[Change] = field(default_factory=list)
+    exists: bool = False
+    silent: bool = False
+
+    def compacted(self) -> "Topic":
+        """What is left in the end."""
+        return Topic(list(dict(self.records).items()), self.exists)
+
+    def log(self) -> AnchorLog:
+        found = AnchorLog()
+        found.take(self.records)
+        return found
+
+    def anchors(self) -> Mapping[GroupPartition, Anchor]:
+        """As somebody sees them who translates while the source is dead."""
+        found, damaged = anchors_of(self.log(), SOURCE_ID, None)
+        assert not damaged
+        return found
+
+
+class Store:
+    """One tracker's view of the topic."""
+
+    def __init__(self, topic: Topic) -> None:
+        self.topic = topic
+        self.exists = False
+        self._log = AnchorLog()
+        self._read = 0
+
+    def cluster_id(self) -> str:
+        return TARGET_ID
+
+    def catch_up(self) -> AnchorLog:
+        if self.topic.silent:
+            raise Unreachable("cluster target did not answer within 10 s")
+        self.exists = self.topic.exists
+        self._log.take(self.topic.records[self._read :])
+        self._read = len(self.topic.records)
+        return self._log
+
+    def check(self) -> None:
+        """It may be written."""
+
+    def write(self, changes: Sequence[Change]) -> None:
+        self.catch_up()
+        self.topic.records += changes
+        self.topic.exists = True
+        self.catch_up()
+
+
+class Carries:
+    """A link that carries topics and groups of some names."""
+
+    def __init__(self, topics: Collection[str], groups: Collection[str]) -> None:
+        self._topics, self._groups = topics, groups
+
+    def carries(self, topic: str) -> bool:
+        return not self._topics or topic in self._topics
+
+    def carries_group(self, group: str) -> bool:
+        return not self._groups or group in self._groups
+
+    def target_topic(self, topic: str) -> str:
+        return topic
+
+    def source_topic(self, topic: str) -> str | None:
+        return topic
+
+
+class Clock:
+    """Time that passes when told."""
+
+    def __init__(self, now_ms: int = NOON) -> None:
+        self.now_ms = now_ms
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+    def after(self, milliseconds: int) -> int:
+        self.now_ms += milliseconds
+        return self.now_ms
+
+
+class OneTracker:
+    """A `drctl offsets track` that looks when it is told to."""
+
+    def __init__(
+        self,
+        source: Source,
+        topic: Topic,
+        clock: Clock,
+        *,
+        topics: Sequence[str] = (),
+        groups: Sequence[str] = (),
+    ) -> None:
+        scope = Scope("source", tuple(topics) or (".*",), (), tuple(groups) or (".*",))
+        cluster = Cluster(cast(ClusterReader, source), source, source)
+        self.tracker = Tracker(Carries(topics, groups), scope, cluster, clock)
+        self.store = Store(topic)
+        self.passes = Passes(self.tracker, self.store, self.store)
+
+    def run(self) -> Tracked:
+        return self.passes.run(lambda _phase: None)
+
+
+def fingerprints(anchor: Anchor) -> list[int]:
+    return [record.fingerprint for record in anchor.records]
+
+
+def of_rows(*offsets: int) -> list[int]:
+    """The fingerprints of these records."""
+    return [step_of(row(offset)).fingerprint for offset in offsets]

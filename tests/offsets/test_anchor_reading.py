@@ -1,0 +1,152 @@
+"""Which anchors a translation uses, how old it calls them, and what it makes of them."""
+
+from collections.abc import Sequence
+from typing import cast
+
+import pytest
+
+from drctl.model.ports import ClusterReader
+from drctl.model.topology import TopicPartition
+from drctl.model.translation import Answer, GroupPartition
+from drctl.offsets.anchor_log import AnchorLog, Change
+from drctl.offsets.anchor_reading import anchors_of, survived_cluster
+from drctl.offsets.anchored import AnchorAnswers
+from drctl.offsets.question import NoAnswer, Question
+from drctl.offsets.searching import TargetSearch
+from drctl.wire import anchor_passes, anchors
+from drctl.wire.anchor_passes import Pass, PassKey, Scope
+from drctl.wire.anchors import Anchor, AnchorKey
+from tests.offsets.anchoring import HOUR, NOON, ORDERS, Clock, OneTracker, Source, Topic, log
+from tests.offsets.logs import MemoryCluster
+
+EVERYTHING = Scope("primary", (".*",), (), (".*",))
+BILLING = GroupPartition("billing", ORDERS)
+
+
+def anchored(cluster: str = "A", topic: str = "orders", at: int = NOON, **more: bool) -> Change:
+    key = AnchorKey(cluster, "billing", topic, 0)
+    return anchors.encode_key(key), anchors.encode_value(Anchor(7, -1, "id", at, (), **more))
+
+
+def passed(at: int, scope: Scope = EVERYTHING, cluster: str = "A") -> Change:
+    key = anchor_passes.encode_key(PassKey(cluster, scope.digest))
+    return key, anchor_passes.encode_value(Pass(at, scope, 1, 1))
+
+
+def log_of(*records: Change) -> AnchorLog:
+    found = AnchorLog()
+    found.take(records)
+    return found
+
+
+def seen_ms(*records: Change, topic: str = "orders") -> int:
+    found, _ = anchors_of(log_of(*records), "A", None)
+    return found[GroupPartition("billing", TopicPartition(topic, 0))].observed_ms
+
+
+def test_a_pass_says_that_an_anchor_is_still_true() -> None:
+    later = NOON + HOUR
+    assert seen_ms(anchored()) == NOON
+    assert seen_ms(anchored(), passed(later)) == later
+    assert seen_ms(passed(NOON - HOUR), anchored()) == NOON
+    assert seen_ms(anchored(), passed(later), passed(later + HOUR)) == later + HOUR
+    assert seen_ms(anchored(astray=True), passed(later)) == NOON
+
+
+def test_a_pass_speaks_of_what_it_looked_at_only() -> None:
+    later = NOON + HOUR
+    assert seen_ms(anchored(), passed(later, cluster="B")) == NOON
+    for topics, exclude, groups in (
+        (("clicks",), (), (".*",)),
+        ((".*",), ("orders",), (".*",)),
+        ((".*",), (), ("shipping",)),
+    ):
+        assert seen_ms(anchored(), passed(later, Scope("primary", topics, exclude, groups))) == NOON
+    some = Scope("primary", ("or.*",), (), ("b.*",))
+    assert seen_ms(anchored(), passed(later, some), passed(NOON + 1)) == later
+    assert seen_ms(anchored(topic="__own"), passed(later), topic="__own") == NOON
+    named = Scope("primary", ("__own",), (), (".*",))
+    assert seen_ms(anchored(topic="__own"), passed(later, named), topic="__own") == later
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        ([], ""),
+        ([anchored("TARGET")], ""),
+        ([anchored("A")], "A"),
+        ([anchored("A"), anchored("TARGET")], "A"),
+        ([anchored("A"), anchored("B")], None),
+        ([anchored("A"), anchored("B"), passed(NOON, cluster="B")], "B"),
+        ([*map(anchored, "AB"), passed(NOON + 1, cluster="A"), passed(NOON, cluster="B")], "A"),
+        (
+            [*map(anchored, "AB"), passed(NOON, Scope("other", (".*",), (), (".*",)), "B")],
+            None,
+        ),
+    ],
+)
+def test_whose_anchors_those_of_a_silent_source_are(
+    records: Sequence[Change], expected: str | None
+) -> None:
+    assert survived_cluster(log_of(*records), "primary", "TARGET") == expected
+
+
+def test_anchors_of_a_topic_that_was_made_anew_do_not_count() -> None:
+    source = Source({ORDERS: log(10)})
+    source.ids["orders"] = "id"
+    reader = cast(ClusterReader, source)
+    assert anchors_of(log_of(anchored()), "A", reader)[0].keys() == {BILLING}
+    source.ids["orders"] = "another"
+    assert anchors_of(log_of(anchored()), "A", reader)[0] == {}
+    assert anchors_of(log_of(anchored(topic="gone")), "A", reader)[0] == {}
+
+
+def test_damage_is_counted() -> None:
+    key, value = anchored()
+    assert value is not None
+    for wrong in (b"", b"\x02", value[:20], value + b"\0"):
+        assert anchors_of(log_of((key, wrong)), "A", None) == ({}, 1)
+    mended = log_of((key, b""), (key, value))
+    assert anchors_of(mended, "A", None)[1] == 0
+    broken_later = log_of((key, value), (key, b""))
+    assert anchors_of(broken_later, "A", None)[0].keys() == {BILLING}
+
+
+def answers(topic: Topic, target: MemoryCluster, now_ms: int) -> Answer | NoAnswer:
+    search = TargetSearch(cast(ClusterReader, target), target, {"orders": True})
+    question = Question(BILLING, None, ORDERS)
+    found = AnchorAnswers(topic.anchors(), search, now_ms).answers([question])
+    return found[question]
+
+
+def tracked(offset: int, start: int = 0) -> tuple[Topic, Clock]:
+    source, topic, clock = Source({ORDERS: log(100, start)}), Topic(), Clock()
+    source.stand("billing", orders=offset)
+    one = OneTracker(source, topic, clock)
+    for _ in range(2):
+        assert one.run().complete
+        clock.after(HOUR)
+    return topic, clock
+
+
+def test_what_was_tracked_is_found_again() -> None:
+    topic, clock = tracked(60)
+    target = MemoryCluster({ORDERS: log(80)})
+    found = answers(topic, target, clock.now_ms)
+    assert isinstance(found, Answer)
+    assert (found.target_offset, found.rereads_at_most, found.skips_at_most) == (60, 0, 0)
+    assert found.age_seconds == 3600, "the position has not moved since: that is one hour ago"
+
+
+def test_a_group_that_had_consumed_nothing() -> None:
+    topic, clock = tracked(0)
+    found = answers(topic, MemoryCluster({ORDERS: log(80)}), clock.now_ms)
+    assert isinstance(found, Answer)
+    assert (found.target_offset, found.rereads_at_most, found.skips_at_most) == (0, None, 0)
+
+
+def test_a_group_of_whose_records_none_was_left() -> None:
+    topic, clock = tracked(40, start=40)
+    found = answers(topic, MemoryCluster({ORDERS: log(80)}), clock.now_ms)
+    assert isinstance(found, NoAnswer)
+    assert "no record was left" in found.reason

@@ -1,0 +1,310 @@
+"""What a plan says, case by case and for everything that Hypothesis thinks of."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drctl.model.errors import UsageError
+from drctl.model.groups import Committed, Group, GroupProtocol, GroupState
+from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
+from drctl.model.translation import Answer, GroupPartition, Method, Translation
+from drctl.offsets.applying import (
+    WRITES,
+    Action,
+    ApplyPlan,
+    Line,
+    Override,
+    build_plan,
+    parse_overrides,
+)
+from drctl.offsets.guards import Guard
+from drctl.offsets.translating import NEVER
+from drctl.offsets.wanted import Bounds, Sight, Wanted, Written, from_translations, look
+from tests.offsets.standing import Standing, group
+
+PLACE = TopicPartition("orders", 0)
+LOG = OffsetRange(10, 1000)
+EXACT = Bounds(0, 0)
+NOW = datetime(2026, 3, 5, 14, 20, 7, tzinfo=UTC)
+
+
+def plan(wanted: list[Wanted], sight: Sight, *passed: Guard) -> ApplyPlan:
+    overrides = [Override(guard, "because") for guard in passed]
+    return build_plan(
+        wanted,
+        sight,
+        cluster="secondary",
+        cluster_id="id",
+        origin="a test",
+        made=NOW,
+        overrides=overrides,
+    )
+
+
+def line(
+    wanted: Wanted,
+    *passed: Guard,
+    held: Group | Unavailable | None = None,
+    before: Committed | None = None,
+    log: OffsetRange | Unavailable = LOG,
+) -> Line:
+    name = wanted.group
+    positions = {} if before is None else {wanted.partition: before}
+    sight = Sight({name: held or group(name)}, {name: positions}, {wanted.partition: log})
+    (only,) = plan([wanted], sight, *passed).lines
+    return only
+
+
+def wants(offset: int | None, bounds: Bounds | None = EXACT, **more: object) -> Wanted:
+    to = None if offset is None else Committed(offset)
+    return Wanted("g", PLACE, to, bounds, **more)  # type: ignore[arg-type]
+
+
+def test_a_group_that_has_no_position() -> None:
+    found = line(wants(100))
+    assert (found.action, found.before, found.to) == (Action.COMMIT, None, Committed(100))
+    assert (found.rereads_at_most, found.skips_at_most, found.guard) == (0, 0, None)
+
+
+def test_a_group_that_the_cluster_does_not_know() -> None:
+    dead = Group("g", GroupProtocol.UNKNOWN, GroupState.DEAD)
+    assert line(wants(100), held=dead).action is Action.COMMIT
+
+
+@pytest.mark.parametrize(
+    ("bounds", "before", "action"),
+    [
+        (EXACT, Committed(100, 3, "by a client"), Action.SAME),
+        (None, Committed(100), Action.SAME),
+        (None, Committed(100, 3, "by a client"), Action.COMMIT),  # put back whole
+    ],
+)
+def test_a_group_that_stands_there(
+    bounds: Bounds | None, before: Committed, action: Action
+) -> None:
+    assert line(wants(100, bounds), before=before).action is action
+
+
+def test_backwards_is_kept() -> None:
+    found = line(wants(100), before=Committed(150))
+    assert (found.action, found.guard) == (Action.KEPT, Guard.MOVES_BACKWARDS)
+    assert found.rereads_at_most == 50
+    over = line(wants(100), Guard.MOVES_BACKWARDS, before=Committed(150))
+    assert (over.action, over.overridden) == (Action.COMMIT, (Guard.MOVES_BACKWARDS,))
+
+
+@pytest.mark.parametrize("skips", [None, 7])
+def test_skipping_needs_an_override(skips: int | None) -> None:
+    found = line(wants(100, Bounds(0, skips)))
+    assert (found.action, found.guard) == (Action.REFUSED, Guard.SKIPS_RECORDS)
+    assert found.skips_at_most == skips
+    assert line(wants(100, Bounds(0, skips)), Guard.SKIPS_RECORDS).action is Action.COMMIT
+
+
+def test_forwards_over_records_that_evidence_says_were_read() -> None:
+    assert line(wants(100), before=Committed(50)).action is Action.COMMIT
+
+
+def test_forwards_with_no_evidence_of_what_was_read() -> None:
+    found = line(wants(100, None), before=Committed(50))
+    assert (found.action, found.guard) == (Action.REFUSED, Guard.SKIPS_RECORDS)
+    assert found.skips_at_most == 50
+
+
+@pytest.mark.parametrize(("offset", "words"), [(9, "begins at 10"), (1001, "ends at 1000")])
+def test_outside_the_log(offset: int, words: str) -> None:
+    found = line(wants(offset))
+    assert (found.action, found.guard) == (Action.REFUSED, Guard.OUTSIDE_LOG)
+    assert words in found.reason
+    assert line(wants(offset), Guard.OUTSIDE_LOG).action is Action.COMMIT
+
+
+@pytest.mark.parametrize("offset", [10, 1000])
+def test_the_ends_of_the_log_are_in_it(offset: int) -> None:
+    assert line(wants(offset)).action is Action.COMMIT
+
+
+@pytest.mark.parametrize("state", [GroupState.STABLE, GroupState.PREPARING, GroupState.UNKNOWN])
+def test_a_group_in_use_is_never_written(state: GroupState) -> None:
+    found = line(wants(100), *Guard, held=group("g", state=state))
+    assert (found.action, found.guard) == (Action.REFUSED, Guard.GROUP_ACTIVE)
+    busy = line(wants(100), *Guard, held=group("g", members=5))
+    assert busy.reason.endswith("stable, with " + "reader@/127.0.0.1, " * 3 + "2 more")
+
+
+@pytest.mark.parametrize("protocol", [GroupProtocol.SHARE, GroupProtocol.STREAMS])
+def test_groups_of_other_protocols_are_never_written(protocol: GroupProtocol) -> None:
+    found = line(wants(100), *Guard, held=group("g", protocol=protocol))
+    assert (found.action, found.guard) == (Action.REFUSED, Guard.GROUP_TYPE)
+
+
+def test_what_cannot_be_looked_at_is_never_written() -> None:
+    gone = Unavailable("partition orders-0 does not exist")
+    found = line(wants(100), *Guard, log=gone)
+    assert (found.guard, found.reason) == (Guard.NOT_READABLE, gone.reason)
+    unseen = line(wants(100), *Guard, held=Unavailable("not authorized for group g"))
+    assert (unseen.guard, unseen.action) == (Guard.NOT_READABLE, Action.REFUSED)
+    assert plan([wants(100)], Sight({}, {}, {}), *Guard).lines[0].guard is Guard.NOT_READABLE
+
+
+def test_a_blocked_row() -> None:
+    found = line(wants(100, blocked="who knows"), before=Committed(100))
+    assert (found.action, found.guard, found.reason) == (
+        Action.REFUSED,
+        Guard.BLOCKED,
+        "who knows",
+    )
+    assert line(wants(100, blocked="who knows"), Guard.BLOCKED).action is Action.COMMIT
+    without = plan([wants(None, None, blocked="no evidence")], Sight({}, {}, {}), *Guard)
+    assert (without.lines[0].action, without.lines[0].guard) == (Action.REFUSED, Guard.BLOCKED)
+
+
+def test_one_override_does_not_hide_another_guard() -> None:
+    found = line(wants(5, Bounds(0, 1)), Guard.SKIPS_RECORDS, before=Committed(20))
+    assert found.guard is Guard.OUTSIDE_LOG
+    passed = (Guard.SKIPS_RECORDS, Guard.OUTSIDE_LOG, Guard.MOVES_BACKWARDS)
+    assert set(line(wants(5, Bounds(0, 1)), *passed, before=Committed(20)).overridden) == {*passed}
+
+
+def test_taking_back() -> None:
+    written = Written(Committed(100))
+    back = Wanted("g", PLACE, Committed(50), undoes=written)
+    assert line(back, before=Committed(100)).action is Action.COMMIT
+    assert line(back, before=Committed(50)).action is Action.SAME
+    moved = line(back, before=Committed(120))
+    assert (moved.action, moved.guard) == (Action.REFUSED, Guard.CHANGED_SINCE)
+    assert line(back, Guard.CHANGED_SINCE, before=Committed(120)).action is Action.COMMIT
+    gone = Wanted("g", PLACE, None, undoes=written)
+    assert line(gone, before=Committed(100)).action is Action.DELETE
+    assert line(gone).action is Action.SAME
+    assert line(gone, before=Committed(101)).guard is Guard.CHANGED_SINCE
+
+
+def test_rows_of_a_translation() -> None:
+    answer = Answer(Method.OFFSET_SYNC, 70, 12, 0, "a sync", 3.0)
+    other = TopicPartition("orders", 1)
+    rows = (
+        Translation(GroupPartition("g", PLACE), 80, TopicPartition("p.orders", 0), answer),
+        Translation(GroupPartition("g", other), 80, None, None, blocked="no such topic"),
+        Translation(GroupPartition("g", other), None, None, None, blocked=NEVER),
+    )
+    first, second = from_translations(rows)
+    assert first == Wanted(
+        "g", TopicPartition("p.orders", 0), Committed(70), Bounds(12, 0), blocked=""
+    )
+    assert (second.partition, second.to, second.blocked) == (other, None, "no such topic")
+
+
+def test_a_cluster_is_asked_once_and_not_about_rows_without_a_position() -> None:
+    cluster = Standing({PLACE: LOG}, {"g": group("g")}, {"g": {PLACE: Committed(20)}})
+    blocked = Wanted("other", TopicPartition("gone", 0), None, blocked="no such topic")
+    sight = look(cluster, cluster, [wants(100), blocked])  # type: ignore[arg-type]
+    assert sight == Sight({"g": group("g")}, {"g": {PLACE: Committed(20)}}, {PLACE: LOG})
+
+
+def test_lines_are_in_order() -> None:
+    rows = [
+        Wanted(name, TopicPartition(topic, number), None, blocked="x")
+        for name in ("b", "a")
+        for topic in ("t", "s")
+        for number in (10, 9)
+    ]
+    keys = [(ln.group, *ln.partition) for ln in plan(rows, Sight({}, {}, {})).lines]
+    assert keys == sorted(keys)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("group-active=I know", "cannot be passed over"),
+        ("not-readable-target=x", "cannot be passed over"),
+        ("group-type=x", "cannot be passed over"),
+        ("moves-backwards", "needs a reason"),
+        ("moves-backwards=  ", "needs a reason"),
+        ("backwards=x", "there is no guard 'backwards'"),
+        ("", "there is no guard ''"),
+    ],
+)
+def test_overrides_that_are_none(text: str, words: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        parse_overrides([text])
+    assert words in refused.value.message
+    assert refused.value.hint
+
+
+def test_overrides() -> None:
+    found = parse_overrides(["skips-records=a=b ", "blocked=x"])
+    assert found == (Override(Guard.SKIPS_RECORDS, "a=b"), Override(Guard.BLOCKED, "x"))
+
+
+offsets = st.integers(0, 60)
+maybe_position = st.none() | st.builds(Committed, offsets)
+bounds = st.none() | st.builds(Bounds, st.none() | offsets, st.none() | st.integers(0, 2))
+logs = st.builds(Unavailable, st.just("gone")) | st.tuples(offsets, offsets).map(
+    lambda pair: OffsetRange(*sorted(pair))
+)
+groups = st.builds(
+    Group,
+    st.just("g"),
+    st.sampled_from(GroupProtocol),
+    st.sampled_from(GroupState),
+    st.just(()),
+) | st.just(Unavailable("no"))
+wanted_rows = st.builds(
+    Wanted,
+    st.just("g"),
+    st.just(PLACE),
+    maybe_position,
+    bounds,
+    st.sampled_from(["", "blocked"]),
+    st.none() | st.builds(Written, maybe_position),
+)
+overridable = [guard for guard in Guard if guard.overridable]
+
+
+@given(wanted_rows, groups, maybe_position, logs, st.sets(st.sampled_from(overridable)))
+def test_what_no_plan_ever_does(
+    wanted: Wanted,
+    held: Group | Unavailable,
+    before: Committed | None,
+    log: OffsetRange | Unavailable,
+    passed: set[Guard],
+) -> None:
+    positions = {} if before is None else {PLACE: before}
+    sight = Sight({"g": held}, {"g": positions}, {PLACE: log})
+    found = plan([wanted], sight, *sorted(passed)).lines[0]
+    assert (found.guard is not None) == (found.action in {Action.KEPT, Action.REFUSED})
+    assert found.guard not in passed or (found.guard is Guard.BLOCKED and wanted.to is None)
+    assert set(found.overridden) <= passed
+    if found.action not in WRITES:
+        assert not found.overridden
+        return
+    assert isinstance(held, Group)
+    assert not held.active
+    assert held.protocol not in {GroupProtocol.SHARE, GroupProtocol.STREAMS}
+    assert not isinstance(log, Unavailable)
+    assert found.before != found.to
+    assert not wanted.blocked or Guard.BLOCKED in passed
+    if wanted.undoes is not None:
+        assert before == wanted.undoes.position or Guard.CHANGED_SINCE in passed
+    elif found.to is not None:
+        assert before is None or found.to.offset >= before.offset or Guard.MOVES_BACKWARDS in passed
+        assert found.skips_at_most == 0 or Guard.SKIPS_RECORDS in passed
+        assert log.start <= found.to.offset <= log.end or Guard.OUTSIDE_LOG in passed
+
+
+def test_a_hundred_thousand_positions() -> None:
+    rows = [
+        Wanted(f"g{n % 1000}", TopicPartition("t", n // 1000), Committed(5), EXACT)
+        for n in range(100_000)
+    ]
+    sight = Sight(
+        {f"g{n}": group(f"g{n}") for n in range(1000)},
+        {f"g{n}": {} for n in range(1000)},
+        {TopicPartition("t", n): OffsetRange(0, 9) for n in range(100)},
+    )
+    made = plan(rows, sight)
+    assert len(made.writes) == 100_000
+    assert made.counts[Action.COMMIT] == 100_000

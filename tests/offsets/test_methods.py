@@ -1,0 +1,279 @@
+"""Each method's answer from evidence laid out by hand, and the choice among them."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from drctl.model.groups import Group, GroupProtocol, GroupState, Member
+from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState
+from drctl.model.translation import Answer, GroupPartition, Method
+from drctl.offsets.by_time import Consumed, ConsumerTimestamps, GivenTime
+from drctl.offsets.checkpoints import Checkpoint, CheckpointAnswers
+from drctl.offsets.choosing import NO_EVIDENCE, chosen, contradictions
+from drctl.offsets.identity import SameOffsets
+from drctl.offsets.offset_syncs import OffsetSyncs, Sync, usable
+from drctl.offsets.question import NoAnswer, Question, TranslationMethod
+from drctl.offsets.situation import Target
+from drctl.offsets.translating import NEVER, translate
+from tests.offsets.logs import MemoryCluster, MemoryLog
+
+HERE, THERE = TopicPartition("t", 0), TopicPartition("t", 0)
+PLACE = GroupPartition("g", HERE)
+NOW = 100_000
+LOG = PartitionOffsets(0, 1_000, 1_000)
+
+
+def syncs(*pairs: tuple[int, int], noted: int | None = None) -> OffsetSyncs:
+    history = {HERE: [Sync(up, down, 40_000) for up, down in pairs]}
+    known = {} if noted is None else {("g", THERE): noted}
+    return OffsetSyncs(history, {THERE: LOG}, known, NOW)
+
+
+def ask(method: TranslationMethod, committed: int | None) -> Answer | NoAnswer:
+    question = Question(PLACE, committed, THERE)
+    return method.answers([question])[question]
+
+
+@pytest.mark.parametrize(
+    ("committed", "position", "rereads"),
+    [
+        (100, 90, 0),  # the sync's own record is the next one
+        (101, 91, 0),  # it is the last consumed one
+        (150, 91, 49),
+        (200, 180, 0),
+        (250, 181, 49),
+    ],
+)
+def test_the_last_sync_before_the_position(committed: int, position: int, rereads: int) -> None:
+    found = ask(syncs((100, 90), (200, 180)), committed)
+    assert isinstance(found, Answer)
+    assert (found.target_offset, found.rereads_at_most, found.skips_at_most) == (
+        position,
+        rereads,
+        0,
+    )
+    assert found.age_seconds == 60
+
+
+def test_what_was_copied_twice_between_two_syncs_counts() -> None:
+    found = ask(syncs((100, 90), (110, 200)), 105)
+    assert isinstance(found, Answer)
+    assert found.rereads_at_most == 109
+
+
+@pytest.mark.parametrize(
+    ("pairs", "words"),
+    [
+        (((100, 90),), "oldest usable sync"),
+        (((10, 2_000),), "made anew"),
+        ((), "no offset sync"),
+    ],
+)
+def test_syncs_that_say_nothing(pairs: Sequence[tuple[int, int]], words: str) -> None:
+    found = ask(syncs(*pairs), 50)
+    assert isinstance(found, NoAnswer)
+    assert words in found.reason
+
+
+@pytest.mark.parametrize(
+    ("pairs", "kept"),
+    [
+        ([(1, 1), (5, 5)], [(1, 1), (5, 5)]),
+        ([(1, 100), (5, 105), (8, 2)], [(8, 2)]),  # the target was made anew
+        ([(1, 1), (50, 50), (20, 60)], [(1, 1), (20, 60)]),  # the replicator went back
+        ([(1, 1), (1, 9)], [(1, 9)]),
+    ],
+)
+def test_steps_back_void_what_came_before(
+    pairs: list[tuple[int, int]], kept: list[tuple[int, int]]
+) -> None:
+    found = usable([Sync(up, down, 0) for up, down in pairs])
+    assert [(s.upstream, s.downstream) for s in found] == kept
+
+
+def checkpoint(upstream: int, downstream: int, anew_ms: int = 0) -> CheckpointAnswers:
+    known = {("g", THERE): Checkpoint(upstream, downstream, 40_000)}
+    return CheckpointAnswers(known, {THERE: LOG}, {HERE: anew_ms} if anew_ms else {}, NOW)
+
+
+def test_a_checkpoint_says_no_more_than_it_knows() -> None:
+    found = ask(checkpoint(100, 90), 120)
+    assert isinstance(found, Answer)
+    assert (found.target_offset, found.rereads_at_most, found.skips_at_most) == (90, 910, 0)
+
+
+@pytest.mark.parametrize(
+    ("method", "committed", "words"),
+    [
+        (checkpoint(100, 90), 99, "went back"),
+        (checkpoint(100, 1_001), 120, "made anew"),
+        (checkpoint(100, 90, anew_ms=50_000), 120, "older than"),
+    ],
+)
+def test_a_checkpoint_that_could_skip(
+    method: CheckpointAnswers, committed: int, words: str
+) -> None:
+    found = ask(method, committed)
+    assert isinstance(found, NoAnswer)
+    assert words in found.reason
+
+
+def test_without_the_source_nobody_knows_whether_the_group_went_back() -> None:
+    for method in (checkpoint(150, 91), syncs((100, 90), (200, 180), noted=150)):
+        found = ask(method, None)
+        assert isinstance(found, Answer)
+        assert (found.target_offset, found.skips_at_most) == (91, None)
+        assert "gone back" in found.evidence
+
+
+def memory(times: Sequence[int]) -> MemoryCluster:
+    rows = [(n, time, None, b"v%d" % n, ()) for n, time in enumerate(times)]
+    return MemoryCluster({THERE: MemoryLog(rows, len(times))})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("consumed", "position", "rereads"), [(3, 2, 1), (5, 3, 2), (7, 5, 1), (1, 0, 1)]
+)
+def test_the_first_record_of_the_time_of_the_last_consumed_one(
+    consumed: int, position: int, rereads: int
+) -> None:
+    cluster = memory([1, 2, 3, 5, 5, 7])
+    noted = {PLACE: Consumed(consumed, 90_000)}
+    found = ask(ConsumerTimestamps(cluster, cluster, noted, {"t": True}, NOW), 6)
+    assert isinstance(found, Answer)
+    assert (found.target_offset, found.rereads_at_most, found.skips_at_most) == (
+        position,
+        rereads,
+        0,
+    )
+    assert found.age_seconds == 10
+
+
+def test_times_that_say_nothing() -> None:
+    cluster = memory([1, 2, 3])
+    source = memory([1, 2, 3, 9])
+
+    def noted(time: int, timed: bool = True) -> ConsumerTimestamps:
+        known = {PLACE: Consumed(time, None)}
+        return ConsumerTimestamps(source, cluster, known, {"t": timed}, NOW)
+
+    unknown = ConsumerTimestamps(source, cluster, {}, {"t": True}, NOW)
+    for method in (noted(9), noted(2, timed=False), unknown):
+        assert isinstance(ask(method, 4), NoAnswer)
+    back = ask(noted(3), 2)
+    assert isinstance(back, NoAnswer)
+    assert "went back" in back.reason
+    assert isinstance(ask(noted(2), 2), Answer)
+
+
+def test_a_time_alone_does_not_say_that_the_group_stayed() -> None:
+    known = {PLACE: Consumed(2, None)}
+    found = ask(ConsumerTimestamps(None, memory([1, 2, 3]), known, {"t": True}, NOW), None)
+    assert isinstance(found, Answer)
+    assert (found.target_offset, found.skips_at_most) == (1, None)
+
+
+def test_times_out_of_order_bound_nothing() -> None:
+    cluster, known = memory([9, 1, 2, 3]), {PLACE: Consumed(2, None)}
+    found = ask(ConsumerTimestamps(cluster, cluster, known, {"t": True}, NOW), 3)
+    assert isinstance(found, Answer)
+    assert (found.target_offset, found.rereads_at_most, found.skips_at_most) == (0, None, 0)
+
+
+def test_a_given_time_promises_nothing() -> None:
+    found = ask(GivenTime(memory([1, 2, 3]), 3), None)
+    assert isinstance(found, Answer)
+    assert (found.target_offset, found.rereads_at_most, found.skips_at_most) == (2, None, None)
+    after = ask(GivenTime(memory([1, 2, 3]), 9), None)
+    assert isinstance(after, Answer)
+    assert after.target_offset == 3
+
+
+def preserved(source: MemoryCluster, target: MemoryCluster) -> SameOffsets:
+    return SameOffsets(source, target, source.offsets([HERE]), target.offsets([THERE]))
+
+
+def test_offsets_that_are_kept_are_believed_after_a_look() -> None:
+    source, target = memory(range(2_000)), memory(range(1_000))
+    found = ask(preserved(source, target), 30)
+    assert isinstance(found, Answer)
+    assert (found.target_offset, found.rereads_at_most, found.skips_at_most) == (30, 0, 0)
+    assert source.read_offsets <= 20
+    behind = ask(preserved(source, target), 1_005)
+    assert isinstance(behind, Answer)
+    assert (behind.target_offset, behind.rereads_at_most) == (1_000, 5)
+
+
+def test_what_the_target_has_deleted_is_skipped() -> None:
+    source, target = memory(range(50)), memory(range(50))
+    log = target.logs[THERE]
+    target.logs[THERE] = MemoryLog(log.rows[20:], 50, 20)
+    found = ask(preserved(source, target), 5)
+    assert isinstance(found, Answer)
+    assert (found.target_offset, found.skips_at_most) == (20, 15)
+
+
+def test_offsets_that_are_not_kept() -> None:
+    shifted = [(n + 1, n, None, b"v%d" % n, ()) for n in range(50)]
+    target = MemoryCluster({THERE: MemoryLog(shifted, 51, 1)})  # type: ignore[arg-type]
+    found = ask(preserved(memory(range(50)), target), 30)
+    assert isinstance(found, NoAnswer)
+    assert "not kept" in found.reason
+
+
+def answer(
+    position: int, rereads: int | None, skips: int | None = 0, method: Method = Method.ANCHOR
+) -> Answer:
+    return Answer(method, position, rereads, skips, "by hand")
+
+
+def test_the_fewest_to_read_again_of_those_that_skip_nothing() -> None:
+    question = Question(PLACE, 100, THERE)
+    answers = [answer(95, 5), answer(100, 0, None), answer(97, 3), answer(90, None)]
+    found = chosen(question, answers, LOG, "")
+    assert found.answer == answer(97, 3)
+    assert not found.blocked
+    assert found.others[-1] == answer(100, 0, None)
+    assert answer(90, 910) in found.others, "the log's end bounds it"
+
+
+def test_answers_that_cannot_both_be_right() -> None:
+    assert not contradictions([answer(95, 5), answer(100, 0)])
+    (words,) = contradictions([answer(95, 4), answer(100, 0, method=Method.RECORD_MATCH)])
+    assert words == "anchor says 95 to 99, record-match says 100"
+
+
+def test_what_the_target_no_longer_holds() -> None:
+    log = PartitionOffsets(98, 1_000, 1_000)
+    found = chosen(Question(PLACE, 100, THERE), [answer(95, 5)], log, "").answer
+    assert found is not None
+    assert (found.target_offset, found.rereads_at_most, found.skips_at_most) == (98, 2, 3)
+
+
+def test_nothing_is_known() -> None:
+    assert chosen(Question(PLACE, 100, THERE), [], LOG, "").blocked == NO_EVIDENCE
+
+
+def test_why_rows_are_blocked() -> None:
+    def topic(name: str, partitions: int) -> TopicState:
+        return TopicState(name, dict.fromkeys(range(partitions), 1))
+
+    members = (Member("client", "host"),)
+    busy = Group("busy", GroupProtocol.CONSUMER, GroupState.STABLE, members)
+    idle = Group("g", GroupProtocol.CLASSIC, GroupState.EMPTY)
+    topics = {"copy.t": topic("copy.t", 1), "copy.gone": None}
+    logs = {TopicPartition("copy.t", 0): LOG}
+    target = Target(topics, logs, {"busy": busy, "g": idle})
+    places = {
+        GroupPartition(group, TopicPartition(name, number)): 5
+        for group, name, number in [("g", "t", 1), ("g", "gone", 0), ("busy", "t", 0)]
+    }
+    never = GroupPartition("g", TopicPartition("t", 7))
+    rows = translate(places, [never], lambda name: f"copy.{name}", target, [])
+    found = {(r.place.group, *r.place.partition): r for r in (x.translation for x in rows)}
+    assert "only 1 partitions" in found["g", "t", 1].blocked
+    assert "does not exist" in found["g", "gone", 0].blocked
+    assert "with 1 members" in found["busy", "t", 0].blocked
+    assert found["g", "t", 7].blocked == NEVER
+    assert found["g", "t", 1].target is None
+    assert found["busy", "t", 0].target == ("copy.t", 0)

@@ -1,0 +1,103 @@
+"""The newest row of each key, whatever comes in which order and however little fits in memory."""
+
+from collections.abc import Iterable, Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drctl.model.rows import Chunk, Row
+from drctl.offsets.newest_timestamps import NewestTimestamps
+from drctl.offsets.timestamp_rows import RowDecoder, TimestampRow, Wanted, row_json
+from drctl.systems.spill.entries import TemporaryEntries
+from drctl.wire.consumer_timestamps import (
+    ConsumerTimestamp,
+    GroupPartition,
+    encode_key,
+    encode_value,
+)
+from tests.cli.documents import check
+
+ALL = Wanted()
+VALUES = st.one_of(
+    st.none(),
+    st.builds(ConsumerTimestamp, st.integers(0, 9), st.none(), st.just(0)).map(encode_value),
+    st.just(b"junk"),
+)
+KEYS = st.one_of(
+    st.builds(GroupPartition, st.sampled_from("ab"), st.sampled_from("xy"), st.integers(0, 2)).map(
+        encode_key
+    ),
+    st.just(b"junk"),
+    st.none(),
+)
+RECORDS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 5), KEYS, VALUES), max_size=40)
+
+
+def chunks(records: Sequence[tuple[int, int, bytes | None, bytes | None]]) -> list[Chunk]:
+    """Each record in a chunk of its own; offsets count up in each partition."""
+    ends = {0: 0, 1: 0}
+    made = []
+    for partition, time, key, value in records:
+        row: Row = (ends[partition], time, key, value, ())
+        ends[partition] += 1
+        made.append(Chunk("t", partition, (row,)))
+    return made
+
+
+def newest(given: Iterable[Chunk], held: int) -> tuple[list[TimestampRow], list[TimestampRow]]:
+    """What did not decode, and the newest rows."""
+    found = NewestTimestamps(RowDecoder(ALL), TemporaryEntries, held)
+    wrong = [row for chunk in given for row in found.take(chunk)]
+    return wrong, list(found.rows())
+
+
+def slowly(given: Iterable[Chunk]) -> list[tuple[object, ...]]:
+    """The same, as obviously as can be: a later record of the same partition always replaces."""
+    known: dict[tuple[object, ...], tuple[int, TimestampRow]] = {}
+    for chunk in given:
+        for row in RowDecoder(ALL).rows(chunk):
+            if row.group is None:
+                continue
+            place = row[:3]
+            before = known.get(place)
+            time = chunk.rows[0][1]
+            if before is None or before[1].at[0] == row.at[0] or before[0] <= time:
+                known[place] = time, row
+    alive = [row for _, row in known.values() if not row.error and row.value is not None]
+    return [tuple(row) for row in sorted(alive, key=lambda row: row[:3])]
+
+
+@given(RECORDS, st.sampled_from([0, 1, 2, 1000]))
+def test_the_newest_of_each_key(
+    records: Sequence[tuple[int, int, bytes | None, bytes | None]], held: int
+) -> None:
+    made = chunks(records)
+    wrong, rows = newest(made, held)
+    assert [tuple(row) for row in rows] == slowly(made)
+    assert wrong == [row for c in made for row in RowDecoder(ALL).rows(c) if row.error]
+    for row in (*wrong, *rows):
+        check(row_json(row))
+
+
+@given(RECORDS)
+def test_all_rows_fit_their_schema(
+    records: Sequence[tuple[int, int, bytes | None, bytes | None]],
+) -> None:
+    for chunk in chunks(records):
+        for row in RowDecoder(ALL).rows(chunk):
+            document = check(row_json(row))
+            assert ("error" in document) == bool(row.error)
+
+
+def test_only_what_is_wanted_but_always_what_has_no_key() -> None:
+    noted = encode_value(ConsumerTimestamp(1))
+    places = [GroupPartition(g, t, 0) for g in ("a", "b") for t in ("x", "y")]
+    made = chunks([(0, 0, encode_key(p), noted) for p in places] + [(0, 0, b"junk", noted)])
+
+    def found(wanted: Wanted) -> list[tuple[str | None, str | None]]:
+        decoder = RowDecoder(wanted)
+        return [(row.group, row.topic) for chunk in made for row in decoder.rows(chunk)]
+
+    assert found(Wanted(frozenset("a"))) == [("a", "x"), ("a", "y"), (None, None)]
+    assert found(Wanted(topics=frozenset("y"))) == [("a", "y"), ("b", "y"), (None, None)]
+    assert found(Wanted(frozenset("b"), frozenset("x"))) == [("b", "x"), (None, None)]

@@ -1,0 +1,198 @@
+"""Whatever happened to a log on its way, no method that reads records skips one."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drctl.model.rows import Row
+from drctl.model.topology import Found, TopicPartition, Unavailable
+from drctl.model.translation import Answer, GroupPartition
+from drctl.offsets.offset_syncs import OffsetSyncs, Sync
+from drctl.offsets.question import NoAnswer, Question
+from drctl.offsets.record_match import RecordMatch
+from drctl.offsets.searching import TargetSearch
+from tests.offsets.logs import MemoryCluster, MemoryLog
+
+HERE, THERE = TopicPartition("t", 0), TopicPartition("copy.t", 0)
+
+
+@dataclass(frozen=True)
+class World:
+    """A source log and its copy.
+
+    Attributes:
+        copies: of each source offset, the target offsets that hold it.
+        syncs: as MirrorMaker 2 would have written them.
+    """
+
+    source: MemoryLog
+    target: MemoryLog
+    copies: dict[int, list[int]]
+    syncs: tuple[Sync, ...]
+
+    def furthest(self, committed: int) -> int:
+        """The last position behind which every copied record that was not consumed still comes."""
+        lasts = [max(c) for offset, c in self.copies.items() if offset >= committed]
+        return min(lasts, default=self.target.end)
+
+    @property
+    def copied_twice(self) -> bool:
+        """Whether the replicator fell: bounds do not count what it copied again."""
+        return any(len(copies) > 1 for copies in self.copies.values())
+
+    def reread(self, position: int, committed: int) -> int:
+        """Records between a position and the first copy of the last consumed one, with it.
+
+        Later copies of consumed records are read again whatever the position.
+        """
+        consumed = [c for offset, c in sorted(self.copies.items()) if offset < committed]
+        exact = min(consumed[-1]) + 1 if consumed else position
+        return sum(position <= row[0] < exact for row in self.target.rows)
+
+
+@st.composite
+def worlds(draw: st.DrawFn, ordered: bool = False) -> World:
+    """Few different records, so that many are equal; holes, records copied twice, a missing end."""
+    content = st.tuples(st.sampled_from([None, b"", b"a"]), st.sampled_from([None, b"x", b"y"]))
+    drawn = draw(st.lists(st.tuples(content, st.integers(-2, 3), st.booleans()), max_size=60))
+    rows: list[Row] = []
+    offset, time = draw(st.integers(0, 3)), 1000
+    start = offset
+    for (key, value), step, hole in drawn:
+        time += abs(step) if ordered else step
+        offset += hole
+        rows.append((offset, time, key, value, ()))
+        offset += 1
+    source = MemoryLog(rows, offset, start)
+    return _copied(draw, source)
+
+
+def _copied(draw: st.DrawFn, source: MemoryLog) -> World:
+    until = draw(st.integers(0, len(source.rows)))
+    again = draw(st.sets(st.integers(0, max(0, until - 1)), max_size=2)) if until else set()
+    begin = there = draw(st.integers(0, 5))
+    copies: dict[int, list[int]] = {}
+    rows: list[Row] = []
+    syncs = []
+    for number in _order(until, again):
+        offset, *record = source.rows[number]
+        there += draw(st.booleans())
+        rows.append((there, *record))  # type: ignore[arg-type]
+        copies.setdefault(offset, []).append(there)
+        if draw(st.integers(0, 5)) == 0:
+            syncs.append(Sync(offset, there, 0))
+        there += 1
+    return World(source, MemoryLog(rows, there, begin), copies, tuple(syncs))
+
+
+def _order(until: int, again: set[int]) -> Iterator[int]:
+    """At some places the replicator fell, and went on a few records before."""
+    for number in range(until):
+        yield number
+        if number in again:
+            yield from range(max(0, number - 5), number + 1)
+
+
+def _ask(world: World, committed: int, *, timed: bool = True) -> dict[str, Answer | NoAnswer]:
+    source = MemoryCluster({HERE: world.source})
+    target = MemoryCluster({THERE: world.target}, log_append_time=not timed)
+    question = Question(GroupPartition("g", HERE), committed, THERE)
+    syncs = OffsetSyncs({HERE: world.syncs}, target.offsets([THERE]), {}, 0)
+    search = TargetSearch(target, target, {THERE.topic: timed})
+    match = RecordMatch(source, source, search, syncs.window)
+    methods = (match, syncs)
+    return {m.method.value: m.answers([question])[question] for m in methods}
+
+
+@given(worlds(), st.data())
+def test_no_answer_skips_and_bounds_hold(world: World, data: st.DataObject) -> None:
+    committed = data.draw(st.integers(world.source.start, world.source.end))
+    for method, answer in _ask(world, committed).items():
+        if isinstance(answer, Answer):
+            assert answer.target_offset <= world.furthest(committed), method
+            assert answer.skips_at_most == 0
+            if answer.rereads_at_most is not None and not world.copied_twice:
+                again = world.reread(answer.target_offset, committed)
+                assert again <= answer.rereads_at_most, method
+
+
+@given(worlds(ordered=True), st.data())
+def test_with_times_of_its_own_the_target_is_searched_between_syncs(
+    world: World, data: st.DataObject
+) -> None:
+    committed = data.draw(st.integers(world.source.start, world.source.end))
+    answer = _ask(world, committed, timed=False)["record-match"]
+    if isinstance(answer, Answer):
+        assert answer.target_offset <= world.furthest(committed)
+
+
+def _plain(count: int, copied: int) -> World:
+    rows: list[Row] = [(n, 1000 + n, b"k%d" % n, b"v%d" % n, ()) for n in range(count)]
+    there = [(n + 7, *row[1:]) for n, row in enumerate(rows[:copied])]
+    copies = {n: [n + 7] for n in range(copied)}
+    log = MemoryLog(there, copied + 7, 7)  # type: ignore[arg-type]
+    return World(MemoryLog(rows, count), log, copies, ())
+
+
+@pytest.mark.parametrize("committed", [1, 50, 99, 100])
+def test_different_records_are_found_exactly(committed: int) -> None:
+    answer = _ask(_plain(100, 100), committed)["record-match"]
+    assert isinstance(answer, Answer)
+    assert (answer.target_offset, answer.rereads_at_most) == (committed + 7, 0)
+
+
+def test_the_end_is_that_of_what_was_replicated() -> None:
+    answer = _ask(_plain(100, 90), 100)["record-match"]
+    assert isinstance(answer, Answer)
+    assert (answer.target_offset, answer.rereads_at_most) == (97, 10)
+
+
+@pytest.mark.parametrize("copied", [1, 2, 60, 95, 600, 2_900, 4_960])
+def test_replication_may_be_far_behind(copied: int) -> None:
+    answer = _ask(_plain(5_000, copied), 5_000)["record-match"]
+    assert isinstance(answer, Answer)
+    assert (answer.target_offset, answer.skips_at_most) == (copied + 7, 0)
+    assert answer.rereads_at_most == 5_000 - copied
+
+
+class Silent(MemoryCluster):
+    """Answers no look-up by time."""
+
+    def look_up(
+        self, questions: Sequence[tuple[TopicPartition, int]]
+    ) -> Callable[[], Sequence[Found | Unavailable]]:
+        return lambda: [Unavailable("timed out") for _ in questions]
+
+
+def test_a_target_that_does_not_tell_times_is_not_taken_for_an_empty_one() -> None:
+    world = _plain(100, 100)
+    source, target = MemoryCluster({HERE: world.source}), Silent({THERE: world.target})
+    search = TargetSearch(target, target, {THERE.topic: True})
+    question = Question(GroupPartition("g", HERE), 50, THERE)
+    match = RecordMatch(source, source, search, lambda _question: None)
+    answer = match.answers([question])[question]
+    assert isinstance(answer, NoAnswer)
+    assert "did not answer where to look" in answer.reason
+    assert "timed out" in answer.reason
+
+
+def test_nothing_was_replicated() -> None:
+    assert isinstance(_ask(_plain(500, 0), 500)["record-match"], NoAnswer)
+
+
+def test_what_is_gone_from_the_source_is_told_by_the_next_record() -> None:
+    world = _plain(100, 100)
+    log = world.source
+    rest = MemoryLog(log.rows[60:], log.end, 60)
+    answer = _ask(World(rest, world.target, world.copies, ()), 10)["record-match"]
+    assert isinstance(answer, Answer)
+    assert (answer.target_offset, answer.rereads_at_most) == (67, 0)
+
+
+def test_a_position_behind_the_end_is_refused() -> None:
+    answer = _ask(_plain(10, 10), 11)["record-match"]
+    assert isinstance(answer, NoAnswer)
+    assert "truncated" in answer.reason

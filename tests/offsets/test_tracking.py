@@ -1,0 +1,398 @@
+"""What is noted of positions: when they move, vanish, cannot be seen, or are watched by two."""
+
+import pytest
+
+from drctl.model.errors import ConfigError, ExitCode, Unreachable
+from drctl.model.groups import Committed
+from drctl.model.topology import TopicPartition
+from drctl.model.translation import GroupPartition
+from drctl.offsets.anchor_pen import FORGET_MS
+from drctl.offsets.passes import Passes
+from drctl.wire import anchors
+from drctl.wire.anchors import Anchor, AnchorKey
+from tests.offsets.anchoring import (
+    HOUR,
+    NOON,
+    ORDERS,
+    SOURCE_ID,
+    Clock,
+    OneTracker,
+    Source,
+    Topic,
+    fingerprints,
+    log,
+    of_rows,
+    row,
+)
+
+BILLING = GroupPartition("billing", ORDERS)
+SHIPPING = GroupPartition("shipping", ORDERS)
+LISTING = ["groups", "committed", "topics"]
+"""What a pass asks in which nothing moved."""
+
+
+@pytest.fixture
+def source() -> Source:
+    found = Source({ORDERS: log(100), TopicPartition("clicks", 0): log(5)})
+    found.stand("billing", orders=60)
+    return found
+
+
+@pytest.fixture
+def topic() -> Topic:
+    return Topic()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def one(source: Source, topic: Topic, clock: Clock) -> OneTracker:
+    return OneTracker(source, topic, clock)
+
+
+def noted(one: OneTracker) -> tuple[int, int]:
+    """Anchors written and deleted by a pass that goes well."""
+    result = one.run()
+    assert result.failed is None
+    assert result.look is not None
+    assert result.complete
+    return result.look.noted, len(result.look.forgotten)
+
+
+def test_the_last_consumed_record_and_32_before_it(one: OneTracker, topic: Topic) -> None:
+    assert noted(one) == (1, 0)
+    anchor = topic.anchors()[BILLING]
+    assert (anchor.offset, anchor.leader_epoch, anchor.topic_id) == (60, -1, "orders")
+    assert anchor.observed_ms == NOON
+    assert fingerprints(anchor) == of_rows(*range(59, 26, -1))
+    assert [r.timestamp_ms for r in anchor.records[:2]] == [row(59)[1], row(58)[1]]
+
+
+def test_fewer_where_the_log_has_fewer(one: OneTracker, source: Source, topic: Topic) -> None:
+    source.stand("billing", clicks=3)
+    source.logs[ORDERS] = log(100, start=58)
+    assert noted(one) == (2, 0)
+    found = topic.anchors()
+    assert fingerprints(found[BILLING]) == of_rows(59, 58)
+    clicks = found[GroupPartition("billing", TopicPartition("clicks", 0))]
+    assert fingerprints(clicks) == of_rows(2, 1, 0)
+
+
+def test_offsets_without_records_are_passed_over(source: Source, one: OneTracker) -> None:
+    few = [row(n) for n in range(0, 4_000, 20)]
+    source.logs[ORDERS] = log(4_000, rows=few)
+    source.stand("billing", orders=3_900)
+    noted(one)
+    assert fingerprints(one.store.topic.anchors()[BILLING]) == of_rows(*range(3_880, 3_220, -20))
+
+
+@pytest.mark.parametrize("offset", [0, 40])
+def test_no_record_is_left(offset: int, source: Source, topic: Topic, one: OneTracker) -> None:
+    source.logs[ORDERS] = log(100, start=offset)
+    source.stand("billing", orders=offset)
+    result = one.run()
+    assert result.complete
+    assert result.look is not None
+    assert result.look.bare == 1
+    assert topic.anchors()[BILLING].records == ()
+    assert noted(one) == (0, 0), "noted again"
+
+
+def test_nothing_moved(source: Source, topic: Topic, clock: Clock, one: OneTracker) -> None:
+    noted(one)
+    source.calls.clear()
+    source.read_offsets = 0
+    written = len(topic.records)
+    clock.after(30_000)
+    assert noted(one) == (0, 0)
+    assert source.calls == LISTING
+    assert source.read_offsets == 0
+    assert len(topic.records) == written + 1, "more than the pass itself"
+    assert topic.anchors()[BILLING].observed_ms == NOON + 30_000
+
+
+def test_only_what_moved_is_read(source: Source, topic: Topic, one: OneTracker) -> None:
+    for number in range(50):
+        source.stand(f"g{number}", orders=90)
+    assert noted(one) == (51, 0)
+    assert source.read_offsets == 90 - (60 - 33), "what several groups need was read twice"
+    source.read_offsets = 0
+    source.stand("billing", orders=61)
+    assert noted(one) == (1, 0)
+    assert source.read_offsets == 33
+    assert topic.anchors()[BILLING].offset == 61
+
+
+def test_a_group_that_went_back(source: Source, topic: Topic, one: OneTracker) -> None:
+    noted(one)
+    source.stand("billing", orders=10)
+    assert noted(one) == (1, 0)
+    assert topic.anchors()[BILLING].offset == 10
+    assert fingerprints(topic.anchors()[BILLING]) == of_rows(*range(9, -1, -1))
+
+
+def test_another_leader_epoch_is_another_log(source: Source, one: OneTracker) -> None:
+    noted(one)
+    source.held["billing"][ORDERS] = Committed(60, 7)
+    assert noted(one) == (1, 0)
+
+
+def test_a_topic_that_was_made_anew(source: Source, topic: Topic, one: OneTracker) -> None:
+    noted(one)
+    source.ids["orders"] = "another"
+    source.logs[ORDERS] = log(70, start=50)
+    assert noted(one) == (1, 0)
+    anchor = topic.anchors()[BILLING]
+    assert anchor.topic_id == "another"
+    assert len(anchor.records) == 10
+
+
+def test_a_topic_that_is_made_anew_while_it_is_read(
+    source: Source, topic: Topic, one: OneTracker
+) -> None:
+    source.before_read = lambda: source.ids.update(orders="another")
+    result = one.run()
+    assert result.exit_code is ExitCode.UNKNOWN
+    assert result.look is not None
+    assert [p.reason for p in result.look.problems] == ["its topic was made anew while it was read"]
+    assert topic.anchors() == {}
+    assert noted(one) == (1, 0)
+
+
+def test_what_the_link_does_not_carry(source: Source, topic: Topic, clock: Clock) -> None:
+    source.stand("shipping", orders=5)
+    source.stand("billing", clicks=3)
+    one = OneTracker(source, topic, clock, topics=["orders"], groups=["billing"])
+    assert noted(one) == (1, 0)
+    assert topic.anchors().keys() == {BILLING}
+
+
+@pytest.mark.parametrize("how", ["group", "position", "topic"])
+def test_a_position_that_is_gone_is_forgotten_after_a_day(
+    how: str, source: Source, topic: Topic, clock: Clock, one: OneTracker
+) -> None:
+    source.stand("shipping", clicks=2)
+    noted(one)
+    clock.after(HOUR)
+    noted(one)
+    seen_ms = clock.now_ms
+    if how == "topic":
+        del source.logs[ORDERS]
+    if how == "group":
+        del source.held["billing"]
+    else:
+        del source.held["billing"][ORDERS]
+    for _ in range(3):
+        clock.after(HOUR)
+        result = one.run()
+        assert result.complete, "a group that is gone is no problem"
+        assert result.look is not None
+        assert result.look.astray == 1
+        assert topic.anchors()[BILLING].observed_ms == seen_ms, "gone, and yet it grows no older"
+    clock.now_ms = seen_ms + FORGET_MS
+    assert noted(one) == (0, 1)
+    assert BILLING not in topic.anchors()
+    assert len(topic.anchors()) == 1
+    assert noted(one) == (0, 0)
+
+
+def test_a_position_that_comes_back(
+    source: Source, topic: Topic, clock: Clock, one: OneTracker
+) -> None:
+    noted(one)
+    gone = source.held.pop("billing")
+    clock.after(HOUR)
+    assert noted(one) == (1, 0)
+    source.held["billing"] = gone
+    source.read_offsets = 0
+    clock.after(HOUR)
+    assert noted(one) == (1, 0)
+    assert source.read_offsets == 0, "what it consumed is known"
+    clock.after(HOUR)
+    assert noted(one) == (0, 0)
+    assert topic.anchors()[BILLING].observed_ms == clock.now_ms
+
+
+@pytest.mark.parametrize("name", ["billing", "orders"])
+def test_what_cannot_be_seen_is_never_forgotten(
+    name: str, source: Source, topic: Topic, clock: Clock, one: OneTracker
+) -> None:
+    noted(one)
+    source.hidden[name] = "not authorized"
+    if name == "orders":
+        del source.held["billing"][ORDERS]  # as Kafka does, without a word
+    for _ in range(3):
+        clock.after(FORGET_MS)
+        result = one.run()
+        assert result.look is not None
+        assert not result.look.forgotten
+    assert topic.anchors()[BILLING].observed_ms == NOON
+    if name == "billing":
+        assert result.exit_code is ExitCode.UNKNOWN
+        assert result.look.problems == (("billing", "", -1, "not authorized"),)
+
+
+def test_a_partition_that_cannot_be_read(
+    source: Source, topic: Topic, clock: Clock, one: OneTracker
+) -> None:
+    noted(one)
+    source.leaderless.add(ORDERS)
+    clock.after(HOUR)
+    assert noted(one) == (0, 0), "nothing moved, nothing has to be read"
+    seen_ms = clock.now_ms
+    source.stand("billing", orders=70)
+    source.stand("shipping", orders=70)
+    clock.after(HOUR)
+    result = one.run()
+    assert result.exit_code is ExitCode.UNKNOWN
+    assert result.look is not None
+    assert [(p.group, p.topic, p.partition) for p in result.look.problems] == [
+        ("billing", "orders", 0),
+        ("shipping", "orders", 0),
+    ]
+    # It is known that the group went on, not where to: the old anchor stands, and ages.
+    assert topic.anchors()[BILLING].offset == 60
+    assert topic.anchors()[BILLING].observed_ms == seen_ms
+    assert SHIPPING not in topic.anchors()
+    source.leaderless.clear()
+    assert noted(one) == (2, 0)
+
+
+def test_a_topic_that_may_not_be_read(source: Source, topic: Topic, one: OneTracker) -> None:
+    source.unreadable.add("orders")
+    source.stand("billing", clicks=2)
+    result = one.run()
+    assert result.look is not None
+    assert [p.reason for p in result.look.problems] == ["not authorized to read the topic"]
+    assert len(topic.anchors()) == 1
+
+
+def test_a_position_behind_the_end(source: Source, topic: Topic, one: OneTracker) -> None:
+    source.stand("billing", orders=101)
+    result = one.run()
+    assert result.look is not None
+    assert "behind the end offset 100" in result.look.problems[0].reason
+    assert topic.anchors() == {}
+
+
+def test_the_source_is_silent(source: Source, topic: Topic, clock: Clock, one: OneTracker) -> None:
+    noted(one)
+    written = list(topic.records)
+    source.silent = True
+    for age in (1, 2):
+        clock.after(HOUR)
+        result = one.run()
+        assert isinstance(result.failed, Unreachable)
+        assert result.exit_code is ExitCode.UNKNOWN
+        assert result.known_ms == NOON
+        assert result.age_seconds is not None
+        assert result.age_seconds == pytest.approx(age * 3600, abs=5)
+    assert topic.records == written
+    source.silent = False
+    assert noted(one) == (0, 0)
+
+
+def test_the_target_is_silent(source: Source, topic: Topic, one: OneTracker) -> None:
+    topic.silent = True
+    result = one.run()
+    assert isinstance(result.failed, Unreachable)
+    assert "target" in result.failed.message
+    assert source.calls == [], "it was looked at for nothing"
+    topic.silent = False
+    assert noted(one) == (1, 0)
+
+
+def test_nothing_is_written_where_nobody_may(source: Source, topic: Topic, clock: Clock) -> None:
+    one = OneTracker(source, topic, clock)
+    result = Passes(one.tracker, one.store, None).run(lambda _phase: None)
+    assert result.look is not None
+    assert (result.look.noted, result.executed, result.topic_existed) == (1, False, False)
+    assert result.known_ms is None
+    assert topic.records == []
+
+
+def test_a_cluster_does_not_keep_its_own_anchors(one: OneTracker) -> None:
+    one.store.cluster_id = lambda: SOURCE_ID  # type: ignore[method-assign]
+    with pytest.raises(ConfigError, match="anchors of its own groups"):
+        raise one.run().failed or AssertionError
+
+
+class Race:
+    """Two trackers; the first one is slow: between its look and its writing the second passes."""
+
+    def __init__(self, source: Source, topic: Topic) -> None:
+        self.source, self.topic = source, topic
+        self.clock = Clock()
+        self.slow, self.quick = (OneTracker(source, topic, self.clock) for _ in range(2))
+
+    def run(self, offset: int) -> None:
+        """Meanwhile the group moves on to this offset."""
+        look = self.slow.tracker.look(self.slow.store.catch_up(), "id", lambda _: None)
+        self.source.stand("billing", orders=offset)
+        self.clock.after(1_000)
+        assert self.quick.run().complete
+        self.slow.store.write(look.changes)
+
+
+@pytest.mark.parametrize("offset", [70, 50, 60])
+def test_an_older_observation_does_not_replace_a_newer_one(
+    offset: int, source: Source, topic: Topic
+) -> None:
+    race = Race(source, topic)
+    race.run(offset)
+    assert topic.anchors()[BILLING].offset == offset
+    assert topic.anchors()[BILLING].observed_ms == NOON + 1_000
+    assert topic.compacted().anchors()[BILLING].observed_ms <= NOON, "it is not buried"
+    # Whoever looks next digs it out, before compaction loses it.
+    race.clock.after(1_000)
+    source.read_offsets = 0
+    assert noted(race.slow) == (1, 0)
+    assert source.read_offsets == 0
+    assert topic.compacted().anchors()[BILLING].offset == offset
+    assert [noted(each) for each in (race.quick, race.slow)] == [(0, 0), (0, 0)]
+
+
+def test_two_trackers_do_not_write_against_each_other(
+    source: Source, topic: Topic, clock: Clock
+) -> None:
+    both = [OneTracker(source, topic, clock) for _ in range(2)]
+    assert [noted(each) for each in both] == [(1, 0), (0, 0)]
+    for offset in (70, 80, 20):
+        source.stand("billing", orders=offset)
+        clock.after(1_000)
+        assert [noted(each) for each in both] == [(1, 0), (0, 0)]
+        assert topic.anchors()[BILLING].offset == offset
+
+
+def test_a_tracker_whose_clock_is_behind(source: Source, topic: Topic) -> None:
+    ahead, behind = (
+        OneTracker(source, topic, Clock()),
+        OneTracker(source, topic, Clock(NOON - 60_000)),
+    )
+    noted(ahead)
+    source.stand("billing", orders=70)
+    assert noted(behind) == (1, 0)
+    assert topic.anchors()[BILLING].offset == 70
+    assert topic.compacted().anchors()[BILLING].offset == 70
+    assert noted(ahead) == (0, 0)
+
+
+def test_an_anchor_from_the_far_future(source: Source, topic: Topic, one: OneTracker) -> None:
+    key = anchors.encode_key(AnchorKey(SOURCE_ID, "billing", "orders", 0))
+    topic.records = [(key, anchors.encode_value(Anchor(50, -1, "orders", 2**52, ())))]
+    assert noted(one) == (1, 0)
+    assert topic.anchors()[BILLING].observed_ms == NOON
+    assert topic.anchors()[BILLING].offset == 60
+    assert topic.compacted().anchors()[BILLING].offset == 60
+
+
+def test_records_that_nobody_can_read_are_replaced(topic: Topic, one: OneTracker) -> None:
+    key = anchors.encode_key(AnchorKey(SOURCE_ID, "billing", "orders", 0))
+    topic.records = [(key, b"nonsense"), (b"nonsense", b"")]
+    assert topic.log().damaged == 2
+    assert noted(one) == (1, 0)
+    assert topic.log().damaged == 1
+    assert topic.log().held(AnchorKey(SOURCE_ID, "billing", "orders", 0))

@@ -1,0 +1,141 @@
+"""The Parquet that drctl writes itself: what it holds, and that it is what Spark would write."""
+
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from drctl.gap.failures import ScanFailed
+from drctl.gap.rows import MissingRow
+from drctl.model.gap import OrderVerdict, RecordClass
+from drctl.systems.parquet.records import ParquetRecords
+from tests.parquet.reading import rows_of
+
+BOTH = ("ours", "sparks")
+NOON = 1_700_000_000_123
+
+
+def row(offset: int, key: bytes | None = b"k", **changes: object) -> MissingRow:
+    found = MissingRow(
+        topic="orders",
+        partition=3,
+        offset=offset,
+        timestamp_ms=NOON + offset,
+        key=key,
+        size=412,
+        record_class=RecordClass.UNREPLICATED,
+        order=OrderVerdict.SAFE,
+        misplaced=False,
+    )
+    return found._replace(**changes)
+
+
+def written(out: Path, *rows: MissingRow) -> dict[str, list[dict[str, object]]]:
+    ParquetRecords(out).write(rows)
+    return {name: rows_of(out / name) for name in ("records", "others")}
+
+
+def test_rows_by_class(tmp_path: Path) -> None:
+    found = written(
+        tmp_path,
+        row(1),
+        row(2, None, order=OrderVerdict.UNKEYED, misplaced=True),
+        row(3, b"", record_class=RecordClass.EXPIRED),
+        row(4, b"\x00\xff", timestamp_ms=-1, record_class=RecordClass.SUPERSEDED, size=1 << 40),
+    )
+    names = ("offset", "timestamp", "key", "size", "class", "order", "misplaced")
+    assert [tuple(r[n] for n in names) for r in found["records"]] == [
+        (1, NOON + 1, b"k", 412, "unreplicated", "safe", False),
+        (2, NOON + 2, None, 412, "unreplicated", "unkeyed", True),
+    ]
+    assert [tuple(r[n] for n in names) for r in found["others"]] == [
+        (3, NOON + 3, b"", 412, "expired", "safe", False),
+        (4, -1, b"\x00\xff", 1 << 40, "superseded", "safe", False),
+    ]
+    assert {(r["topic"], r["partition"]) for rows in found.values() for r in rows} == {
+        ("orders", 3)
+    }
+
+
+def test_no_rows_are_files_all_the_same(tmp_path: Path) -> None:
+    assert written(tmp_path) == {"records": [], "others": []}
+
+
+def test_an_earlier_result_is_replaced(tmp_path: Path) -> None:
+    written(tmp_path, *map(row, range(50)))
+    (tmp_path / "others" / "part-of-spark.parquet").write_bytes(b"not whole")
+    assert len(written(tmp_path, row(7))["records"]) == 1
+
+
+def test_many_rows_with_large_keys_need_little_memory(tmp_path: Path) -> None:
+    def rows() -> Iterator[MissingRow]:
+        for offset in range(300):
+            yield row(offset, bytes([offset % 256]) * 1_000_000)
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    ParquetRecords(tmp_path).write(rows())
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 150_000, "kilobytes; the keys have 300 megabytes"
+    assert sum(len(b) for b in pq.read_table(tmp_path / "records")["key"].chunks) == 300
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from random import Random
+from drctl.gap.failures import ScanFailed
+from drctl.systems.parquet.records import ParquetRecords
+from tests.parquet.test_records import row
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+try:
+    ParquetRecords(Path(sys.argv[1])).write(row(n, Random(n).randbytes(100_000)) for n in range(99))
+except ScanFailed as failed:
+    print(failed.message, "/", failed.hint)
+"""
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FULL, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert "File too large" in done.stdout
+    assert "free space on the disks of --out" in done.stdout
+
+
+def test_a_folder_that_may_not_be_written_to(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ScanFailed, match="Not a directory"):
+        ParquetRecords(tmp_path / "file").write([row(1)])
+
+
+def test_the_columns_are_those_of_spark(tmp_path: Path) -> None:
+    from drctl.systems.spark.records import SCHEMA
+
+    written(tmp_path, row(1))
+    kinds = {
+        "int32": "int",
+        "int64": "long",
+        "timestamp[ns]": "timestamp",
+        "binary": "binary",
+        "bool": "boolean",
+    }
+    schema = pq.read_schema(tmp_path / "records" / "part-00000.snappy.parquet")
+    told = [f"{field.name} {kinds.get(str(field.type), field.type)}" for field in schema]
+    assert told == SCHEMA.split(", ")
+
+
+@pytest.mark.jvm
+def test_spark_reads_what_it_would_have_written(tmp_path: Path) -> None:
+    (tmp_path / "ours").mkdir()
+    ParquetRecords(tmp_path / "ours").write([row(1), row(2, None), row(3, b"", timestamp_ms=-1)])
+    command = [sys.executable, "-m", "tests.parquet.rewriting", str(tmp_path)]
+    subprocess.run(command, capture_output=True, text=True, timeout=200, check=True)
+    ours, sparks = (next((tmp_path / name / "records").glob("*.parquet")) for name in BOTH)
+    assert rows_of(ours) == rows_of(sparks)
+    assert (
+        str(pq.ParquetFile(ours).schema).splitlines()[2:]
+        == (str(pq.ParquetFile(sparks).schema).splitlines()[2:])
+    )

@@ -1,0 +1,118 @@
+"""A pass in text and in numbers."""
+
+from drctl.model.errors import Unreachable
+from drctl.offsets.sight import Problem
+from drctl.offsets.tracked import Tracked, tracked_document
+from drctl.offsets.tracking import Look
+from drctl.report.track_lines import pass_line, pass_lines
+from drctl.report.track_metrics import TrackMetrics
+from tests.cli.documents import check
+
+NOON = 1_700_000_000_000
+LABELS = {"link": 'a"b', "source": "primary", "target": "secondary"}
+PROBLEMS = (Problem("bil\x1b[31mling", "", -1, "no answer"), Problem("g", "orders", 3, "gone"))
+
+
+def look(**fields: object) -> Look:
+    standard: dict[str, object] = {
+        "cluster_id": "A",
+        "began_ms": NOON,
+        "groups": 1_000,
+        "positions": 4_000,
+        "moved": 2,
+        "bare": 1,
+        "astray": 3,
+        "notes": ((b"k", b"v"), (b"l", None), (b"l", b"w")),
+        "forgotten": ((b"m", None),),
+        "own": (b"p", b"q"),
+        "problems": (),
+    }
+    return Look(**{**standard, **fields})  # type: ignore[arg-type]
+
+
+def tracked(**fields: object) -> Tracked:
+    standard: dict[str, object] = {
+        "began_ms": NOON,
+        "seconds": 0.51,
+        "executed": True,
+        "topic_existed": True,
+        "look": look(),
+        "failed": None,
+        "known_ms": NOON,
+    }
+    return Tracked(**{**standard, **fields})  # type: ignore[arg-type]
+
+
+FAILED = tracked(look=None, failed=Unreachable("gone"), known_ms=NOON - 90_000)
+
+
+def test_one_line_a_pass() -> None:
+    assert pass_line(tracked()) == (
+        "2023-11-14 22:13:20  1,000 groups with 4,000 positions: 2 moved, 2 noted, 1 forgotten;"
+        " 0.51 s"
+    )
+    assert pass_line(tracked(look=look(problems=PROBLEMS))).endswith("0.51 s; 2 problems")
+    assert pass_line(FAILED) == (
+        "2023-11-14 22:13:20  failed; what is noted is true as of 2023-11-14 22:11:50 UTC,"
+        " 1 min 30 s ago"
+    )
+
+
+def test_what_would_be_done() -> None:
+    result = tracked(executed=False, topic_existed=False, known_ms=None)
+    found = look(problems=PROBLEMS)
+    assert list(pass_lines(result, found, "secondary", "drctl offsets track --execute")) == [
+        "1,000 groups with 4,000 positions, looked at in 0.51 s",
+        "topic __drctl_anchors of secondary would be made",
+        "2 moved: 2 anchors would be written, 1 deleted",
+        "1 position has no consumed record left to know it by on another cluster",
+        "3 anchors of positions that could not be seen: kept, aging",
+        "group bil\\x1b[31mling: no answer",
+        "group g in orders-3: gone",
+        "nothing is noted yet",
+        "to write them: drctl offsets track --execute",
+    ]
+
+
+def test_many_problems_are_not_all_told() -> None:
+    found = look(problems=tuple(Problem(f"g{n}", "", -1, "gone") for n in range(25)))
+    lines = list(pass_lines(tracked(look=found), found, "secondary", ""))
+    assert lines[-1] == "and 5 more; --output json has all"
+    assert lines[-2] == "group g19: gone"
+
+
+def test_documents() -> None:
+    for result in (tracked(), tracked(look=look(problems=PROBLEMS)), tracked(known_ms=None)):
+        check(dict(tracked_document("main", "primary", "secondary", result, None)))
+    failed = {"code": 5, "kind": "Unreachable", "message": "gone", "hint": ""}
+    document = check(dict(tracked_document("main", "primary", "secondary", FAILED, failed)))
+    assert document["totals"] is None
+    assert document["age_seconds"] == 90.51
+    assert not document["complete"]
+
+
+def test_numbers_add_up() -> None:
+    begun = TrackMetrics(LABELS)
+    assert "last_complete" not in begun.text()
+    assert 'drctl_offsets_track_passes_total{link="a\\"b",source="primary"' in begun.text()
+    later = begun.after(tracked()).after(tracked(look=look(problems=PROBLEMS), began_ms=NOON + 1))
+    after = later.after(FAILED)
+    found = dict(
+        line.rsplit(" ", 1) for line in after.text().splitlines() if not line.startswith("#")
+    )
+    values = {
+        name.split("{")[0].removeprefix("drctl_offsets_track_"): v for name, v in found.items()
+    }
+    assert values == {
+        "last_complete_pass_timestamp_seconds": "1700000000.0",
+        "known_timestamp_seconds": "1699999910.0",
+        "pass_duration_seconds": "0.51",
+        "passes_total": "3",
+        "failures_total": "1",
+        "moved_total": "4",
+        "written_total": "6",
+    }
+    assert "drctl_offsets_track_groups" not in after.text(), "numbers of another pass"
+    assert "drctl_offsets_track_groups{" in later.text()
+    kinds = [line.split() for line in after.text().splitlines() if line.startswith("# TYPE")]
+    assert {kind[2].endswith("_total") == (kind[3] == "counter") for kind in kinds} == {True}

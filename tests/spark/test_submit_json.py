@@ -1,0 +1,121 @@
+"""What travels between client and job arrives as it was sent, whatever it holds."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drctl.gap.comparison import (
+    BucketDigest,
+    ComparePlan,
+    Comparison,
+    Identity,
+    Reads,
+    TopicPlan,
+    TopicSuspects,
+)
+from drctl.gap.comparison_json import (
+    comparison_from_json,
+    comparison_to_json,
+    digests_from_json,
+    digests_to_json,
+)
+from drctl.gap.json_values import plain, restored
+from drctl.gap.plan_json import (
+    plan_from_json,
+    plan_to_json,
+    reads_from_json,
+    reads_to_json,
+    suspects_from_json,
+    suspects_to_json,
+)
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> ComparePlan:
+    topics = draw(st.lists(st.from_type(TopicPlan), max_size=3))
+    identity = draw(st.from_type(Identity))
+    timed = identity.timestamp and all(t.timestamps for t in topics)
+    if not timed:
+        topics = [t for t in topics if not t.bucket_ms]
+    return ComparePlan(tuple(topics), identity, *draw(st.tuples(*[st.integers()] * 3)))
+
+
+def sent(document: Any) -> Any:
+    return json.loads(json.dumps(document, allow_nan=False))
+
+
+@given(plans())
+@settings(max_examples=50)
+def test_plans(plan: ComparePlan) -> None:
+    assert plan_from_json(sent(plan_to_json(plan))) == plan
+
+
+@given(st.from_type(Reads))  # type: ignore[type-abstract]
+@settings(max_examples=50)
+def test_reads(reads: Reads) -> None:
+    assert reads_from_json(sent(reads_to_json(reads))) == reads
+
+
+@given(st.lists(st.from_type(TopicSuspects), max_size=3))
+@settings(max_examples=50)
+def test_suspects(suspects: list[TopicSuspects]) -> None:
+    found = suspects_from_json(sent(suspects_to_json(suspects)))
+    assert found == tuple(suspects)
+    assert all(type(s.buckets) is frozenset for s in found)
+
+
+@given(st.lists(st.from_type(BucketDigest)))
+@settings(max_examples=50)
+def test_digests(digests: list[BucketDigest]) -> None:
+    assert digests_from_json(sent(digests_to_json(digests))) == tuple(digests)
+
+
+@given(st.from_type(Comparison))
+@settings(max_examples=50)
+def test_comparisons(comparison: Comparison) -> None:
+    assert comparison_from_json(sent(comparison_to_json(comparison))) == comparison
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        {},
+        {"columns": ["topic"], "rows": []},
+        {**digests_to_json([]), "rows": [["t", "source"]]},
+        {**digests_to_json([]), "rows": [["t", "nowhere", *[0] * 8]]},
+        {**digests_to_json([]), "rows": [[0, "source", *[0] * 8]]},
+    ],
+)
+def test_what_is_no_table_of_digests(data: Any) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        digests_from_json(data)
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        (int, True),
+        (int, "1"),
+        (str, 1),
+        (tuple[int, ...], "12"),
+        (tuple[int, int], [1]),
+        (dict[str, int], {"a": 1}),
+        (Identity, {**plain(Identity()), "more": 1}),
+        (Identity, {}),
+    ],
+)
+def test_what_is_of_another_type(kind: Any, data: Any) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        restored(kind, data)
+
+
+def test_what_has_no_json() -> None:
+    for value in (b"bytes", object()):
+        with pytest.raises(TypeError):
+            plain(value)
+    with pytest.raises(TypeError):
+        restored(bytes, "x")

@@ -1,0 +1,287 @@
+"""Bytes that were seen or computed by hand, and what is in them."""
+
+import pytest
+
+from drctl.wire import (
+    anchor_passes,
+    anchors,
+    connect_offsets,
+    consumer_offsets,
+    consumer_timestamps,
+    offset_syncs,
+    provenance,
+)
+from drctl.wire.anchor_passes import Pass, PassKey, Scope
+from drctl.wire.anchors import Anchor, AnchorKey, AnchorRecord
+from drctl.wire.connect_offsets import ConnectKey, CopiedPartition, copied_offset, copied_partition
+from drctl.wire.consumer_offsets import GroupKey, OffsetCommit, RecordType, UnknownKey
+from drctl.wire.consumer_timestamps import ConsumerTimestamp, GroupPartition
+from drctl.wire.offset_syncs import OffsetSync
+from drctl.wire.undecodable import Undecodable
+
+NOON = 1_700_000_000_000
+
+
+def test_a_key_of_consumer_timestamps() -> None:
+    data = bytes.fromhex(
+        "00000011" + b"my-consumer-group".hex() + "00000005" + b"sales".hex() + "00000000"
+    )
+    assert consumer_timestamps.decode_key(data) == ("my-consumer-group", "sales", 0)
+    assert consumer_timestamps.encode_key(GroupPartition("my-consumer-group", "sales", 0)) == data
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0000018bcfe56800", ConsumerTimestamp(NOON)),
+        ("0000018bcfe5680000000007", ConsumerTimestamp(NOON, 7, 4)),
+        ("0000018bcfe568000000000000000007", ConsumerTimestamp(NOON, 7, 8)),
+        ("0000018bcfe56800ffffffff", ConsumerTimestamp(NOON, -1, 4)),
+    ],
+)
+def test_values_of_consumer_timestamps(text: str, value: ConsumerTimestamp) -> None:
+    assert consumer_timestamps.decode_value(bytes.fromhex(text)) == value
+
+
+@pytest.mark.parametrize("length", [0, 1, 7, 9, 11, 13, 15, 17, 24])
+def test_no_other_length_is_guessed_at(length: int) -> None:
+    data = bytes(length)
+    with pytest.raises(Undecodable, match=f"{length} bytes; known are 8, 12 and 16") as caught:
+        consumer_timestamps.decode_value(data)
+    assert caught.value.hex == data.hex()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "4 bytes too few"),
+        ("00000001", "1 bytes too few"),
+        ("ffffffff", "length -1"),
+        ("7fffffff61", "too few"),
+        ("0000000161" + "0000000162" + "00000000" + "00", "1 bytes too many"),
+        ("0000000161" + "0000000162" + "ffffffff", "partition -1"),
+        ("00000001ff" + "0000000162" + "00000000", "not UTF-8"),
+    ],
+)
+def test_keys_of_consumer_timestamps_are_exact(text: str, reason: str) -> None:
+    with pytest.raises(Undecodable, match=reason):
+        consumer_timestamps.decode_key(bytes.fromhex(text))
+
+
+def test_an_offset_sync_is_one_pair_and_nothing_else() -> None:
+    assert offset_syncs.decode_value(bytes.fromhex("00" * 6 + "03e8" + "00" * 6 + "03e6")) == (
+        OffsetSync(1000, 998)
+    )
+    with pytest.raises(Undecodable):
+        offset_syncs.decode_value(bytes(17))
+
+
+@pytest.mark.parametrize("number", [-1, 9, 18, 24, 32_767])
+def test_types_that_are_not_known_are_kept(number: int) -> None:
+    data = number.to_bytes(2, "big", signed=True) + b"\x00\x01g\xff"
+    found = consumer_offsets.decode_key(data)
+    assert found == UnknownKey(number, b"\x00\x01g\xff")
+    assert consumer_offsets.encode_key(found) == data
+
+
+def test_all_types_that_kafka_uses_have_a_name() -> None:
+    assert {int(kind) for kind in RecordType} == set(range(24)) - {9, 18}
+    found = consumer_offsets.decode_key(bytes.fromhex("0010000167" + "0002612a"))
+    assert found == GroupKey(RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION, "g", "a*")
+
+
+def test_a_commit_with_a_topic_id_and_a_tag_of_the_future() -> None:
+    start = "0004" + "00000000000003e8" + "00000007" + "026d" + "0000018bcfe56800"
+    tagged = start + "02" + "0010" + "45" * 16 + "05" + "02" + "abcd"
+    found = consumer_offsets.decode_commit(bytes.fromhex(tagged))
+    assert found == OffsetCommit(
+        4, 1000, 7, "m", NOON, -1, ((0, b"E" * 16), (5, bytes.fromhex("abcd")))
+    )
+    assert found.topic_id == "RUVFRUVFRUVFRUVFRUVFRQ"
+    untagged = consumer_offsets.decode_commit(bytes.fromhex(start + "00"))
+    assert untagged is not None
+    assert (untagged.tags, untagged.topic_id) == ((), "")
+
+
+@pytest.mark.parametrize(
+    ("tail", "reason"),
+    [
+        ("01" + "000f" + "45" * 15, "topic id"),
+        ("02" + "0500" + "0500", "tag 5 behind tag 5"),
+        ("02" + "0500" + "0400", "tag 4 behind tag 5"),
+        ("8000", "more bytes than it needs"),
+        ("ffffffff10", "more than 32 bits"),
+        ("ffffffffff00", "more than 32 bits"),
+        ("ffffffff0f", "too few"),
+    ],
+)
+def test_tagged_fields_are_exact(tail: str, reason: str) -> None:
+    start = "0004" + "00" * 8 + "00" * 4 + "01" + "00" * 8
+    with pytest.raises(Undecodable, match=reason):
+        consumer_offsets.decode_commit(bytes.fromhex(start + tail))
+
+
+def test_versions_that_are_not_known() -> None:
+    for text in ("0005" + "00" * 40, "ffff" + "00" * 40):
+        with pytest.raises(Undecodable, match="known are 0 to 4"):
+            consumer_offsets.decode_commit(bytes.fromhex(text))
+
+
+def test_connect_offsets_of_mirror_maker_and_of_replicator() -> None:
+    mirror = b'["mm2-source",{"cluster":"A","partition":0,"topic":"t"}]'
+    key = connect_offsets.decode_key(mirror)
+    assert key == ConnectKey("mm2-source", {"cluster": "A", "partition": 0, "topic": "t"})
+    assert copied_partition(key) == CopiedPartition("A", "t", 0)
+    assert connect_offsets.encode_key(key) == mirror
+    replicator = connect_offsets.decode_key(b'["rep", {"topic": "topic1", "partition": 3}]')
+    assert copied_partition(replicator) == CopiedPartition(None, "topic1", 3)
+    value = connect_offsets.decode_value(b'{"offset":5}')
+    assert value is not None
+    assert copied_offset(value) == 5
+
+
+@pytest.mark.parametrize(
+    "partition",
+    [
+        {},
+        {"server": "shop"},
+        {"group": "g", "topic": "t", "partition": 0},
+        {"cluster": "A", "topic": "t", "partition": -1},
+        {"cluster": "A", "topic": "t", "partition": True},
+        {"cluster": "A", "topic": "t", "partition": 1.0},
+        {"cluster": None, "topic": "t", "partition": 1},
+        {"cluster": "A", "topic": 1, "partition": 1},
+        {"topic": "t", "partition": "0"},
+    ],
+)
+def test_source_partitions_of_others(partition: dict[str, object]) -> None:
+    key = connect_offsets.decode_key(connect_offsets.encode_key(ConnectKey("c", partition)))
+    assert copied_partition(key) is None
+
+
+@pytest.mark.parametrize(
+    "value", [{}, {"offset": -1}, {"offset": True}, {"offset": 1, "more": 2}, {"lsn": 4}]
+)
+def test_source_offsets_of_others(value: dict[str, object]) -> None:
+    assert copied_offset(value) is None
+
+
+def test_provenance_is_for_people_too() -> None:
+    where = provenance.Provenance("RFj2XSUOSdiT9QqwHGckjA", "aufträge", 7, 5, NOON)
+    text = (
+        '{"drctl":1,"cluster":"RFj2XSUOSdiT9QqwHGckjA","topic":"aufträge","partition":7,"offset":5'
+        ',"timestamp":1700000000000}'
+    )
+    assert provenance.encode(where).decode() == text
+    assert provenance.decode(text.replace(",", ", ").encode()) == where
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "{}",
+        '{"drctl":2,"cluster":"c","topic":"t","partition":0,"offset":0,"timestamp":0}',
+        '{"drctl":true,"cluster":"c","topic":"t","partition":0,"offset":0,"timestamp":0}',
+        '{"drctl":1,"cluster":"c","topic":"t","partition":0,"offset":0}',
+        '{"drctl":1,"cluster":"c","topic":"t","partition":0,"offset":0,"timestamp":0,"more":0}',
+        '{"drctl":1,"cluster":1,"topic":"t","partition":0,"offset":0,"timestamp":0}',
+        '{"drctl":1,"cluster":"c","topic":"t","partition":-1,"offset":0,"timestamp":0}',
+        '{"drctl":1,"cluster":"c","topic":"t","partition":0,"offset":0.0,"timestamp":0}',
+        '{"drctl":1,"cluster":"c","topic":"t","partition":0,"offset":0,"timestamp":1e3}',
+        '{"drctl":1,"cluster":"c","topic":"t","partition":0,"offset":0,"timestamp":9223372036854775808}',
+    ],
+)
+def test_provenance_of_others(text: str) -> None:
+    with pytest.raises(Undecodable):
+        provenance.decode(text.encode())
+
+
+def test_the_key_of_an_anchor_is_readable_and_written_in_one_way() -> None:
+    key = AnchorKey("RFj2XSUOSdiT9QqwHGckjA", 'bill"ing', "aufträge", 7)
+    data = anchors.encode_key(key)
+    assert data.decode() == r'["anchor","RFj2XSUOSdiT9QqwHGckjA","bill\"ing","aufträge",7]'
+    assert anchors.decode_key(data) == key
+    for other in (data.replace(b",", b", "), data.replace("ä".encode(), b"\\u00e4")):
+        with pytest.raises(Undecodable, match="not as drctl writes it"):
+            anchors.decode_key(other)
+    for other in (b'["other","c","g","t",0]', b'["anchor","c","g","t",-1]', b'["anchor","c","g"]'):
+        with pytest.raises(Undecodable, match="not an anchor's"):
+            anchors.decode_key(other)
+
+
+def test_an_anchor_is_compact_and_has_its_bytes_for_ever() -> None:
+    records = tuple(AnchorRecord(n, NOON - n) for n in range(anchors.MOST_RECORDS))
+    anchor = Anchor(1000, 7, "RUVFRUVFRUVFRUVFRUVFRQ", NOON, records)
+    data = anchors.encode_value(anchor)
+    assert len(data) == 2 + 8 + 8 + 4 + 23 + 1 + 33 * 8 + 8 + 32
+    small = anchors.encode_value(Anchor(1000, 7, "id", NOON, records[:2]))
+    assert small.hex() == (
+        "0100" + "0000018bcfe56800" + "00000000000003e8" + "00000007" + "036964" + "02"
+        "0000000000000000" + "0000018bcfe56800" + "0000000000000001" + "02"
+    )  # fmt: skip
+    astray = Anchor(1000, 7, "id", NOON, records[:2], astray=True)
+    assert anchors.encode_value(astray) == small[:1] + b"\x01" + small[2:]
+    assert anchors.decode_head(small) == (1000, 7, "id", NOON, False)
+    with pytest.raises(Undecodable, match="flags 2, known is 1"):
+        anchors.decode_value(small[:1] + b"\x02" + small[2:])
+    with pytest.raises(ValueError, match="34 records; an anchor holds 33"):
+        anchors.encode_value(Anchor(0, 0, "", 0, (*records, records[0])))
+
+
+def test_an_anchor_of_another_version() -> None:
+    data = b"\x02" + anchors.encode_value(Anchor(0, 0, "", 0, ()))[1:]
+    with pytest.raises(Undecodable, match="version 2, known is 1"):
+        anchors.decode_value(data)
+
+
+def test_an_anchor_of_a_position_that_is_gone() -> None:
+    data = anchors.encode_value(Anchor(5, -1, "", NOON, (), astray=True))
+    assert data[:2] == b"\x01\x01"
+    found = anchors.decode_value(data)
+    assert found is not None
+    assert found.astray
+    assert anchors.decode_head(data) == (5, -1, "", NOON, True)
+    with pytest.raises(Undecodable, match="flags 2"):
+        anchors.decode_value(b"\x01\x02" + data[2:])
+
+
+def test_a_pass_is_readable_and_written_in_one_way() -> None:
+    scope = Scope("primary", ("orders", "pay.*"), ("pay-test",), (".*",))
+    key = PassKey("RFj2XSUOSdiT9QqwHGckjA", scope.digest)
+    data = anchor_passes.encode_key(key)
+    assert data.decode() == f'["pass","RFj2XSUOSdiT9QqwHGckjA","{scope.digest}"]'
+    assert scope.digest == "1bd017ba1d72a025"
+    assert anchor_passes.decode_key(data) == key
+    assert anchor_passes.is_key(data)
+    assert not anchor_passes.is_key(anchors.encode_key(AnchorKey("c", "g", "t", 0)))
+    value = anchor_passes.encode_value(Pass(NOON, scope, 12, 48))
+    assert value.decode() == (
+        '{"version":1,"at_ms":1700000000000,"source":"primary","topics":["orders","pay.*"],'
+        '"exclude":["pay-test"],"groups":[".*"],"groups_seen":12,"positions_seen":48}'
+    )
+    assert anchor_passes.decode_value(value) == Pass(NOON, scope, 12, 48)
+    for wrong, why in (
+        (value.replace(b"[", b"[ ", 1), "not as drctl writes it"),
+        (value.replace(b'"version":1', b'"version":2'), "another version"),
+        (value.replace(b"1700000000000", b"true"), "another version"),
+        (value.replace(b'"pay-test"', b"7"), "a pattern that is no text"),
+        (value.replace(b'"pay-test"', b'"("'), "a pattern that is none"),
+    ):
+        with pytest.raises(Undecodable, match=why):
+            anchor_passes.decode_value(wrong)
+
+
+def test_what_a_pass_covers() -> None:
+    scope = Scope("primary", ("orders", "pay.*", "__named", ".*audit"), ("pay-test",), ("a.*", "b"))
+    topics = ("orders", "orders2", "payments", "pay-test", "__named", "__audit", "audit")
+    covered = [name for name in topics if scope.covers_topic(name)]
+    assert covered == ["orders", "payments", "__named", "audit"]
+    assert [name for name in ("a", "ab", "b", "bc") if scope.covers_group(name)] == ["a", "ab", "b"]
+
+
+def test_what_an_error_says() -> None:
+    error = Undecodable("offset sync", "wrong", bytes(100))
+    assert error.reason == "offset sync: wrong"
+    assert error.hex == "00" * 100
+    assert str(error) == "offset sync: wrong: " + "00" * 32 + "..."

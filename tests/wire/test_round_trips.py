@@ -1,0 +1,46 @@
+"""What is written is read again, whatever it is."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drctl.wire.undecodable import Undecodable
+from tests.wire.formats import FORMATS, Format
+
+
+@pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
+def test_every_value_comes_back(each: Format) -> None:
+    @settings(max_examples=100, deadline=None)
+    @given(each.values)
+    def check(value: Any) -> None:
+        written = each.encode(value)
+        assert each.decode(written) == value
+        assert each.encode(each.decode(written)) == written
+
+    check()
+
+
+@pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
+def test_no_byte_may_be_missing_or_too_much(each: Format) -> None:
+    @settings(max_examples=30, deadline=None)
+    @given(each.values, st.data())
+    def check(value: Any, data: st.DataObject) -> None:
+        written = each.encode(value)
+        cut = written[: data.draw(st.integers(0, len(written) - 1))]
+        for wrong in (cut, written + b"\x00"):
+            # Some formats hold other values in fewer or more bytes; none the same one.
+            assert each.refusal(wrong) or each.decode(wrong) != value
+
+    check()
+
+
+@pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
+def test_null_is_a_tombstone_where_it_may_be(each: Format) -> None:
+    if each.tombstone:
+        assert each.decode(None) is None
+    else:
+        with pytest.raises(Undecodable, match="null: no bytes") as caught:
+            each.decode(None)
+        assert caught.value.hex == ""
