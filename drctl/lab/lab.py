@@ -161,7 +161,7 @@ class Lab:
                 for name in direction.names.values():
                     (client.resume if running else client.stop)(name)
             state = "RUNNING" if running else "STOPPED"
-            await_state(client, parts.directions, (state,), Patience.of(30))
+            await_state(client, parts.directions, (state,), Patience.of(60))
         finally:
             client.close()
 

@@ -78,6 +78,8 @@ class Worker:
         replication = self.settings.replication
         return {
             "group.id": CONNECT_GROUP,
+            # A worker that was killed and is back gets its connectors at once, not after 5 minutes.
+            "scheduled.rebalance.max.delay.ms": 0,
             "config.storage.topic": "connect-configs",
             "offset.storage.topic": "connect-offsets",
             "status.storage.topic": "connect-status",
