@@ -4,6 +4,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 BIN := .venv/bin
+# Two files at a time, in their order: the long ones of tests/cluster begin early.
+SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help install demo test test-fast bench lint format lock clean
 
@@ -21,10 +23,10 @@ demo: install  ## the story on two real Kafka clusters: lose records, find exact
 
 test: install  ## every test, on real clusters and in a real browser
 	@scripts/ensure-browser
-	$(BIN)/pytest tests
+	$(BIN)/pytest tests $(SIDE_BY_SIDE)
 
 test-fast: install  ## what needs neither JVM nor broker nor browser
-	$(BIN)/pytest tests -m "not jvm and not browser"
+	$(BIN)/pytest tests $(SIDE_BY_SIDE) -m "not jvm and not browser"
 
 bench: install  ## measure beside named baselines, into bench/results
 	$(BIN)/python -m bench

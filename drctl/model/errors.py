@@ -65,6 +65,10 @@ class Stopped(DrctlError):
     exit_code = ExitCode.STOPPED
 
 
+class Fenced(Stopped):
+    """Another run has taken the link; this one may change nothing more."""
+
+
 class Unknown(DrctlError):
     """Evidence is missing, or an answer did not come."""
 

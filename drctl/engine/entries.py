@@ -1,0 +1,128 @@
+"""What the journal of a run says: one constructor an entry.
+
+An entry is JSON. `intend` is durable before its effect begins and holds everything needed to
+do the effect again or to take it back; whatever comes after tells what was seen.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from drctl.engine.kind import Seen
+from drctl.model.plan import Json, Plan
+
+VERSION = 1
+
+Entry = Mapping[str, Any]
+
+
+class What(StrEnum):
+    """The kinds of entries."""
+
+    BEGAN = "began"
+    RESUMED = "resumed"
+    INTEND = "intend"
+    APPLIED = "applied"
+    DONE = "done"
+    FAILED = "failed"
+    LOOKED = "looked"
+    STALE = "stale"
+    OWED = "owed"
+    PASSED = "passed"
+    TURNED_BACK = "turned-back"
+    UNDOING = "undoing"
+    UNDONE = "undone"
+    NOT_UNDONE = "not-undone"
+    INTERRUPTED = "interrupted"
+    ENDED = "ended"
+
+
+def began(run: str, plan: Plan, who: Mapping[str, str], at: datetime) -> Entry:
+    """The first entry: the whole plan, and who carries it out."""
+    head = {"version": VERSION, "run": run, "fingerprint": plan.fingerprint}
+    return _entry(What.BEGAN, at, **head, who=dict(who), plan=plan.to_json())
+
+
+def resumed(who: Mapping[str, str], at: datetime) -> Entry:
+    """Somebody goes on with it."""
+    return _entry(What.RESUMED, at, who=dict(who))
+
+
+def intend(step: str, effect: int, intent: Json, at: datetime) -> Entry:
+    """This is about to be done."""
+    return _entry(What.INTEND, at, step=step, effect=effect, intent=dict(intent))
+
+
+def applied(step: str, effect: int, complaints: Sequence[str], at: datetime) -> Entry:
+    """It was sent; whether it is done is looked at next."""
+    return _entry(What.APPLIED, at, step=step, effect=effect, complaints=list(complaints))
+
+
+def done(step: str, effect: int, seen: Seen, at: datetime) -> Entry:
+    """It was seen to be done."""
+    told = {"words": seen.words, "facts": dict(seen.facts), "items": list(seen.items)}
+    return _entry(What.DONE, at, step=step, effect=effect, **told)
+
+
+def failed(step: str, seen: Seen, at: datetime) -> Entry:
+    """It was not, or nobody knows."""
+    told = {"state": seen.state.value, "words": seen.words, "items": list(seen.items)}
+    return _entry(What.FAILED, at, step=step, **told)
+
+
+def looked(step: str, effect: int, seen: Seen, at: datetime) -> Entry:
+    """What a later look at an effect showed."""
+    told = {"state": seen.state.value, "words": seen.words}
+    return _entry(What.LOOKED, at, step=step, effect=effect, **told)
+
+
+def stale(step: str, effect: int, why: str, at: datetime) -> Entry:
+    """What the effect was built from holds no more: the step is to be looked at anew."""
+    return _entry(What.STALE, at, step=step, effect=effect, words=why)
+
+
+def owed(step: str, what: str, at: datetime) -> Entry:
+    """A later run must do this."""
+    return _entry(What.OWED, at, step=step, what=what)
+
+
+def passed(step: str, seen: Seen, at: datetime) -> Entry:
+    """It was not done, and need not be."""
+    told = {"state": seen.state.value, "words": seen.words, "items": list(seen.items)}
+    return _entry(What.PASSED, at, step=step, **told)
+
+
+def turned_back(step: str, why: str, at: datetime) -> Entry:
+    """From here on effects are taken back, the newest first."""
+    return _entry(What.TURNED_BACK, at, step=step, why=why)
+
+
+def undoing(step: str, effect: int, at: datetime) -> Entry:
+    """An effect is about to be taken back."""
+    return _entry(What.UNDOING, at, step=step, effect=effect)
+
+
+def undone(step: str, effect: int, words: str, at: datetime) -> Entry:
+    """It was seen to be taken back."""
+    return _entry(What.UNDONE, at, step=step, effect=effect, words=words)
+
+
+def not_undone(step: str, effect: int, seen: Seen, at: datetime) -> Entry:
+    """It could not be taken back, or nobody knows."""
+    told = {"state": seen.state.value, "words": seen.words, "items": list(seen.items)}
+    return _entry(What.NOT_UNDONE, at, step=step, effect=effect, **told)
+
+
+def interrupted(step: str, at: datetime) -> Entry:
+    """The engineer asked to stop."""
+    return _entry(What.INTERRUPTED, at, step=step)
+
+
+def ended(status: str, at: datetime) -> Entry:
+    """The last entry of a run that nobody goes on with."""
+    return _entry(What.ENDED, at, status=status)
+
+
+def _entry(what: What, at: datetime, /, **told: Any) -> Entry:
+    return {"entry": what.value, "at": at.isoformat(), **told}

@@ -1,0 +1,219 @@
+"""What the steps need from outside: to look (`Look`), and to write (`Hands`).
+
+A site is a cluster by its name in drctl.yaml. Whatever belongs to the link belongs to the one link
+of the plan; `drctl.cli` opens everything when it is first asked for.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from drctl.model.endpoints import EndpointReader, EndpointWriter
+from drctl.model.fencing import AclReader, AclWriter, FenceProver
+from drctl.model.finding import Finding
+from drctl.model.ports import ClusterReader, GroupReader, GroupWriter
+from drctl.model.topology import TopicPartition
+from drctl.offsets.wanted import Wanted
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorState:
+    """A connector as its workers tell it.
+
+    Attributes:
+        state: RUNNING, PAUSED, STOPPED, FAILED, ...; of the connector and all its tasks where they
+            agree, else all of them.
+    """
+
+    name: str
+    state: str
+
+
+class ConnectorsReader(Protocol):
+    """Looks at the connectors that replicate the link."""
+
+    def state(self, name: str) -> ConnectorState:
+        """Of one connector and its tasks.
+
+        Raises:
+            UsageError: there is none of this name.
+            Unreachable: no worker answered within the deadline.
+        """
+
+    def offsets(self, name: str) -> Sequence[Mapping[str, Any]]:
+        """What it keeps of how far it got.
+
+        Raises:
+            UsageError: there is none of this name.
+            Unreachable: no worker answered within the deadline.
+        """
+
+
+class ConnectorsWriter(Protocol):
+    """Stops the connectors that replicate the link, and lets them go on."""
+
+    def stop(self, name: str) -> None:
+        """End its tasks; its configuration and offsets stay.
+
+        Raises:
+            Unknown: no answer came; it may have been stopped.
+        """
+
+    def pause(self, name: str) -> None:
+        """Let its tasks idle.
+
+        Raises:
+            Unknown: no answer came; it may have been paused.
+        """
+
+    def resume(self, name: str) -> None:
+        """Let it go on.
+
+        Raises:
+            Unknown: no answer came; it may go on.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What a comparison of the tail says.
+
+    Attributes:
+        records: that are on the source and not on the target.
+        not_compared: what could not be compared, each in words; empty where nothing was left out.
+        boundaries: for each partition of the source, where what was compared ends.
+    """
+
+    records: int
+    not_compared: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+
+
+class Canary(Protocol):
+    """Writes a record, and reads it back."""
+
+    def sing(self, topic: str, text: str) -> TopicPartition:
+        """Write one; it counts when all in-sync replicas have it.
+
+        Raises:
+            Refused: the cluster does not take it.
+            Unknown: no answer came.
+        """
+
+
+class Look(Protocol):
+    """Everything that steps may look at; nothing here changes anything."""
+
+    def topics(self) -> tuple[str, ...]:
+        """The source's topics that the link carries, sorted; from the target if that is dead.
+
+        Raises:
+            Unreachable: neither cluster answered.
+        """
+
+    def target_topic(self, topic: str) -> str:
+        """What a topic of the source is called on the target."""
+
+    def site(self, name: str) -> ClusterReader:
+        """One of the two clusters."""
+
+    def groups(self, name: str) -> GroupReader:
+        """The groups of one of them."""
+
+    def link_groups(self, name: str) -> tuple[str, ...]:
+        """Those whose positions the link carries, sorted.
+
+        Raises:
+            Unreachable: the cluster did not answer.
+        """
+
+    def acls(self, name: str) -> AclReader:
+        """The rules of one cluster."""
+
+    def fence(self, name: str, settle_s: float) -> FenceProver:
+        """What proves that a fence of one cluster holds."""
+
+    def connectors(self) -> ConnectorsReader:
+        """Those that replicate the link."""
+
+    def endpoint(self, number: int) -> EndpointReader:
+        """One of the link's endpoints, counted from 0."""
+
+    def findings(self, mode: str) -> Sequence[Finding]:
+        """What the guards say now."""
+
+    def translated(self) -> Sequence[Wanted]:
+        """Where the link's groups are to stand on the target, by the evidence there is now.
+
+        Raises:
+            Unreachable: the target did not answer.
+        """
+
+    def missing(self) -> Missing:
+        """What the target lacks of the source's tail, by content.
+
+        Raises:
+            Unreachable: one of the clusters did not answer.
+        """
+
+    def heard(self, topic: str, place: TopicPartition, text: str) -> bool:
+        """Whether the canary's record can be read on the target."""
+
+
+class Hands(Protocol):
+    """Everything that steps may change."""
+
+    def groups(self, name: str) -> GroupWriter:
+        """The positions of one cluster's groups."""
+
+    def acls(self, name: str) -> AclWriter:
+        """The rules of one cluster."""
+
+    def connectors(self) -> ConnectorsWriter:
+        """Those that replicate the link."""
+
+    def endpoint(self, number: int) -> EndpointWriter:
+        """One of the link's endpoints."""
+
+    def canary(self, name: str) -> Canary:
+        """Writes to one cluster."""
+
+    def keep(self, name: str, document: Mapping[str, Any]) -> None:
+        """Put evidence of the run into its folder.
+
+        Raises:
+            Unknown: it could not be written.
+        """
+
+
+class Watcher(Protocol):
+    """Is told how a run comes along; a terminal, or plain lines."""
+
+    def step(self, identity: str, number: int, total: int) -> None:
+        """A step begins."""
+
+    def waiting(self, identity: str, words: str, left_s: float) -> None:
+        """Its proof is not there yet; so many seconds remain."""
+
+    def ended(self, identity: str, words: str, figures: Mapping[str, float]) -> None:
+        """It came to an end."""
+
+
+class Clock(Protocol):
+    """Time, and the wish to stop."""
+
+    def now(self) -> float:
+        """Seconds since the epoch, UTC."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+
+    def wait(self, seconds: float) -> None:
+        """Return after this time, or as soon as somebody wants to stop."""
+
+    @property
+    def stopping(self) -> bool:
+        """Whether somebody wants to stop."""
+
+
+Names = Collection[str]

@@ -1,0 +1,1 @@
+"""Which steps, in which order, from what was seen."""

@@ -1,0 +1,32 @@
+"""Waits until the target holds everything that the fenced source holds, by content."""
+
+from drctl.engine.kind import Description, Facts, Looking, Seen, State, Trait
+from drctl.engine.ports import Look
+from drctl.model.plan import Json
+
+
+class Drain(Looking):
+    """Compares the tail until nothing of it is missing."""
+
+    name = "drain"
+    traits = Trait.DRAINS
+
+    def describe(self, settings: Json) -> Description:
+        """The step in words."""
+        title = f"let replication bring everything to {settings['target']}"
+        return Description(title, "a comparison of the tail finds no missing record")
+
+    def check(self, settings: Json, facts: Facts, look: Look) -> Json:
+        """Nothing has to be decided."""
+        return {}
+
+    def verify(self, intent: Json, look: Look) -> Seen:
+        """What is missing now."""
+        missing = look.missing()
+        if missing.not_compared:
+            words = f"not everything could be compared: {missing.not_compared[0]}"
+            return Seen(State.WAITING, words, {}, missing.not_compared)
+        if missing.records:
+            words = f"{missing.records:,} records are still missing"
+            return Seen(State.WAITING, words, {}, missing.partitions)
+        return Seen(State.DONE, "no record is missing on the target", {"missing": 0})

@@ -1,0 +1,109 @@
+"""Keeps producers, or consumers, away from one cluster; proven on every broker."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from drctl.engine.kind import Description, Facts, Seen, State, Trait
+from drctl.engine.ports import Hands, Look
+from drctl.model.acls import Acl
+from drctl.model.errors import Refused
+from drctl.model.fencing import Denied, Topics, denials, to_add
+from drctl.model.plan import Json
+from drctl.model.topology import Unavailable
+
+_WHO = {Denied.WRITE: "producers", Denied.READ: "consumers"}
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Denies principals an operation on the link's topics; rules that were there stay there."""
+
+    name: str
+    traits: Trait
+    operation: Denied
+
+    def describe(self, settings: Json) -> Description:
+        """The step in words."""
+        who = ", ".join(settings["principals"])
+        return Description(
+            f"fence {_WHO[self.operation]} on {settings['cluster']}: deny {self.operation} to {who}",
+            "every broker has the rules, and end offsets do not move",
+            "remove exactly the rules that were added",
+        )
+
+    def check(self, settings: Json, facts: Facts, look: Look) -> Json:
+        """Which rules are to be added.
+
+        Raises:
+            Refused: the cluster has no authorizer, or its rules cannot be seen.
+        """
+        cluster = settings["cluster"]
+        topics = look.topics()
+        present = look.acls(cluster).acls()
+        if isinstance(present, Unavailable):
+            raise Refused(
+                f"the ACLs of {cluster} cannot be seen: {present.reason}",
+                "allow drctl's user DESCRIBE and ALTER on the cluster, or fence by a command",
+            )
+        if not present.enforced:
+            raise Refused(
+                f"{cluster} has no authorizer: its ACLs keep nobody away",
+                "fence by a command of the site: fence: {method: command, command: [...]}",
+            )
+        rules = denials(settings["principals"], [Topics(t) for t in topics], [self.operation])
+        return {
+            "cluster": cluster,
+            "topics": list(topics),
+            "rules": [list(rule) for rule in rules],
+            "added": [list(rule) for rule in to_add(rules, present)],
+            "settle_seconds": settings["settle_seconds"],
+        }
+
+    def apply(self, intent: Json, hands: Hands) -> tuple[str, ...]:
+        """Add the rules."""
+        return _complaints(hands.acls(intent["cluster"]).deny(_rules(intent["added"])))
+
+    def verify(self, intent: Json, look: Look) -> Seen:
+        """Whether every broker has them, and nothing grows."""
+        prover = look.fence(intent["cluster"], intent["settle_seconds"])
+        proof = prover.prove(_rules(intent["rules"]), intent["topics"])
+        ends = {str(place): end for place, end in sorted(proof.stillness.ends.items())}
+        facts = {"ends": ends, "brokers": sorted(proof.obedience.brokers)}
+        if proof.proven:
+            words = (
+                f"all {len(facts['brokers'])} brokers deny it; the ends of"
+                f" {len(ends)} partitions stood still for {intent['settle_seconds']:g} s"
+            )
+            return Seen(State.DONE, words, facts)
+        return Seen(State.WAITING, "; ".join(proof.doubts[:_SHOWN]), facts, proof.doubts)
+
+    def undo(self, intent: Json, hands: Hands) -> tuple[str, ...]:
+        """Remove what was added."""
+        return _complaints(hands.acls(intent["cluster"]).restore(_rules(intent["added"])))
+
+    def undone(self, intent: Json, look: Look) -> Seen:
+        """Whether every broker has them no more."""
+        cluster, added = intent["cluster"], _rules(intent["added"])
+        if not added:
+            return Seen(State.DONE, "no rule had been added")
+        lifted = look.acls(cluster).lifted(added, intent["topics"])
+        if lifted.proven:
+            return Seen(State.DONE, f"{len(added)} rules are gone from every broker of {cluster}")
+        return Seen(State.WAITING, "; ".join(lifted.doubts[:_SHOWN]), {}, lifted.doubts)
+
+
+def _rules(data: list[list[str]]) -> tuple[Acl, ...]:
+    return tuple(Acl(*each) for each in data)
+
+
+def _complaints(answers: Mapping[Acl, Unavailable | None]) -> tuple[str, ...]:
+    return tuple(
+        f"{rule.principal} {rule.operation} {rule.name}: {why.reason}"
+        for rule, why in answers.items()
+        if why is not None
+    )
+
+
+FENCE_PRODUCERS = Fence("fence-producers", Trait.CHANGES | Trait.FENCES_WRITES, Denied.WRITE)
+FENCE_CONSUMERS = Fence("fence-consumers", Trait.CHANGES, Denied.READ)

@@ -1,0 +1,86 @@
+"""Takes the effects of a run back, the newest first."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from drctl.engine import entries
+from drctl.engine.entries import Entry
+from drctl.engine.kind import Kind, Seen, State, Trait
+from drctl.engine.looking import Patience
+from drctl.engine.outcome import Outcome, Status
+from drctl.engine.ports import Hands, Look
+from drctl.engine.story import Effect, Story
+from drctl.model.errors import DrctlError, Fenced
+
+
+@dataclass(frozen=True, slots=True)
+class TurningBack:
+    """Undoes what may have been done; one that cannot be undone does not keep the others."""
+
+    kinds: Mapping[str, Kind]
+    look: Look
+    hands: Hands
+    patience: Patience
+    now: Callable[[], datetime]
+
+    def run(self, story: Story, write: Callable[[Entry], None]) -> Outcome:
+        """Take back every effect that still stands.
+
+        Raises:
+            Fenced: another run took the link.
+            Unknown: the journal cannot be written.
+            WantsToStop: somebody wants to stop.
+        """
+        remaining: list[tuple[Effect, Seen]] = []
+        changed = False
+        for effect in reversed(story.effects):
+            if effect.undone:
+                continue
+            step = story.plan.step(effect.step)
+            kind = self.kinds[step.kind]
+            if Trait.CHANGES not in kind.traits:
+                continue
+            changed = True
+            write(entries.undoing(step.id, effect.number, self.now()))
+            seen = self._undo(kind, effect, step.patience_s)
+            if seen.state is State.DONE:
+                write(entries.undone(step.id, effect.number, seen.words, self.now()))
+            else:
+                write(entries.not_undone(step.id, effect.number, seen, self.now()))
+                remaining.append((effect, seen))
+        return _outcome(story, changed, remaining)
+
+    def _undo(self, kind: Kind, effect: Effect, seconds: float) -> Seen:
+        try:
+            kind.undo(effect.intent, self.hands)
+        except Fenced:
+            raise
+        except DrctlError as error:
+            complaint = error.message
+        else:
+            complaint = ""
+        seen = self.patience.wait_for(
+            lambda: kind.undone(effect.intent, self.look), effect.step, seconds
+        )
+        if seen.state is State.DONE or not complaint:
+            return seen
+        return Seen(seen.state, f"{seen.words} ({complaint})", seen.facts, seen.items)
+
+
+def _outcome(story: Story, changed: bool, remaining: list[tuple[Effect, Seen]]) -> Outcome:
+    if not remaining:
+        put_back = any(effect.undone for effect in story.effects) or changed
+        words = f"everything was put back: {story.turned_back}" if put_back else story.turned_back
+        return Outcome(Status.REFUSED, _turning_step(story), words)
+    unknown = any(seen.state is State.UNKNOWN for _, seen in remaining)
+    items = tuple(f"{effect.step}: {seen.words}" for effect, seen in remaining)
+    words = f"not everything could be put back after: {story.turned_back}"
+    return Outcome(
+        Status.UNKNOWN if unknown else Status.STOPPED, remaining[0][0].step, words, items
+    )
+
+
+def _turning_step(story: Story) -> str:
+    turned = (e for e in reversed(story.entries) if e["entry"] == entries.What.TURNED_BACK)
+    return str(next(turned)["step"])

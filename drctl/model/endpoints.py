@@ -1,0 +1,139 @@
+"""What tells clients where their cluster is: how it stands now, and what can change it.
+
+A reader cannot write. `drctl.systems.endpoints` implements both.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from drctl.model.errors import Refused, Stopped
+
+
+class EndpointRejected(Refused):
+    """An endpoint answered, and did nothing of what was asked."""
+
+
+class EndpointMoved(Refused):
+    """An endpoint is not as it was when it was looked at; nothing was changed."""
+
+
+class EndpointFailed(Stopped):
+    """An endpoint did part of what was asked, or may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointState:
+    """Where an endpoint points, and everything needed to put it back to that.
+
+    It goes into journals: it holds no secrets.
+
+    Attributes:
+        endpoint: which one: its kind, its name, and where it was asked.
+        cluster: name of the cluster that clients are sent to; None where it is none, or several,
+            or cannot be told.
+        words: what was seen, for a person.
+        evidence: the same as it was seen, in a form of each kind's own; JSON can hold it.
+        unfinished: what is not yet as a switch to this cluster leaves it, each in words: open
+            sessions, caches, servers that do not take clients.
+        cached_s: for how long caches may give out this answer after it has changed.
+    """
+
+    endpoint: str
+    cluster: str | None
+    words: str
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    unfinished: tuple[str, ...] = ()
+    cached_s: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in journals."""
+        return {
+            "endpoint": self.endpoint,
+            "cluster": self.cluster,
+            "words": self.words,
+            "evidence": dict(self.evidence),
+            "unfinished": list(self.unfinished),
+            "cached_seconds": self.cached_s,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "EndpointState":
+        """From what `to_json` made.
+
+        Raises:
+            KeyError, TypeError, ValueError: it did not.
+        """
+        return cls(
+            data["endpoint"],
+            data["cluster"],
+            data["words"],
+            dict(data["evidence"]),
+            tuple(data["unfinished"]),
+            float(data["cached_seconds"]),
+        )
+
+
+class EndpointReader(Protocol):
+    """Looks at one endpoint; has nothing that changes it."""
+
+    @property
+    def endpoint(self) -> str:
+        """Which one: the same text for the same endpoint, whoever asks."""
+
+    def observe(self) -> EndpointState:
+        """Where it points now.
+
+        Raises:
+            Unreachable: it does not answer.
+            EndpointRejected: it answers, and does not let itself be looked at.
+        """
+
+
+class EndpointWriter(Protocol):
+    """Changes one endpoint."""
+
+    @property
+    def endpoint(self) -> str:
+        """Which one: the same text for the same endpoint, whoever asks."""
+
+    def switch(self, to: str, before: EndpointState) -> None:
+        """Point it to the cluster of this name; doing it twice is as doing it once.
+
+        Args:
+            before: how it was when the switch was decided. What is neither so, nor as the switch
+                leaves it, was changed by somebody else, and stays.
+
+        Raises:
+            EndpointMoved: somebody else has changed it since.
+            EndpointRejected: it answers, and does not do it; nothing was changed.
+            EndpointFailed: it did part of it, or may have.
+            Unreachable: it could not be asked; nothing was changed.
+            Unknown: no answer came after it had been asked.
+        """
+
+    def restore(self, before: EndpointState) -> None:
+        """Put it back as it was; doing it twice is as doing it once.
+
+        What is neither so, nor as a switch leaves it, was changed by somebody else, and stays.
+
+        Raises:
+            EndpointMoved: somebody else has changed it since.
+            EndpointRejected: it answers, and does not do it; nothing was changed.
+            EndpointFailed: it did part of it, or may have.
+            Unreachable: it could not be asked; nothing was changed.
+            Unknown: no answer came after it had been asked.
+        """
+
+
+def must_be_of(endpoint: str, state: EndpointState) -> None:
+    """A state is put back where it was seen.
+
+    Raises:
+        EndpointMoved: it is another endpoint's.
+    """
+    if state.endpoint != endpoint:
+        raise EndpointMoved(
+            f"what was seen is of {state.endpoint}, and this is {endpoint}",
+            "use the drctl.yaml that the run began with",
+        )

@@ -1,0 +1,203 @@
+"""Keeping principals away from topics by denying ACLs, and what proves that every broker obeys."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+from drctl.model.acls import Acl, Acls
+from drctl.model.topology import TopicPartition, Unavailable
+
+LITERAL, PREFIXED = "LITERAL", "PREFIXED"
+DENY = "DENY"
+_ANY_HOST = "*"
+
+
+class Denied(StrEnum):
+    """What a fence keeps principals from; the words are Kafka's operations."""
+
+    WRITE = "WRITE"
+    READ = "READ"
+
+
+class Topics(NamedTuple):
+    """One topic, or all whose names begin alike.
+
+    Attributes:
+        pattern: LITERAL, or PREFIXED; a literal `*` is every topic.
+    """
+
+    name: str
+    pattern: str = LITERAL
+
+
+def denials(
+    principals: Iterable[str], topics: Collection[Topics], operations: Collection[Denied]
+) -> tuple[Acl, ...]:
+    """One rule for each principal, topic and operation, from every host."""
+    return tuple(
+        Acl(each.name, each.pattern, principal, _ANY_HOST, operation.value, DENY)
+        for principal in dict.fromkeys(principals)
+        for each in dict.fromkeys(topics)
+        for operation in dict.fromkeys(operations)
+    )
+
+
+def to_add(wanted: Iterable[Acl], present: Acls) -> tuple[Acl, ...]:
+    """Those that are not there yet: only they are ours to remove afterwards."""
+    there = frozenset(present.rules)
+    return tuple(rule for rule in dict.fromkeys(wanted) if rule not in there)
+
+
+class Moved(NamedTuple):
+    """An end offset that was not the same in two looks."""
+
+    before: int
+    after: int
+
+
+class LogEnd(NamedTuple):
+    """Where a partition ends for consumers, and where its leader's own log does."""
+
+    end: int
+    leader: int
+
+
+@dataclass(frozen=True, slots=True)
+class Obedience:
+    """Which brokers apply rules, or no longer do.
+
+    Attributes:
+        brokers: by id None where every rule is as wanted, or why that is not known to be so.
+        rules: how many were looked for.
+        looks: how many times a broker was asked.
+    """
+
+    brokers: Mapping[int, Unavailable | None]
+    rules: int
+    looks: int
+
+    @property
+    def proven(self) -> bool:
+        """Whether every broker does; never where there are none."""
+        return bool(self.brokers) and not self.doubts
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What is missing, in words for a person."""
+        return tuple(
+            f"not proven on broker {broker}: {why.reason}"
+            for broker, why in sorted(self.brokers.items())
+            if why is not None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Stillness:
+    """Whether partitions still grow.
+
+    Attributes:
+        ends: end offsets that were the same in two looks, `settle_s` apart.
+        moved: those that were not, in the last two looks.
+        unread: those that could not be asked.
+        unreplicated: partitions whose leader holds records beyond the end, which count later.
+        log_ends: None, or why the leaders' own log ends could not be asked for.
+        undecided: partitions with an open transaction.
+        looks: how many times all were asked.
+    """
+
+    settle_s: float
+    ends: Mapping[TopicPartition, int]
+    moved: Mapping[TopicPartition, Moved] = field(default_factory=dict)
+    unread: Mapping[TopicPartition, Unavailable] = field(default_factory=dict)
+    unreplicated: Mapping[TopicPartition, LogEnd] = field(default_factory=dict)
+    log_ends: Unavailable | None = None
+    undecided: tuple[TopicPartition, ...] = ()
+    looks: int = 0
+
+    @property
+    def proven(self) -> bool:
+        """Whether nothing grew; an open transaction does not count against it."""
+        return not self.doubts
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What is missing, in words for a person."""
+        return (
+            *(
+                f"{place} grew from {ends.before} to {ends.after} within {self.settle_s:g} s"
+                for place, ends in sorted(self.moved.items())
+            ),
+            *(
+                f"{place} ends at {ends.end}, its leader's log at {ends.leader}"
+                for place, ends in sorted(self.unreplicated.items())
+            ),
+            *(f"{place}: {why.reason}" for place, why in sorted(self.unread.items())),
+            *((self.log_ends.reason,) if self.log_ends else ()),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FenceProof:
+    """That nothing is written any more, as far as it could be seen."""
+
+    obedience: Obedience
+    stillness: Stillness
+
+    @property
+    def proven(self) -> bool:
+        """Whether every broker applies the fence, and nothing has grown behind it."""
+        return self.obedience.proven and self.stillness.proven
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What is missing, in words for a person."""
+        return (*self.obedience.doubts, *self.stillness.doubts)
+
+
+class AclReader(Protocol):
+    """Looks at the ACLs of topics; changes none."""
+
+    def acls(self) -> Acls | Unavailable:
+        """All rules about topics, or why they cannot be seen.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+
+    def obeyed(self, rules: Collection[Acl], topics: Collection[str]) -> Obedience:
+        """Whether each broker has all of these denying rules; waits for it up to the deadline.
+
+        Asked are all brokers, and those that hold replicas of the topics and are not there.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+
+    def lifted(self, rules: Collection[Acl], topics: Collection[str]) -> Obedience:
+        """Whether each broker has none of them any more; waits for it up to the deadline.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+
+
+class AclWriter(Protocol):
+    """Adds and removes denying rules about topics; no other ones."""
+
+    def deny(self, rules: Collection[Acl]) -> Mapping[Acl, Unavailable | None]:
+        """Add these; by rule None where it is there now, or why it is not."""
+
+    def restore(self, rules: Collection[Acl]) -> Mapping[Acl, Unavailable | None]:
+        """Remove exactly these; by rule None where it is gone now, or why it is not."""
+
+
+class FenceProver(Protocol):
+    """Says whether a fence holds."""
+
+    def prove(self, rules: Collection[Acl], topics: Collection[str]) -> FenceProof:
+        """Every broker applies the rules, and then the topics' end offsets do not move.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """

@@ -1,0 +1,111 @@
+"""The journal of a run: what is kept of it, and who holds the link meanwhile."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+Entry = Mapping[str, Any]
+"""What JSON can hold; `entry` names its kind. One of kind `ended` is the last of its run."""
+
+ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who carries out a run, and where.
+
+    Attributes:
+        who: the user.
+        pid: of the process on that host.
+        since: when this process began with it; with a time zone.
+    """
+
+    run: str
+    who: str
+    host: str
+    pid: int
+    since: datetime
+
+    def __str__(self) -> str:
+        since = self.since.astimezone(UTC)
+        return (
+            f"{self.who} on {self.host} (process {self.pid}), since {since:%Y-%m-%d %H:%M:%S} UTC"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in journals."""
+        return {
+            "run": self.run,
+            "who": self.who,
+            "host": self.host,
+            "pid": self.pid,
+            "since": self.since.isoformat(),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Holder":
+        """From what `to_json` made.
+
+        Raises:
+            ValueError: it did not.
+        """
+        match data:
+            case {
+                "run": str() as run,
+                "who": str() as who,
+                "host": str() as host,
+                "pid": int() as pid,
+                "since": str() as since,
+            }:
+                found = cls(run, who, host, pid, datetime.fromisoformat(since))
+                if found.since.tzinfo is not None and found.to_json() == dict(data):
+                    return found
+        raise ValueError(f"no holder: {dict(data)}")
+
+
+class RunJournal(Protocol):
+    """Keeps the entries of one run."""
+
+    @property
+    def run(self) -> str:
+        """The name of the run."""
+
+    @property
+    def where(self) -> str:
+        """The file or topic, for messages."""
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        """Write them down, all or none; durable when this returns.
+
+        Raises:
+            Fenced: another run has taken the link; this one may not go on.
+            Unknown: they could not be written, or nobody can say whether they were.
+        """
+
+
+class JournalReader(Protocol):
+    """Looks at the journals of a link's runs; writes nothing."""
+
+    def runs(self) -> Sequence[str]:
+        """All runs that are kept, the newest first.
+
+        Raises:
+            Unknown: they cannot be read.
+        """
+
+    def entries(self, run: str) -> Sequence[Entry]:
+        """What a run wrote down.
+
+        Raises:
+            UsageError: there is no such run.
+            Unknown: it cannot be read, or is damaged.
+        """
+
+    def lines(self, run: str) -> Sequence[bytes]:
+        """The same, sealed as it is kept: `drctl.engine.chain.verify` tells whether it is whole.
+
+        Raises:
+            UsageError: there is no such run.
+            Unknown: it cannot be read.
+        """

@@ -1,0 +1,203 @@
+"""A world of switches for the engine: each can be on or off, and every change is counted."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from drctl.engine.executing import Execution
+from drctl.engine.kind import Description, Facts, Kind, Looking, Seen, State, Trait
+from drctl.engine.ports import Hands, Look
+from drctl.model.errors import Refused, Unknown
+from drctl.model.plan import Duty, Json, Plan, Step
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+@dataclass
+class World:
+    """The switches, and what was done to them.
+
+    Attributes:
+        applied: how often each was switched with an effect.
+        fall: called at every point where a process can end, with the point's name.
+        unseen: switches that do not answer.
+        stuck: switches that take no effect.
+        silent: switches that take effect, but do not say so.
+    """
+
+    on: dict[str, bool] = field(default_factory=dict)
+    applied: list[tuple[str, bool]] = field(default_factory=list)
+    fall: Callable[[str], None] = lambda point: None
+    unseen: set[str] = field(default_factory=set)
+    stuck: set[str] = field(default_factory=set)
+    silent: set[str] = field(default_factory=set)
+    refused: set[str] = field(default_factory=set)
+
+    def set(self, name: str, to: bool) -> None:
+        """Switch."""
+        self.fall(f"before {name} {to}")
+        if name not in self.stuck:
+            if self.on.get(name, False) != to:
+                self.applied.append((name, to))
+            self.on[name] = to
+        self.fall(f"after {name} {to}")
+        if name in self.silent:
+            raise Unknown(f"no answer from {name}")
+
+    def is_on(self, name: str) -> bool:
+        """Look."""
+        self.fall(f"look {name}")
+        if name in self.unseen:
+            raise Unknown(f"{name} does not answer")
+        return self.on.get(name, False)
+
+
+class Blind:
+    """Refuses to be used: what only looks must not touch the hands."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"{name} was used by something that only looks")
+
+
+@dataclass(frozen=True)
+class Switch:
+    """Switches one on."""
+
+    name: str
+    traits: Trait
+
+    def describe(self, settings: Json) -> Description:
+        return Description(
+            f"switch {self.name} on", f"{self.name} is on", f"switch {self.name} off"
+        )
+
+    def check(self, settings: Json, facts: Facts, look: Look) -> Json:
+        world = cast(World, look)
+        if self.name in world.refused:
+            raise Refused(f"{self.name} must not be switched", "ask its owner")
+        return {"name": self.name, "before": world.is_on(self.name)}
+
+    def apply(self, intent: Json, hands: Hands) -> tuple[str, ...]:
+        cast(World, hands).set(intent["name"], True)
+        return ()
+
+    def verify(self, intent: Json, look: Look) -> Seen:
+        on = cast(World, look).is_on(intent["name"])
+        return Seen(State.DONE if on else State.WAITING, f"{intent['name']} is {on}", {"on": on})
+
+    def undo(self, intent: Json, hands: Hands) -> tuple[str, ...]:
+        cast(World, hands).set(intent["name"], bool(intent["before"]))
+        return ()
+
+    def undone(self, intent: Json, look: Look) -> Seen:
+        back = cast(World, look).is_on(intent["name"]) == intent["before"]
+        return Seen(State.DONE if back else State.WAITING, f"{intent['name']} is back: {back}")
+
+
+@dataclass(frozen=True)
+class Glance(Looking):
+    """Only looks whether a switch is in a position."""
+
+    name: str
+    traits: Trait
+    wanted: bool = False
+
+    def describe(self, settings: Json) -> Description:
+        return Description(f"look at {self.name}", f"{self.name} is {self.wanted}")
+
+    def check(self, settings: Json, facts: Facts, look: Look) -> Json:
+        return {}
+
+    def verify(self, intent: Json, look: Look) -> Seen:
+        fits = cast(World, look).is_on(self.name) == self.wanted
+        return Seen(State.DONE if fits else State.WAITING, f"{self.name} fits: {fits}")
+
+
+@dataclass
+class Notes:
+    """A journal in memory that a process can end in."""
+
+    world: World
+    run: str = "r1"
+    where: str = "memory"
+    entries: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def append(self, entries: Sequence[Mapping[str, Any]]) -> None:
+        for entry in entries:
+            point = f"{entry['entry']} {entry.get('step', '')}".strip()
+            self.world.fall(f"before journal {point}")
+            self.entries.append(entry)
+            self.world.fall(f"after journal {point}")
+
+
+@dataclass
+class Hurried:
+    """A clock that waits for nobody."""
+
+    seconds: float = 1_700_000_000.0
+    stop_after: float = float("inf")
+    waited: float = 0
+
+    def now(self) -> float:
+        return self.seconds
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def wait(self, seconds: float) -> None:
+        self.seconds += seconds
+        self.waited += seconds
+
+    @property
+    def stopping(self) -> bool:
+        return self.waited >= self.stop_after
+
+
+class Deaf:
+    """Watches nothing."""
+
+    def step(self, identity: str, number: int, total: int) -> None:
+        pass
+
+    def waiting(self, identity: str, words: str, left_s: float) -> None:
+        pass
+
+    def ended(self, identity: str, words: str, figures: Mapping[str, float]) -> None:
+        pass
+
+
+STEPS: tuple[tuple[str, Trait], ...] = (
+    ("fence", Trait.CHANGES | Trait.FENCES_WRITES),
+    ("drain", Trait.DRAINS),
+    ("stop", Trait.CHANGES | Trait.STOPS_REPLICATION),
+    ("offsets", Trait.CHANGES | Trait.COMMITS_OFFSETS),
+    ("open", Trait.CHANGES | Trait.OPENS),
+    ("switch", Trait.CHANGES | Trait.SWITCHES),
+)
+
+
+def kinds() -> dict[str, Kind]:
+    """One kind a step."""
+    looking: list[Kind] = [Glance("preflight", Trait.JUDGES), Glance("stock", Trait.TAKES_STOCK)]
+    doing: list[Kind] = [
+        Switch(name, traits) if Trait.CHANGES in traits else Glance(name, traits)
+        for name, traits in STEPS
+    ]
+    return {kind.name: kind for kind in (*looking, *doing)}
+
+
+def plan(**duties: Duty) -> Plan:
+    """All steps in their order."""
+    steps = tuple(
+        Step(name, name, {}, 5, duties.get(name, Duty.REQUIRED))
+        for name in ("preflight", "stock", *(name for name, _ in STEPS))
+    )
+    return Plan("test", "main", "primary", "secondary", steps)
+
+
+def execution(world: World, notes: Notes, clock: Hurried | None = None) -> Execution:
+    """The engine over this world."""
+    look, hands = cast(Look, world), cast(Hands, world)
+    return Execution(kinds(), look, hands, notes, clock or Hurried(), Deaf())

@@ -1,0 +1,166 @@
+"""The chain of a journal: whatever is done to its lines is found, and named."""
+
+import json
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drctl.engine.chain import (
+    Broken,
+    Harm,
+    beginning,
+    head_of,
+    opened,
+    seal,
+    verify,
+)
+from drctl.model.journal import Entry
+
+RUN = "20260305T142011.512000Z"
+TEXT = st.text(max_size=3)
+NAMES = TEXT.filter(lambda name: name not in {"seq", "prev", "sum"})
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXT | st.floats(-1, 1),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
+    max_leaves=3,
+)
+ANY = st.lists(st.dictionaries(NAMES, JSON, max_size=2), min_size=1, max_size=3)
+LISTS = st.lists(st.builds(dict, x=TEXT | st.integers()), min_size=1, max_size=5)
+
+
+def chain(entries: Sequence[Entry], run: str = RUN) -> list[bytes]:
+    return list(seal([*entries, {"entry": "ended", "status": "done"}], beginning(run)))
+
+
+THREE = chain([{"entry": "began"}, {"entry": "intend"}])
+
+
+@given(ANY)
+def test_what_is_sealed_is_whole_and_says_what_it_said(entries: list[Entry]) -> None:
+    lines = chain(entries)
+    verdict = verify(RUN, lines)
+    assert verdict.whole
+    assert (verdict.lines, verdict.head) == (len(entries) + 1, head_of(lines[-1]))
+    assert [opened(line).entry for line in lines[:-1]] == entries
+    assert not any(b"\n" in line for line in lines)
+
+
+@given(LISTS, st.data())
+def test_sealed_bit_by_bit_or_at_once_is_the_same(
+    entries: list[Entry], data: st.DataObject
+) -> None:
+    cut = data.draw(st.integers(1, len(entries)))
+    first = seal(entries[:cut], beginning(RUN))
+    assert (*first, *seal(entries[cut:], head_of(first[-1]))) == seal(entries, beginning(RUN))
+
+
+@given(LISTS, st.data())
+def test_a_changed_byte_is_found_in_its_line(entries: list[Entry], data: st.DataObject) -> None:
+    lines = chain(entries)
+    which = data.draw(st.integers(0, len(lines) - 1))
+    where = data.draw(st.integers(0, len(lines[which]) - 1))
+    changed = bytearray(lines[which])
+    changed[where] ^= data.draw(st.integers(1, 255))
+    verdict = verify(RUN, [*lines[:which], bytes(changed), *lines[which + 1 :]])
+    assert (verdict.harm, verdict.lines) == (Harm.CHANGED, which)
+    assert f"line {which + 1} was changed" in verdict.words
+
+
+@given(LISTS, st.data())
+def test_a_changed_byte_of_the_file_is_found(entries: list[Entry], data: st.DataObject) -> None:
+    """Ends of lines among them."""
+    text = bytearray(b"".join(line + b"\n" for line in chain(entries)))
+    text[data.draw(st.integers(0, len(text) - 1))] ^= data.draw(st.integers(1, 255))
+    *whole, _torn = bytes(text).split(b"\n")
+    assert not verify(RUN, whole).whole
+
+
+@given(LISTS, st.data())
+def test_a_removed_line_is_found(entries: list[Entry], data: st.DataObject) -> None:
+    lines = chain(entries)
+    which = data.draw(st.integers(0, len(lines) - 2))
+    verdict = verify(RUN, lines[:which] + lines[which + 1 :])
+    assert (verdict.harm, verdict.lines) == (Harm.REMOVED, which)
+
+
+@given(LISTS, st.data())
+def test_a_cut_tail_is_told_apart_from_harm(entries: list[Entry], data: st.DataObject) -> None:
+    lines = chain(entries)
+    left = data.draw(st.integers(0, len(lines) - 1))
+    verdict = verify(RUN, lines[:left])
+    assert verdict.harm is None
+    assert not verdict.ended
+    assert not verdict.whole
+    assert verdict.lines == left
+
+
+@given(LISTS, st.data())
+def test_swapped_lines_are_found(entries: list[Entry], data: st.DataObject) -> None:
+    lines = chain(entries)
+    one, other = sorted(
+        data.draw(st.lists(st.integers(0, len(lines) - 1), min_size=2, max_size=2, unique=True))
+    )
+    lines[one], lines[other] = lines[other], lines[one]
+    verdict = verify(RUN, lines)
+    assert (verdict.harm, verdict.lines) == (Harm.REORDERED, one)
+
+
+@given(LISTS, st.data())
+def test_an_inserted_line_is_found(entries: list[Entry], data: st.DataObject) -> None:
+    lines = chain(entries)
+    foreign = (chain([{}], "another")[0], b"", b"{}", b"\xff", *lines)
+    new = data.draw(st.sampled_from(foreign))
+    where = data.draw(st.integers(0, len(lines) - 1))
+    verdict = verify(RUN, [*lines[:where], new, *lines[where:]])
+    if new == lines[where]:  # which of two equal ones is the wrong one?
+        assert (verdict.harm, verdict.lines) == (Harm.INSERTED, where + 1)
+    else:
+        harms = {Harm.INSERTED, Harm.REORDERED}
+        assert verdict.harm in harms
+        assert verdict.lines == where
+
+
+@given(LISTS, st.sampled_from([b"", b"{}", THREE[0], THREE[-1]]))
+def test_a_line_behind_the_end_is_found(entries: list[Entry], new: bytes) -> None:
+    lines = chain(entries)
+    verdict = verify(RUN, [*lines, new])
+    assert verdict.harm in (Harm.INSERTED, Harm.CHANGED)
+    assert verdict.lines == len(lines)
+    assert not verdict.whole
+
+
+@given(LISTS, st.data())
+def test_a_line_that_was_sealed_anew_is_found(entries: list[Entry], data: st.DataObject) -> None:
+    """Its own sum is right: the line behind it holds on to the one that was there."""
+    lines = chain(entries)
+    which = data.draw(st.integers(0, len(lines) - 2))
+    before = head_of(lines[which - 1]) if which else beginning(RUN)
+    (forged,) = seal([{"entry": "forged"}], before)
+    verdict = verify(RUN, [*lines[:which], forged, *lines[which + 1 :]])
+    assert (verdict.harm, verdict.lines) == (Harm.CHANGED, which + 1)
+
+
+def test_the_journal_of_another_run_is_none_of_this_one() -> None:
+    assert verify("another", THREE).harm is Harm.CHANGED
+    assert verify(RUN, []).harm is None
+
+
+def test_a_line_is_readable_by_anyone() -> None:
+    told = json.loads(THREE[1])
+    assert list(told) == ["seq", "prev", "entry", "sum"]
+    assert (told["seq"], told["entry"]) == (2, "intend")
+
+
+@pytest.mark.parametrize("entry", [{"seq": 1}, {"sum": ""}, {"prev": ""}, {"x": float("nan")}])
+def test_what_cannot_be_sealed(entry: Entry) -> None:
+    with pytest.raises(ValueError, match=r"may not have|compliant"):
+        seal([entry], beginning(RUN))
+
+
+def test_what_is_no_line() -> None:
+    with pytest.raises(Broken, match="no line of a journal"):
+        opened(b"{}")
+    with pytest.raises(Broken, match="its own sum"):
+        opened(THREE[0].replace(b"began", b"begun"))

@@ -1,0 +1,149 @@
+"""What a run comes to, and what its journal says."""
+
+import pytest
+
+from drctl.engine.entries import What
+from drctl.engine.outcome import Status
+from drctl.engine.story import read_story
+from drctl.model.errors import ExitCode, Fenced
+from drctl.model.plan import Duty, Plan
+from tests.engine.switches import Hurried, Notes, World, execution, plan
+
+WHO = {"user": "ada", "host": "laptop"}
+
+
+def words_of(notes: Notes) -> list[str]:
+    return [f"{e['entry']} {e.get('step', '')}".strip() for e in notes.entries]
+
+
+def test_every_effect_is_announced_before_it_begins_and_proven_after() -> None:
+    world = World()
+    notes = Notes(world)
+    _, outcome = execution(world, notes).start(plan(), WHO)
+    assert outcome.status is Status.DONE
+    assert outcome.exit_code is ExitCode.DONE
+    assert words_of(notes)[0] == "began"
+    assert words_of(notes)[-1] == "ended"
+    for step in ("fence", "stop", "offsets", "open", "switch"):
+        at = words_of(notes).index(f"intend {step}")
+        assert words_of(notes)[at + 1] == f"done {step}"
+        assert world.on[step]
+
+
+def test_a_failure_before_the_target_is_open_puts_everything_back_newest_first() -> None:
+    world = World(stuck={"offsets"})
+    notes = Notes(world)
+    _, outcome = execution(world, notes).start(plan(), WHO)
+    assert outcome.status is Status.REFUSED
+    assert outcome.step == "offsets"
+    assert not any(world.on.values())
+    undone = [line for line in words_of(notes) if line.startswith("undone")]
+    assert undone == ["undone offsets", "undone stop", "undone fence"]
+
+
+def test_a_failure_after_the_target_is_open_stops_there_and_can_be_gone_on_with() -> None:
+    world = World(stuck={"switch"})
+    notes = Notes(world)
+    _, outcome = execution(world, notes).start(plan(), WHO)
+    assert (outcome.status, outcome.step) == (Status.STOPPED, "switch")
+    assert outcome.exit_code is ExitCode.STOPPED
+    assert world.on["open"]
+    world.stuck.clear()
+    assert execution(world, notes).go_on(read_story(notes.entries), WHO).status is Status.DONE
+    assert world.on["switch"]
+
+
+def test_a_refusal_at_the_first_look_changes_nothing() -> None:
+    world = World(refused={"fence"})
+    notes = Notes(world)
+    _, outcome = execution(world, notes).start(plan(), WHO)
+    assert outcome.status is Status.REFUSED
+    assert outcome.exit_code is ExitCode.REFUSED
+    assert "ask its owner" in outcome.words
+    assert not world.applied
+
+
+def test_an_answer_that_did_not_come_is_looked_for() -> None:
+    world = World(silent={"stop"})
+    notes = Notes(world)
+    _, outcome = execution(world, notes).start(plan(), WHO)
+    assert outcome.status is Status.DONE
+    told = next(e for e in notes.entries if e["entry"] == What.APPLIED)
+    assert told["complaints"] == ["no answer from stop"]
+
+
+def test_what_cannot_be_looked_at_is_unknown_and_nothing_is_put_back_blindly() -> None:
+    world = World(unseen={"drain"})
+    notes = Notes(world)
+    _, outcome = execution(world, notes).start(plan(), WHO)
+    assert outcome.status is Status.UNKNOWN
+    assert outcome.exit_code is ExitCode.UNKNOWN
+    assert world.on["fence"]
+    assert world.applied == [("fence", True)]
+    world.unseen.clear()
+    assert execution(world, notes).go_on(read_story(notes.entries), WHO).status is Status.DONE
+
+
+def test_what_cannot_be_put_back_is_named_and_the_rest_is_put_back() -> None:
+    world = World(refused={"offsets"})
+    notes = Notes(world)
+    run = execution(world, notes)
+    original = world.set
+
+    def sticky(name: str, to: bool) -> None:
+        if name == "stop" and not to:
+            return
+        original(name, to)
+
+    world.set = sticky  # type: ignore[method-assign]
+    _, outcome = run.start(plan(), WHO)
+    assert outcome.status is Status.STOPPED
+    assert outcome.items == ("stop: stop is back: False",)
+    assert not world.on["fence"]
+    world.set = original  # type: ignore[method-assign]
+    again = execution(world, notes).go_on(read_story(notes.entries), WHO)
+    assert again.status is Status.REFUSED
+    assert not any(world.on.values())
+
+
+def test_what_may_fail_is_owed_and_the_run_goes_on() -> None:
+    world = World(unseen={"fence"})
+    notes = Notes(world)
+    story, outcome = execution(world, notes).start(plan(fence=Duty.BEST_EFFORT), WHO)
+    assert outcome.status is Status.DONE
+    assert outcome.exit_code is ExitCode.FOUND
+    assert story.owed == {"fence": "switch fence on: fence does not answer"}
+
+
+def test_a_wish_to_stop_is_heard_while_waiting_and_the_run_can_be_gone_on_with() -> None:
+    world = World(stuck={"stop"})
+    notes = Notes(world)
+    _, outcome = execution(world, notes, Hurried(stop_after=1)).start(plan(), WHO)
+    assert outcome.status is Status.INTERRUPTED
+    assert outcome.exit_code is ExitCode.INTERRUPTED
+    assert words_of(notes)[-1] == "interrupted stop"
+    world.stuck.clear()
+    assert execution(world, notes).go_on(read_story(notes.entries), WHO).status is Status.DONE
+
+
+def test_a_run_that_lost_the_link_writes_nothing_more() -> None:
+    world = World()
+    notes = Notes(world)
+
+    def lost(point: str) -> None:
+        if point == "before journal intend stop":
+            raise Fenced("run r2 of eve took the link")
+
+    world.fall = lost
+    with pytest.raises(Fenced) as caught:
+        execution(world, notes).start(plan(), WHO)
+    assert caught.value.exit_code is ExitCode.STOPPED
+    assert world.applied == [("fence", True)]
+    assert words_of(notes)[-1] == "done drain"
+
+
+def test_plans_survive_json_and_their_fingerprint_tells_them_apart() -> None:
+    one = plan()
+    assert Plan.from_json(one.to_json()) == one
+    assert plan().fingerprint == one.fingerprint
+    assert plan(fence=Duty.BEST_EFFORT).fingerprint != one.fingerprint

@@ -1,0 +1,158 @@
+"""The process may end anywhere: another one that goes on comes to the same end."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from drctl.engine.entries import What
+from drctl.engine.outcome import Outcome, Status
+from drctl.engine.story import read_story
+from drctl.model.plan import Plan
+from tests.engine.switches import Crash, Notes, World, execution, plan
+
+WHO = {"user": "ada", "host": "laptop"}
+Prepare = Callable[[World], None]
+
+
+class Countdown:
+    """Ends the process at the n-th point where it can end."""
+
+    def __init__(self, number: int) -> None:
+        self.left = number
+        self.point = ""
+
+    def __call__(self, point: str) -> None:
+        if self.left == 0:
+            self.left = -1
+            self.point = point
+            raise Crash
+        self.left -= 1
+
+
+def run_with_crashes(world: World, wanted: Plan, numbers: tuple[int, ...]) -> Outcome:
+    """Begin, and go on after each crash."""
+    notes = Notes(world)
+    for number in (*numbers, None):
+        world.fall = (lambda point: None) if number is None else Countdown(number)
+        try:
+            if not notes.entries:
+                return execution(world, notes).start(wanted, WHO)[1]
+            story = read_story(notes.entries)
+            if story.status:
+                return Outcome(Status(story.status))
+            return execution(world, notes).go_on(story, WHO)
+        except Crash:
+            assert_journal_is_true(world, notes)
+    raise AssertionError("the last attempt has no crash")
+
+
+def assert_journal_is_true(world: World, notes: Notes) -> None:
+    """Whatever was changed was announced before."""
+    announced = {e["intent"].get("name") for e in notes.entries if e["entry"] == What.INTEND}
+    assert {name for name, _ in world.applied} <= announced
+
+
+def points(prepare: Prepare) -> int:
+    """At how many points a whole run can end."""
+    world = World()
+    prepare(world)
+    counted = Countdown(10**9)
+    world.fall = counted
+    execution(world, Notes(world)).start(plan(), WHO)
+    return 10**9 - counted.left
+
+
+def nothing(world: World) -> None:
+    """All goes well."""
+
+
+def stuck_offsets(world: World) -> None:
+    """A step before the opening cannot be done: everything is put back."""
+    world.stuck.add("offsets")
+
+
+def stuck_switch(world: World) -> None:
+    """A step after the opening cannot be done."""
+    world.stuck.add("switch")
+
+
+def silent_stop(world: World) -> None:
+    """An answer does not come."""
+    world.silent.add("stop")
+
+
+def refused_offsets(world: World) -> None:
+    """A check refuses in the middle."""
+    world.refused.add("offsets")
+
+
+CASES: tuple[Prepare, ...] = (nothing, stuck_offsets, stuck_switch, silent_stop, refused_offsets)
+
+
+def cases() -> Iterator[tuple[Prepare, int]]:
+    for prepare in CASES:
+        for number in range(points(prepare)):
+            yield prepare, number
+
+
+@pytest.mark.parametrize(
+    ("prepare", "number"), tuple(cases()), ids=lambda v: v if isinstance(v, int) else v.__name__
+)
+def test_the_end_is_the_same_after_a_crash(prepare: Prepare, number: int) -> None:
+    whole, world = World(), World()
+    prepare(whole)
+    prepare(world)
+    wanted = run_with_crashes(whole, plan(), ())
+    assert run_with_crashes(world, plan(), (number,)).status == wanted.status
+    assert world.on == whole.on
+
+
+@pytest.mark.parametrize("prepare", CASES, ids=lambda v: v.__name__)
+def test_it_is_the_same_after_two_crashes(prepare: Prepare) -> None:
+    whole = World()
+    prepare(whole)
+    wanted = run_with_crashes(whole, plan(), ())
+    total = points(prepare)
+    for first in range(0, total, 3):
+        for second in range(0, total, 5):
+            world = World()
+            prepare(world)
+            assert run_with_crashes(world, plan(), (first, second)).status == wanted.status
+            assert world.on == whole.on
+
+
+def test_nothing_is_done_twice() -> None:
+    for number in range(points(nothing)):
+        world = World()
+        run_with_crashes(world, plan(), (number,))
+        assert len(world.applied) == len(set(world.applied))
+
+
+def test_a_fence_that_fell_meanwhile_is_set_again_and_the_rest_looked_at_anew() -> None:
+    world = World()
+    notes = Notes(world)
+    world.refused.add("offsets")
+
+    def before_turning_back(point: str) -> None:
+        if point == "before journal failed offsets":
+            raise Crash
+
+    world.fall = before_turning_back
+    with pytest.raises(Crash):
+        execution(world, notes).start(plan(), WHO)
+    world.fall = lambda point: None
+    world.on["fence"] = False
+    world.refused.clear()
+    outcome = execution(world, notes).go_on(read_story(notes.entries), WHO)
+    assert outcome.status is Status.DONE
+    assert world.on["fence"]
+    again = [e["step"] for e in notes.entries if e["entry"] == What.STALE]
+    assert again == ["drain", "stop"]
+    assert world.applied.count(("fence", True)) == 2
+
+
+def test_a_journal_that_cannot_be_read_is_named() -> None:
+    from drctl.model.errors import Unknown
+
+    with pytest.raises(Unknown, match="run \\? cannot be read"):
+        read_story([{"entry": "something"}])

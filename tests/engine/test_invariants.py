@@ -1,0 +1,55 @@
+"""The rules of order refuse plans that would do harm, whoever wrote them."""
+
+from itertools import permutations
+
+import pytest
+
+from drctl.engine.invariants import RULES, violations
+from drctl.engine.kind import Trait
+from drctl.model.plan import Plan, Step
+from tests.engine.switches import kinds, plan
+
+
+def arranged(*names: str) -> Plan:
+    return Plan("test", "main", "a", "b", tuple(Step(name, name) for name in names))
+
+
+def test_the_sequence_keeps_every_rule() -> None:
+    assert violations(plan(), kinds()) == ()
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (("fence",), "step fence needs one that judges"),
+        (("preflight", "fence", "stock"), "step fence stands before stock"),
+        (("preflight", "stock", "drain"), "step drain needs one that fences writes"),
+        (("preflight", "stock", "fence", "stop", "drain"), "step stop stands before drain"),
+        (("preflight", "stock", "fence", "open"), "step open needs one that stops replication"),
+        (("preflight", "stock", "stop", "open"), "step open needs one that fences writes"),
+        (("preflight", "stock", "switch"), "step switch needs one that opens"),
+        (
+            ("preflight", "stock", "fence", "stop", "open", "offsets"),
+            "step open stands before offsets",
+        ),
+    ],
+)
+def test_a_plan_out_of_order_is_named_with_its_reason(names: tuple[str, ...], said: str) -> None:
+    lines = violations(arranged(*names), kinds())
+    assert any(line.startswith(said) and ": " in line for line in lines), lines
+
+
+def test_of_all_orders_of_the_effects_only_one_keeps_the_rules() -> None:
+    names = ("fence", "drain", "stop", "offsets", "open", "switch")
+    kept = [
+        order
+        for order in permutations(names)
+        if not violations(arranged("preflight", "stock", *order), kinds())
+    ]
+    assert kept == [names]
+
+
+def test_every_rule_says_why() -> None:
+    assert all(rule.why for rule in RULES)
+    assert len({(rule.earlier, rule.later) for rule in RULES}) == len(RULES)
+    assert all(isinstance(rule.earlier, Trait) for rule in RULES)
