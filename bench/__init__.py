@@ -8,5 +8,11 @@ and to `bench/results/` as JSON.
 - warm: one Spark session. Reading both sides by Spark's default Kafka source, `exceptAll`, and
   digest, suspects and comparison as `drctl gap` does them.
 - cold: `drctl gap` as a process, from its start to its end.
+- estimate, scopes: what does not read everything: very many partitions, tails, ledgers.
+- cost: a model of what full comparisons take, fitted to measurements.
 - memory: the high-water mark (VmHWM) of that process's JVM; Linux only.
+- offsets: groups translated and applied, beside Kafka's own tool and MirrorMaker 2's library.
+- tracking: passes of `drctl offsets track`.
+- dump: `drctl dump-consumer-timestamps` on millions of records.
+- rereads: records that groups read again behind a real MirrorMaker 2, by who translates.
 """

@@ -16,7 +16,7 @@ from drctl.systems.kafka.groups import KafkaGroupReader
 
 _SEED = 20_260_102
 _AT_THE_END = 0.25
-_NEVER_COPIED = 20  # of the first records, one in so many: they were gone before replication began
+_NEVER_COPIED = 20
 
 
 @dataclass(slots=True)
@@ -36,6 +36,9 @@ class Log:
         return offset - self.skipped
 
 
+Logs = dict[TopicPartition, Log]
+
+
 @dataclass(frozen=True, slots=True)
 class Crowd:
     """So many groups, each with a position in all partitions of one topic.
@@ -44,6 +47,7 @@ class Crowd:
         name: what its topics and groups begin with.
         partitions: of each topic.
         records: of each topic.
+        whole: whether the target has all of them, so that offsets are the same there.
     """
 
     name: str
@@ -51,6 +55,17 @@ class Crowd:
     topics: int
     partitions: int
     records: int
+    whole: bool = False
+
+    @property
+    def lost(self) -> int:
+        """How many of a topic's first records were gone before replication began."""
+        return 0 if self.whole else self.records // _NEVER_COPIED
+
+    @property
+    def names(self) -> list[str]:
+        """Its topics."""
+        return [f"{self.name}-{number:03}" for number in range(self.topics)]
 
     @property
     def shape(self) -> str:
@@ -99,23 +114,31 @@ def made(stage: Stage, crowd: Crowd) -> World:
     Raises:
         Stopped: a cluster does not take them.
     """
-    names = [f"{crowd.name}-{number:03}" for number in range(crowd.topics)]
-    logs: dict[TopicPartition, Log] = {}
+    logs: Logs = {}
     for cluster in (stage.source, stage.target):
-        create_topics(cluster, names, crowd.partitions)
+        create_topics(cluster, crowd.names, crowd.partitions)
     source, target = Appender(stage.source), Appender(stage.target)
-    for topic in names:
+    for topic in crowd.names:
         for first, messages in chunks(crowd.records, stage.start_ms, partitions=crowd.partitions):
             source.append(topic, messages)
-            target.append(topic, list(_copied(topic, first, messages, crowd, logs)))
+            target.append(topic, list(copied(topic, first, messages, crowd, logs)))
     source.finish()
     target.finish()
-    world = World(crowd, logs, _positions(crowd, names, logs))
-    with KafkaGroupWriter(stage.source.name, stage.source.client_properties()) as writer:
-        answers = writer.commit({g: _committed(p) for g, p in world.positions.items()})
-    if any(failed for places in answers.values() for failed in places.values()):
-        raise WrongAnswer("positions of the source were not committed")
+    world = World(crowd, logs, drawn_positions(crowd, logs))
+    commit(stage.source, world.positions)
     return world
+
+
+def commit(cluster: LabCluster, wanted: Mapping[str, Mapping[TopicPartition, int]]) -> None:
+    """Let groups stand there.
+
+    Raises:
+        WrongAnswer: the cluster does not take one of the positions.
+    """
+    with KafkaGroupWriter(cluster.name, cluster.client_properties()) as writer:
+        answers = writer.commit({group: _committed(places) for group, places in wanted.items()})
+    if any(failed for places in answers.values() for failed in places.values()):
+        raise WrongAnswer(f"{cluster.name} did not take all positions")
 
 
 def committed(cluster: LabCluster, world: World) -> dict[str, dict[TopicPartition, int]]:
@@ -142,31 +165,27 @@ def forget(cluster: LabCluster, world: World) -> None:
         raise WrongAnswer(f"{left} positions are still on {cluster.name}")
 
 
-def _copied(
-    topic: str,
-    first: int,
-    messages: list[Message],
-    crowd: Crowd,
-    logs: dict[TopicPartition, Log],
+def copied(
+    topic: str, first: int, messages: list[Message], crowd: Crowd, logs: Logs
 ) -> Iterator[Message]:
     """What replication copies; notes the time of each record on the way."""
     for number, message in enumerate(messages, first):
         log = logs.setdefault(TopicPartition(topic, message.partition), Log())
         log.times.append(message.timestamp_ms)
-        if number * _NEVER_COPIED >= crowd.records:
+        if number >= crowd.lost:
             yield message
         else:
             log.skipped += 1
 
 
-def _positions(
-    crowd: Crowd, names: list[str], logs: Mapping[TopicPartition, Log]
+def drawn_positions(
+    crowd: Crowd, logs: Mapping[TopicPartition, Log]
 ) -> dict[str, dict[TopicPartition, int]]:
     """A quarter at the end; the lag of the others is as often below 10 as from 100 to 1,000."""
     random = Random(_SEED)
     found = {}
     for number in range(crowd.groups):
-        topic = names[number % len(names)]
+        topic = crowd.names[number % crowd.topics]
         mine = sorted(place for place in logs if place.topic == topic)
         found[f"{crowd.name}-app-{number:04}"] = {
             place: _position(random, logs[place]) for place in mine

@@ -28,15 +28,24 @@ _LAG_MAX = 100
 _PATIENCE_S = 60
 
 
-def write_mirror_topics(stage: Stage, world: World) -> None:
-    """Syncs and one checkpoint a position on the target.
+def write_checkpoints(stage: Stage, world: World) -> None:
+    """One checkpoint a position on the target, and no sync yet.
 
     Raises:
         Stopped: the cluster does not take them.
     """
     remove(stage, SYNCS, CHECKPOINTS)  # MirrorMaker 2 ran for a moment, and made its own
-    _write(stage, SYNCS, _syncs_messages(world))
+    create_topics(stage.target, [SYNCS], partitions=1)
     _write(stage, CHECKPOINTS, _checkpoint_messages(world))
+
+
+def write_syncs(stage: Stage, world: World) -> None:
+    """Syncs on the target.
+
+    Raises:
+        Stopped: the cluster does not take them.
+    """
+    _append(Appender(stage.target), SYNCS, _syncs_messages(world))
 
 
 def write_checkpoints_again(stage: Stage, world: World, total: int) -> None:

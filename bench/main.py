@@ -11,7 +11,20 @@ from functools import cache
 from types import FrameType
 from typing import NoReturn
 
-from bench import cold, cost, estimate, help_page, memory, offsets, output, scopes, warm
+from bench import (
+    cold,
+    cost,
+    dump,
+    estimate,
+    help_page,
+    memory,
+    offsets,
+    output,
+    rereads,
+    scopes,
+    tracking,
+    warm,
+)
 from bench.machine import machine
 from bench.options import Options, parse
 from bench.rows import Row
@@ -23,17 +36,17 @@ FAILED, INTERRUPTED = 1, 130
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Measure; what was measured before something failed is reported all the same."""
+    """Measure; a part that fails is told, and does not keep the others from being measured."""
     options = parse(words)
     signal.signal(signal.SIGTERM, _interrupt)
-    began, rows, code = datetime.now(UTC), list[Row](), FAILED
+    began, rows, failed, code = datetime.now(UTC), list[Row](), list[str](), FAILED
     try:
         facts = machine()
-        for row in _measured(options):
+        for row in _measured(options, failed):
             rows.append(row)
-        code = 0
+        code = FAILED if failed else 0
     except DrctlError as error:
-        print(f"bench: {error.message}\n{error.hint}".rstrip(), file=sys.stderr)
+        _tell_failure(error)
     except KeyboardInterrupt:
         print("bench: interrupted", file=sys.stderr)
         code = INTERRUPTED
@@ -45,14 +58,23 @@ def main(words: Sequence[str] | None = None) -> int:
     return code
 
 
-def _measured(options: Options) -> Iterator[Row]:
+def _measured(options: Options, failed: list[str]) -> Iterator[Row]:
+    """All rows; parts that fail are added to the list of these."""
     tell = _teller()
     with ExitStack() as stack:
         stage = cache(lambda: stack.enter_context(opened_stage(tell)))
         measures = _measures(options, stage, tell)
         for part in options.parts:
             tell(f"--- {part}")
-            yield from measures[part]()
+            try:
+                yield from measures[part]()
+            except DrctlError as error:
+                _tell_failure(error)
+                failed.append(part)
+
+
+def _tell_failure(error: DrctlError) -> None:
+    print(f"bench: {error.message}\n{error.hint}".rstrip(), file=sys.stderr)
 
 
 def _measures(
@@ -67,8 +89,15 @@ def _measures(
         cold.PART: lambda: cold.measure(stage(), options.cold_records, options.cold_runs),
         scopes.PART: lambda: scopes.measure(stage(), options.scope_sizes, options.rounds),
         cost.PART: lambda: cost.measure(stage(), options.records // 4, options.rounds),
-        memory.PART: lambda: memory.measure(stage(), options.memory_sizes, options.memory_variants),
+        memory.PART: lambda: memory.measure(
+            stage(), options.memory_sizes, options.memory_variants, options.memory_most
+        ),
         offsets.PART: lambda: offsets.measure(stage(), options.offsets),
+        tracking.PART: lambda: tracking.measure(
+            stage(), options.offsets.groups, options.offsets.rounds
+        ),
+        dump.PART: lambda: dump.measure(stage(), options.dump_sizes),
+        rereads.PART: lambda: rereads.measure(stage(), options.lagging, options.lagging_records),
     }
 
 

@@ -1,9 +1,9 @@
 """The most memory that the JVM of `drctl gap` ever holds, by the number of records."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from bench.process import run_gap
-from bench.records import Variant
+from bench.records import IDENTICAL, Variant
 from bench.rows import Ratio, Row, Target
 from bench.stage import Stage
 
@@ -11,23 +11,34 @@ PART = "memory"
 FLAT = Target(1.2)
 
 
-def measure(stage: Stage, sizes: Sequence[int], variants: Sequence[Variant]) -> Iterator[Row]:
+def measure(
+    stage: Stage, sizes: Sequence[int], variants: Sequence[Variant], most: int
+) -> Iterator[Row]:
     """A row for each size, the last one with its ratio to the one before.
+
+    Args:
+        most: records a side that are looked at besides, where nothing is missing; 0 for none.
 
     Raises:
         WrongAnswer: a run did not find what is missing.
     """
+    ascending = sorted(sizes)
     for variant in variants:
-        before = 0.0
-        for size in sorted(sizes):
-            peak = _peak_mb(stage, size, variant)
-            ratio = None
-            if before and size == max(sizes):
-                ratio = Ratio(peak / before, "the most records / the size before", FLAT)
-            yield Row(
-                PART, f"JVM's peak, {size:,} a side, {variant.title}", (peak,), "MB", ratio=ratio
-            )
-            before = peak
+        peaks = dict[int, float]()
+        more = [most] if most > ascending[-1] and variant is IDENTICAL else []
+        for size in (*ascending, *more):
+            peaks[size] = _peak_mb(stage, size, variant)
+            ratio = _ratio(peaks, ascending, size)
+            name = f"JVM's peak, {size:,} a side, {variant.title}"
+            yield Row(PART, name, (peaks[size],), "MB", ratio=ratio)
+
+
+def _ratio(peaks: Mapping[int, float], ascending: Sequence[int], size: int) -> Ratio | None:
+    """Of the two largest of the sizes; of what is larger still, to the one before these."""
+    if len(ascending) < 2 or size < ascending[-1]:
+        return None
+    before = ascending[-2]
+    return Ratio(peaks[size] / peaks[before], f"{size:,} / {before:,}", FLAT)
 
 
 def _peak_mb(stage: Stage, size: int, variant: Variant) -> float:

@@ -5,7 +5,19 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench import cold, cost, estimate, help_page, memory, offsets, scopes, warm
+from bench import (
+    cold,
+    cost,
+    dump,
+    estimate,
+    help_page,
+    memory,
+    offsets,
+    rereads,
+    scopes,
+    tracking,
+    warm,
+)
 from bench.records import IDENTICAL, MANY, Variant
 
 PARTS = (
@@ -13,14 +25,18 @@ PARTS = (
     estimate.PART,
     warm.PART,
     cold.PART,
+    offsets.PART,
+    tracking.PART,
+    dump.PART,
+    rereads.PART,
     scopes.PART,
     cost.PART,
     memory.PART,
-    offsets.PART,
 )
 
 _SCALED = (1_000_000, 2_000_000, 4_000_000)
 _FULL = (1_000_000, 4_000_000, 16_000_000)
+_MOST = 30_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +48,12 @@ class Options:
         rounds: that count, after one that does not.
         memory_sizes: records a side, ascending.
         memory_variants: what is missing where memory is looked at.
+        memory_most: records a side, of one more look at memory where nothing is missing; 0: none.
         scope_sizes: records a side, ascending, behind a tail of 50,000.
         topics: that an estimate looks at, with `topic_partitions` each.
         offsets: groups that are moved.
+        dump_sizes: records of the topic that is dumped, ascending.
+        lagging: groups behind a real MirrorMaker 2, which copies `lagging_records`.
     """
 
     parts: tuple[str, ...]
@@ -42,6 +61,7 @@ class Options:
     rounds: int
     memory_sizes: tuple[int, ...]
     memory_variants: tuple[Variant, ...]
+    memory_most: int
     scope_sizes: tuple[int, ...]
     cold_records: int
     cold_runs: int
@@ -50,6 +70,9 @@ class Options:
     topic_partitions: int
     estimate_runs: int
     offsets: offsets.Sizes
+    dump_sizes: tuple[int, ...]
+    lagging: int
+    lagging_records: int
 
 
 def parse(words: Sequence[str] | None = None) -> Options:
@@ -62,6 +85,7 @@ def parse(words: Sequence[str] | None = None) -> Options:
         rounds=given.rounds,
         memory_sizes=tuple(sorted(set(sizes))),
         memory_variants=(IDENTICAL, MANY) if given.full else (IDENTICAL,),
+        memory_most=given.memory_most or (_MOST if given.full else 0),
         scope_sizes=tuple(sorted(set(sizes))),
         cold_records=given.cold_records,
         cold_runs=given.cold_runs,
@@ -76,6 +100,9 @@ def parse(words: Sequence[str] | None = None) -> Options:
             given.checkpoints,
             given.rounds,
         ),
+        dump_sizes=tuple(sorted(set(given.dump_sizes))),
+        lagging=given.lagging,
+        lagging_records=given.lagging_records,
     )
 
 
@@ -92,10 +119,12 @@ def _parser() -> argparse.ArgumentParser:
         ("--topics", "500", "that an estimate looks at"),
         ("--topic-partitions", "20", "of each of these"),
         ("--estimate-runs", "3", "of each estimate"),
-        ("--groups", "1000", "with 4 partitions each, whose offsets are translated and applied"),
+        ("--groups", "1000", "with 4 partitions each, that are moved, and tracked"),
         ("--wide-groups", "100", "of the same, with very many partitions"),
         ("--wide-partitions", "1000", "of each of these"),
         ("--checkpoints", "5000000", "records in MirrorMaker 2's topic of checkpoints"),
+        ("--lagging", "50", "groups with 4 partitions each behind a real MirrorMaker 2"),
+        ("--lagging-records", "200000", "that it copies"),
     ):
         said = f"{words} (%(default)s)"
         parser.add_argument(name, default=default, type=_positive, metavar="N", help=said)
@@ -106,7 +135,22 @@ def _parser() -> argparse.ArgumentParser:
         help="records a side, for memory and scopes",
     )
     parser.add_argument(
-        "--full", action="store_true", help="memory and scopes at 1, 4 and 16 million"
+        "--memory-most",
+        type=_positive,
+        metavar="N",
+        help="records a side, where nothing is missing, of one more look at memory",
+    )
+    parser.add_argument(
+        "--dump-sizes",
+        default="1000000,5000000",
+        type=_sizes,
+        metavar="N,N,..",
+        help="records of __consumer_timestamps (%(default)s)",
+    )
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help="memory and scopes at 1, 4 and 16 million, memory at 30 million, too",
     )
     return parser
 

@@ -1,7 +1,6 @@
 """`drctl gap` as a process of its own, as an engineer runs it: its time and its memory."""
 
 import json
-import re
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ import psutil
 
 from bench.records import Variant
 from bench.stage import Dataset, Stage
+from bench.watching import high_water
 from drctl.model.errors import Unknown
 
 DRCTL = Path(sys.executable).with_name("drctl")
@@ -90,16 +90,13 @@ def _jvm_peak(pid: int) -> int:
     """The high-water mark of the largest JVM below a process."""
     with suppress(psutil.NoSuchProcess):
         children = psutil.Process(pid).children(recursive=True)
-        return max((_high_water(child) for child in children), default=0)
+        return max((_jvm_bytes(child) for child in children), default=0)
     return 0
 
 
-def _high_water(process: psutil.Process) -> int:
-    with suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
-        if process.name() == "java":
-            status = Path("/proc", str(process.pid), "status").read_text(encoding="ascii")
-            stated = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
-            return int(stated[1]) * 1024 if stated else 0
+def _jvm_bytes(process: psutil.Process) -> int:
+    with suppress(psutil.NoSuchProcess):
+        return high_water(process.pid) if process.name() == "java" else 0
     return 0
 
 

@@ -12,13 +12,13 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from bench.mirror_maker import MirrorMaker, mirror_maker
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
 from drctl.model.groups import Committed
 from drctl.model.topology import Record, TopicPartition
 from drctl.systems.kafka.group_writer import KafkaGroupWriter
 from tests.cluster.conftest import NewDrctl
-from tests.cluster.mirror_maker import MirrorMaker, mirror_maker
 from tests.cluster.offsets_command import OffsetsCommand
 from tests.conftest import NewTopic
 from tests.lab.cluster_under_test import QUIET, ClusterUnderTest

@@ -2,20 +2,23 @@
 
 import logging
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pyspark
-from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
+from bench.process import WrongAnswer
 from drctl.model.topology import TopicPartition
 from drctl.systems.artifacts.java import find_java
 from drctl.systems.artifacts.resolution import resolve
 from drctl.systems.kafka.java import java_properties
 
-DEADLINE_S = 30
+DEADLINE_S = 300.0
+"""Of one question, never waited for; after it MirrorMaker 2 gives what it has read so far."""
 
 
 class MirrorMaker:
@@ -27,7 +30,19 @@ class MirrorMaker:
         self._alias = alias
 
     def translated(self, group: str) -> dict[TopicPartition, int]:
-        """Where a group goes on, by partition of the target."""
+        """Where a group goes on, by partition of the target.
+
+        Raises:
+            WrongAnswer: it took so long that it may be the answer of half a topic.
+        """
+        return positions(self.asked(group))
+
+    def asked(self, group: str) -> Any:
+        """The answer as Java has it.
+
+        Raises:
+            WrongAnswer: it took so long that it may be the answer of half a topic.
+        """
         given = self._java.java.util.HashMap()
         for name, value in self._properties.items():
             given.put(name, value)
@@ -35,20 +50,33 @@ class MirrorMaker:
             "replication.policy.class", "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
         )
         given.put("source.cluster.alias", self._alias)
-        patience = self._java.java.time.Duration.ofSeconds(DEADLINE_S)
+        patience = self._java.java.time.Duration.ofMillis(round(DEADLINE_S * 1000))
         client = self._java.org.apache.kafka.connect.mirror.RemoteClusterUtils
+        began = time.monotonic()
         found = client.translateOffsets(given, self._alias, group, patience)
-        return {
-            TopicPartition(place.topic(), place.partition()): found[place].offset()
-            for place in found
-        }
+        if time.monotonic() - began >= DEADLINE_S:
+            raise WrongAnswer(f"translateOffsets of {group} took more than {DEADLINE_S:g} s")
+        return found
+
+
+def positions(found: Any) -> dict[TopicPartition, int]:
+    """An answer of Java's; each of its parts is a question of its own to the Java machine."""
+    return {
+        TopicPartition(place.topic(), place.partition()): found[place].offset() for place in found
+    }
 
 
 @contextmanager
 def mirror_maker(properties: Mapping[str, str], alias: str) -> Iterator[MirrorMaker]:
-    """A Java machine with MirrorMaker 2's own classes in it."""
-    jars = resolve("connect", progress=logging.getLogger("tests").info)
-    port, token, process = launch_gateway(
+    """A Java machine with MirrorMaker 2's own classes in it.
+
+    Args:
+        properties: of a client of the target.
+        alias: MirrorMaker 2's name for the source.
+    """
+    jars = resolve("connect", progress=logging.getLogger("bench").info)
+    py4j: Any = import_module("py4j.java_gateway")  # has no types
+    port, token, process = py4j.launch_gateway(
         classpath=os.pathsep.join(map(str, jars)),
         jarpath=str(next((Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar"))),
         java_path=str(find_java()),
@@ -56,8 +84,8 @@ def mirror_maker(properties: Mapping[str, str], alias: str) -> Iterator[MirrorMa
         enable_auth=True,
         return_proc=True,
     )
-    parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
-    gateway = JavaGateway(gateway_parameters=parameters)
+    parameters = py4j.GatewayParameters(port=port, auth_token=token, auto_convert=True)
+    gateway = py4j.JavaGateway(gateway_parameters=parameters)
     try:
         yield MirrorMaker(gateway.jvm, properties, alias)
     finally:

@@ -1,0 +1,157 @@
+"""`drctl dump-consumer-timestamps` on millions of records: its time and its memory."""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from bench.evidence import remove
+from bench.filling import Appender, create_topics
+from bench.process import DRCTL, WrongAnswer
+from bench.records import CHUNK, Message
+from bench.rows import Ratio, Row, Target
+from bench.stage import Stage, cluster_section
+from bench.watching import watched
+from drctl.wire.consumer_timestamps import (
+    TOPIC,
+    ConsumerTimestamp,
+    GroupPartition,
+    encode_key,
+    encode_value,
+)
+
+PART = "dump"
+KEYS = 4000
+"""1,000 groups with 4 partitions each."""
+
+FLAT = Target(1.2)
+
+_PARTITIONS = 50  # as Replicator makes the topic
+_PIPE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How the topic was written.
+
+    Attributes:
+        keys: how many there are with so many records.
+    """
+
+    title: str
+    keys: Callable[[int], int]
+
+
+FEW = Kind(f"{KEYS:,} keys", lambda records: min(KEYS, records))
+OWN = Kind("a key each", lambda records: records)
+
+
+@dataclass(frozen=True, slots=True)
+class Dumped:
+    """A run that wrote as many rows as there are.
+
+    Attributes:
+        megabytes: the most memory that it ever held.
+    """
+
+    seconds: float
+    megabytes: float
+
+
+def measure(stage: Stage, sizes: Sequence[int]) -> Iterator[Row]:
+    """Rows for each kind of topic and each size: time and memory.
+
+    Raises:
+        WrongAnswer: a run wrote too few rows, or old ones.
+    """
+    config = stage.folder / "dump.yaml"
+    clusters = {"clusters": {stage.target.name: cluster_section(stage.target)}}
+    config.write_text(yaml.safe_dump(clusters), encoding="utf-8")
+    for kind in (FEW, OWN):
+        runs: dict[tuple[str, int], Dumped] = {}
+        for size in _grown(stage, kind, sizes):
+            runs["the newest of each", size] = _run(stage, config, kind.keys(size), size)
+            if kind is FEW:
+                runs["--all", size] = _run(stage, config, size, size, "--all")
+        yield from _rows(kind, runs)
+    remove(stage, TOPIC)
+
+
+def _grown(stage: Stage, kind: Kind, sizes: Sequence[int]) -> Iterator[int]:
+    """Write the topic anew, up to each size in turn."""
+    remove(stage, TOPIC)
+    create_topics(stage.target, [TOPIC], _PARTITIONS)
+    appender, written = Appender(stage.target), 0
+    for size in sorted(sizes):
+        stage.tell(f"writing {size - written:,} records of {TOPIC}, {kind.title}")
+        for first in range(written, size, CHUNK):
+            numbers = range(first, min(first + CHUNK, size))
+            appender.append(TOPIC, messages(kind.keys(max(sizes)), numbers, stage.start_ms))
+        appender.finish()
+        written = size
+        yield size
+
+
+def messages(keys: int, numbers: range, start_ms: int) -> list[Message]:
+    """Records with these numbers: the keys in turns, a millisecond from one to the next."""
+    return [
+        Message(
+            encode_key(GroupPartition(f"orders-app-{key // 4:07}", "orders", key % 4)),
+            encode_value(ConsumerTimestamp(start_ms + number, 0, 8)),
+            key % _PARTITIONS,
+            start_ms + number,
+        )
+        for number in numbers
+        for key in (number % keys,)
+    ]
+
+
+def _rows(kind: Kind, runs: dict[tuple[str, int], Dumped]) -> Iterator[Row]:
+    smallest, most = (pick(size for _, size in runs) for pick in (min, max))
+    for (what, size), run in runs.items():
+        name = f"dump-consumer-timestamps, {size:,} records, {kind.title}, {what}"
+        yield Row(PART, name, (run.seconds,), records=size)
+        ratio = None
+        if size == most > smallest:
+            meaning = f"{most:,} records / {smallest:,}"
+            grown = run.megabytes / runs[what, smallest].megabytes
+            ratio = Ratio(grown, meaning, FLAT if kind is FEW else None)
+        yield Row(PART, f"{name}: peak of its process", (run.megabytes,), "MB", ratio=ratio)
+
+
+def _run(stage: Stage, config: Path, rows: int, records: int, *words: str) -> Dumped:
+    line = [str(DRCTL), "--config", str(config), "-o", "json"]
+    line += ["dump-consumer-timestamps", "--cluster", stage.target.name, *words]
+    said = stage.folder / "dump.err"
+    began = time.perf_counter()
+    with (
+        said.open("wb") as stderr,
+        subprocess.Popen(line, stdout=subprocess.PIPE, stderr=stderr, cwd=stage.folder) as process,
+        watched(process.pid) as peak,
+    ):
+        try:
+            written, last = _counted(process)
+            code = process.wait()
+        finally:
+            process.kill()
+    taken = time.perf_counter() - began
+    stage.tell(f"{records:,} records, {rows:,} rows: {taken:.1f} s, {peak.megabytes:.0f} MB")
+    newest = stage.start_ms + records - rows
+    if code or written != rows or json.loads(last)["timestamp_ms"] < newest:
+        words_said = said.read_text(encoding="utf-8", errors="replace")[-1000:]
+        raise WrongAnswer(f"{written} rows, not {rows}, exit code {code}: {last!r} {words_said}")
+    return Dumped(taken, peak.megabytes)
+
+
+def _counted(process: "subprocess.Popen[bytes]") -> tuple[int, bytes]:
+    """How many lines come out of it, and the last of them."""
+    assert process.stdout is not None
+    lines, rest = 0, b""
+    while chunk := process.stdout.read(_PIPE):
+        lines += chunk.count(b"\n")
+        rest = (rest + chunk)[-_PIPE:]
+    return lines, rest.rstrip(b"\n").rpartition(b"\n")[2]

@@ -1,0 +1,67 @@
+"""What a running process takes: its memory, and what goes over the loopback; Linux only."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Thread
+
+import psutil
+
+_PAUSE_S = 0.05
+_LOOPBACK = "lo"
+
+
+@dataclass(slots=True)
+class Peak:
+    """The most memory that a process ever held.
+
+    Attributes:
+        bytes: 0 where it ended before anybody looked.
+    """
+
+    pid: int
+    bytes: int = 0
+
+    @property
+    def megabytes(self) -> float:
+        """The same, as rows have it."""
+        return self.bytes / 2**20
+
+    def look(self) -> None:
+        """See what it is by now."""
+        self.bytes = max(self.bytes, high_water(self.pid))
+
+
+def high_water(pid: int) -> int:
+    """The high-water mark (VmHWM) of a process, in bytes; 0 where it has ended."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        status = Path("/proc", str(pid), "status").read_text(encoding="utf-8", errors="replace")
+        stated = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+        return int(stated[1]) * 1024 if stated else 0
+    return 0
+
+
+@contextmanager
+def watched(pid: int) -> Iterator[Peak]:
+    """Look at a process meanwhile, again and again."""
+    peak, over = Peak(pid), Event()
+
+    def look() -> None:
+        while not over.wait(_PAUSE_S):
+            peak.look()
+
+    peak.look()
+    thread = Thread(target=look, name="watching", daemon=True)
+    thread.start()
+    try:
+        yield peak
+    finally:
+        over.set()
+        thread.join()
+
+
+def traffic() -> int:
+    """Bytes that went over the loopback since the machine started, of all processes together."""
+    return psutil.net_io_counters(pernic=True)[_LOOPBACK].bytes_sent
