@@ -4,7 +4,7 @@ A site is a cluster by its name in drctl.yaml. Whatever belongs to the link belo
 of the plan; `drctl.cli` opens everything when it is first asked for.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,7 +12,6 @@ from drctl.model.endpoints import EndpointReader, EndpointWriter
 from drctl.model.fencing import AclReader, AclWriter, FenceProver
 from drctl.model.finding import Finding
 from drctl.model.ports import ClusterReader, GroupReader, GroupWriter
-from drctl.model.topology import TopicPartition
 from drctl.offsets.wanted import Wanted
 
 
@@ -81,7 +80,7 @@ class Missing:
     Attributes:
         records: that are on the source and not on the target.
         not_compared: what could not be compared, each in words; empty where nothing was left out.
-        boundaries: for each partition of the source, where what was compared ends.
+        partitions: of the source that lack some, each in words.
     """
 
     records: int
@@ -89,10 +88,24 @@ class Missing:
     partitions: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What an unplanned failover would probably lose; an estimate, never proof.
+
+    Attributes:
+        records: None where nothing tells.
+        seconds: between the newest copy and now; None where there is no copy.
+    """
+
+    records: int | None
+    seconds: float | None
+    words: str
+
+
 class Canary(Protocol):
     """Writes a record, and reads it back."""
 
-    def sing(self, topic: str, text: str) -> TopicPartition:
+    def sing(self, topic: str, text: str) -> None:
         """Write one; it counts when all in-sync replicas have it.
 
         Raises:
@@ -156,8 +169,15 @@ class Look(Protocol):
             Unreachable: one of the clusters did not answer.
         """
 
-    def heard(self, topic: str, place: TopicPartition, text: str) -> bool:
-        """Whether the canary's record can be read on the target."""
+    def loss(self) -> Loss:
+        """What the target probably lacks, by what is there.
+
+        Raises:
+            Unreachable: the target did not answer.
+        """
+
+    def heard(self, name: str, topic: str, text: str) -> bool:
+        """Whether the record of a canary can be read on a cluster."""
 
 
 class Hands(Protocol):
@@ -214,6 +234,3 @@ class Clock(Protocol):
     @property
     def stopping(self) -> bool:
         """Whether somebody wants to stop."""
-
-
-Names = Collection[str]

@@ -25,9 +25,9 @@ class Fence:
 
     def describe(self, settings: Json) -> Description:
         """The step in words."""
-        who = ", ".join(settings["principals"])
+        who, cluster = ", ".join(settings["principals"]), settings["cluster"]
         return Description(
-            f"fence {_WHO[self.operation]} on {settings['cluster']}: deny {self.operation} to {who}",
+            f"fence {_WHO[self.operation]} on {cluster}: deny {self.operation} to {who}",
             "every broker has the rules, and end offsets do not move",
             "remove exactly the rules that were added",
         )

@@ -1,0 +1,33 @@
+"""All kinds of steps."""
+
+from collections.abc import Mapping
+
+from drctl.engine.kind import Kind
+from drctl.engine.steps.commit_offsets import CommitOffsets
+from drctl.engine.steps.drain import Drain
+from drctl.engine.steps.fences import FENCE_CONSUMERS, FENCE_PRODUCERS
+from drctl.engine.steps.measure_loss import MeasureLoss
+from drctl.engine.steps.open_target import OpenTarget
+from drctl.engine.steps.preflight import Preflight
+from drctl.engine.steps.quiesce import Quiesce
+from drctl.engine.steps.stop_replication import StopReplication
+from drctl.engine.steps.switch_endpoint import SwitchEndpoint
+from drctl.engine.steps.take_stock import TakeStock
+from drctl.engine.steps.verify_clients import VerifyClients
+
+_ALL: tuple[Kind, ...] = (
+    Preflight(),
+    TakeStock(),
+    FENCE_PRODUCERS,
+    FENCE_CONSUMERS,
+    MeasureLoss(),
+    Drain(),
+    Quiesce(),
+    StopReplication(),
+    CommitOffsets(),
+    OpenTarget(),
+    SwitchEndpoint(),
+    VerifyClients(),
+)
+
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _ALL}

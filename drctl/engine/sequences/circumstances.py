@@ -1,0 +1,56 @@
+"""What a sequence is built from: the link, and what was seen of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from drctl.engine.steps.commit_offsets import LEFT_OUT
+from drctl.offsets.guards import Guard
+
+
+class Mode(StrEnum):
+    """Why a link is failed over."""
+
+    PLANNED = "planned"
+    """Both clusters are alive: nothing may be lost."""
+    UNPLANNED = "unplanned"
+    """The source is dead, cut off or wrong: what was not copied is found later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """A link on which somebody wants to fail over.
+
+    Attributes:
+        principals: that write to the source's topics; empty where nothing fences them.
+        connectors: that replicate the link; empty where drctl does not know any.
+        endpoints: the kinds of its endpoints, in their order.
+        basis: what was seen, each part in words that change when it does.
+        overrides: guard to the reason why it is passed over.
+        settle_s: for how long end offsets must stand still behind the fence.
+        grace_s: for how long consumers may finish by themselves.
+        patience_s: for how long replication may take to bring the rest.
+    """
+
+    link: str
+    source: str
+    target: str
+    principals: tuple[str, ...] = ()
+    connectors: tuple[str, ...] = ()
+    endpoints: tuple[str, ...] = ()
+    basis: Mapping[str, str] = field(default_factory=dict)
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    settle_s: float = 2
+    grace_s: float = 20
+    patience_s: float = 600
+
+    @property
+    def offset_overrides(self) -> Mapping[str, str]:
+        """Those of the guards that stand before single positions."""
+        known = {guard.value for guard in Guard if guard.overridable}
+        return {name: why for name, why in self.overrides.items() if name in known}
+
+    @property
+    def leaves_groups_out(self) -> bool:
+        """Whether a group that has no place to go on keeps the target closed."""
+        return LEFT_OUT in self.overrides

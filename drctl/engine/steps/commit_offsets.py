@@ -1,0 +1,188 @@
+"""Puts the link's groups where they go on on the target; read back position by position."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from drctl.engine.kind import Description, Facts, Seen, State, Trait
+from drctl.engine.ports import Hands, Look
+from drctl.model.errors import Refused
+from drctl.model.groups import Committed
+from drctl.model.plan import Json
+from drctl.model.topology import TopicPartition, Unavailable
+from drctl.offsets.applying import Action, Line, Override, build_plan
+from drctl.offsets.guards import Guard
+from drctl.offsets.wanted import look as look_at
+
+BATCH = 250
+"""Groups that are sent together."""
+
+LEFT_OUT = "groups-left-out"
+"""The guard that stands against opening a target on which a group has no place to go on."""
+
+Position = list[Any]
+Change = tuple[str, TopicPartition, Committed | None, Committed | None]
+
+
+class CommitOffsets:
+    """Never backwards, and never over unread records, unless that was overridden."""
+
+    name = "commit-offsets"
+    traits = Trait.CHANGES | Trait.COMMITS_OFFSETS
+
+    def describe(self, settings: Json) -> Description:
+        """The step in words."""
+        return Description(
+            f"commit the translated positions of the link's groups on {settings['cluster']}",
+            "every position reads back as it was committed",
+            "put back every position that was there before",
+        )
+
+    def check(self, settings: Json, facts: Facts, look: Look) -> Json:
+        """Translate by what is known now, and hold it against the target.
+
+        Raises:
+            Refused: a group has no place to go on, and that is not passed over.
+            Unreachable: the target did not answer.
+        """
+        cluster = settings["cluster"]
+        wanted = look.translated()
+        site = look.site(cluster)
+        plan = build_plan(
+            wanted,
+            look_at(look.groups(cluster), site, wanted),
+            cluster=cluster,
+            cluster_id=site.cluster_id(),
+            origin=f"translation of link {settings['link']}",
+            made=datetime.now(UTC),
+            overrides=[
+                Override(Guard(name), reason) for name, reason in settings["overrides"].items()
+            ],
+        )
+        left_out = [_told(line) for line in plan.lines if line.action is Action.REFUSED]
+        if left_out and not settings["leave_out"]:
+            raise Refused(
+                f"{len(left_out)} positions cannot be committed: {'; '.join(left_out[:5])}",
+                f"drctl offsets explain tells why; or --override {LEFT_OUT}=REASON",
+            )
+        rereads = sum(line.rereads_at_most or 0 for line in plan.writes)
+        return {
+            "cluster": cluster,
+            "lines": [_line(line) for line in plan.writes],
+            "same": len(plan.lines) - len(plan.writes) - len(left_out),
+            "left_out": left_out,
+            "rereads_at_most": rereads,
+        }
+
+    def apply(self, intent: Json, hands: Hands) -> tuple[str, ...]:
+        """Commit; a group in which somebody reads is refused by its coordinator."""
+        return _commit(_changes(intent), intent["cluster"], hands)
+
+    def verify(self, intent: Json, look: Look) -> Seen:
+        """Whether every position reads back."""
+        wanted = [(group, place, to) for group, place, _, to in _changes(intent)]
+        others = _others(wanted, intent["cluster"], look)
+        lines, left_out = len(intent["lines"]), intent["left_out"]
+        facts = {
+            "positions": lines,
+            "groups": len({line[0] for line in intent["lines"]}),
+            "same": intent["same"],
+            "rereads_at_most": intent["rereads_at_most"],
+            "left_out": left_out,
+        }
+        if others:
+            words = f"{len(others)} of {lines} positions are not there: {others[0]}"
+            return Seen(State.WAITING, words, facts, others)
+        words = f"{lines} positions of {facts['groups']} groups read back as committed"
+        owes = f"{len(left_out)} positions were left out: {left_out[0]}" if left_out else ""
+        return Seen(State.DONE, words, facts, tuple(left_out), owes)
+
+    def undo(self, intent: Json, hands: Hands) -> tuple[str, ...]:
+        """Put back what was there."""
+        return _commit(_changes(intent), intent["cluster"], hands, back=True)
+
+    def undone(self, intent: Json, look: Look) -> Seen:
+        """Whether every position is as before."""
+        wanted = [(group, place, before) for group, place, before, _ in _changes(intent)]
+        others = _others(wanted, intent["cluster"], look)
+        if others:
+            return Seen(State.WAITING, f"{len(others)} are not put back: {others[0]}", {}, others)
+        return Seen(State.DONE, f"{len(wanted)} positions are as before")
+
+
+def _commit(
+    changes: Sequence[Change], cluster: str, hands: Hands, *, back: bool = False
+) -> tuple[str, ...]:
+    writer = hands.groups(cluster)
+    complaints: list[str] = []
+    for batch in _batches(changes):
+        wanted: dict[str, dict[TopicPartition, Committed]] = {}
+        unwanted: dict[str, list[TopicPartition]] = {}
+        for group, place, before, to in batch:
+            position = before if back else to
+            if position is None:
+                unwanted.setdefault(group, []).append(place)
+            else:
+                wanted.setdefault(group, {})[place] = position
+        for answers in (writer.commit(wanted), writer.delete(unwanted)):
+            complaints += _complaints(answers)
+    return tuple(complaints)
+
+
+def _batches(changes: Sequence[Change]) -> Iterable[Sequence[Change]]:
+    names = list(dict.fromkeys(change[0] for change in changes))
+    for start in range(0, len(names), BATCH):
+        chosen = set(names[start : start + BATCH])
+        yield [change for change in changes if change[0] in chosen]
+
+
+def _complaints(
+    answers: Mapping[str, Mapping[TopicPartition, Unavailable | None]],
+) -> list[str]:
+    return [
+        f"{group} {place}: {why.reason}"
+        for group, places in answers.items()
+        for place, why in places.items()
+        if why is not None
+    ]
+
+
+def _others(
+    wanted: Sequence[tuple[str, TopicPartition, Committed | None]], cluster: str, look: Look
+) -> tuple[str, ...]:
+    """Each position that is not as wanted, in words."""
+    names = tuple(dict.fromkeys(group for group, _, _ in wanted))
+    committed = look.groups(cluster).committed(names) if names else {}
+    found = []
+    for group, place, position in wanted:
+        positions = committed[group]
+        if isinstance(positions, Unavailable):
+            found.append(f"{group} {place}: {positions.reason}")
+        elif positions.get(place) != position:
+            now = positions.get(place)
+            stands = "has no position" if now is None else f"stands at {now.offset}"
+            found.append(f"{group} {place} {stands}")
+    return tuple(found)
+
+
+def _line(line: Line) -> list[Any]:
+    return [line.group, *line.partition, _position(line.before), _position(line.to)]
+
+
+def _position(committed: Committed | None) -> Position | None:
+    return None if committed is None else list(committed)
+
+
+def _changes(intent: Json) -> list[Change]:
+    return [
+        (group, TopicPartition(topic, number), _committed(before), _committed(to))
+        for group, topic, number, before, to in intent["lines"]
+    ]
+
+
+def _committed(data: Position | None) -> Committed | None:
+    return None if data is None else Committed(*data)
+
+
+def _told(line: Line) -> str:
+    return f"{line.group} {line.partition}: {line.reason}"
