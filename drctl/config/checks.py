@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from drctl.config import endpoint_checks
 from drctl.config.document import Document, Mapping, Node, Scalar, Sequence
 from drctl.config.problems import Path, Problem, did_you_mean, one_of, quoted
 
@@ -13,6 +14,7 @@ def problems(document: Document) -> Iterator[Problem]:
         yield from _ends(document, link)
         yield from _replicator(document, (*link, "replicator"))
         yield from _fence(document, (*link, "fence"))
+        yield from endpoint_checks.problems(document, link)
     yield from _cluster(document, ("ledger", "cluster"))
 
 
@@ -58,6 +60,19 @@ def _replicator(document: Document, path: Path) -> Iterator[Problem]:
         if kind and kind.text == "none" and entry and not _empty(entry.node):
             text = "goes with a replicator, not with kind none"
             yield Problem(entry.mark, (*path, key), text)
+    yield from _copied_offsets(document, path, kind)
+
+
+def _copied_offsets(document: Document, path: Path, kind: Scalar | None) -> Iterator[Problem]:
+    path = (*path, "copied_offsets_topic")
+    copied = _scalar(document, path)
+    if copied is None:
+        return
+    if kind and kind.text != "offset-preserving":
+        text = f"goes with kind offset-preserving ({quoted(kind.text)})"
+        yield Problem(copied.mark, path, text)
+    if copied.text == "__consumer_offsets":
+        yield Problem(copied.mark, path, "holds the target's own positions, not a copy")
 
 
 def _fence(document: Document, path: Path) -> Iterator[Problem]:
@@ -71,6 +86,11 @@ def _fence(document: Document, path: Path) -> Iterator[Problem]:
             yield Problem(method.mark, (*path, key), f"is required by method {word}")
         if method.text != word and entry and filled:
             text = f"goes with method {word} ({quoted(method.text)})"
+            yield Problem(entry.mark, (*path, key), text)
+    for key in ("undo", "verify"):
+        entry = document.entry((*path, key))
+        if method.text != "command" and entry and not _empty(entry.node):
+            text = f"goes with method command ({quoted(method.text)})"
             yield Problem(entry.mark, (*path, key), text)
 
 

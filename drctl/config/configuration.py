@@ -51,6 +51,13 @@ class Config:
         return tuple(self._absolute(jar) for jar in self.spark.jars)
 
     @property
+    def runbooks(self) -> Path | None:
+        """The folder of the site's own runbooks; None where there is none."""
+        if self.file.runbooks is None:
+            return None
+        return self.path.parent.absolute() / Path(self.file.runbooks).expanduser()
+
+    @property
     def state_dir(self) -> Path:
         """Where runs and results are kept."""
         return self.path.parent.absolute() / Path(self.file.state_dir).expanduser()

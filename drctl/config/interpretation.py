@@ -5,6 +5,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 from drctl.config.document import Document, Mapping, Node, Scalar, Sequence
+from drctl.config.endpoints import SECTIONS
 from drctl.config.problems import (
     Mark,
     Path,
@@ -30,9 +31,12 @@ _SETTINGS = (
     ("links", "*", "replicator", "connect", "*"),
     ("links", "*", "replicator", "reverse", "connect"),
     ("links", "*", "replicator", "reverse", "connect", "*"),
+    ("links", "*", "endpoints", "*", "tsig", "secret"),
+    ("links", "*", "endpoints", "*", "env", "*"),
     ("spark", "conf", "*"),
 )
-_ENDPOINT = ("links", "*", "endpoints", "*", "*")
+# Of an endpoint: what may hold a secret that somebody wrote in the wrong place.
+_NOT_SHOWN = ("tsig", "env", "argv", "observe")
 _WORDS = {
     "string_type": "must be text: write it in quotes",
     "string_too_short": "must not be empty",
@@ -86,11 +90,13 @@ def values(document: Document, file: str, directory: FilePath) -> Any:
 
 def problem(document: Document, error: "ErrorDetails") -> Problem | None:
     """An error of the schema at the place of what is wrong; None for a mere echo of another."""
-    path: Path = error["loc"]
+    path = _without_kind(error["loc"])
+    if error["type"].startswith("union_tag"):
+        return _kind_of_endpoint(document, (*path, "kind"), error)
     if path[-1:] == ("[key]",):
         return _at_key(document, path[:-1], _NAME if _is_pattern(error) else _said(error))
     if error["type"] == "extra_forbidden":
-        return _at_key(document, path, _unknown_key(path))
+        return _at_key(document, path, _unknown_key(error["loc"]))
     if error["type"] == "missing":
         text = "has no value" if document.entry(path) else "is required"
         return _at_key(document, path, text)
@@ -104,6 +110,20 @@ def problem(document: Document, error: "ErrorDetails") -> Problem | None:
     if error["type"] == "too_short" and not _is_empty(entry.node):
         return None  # nothing valid is left in it, and each invalid part has its own error
     return Problem(entry.node.mark, path, _said(error, entry.node) + _shown(entry.node, path))
+
+
+def _without_kind(path: Path) -> Path:
+    """Without the endpoint's kind, which pydantic puts behind its number."""
+    within = path[2:3] == ("endpoints",) and len(path) > 4
+    return (*path[:4], *path[5:]) if within else path
+
+
+def _kind_of_endpoint(document: Document, path: Path, error: "ErrorDetails") -> Problem:
+    entry = document.entry(path)
+    if entry is None or (isinstance(entry.node, Scalar) and entry.node.value is None):
+        return _at_key(document, path, "has no value" if entry else "is required")
+    words = _one_of_known(tuple(SECTIONS), entry.node)
+    return Problem(entry.node.mark, path, words + _shown(entry.node, path))
 
 
 def _is_empty(node: Node) -> bool:
@@ -122,8 +142,6 @@ def _shown(node: Node, path: Path) -> str:
 
 
 def _is_setting(path: Path) -> bool:
-    if _matches(path[:5], _ENDPOINT):
-        return path[4] != "kind"
     return any(_matches(path, pattern) for pattern in _SETTINGS)
 
 
@@ -136,8 +154,8 @@ def _matches(path: Path, pattern: tuple[str, ...]) -> bool:
 def _may_be_secret(path: Path) -> bool:
     names = [str(part) for part in path]
     free = any(name in ("properties", "conf") for name in names[:3])
-    endpoint = path[2:3] == ("endpoints",) and _is_setting(path)
-    return free or endpoint or any(names_secret(name) for name in names[2:])
+    endpoint = path[2:3] == ("endpoints",) and path[4:5] and path[4] in _NOT_SHOWN
+    return free or bool(endpoint) or any(names_secret(name) for name in names[2:])
 
 
 def _at_key(document: Document, path: Path, text: str) -> Problem:
@@ -159,9 +177,7 @@ def _unknown_key(path: Path) -> str:
 def _said(error: "ErrorDetails", node: Node | None = None) -> str:
     context = error.get("ctx", {})
     if error["type"] == "literal_error":
-        allowed = re.findall(r"'([^']*)'", str(context["expected"]))
-        near = did_you_mean(node.text, allowed) if isinstance(node, Scalar) else ""
-        return f"must be {one_of(allowed)}{'; ' if near else ''}{near}"
+        return _one_of_known(re.findall(r"'([^']*)'", str(context["expected"])), node)
     if error["type"] == "value_error":
         return str(context["error"])
     if error["type"] == "greater_than_equal":
@@ -169,3 +185,8 @@ def _said(error: "ErrorDetails", node: Node | None = None) -> str:
     if _is_pattern(error):
         return _PRINCIPAL
     return _WORDS.get(error["type"], error["msg"])
+
+
+def _one_of_known(allowed: "tuple[str, ...] | list[str]", node: Node | None) -> str:
+    near = did_you_mean(node.text, allowed) if isinstance(node, Scalar) else ""
+    return f"must be {one_of(allowed)}{'; ' if near else ''}{near}"

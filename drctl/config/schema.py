@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
+from drctl.config.endpoints import SECTIONS, EndpointConfig
 from drctl.config.fields import (
     RECORD_FIELDS,
     UNCHANGED,
@@ -25,18 +25,13 @@ from drctl.config.fields import (
     frozen,
 )
 from drctl.config.secret import Secret
+from drctl.config.section import Section as Section
 
+Argv = Annotated[tuple[Text, ...], Field(min_length=1)]
 ReplicatorKind = Literal["mirrormaker2", "confluent-replicator", "offset-preserving", "none"]
 FenceMethod = Literal["acl", "command", "none"]
-EndpointKind = Literal["dns", "haproxy", "file", "command"]
 Order = Literal["per-key", "per-partition", "none"]
 DeployMode = Literal["client", "cluster"]
-
-
-class Section(BaseModel):
-    """A mapping of the file. Frozen, and its errors never hold what was written."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", hide_input_in_errors=True)
 
 
 class ClusterConfig(Section):
@@ -67,6 +62,15 @@ class ConnectorsConfig(Section):
     heartbeat: Text | None = None
 
 
+def _checked_topic(name: str) -> str:
+    if not re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", name) or name in (".", ".."):
+        raise ValueError("must be 1 to 249 letters, digits, '.', '_' or '-'")
+    return name
+
+
+TopicName = Annotated[Text, AfterValidator(_checked_topic)]
+
+
 class ReverseConfig(Section):
     """The replicator that failback uses, from the target to the source."""
 
@@ -81,6 +85,7 @@ class ReplicatorConfig(Section):
     Attributes:
         connect: URLs of the Connect workers' REST interface.
         rename: what a topic is called on the target.
+        copied_offsets_topic: the target's copy of the source's `__consumer_offsets`.
     """
 
     kind: ReplicatorKind
@@ -88,27 +93,23 @@ class ReplicatorConfig(Section):
     connectors: ConnectorsConfig = ConnectorsConfig()
     reverse: ReverseConfig | None = None
     rename: Rename = UNCHANGED
+    copied_offsets_topic: TopicName | None = None
 
 
 class FenceConfig(Section):
-    """How applications are kept from writing to the source."""
+    """How applications are kept from writing to the source.
+
+    Attributes:
+        command: sets the fence; an argv list, started without a shell, as the next two.
+        undo: lifts it; else a person does.
+        verify: ends with 0 where the fence is set.
+    """
 
     method: FenceMethod
     principals: tuple[Principal, ...] = ()
     command: Words = ()
-
-
-class EndpointConfig(Section):
-    """Where clients find their cluster; which other keys belong here depends on the kind."""
-
-    model_config = ConfigDict(extra="allow")
-
-    kind: EndpointKind
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """Everything but the kind; single values are `Setting`."""
-        return MappingProxyType(self.model_extra or {})
+    undo: Words = ()
+    verify: Words = ()
 
 
 class LinkConfig(Section):
@@ -176,12 +177,6 @@ class SparkConfig(Section):
     submit: SubmitConfig = SubmitConfig()
 
 
-def _checked_topic(name: str) -> str:
-    if not re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", name) or name in (".", ".."):
-        raise ValueError("must be 1 to 249 letters, digits, '.', '_' or '-'")
-    return name
-
-
 class LedgerConfig(Section):
     """Where `drctl gap --ledger` keeps what it read, if not in the state_dir.
 
@@ -190,11 +185,17 @@ class LedgerConfig(Section):
     """
 
     cluster: Text
-    topic: Annotated[Text, AfterValidator(_checked_topic)] = "__drctl_ledger"
+    topic: TopicName = "__drctl_ledger"
 
 
 class ConfigFile(Section):
-    """The whole file."""
+    """The whole file.
+
+    Attributes:
+        runbooks: the folder of the site's own.
+        commands: what runbooks may run, word by word; `*` stands for one word, `...` at the end for
+            any more. None of the two stands for a word that begins with `-`.
+    """
 
     clusters: Annotated[Mapping[Name, ClusterConfig], AfterValidator(frozen)] = Field(min_length=1)
     links: Annotated[Mapping[Name, LinkConfig], AfterValidator(frozen)] = Field(
@@ -203,15 +204,20 @@ class ConfigFile(Section):
     policy: PolicyConfig = PolicyConfig()
     spark: SparkConfig = Field(default_factory=SparkConfig)
     ledger: LedgerConfig | None = None
+    runbooks: Text | None = None
+    commands: tuple[Argv, ...] = ()
     state_dir: Text = ".drctl"
 
 
 def keys_at(path: tuple[str | int, ...]) -> tuple[str, ...]:
-    """The keys that the section at this place may hold."""
+    """The keys that the section at this place may hold; behind an endpoint's number: its kind."""
     here: Any = ConfigFile
     for part in path:
         section = _section(here)
-        here = _fields(section).get(str(part)) if section else _element(here)
+        if here == EndpointConfig:
+            here = SECTIONS.get(str(part))
+        else:
+            here = _fields(section).get(str(part)) if section else _element(here)
     section = _section(here)
     return tuple(_fields(section)) if section else ()
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from drctl.config.endpoints import CommandEndpoint, DnsEndpoint, FileEndpoint, HaproxyEndpoint
 from drctl.config.loading import find, load, read
 from drctl.model.errors import ConfigError, UsageError
 
@@ -32,7 +33,19 @@ links:
       rename: ${topic}
     fence: {method: acl, principals: ["User:orders-app"]}
     endpoints:
-      - {kind: dns, server: 10.0.0.1, ttl: 5, targets: {primary: 10.0.1.1}}
+      - kind: dns
+        server: 10.0.0.1
+        zone: Example.org
+        record: kafka.example.org.
+        clusters: {primary: 10.0.1.1, secondary: [10.1.1.1, 10.1.1.2]}
+        tsig: {name: drctl-key, secret: "${env:TSIG_SECRET}"}
+        resolvers: ["10.0.0.53", "[fd00::53]:5353"]
+      - kind: haproxy
+        address: "10.0.0.2:9999"
+        backend: kafka
+        servers: {primary: p1, secondary: [s1, s2]}
+      - {kind: file, path: bootstrap.txt}
+      - {kind: command, argv: [./switch, "--to={cluster}"], observe: ./look, env: {REGION: eu}}
 policy:
   max_lag_records: 0
   max_rpo_seconds: 30
@@ -56,8 +69,26 @@ def test_the_contract_s_own_example() -> None:
     assert replicator.reverse is not None
     assert [url.raw for url in replicator.reverse.connect or ()] == ["http://a:1", "http://b:1"]
     assert link.settings.fence.principals == ("User:orders-app",)
-    assert link.settings.endpoints[0].kind == "dns"
-    assert str(link.settings.endpoints[0].settings["ttl"]) == "5"
+    dns, proxy, file, command = link.settings.endpoints
+    assert isinstance(dns, DnsEndpoint)
+    assert (dns.zone, dns.record, dns.type, dns.ttl) == (
+        "example.org.",
+        "kafka.example.org.",
+        "A",
+        5,
+    )
+    assert dns.clusters == {"primary": ("10.0.1.1",), "secondary": ("10.1.1.1", "10.1.1.2")}
+    assert dns.tsig is not None
+    assert (dns.tsig.name, dns.tsig.algorithm) == ("drctl-key.", "hmac-sha256")
+    assert str(dns.tsig.secret) == "${env:TSIG_SECRET}"
+    assert dns.resolvers == ("10.0.0.53:53", "[fd00::53]:5353")
+    assert isinstance(proxy, HaproxyEndpoint)
+    assert (proxy.servers["primary"], proxy.cut_sessions) == (("p1",), True)
+    assert isinstance(file, FileEndpoint)
+    assert (file.path, file.content, dict(file.clusters)) == ("bootstrap.txt", "{bootstrap}\n", {})
+    assert isinstance(command, CommandEndpoint)
+    assert (command.observe, command.timeout_s) == (("./look",), 30)
+    assert {name: str(value) for name, value in command.env.items()} == {"REGION": "eu"}
     assert config.policy.order == "per-key"
     assert config.state_dir == Path("/etc/dr/.drctl")
     assert config.jars == ("/etc/dr/jars/a.jar", "/abs/b.jar", "s3a://bucket/c.jar")

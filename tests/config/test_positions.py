@@ -32,7 +32,17 @@ FINE: dict[str, Any] = {
                 "rename": "${topic}",
             },
             "fence": {"method": "acl", "principals": ["User:app"]},
-            "endpoints": [{"kind": "dns", "server": "ns"}],
+            "endpoints": [
+                {
+                    "kind": "dns",
+                    "server": "ns",
+                    "zone": "example.org",
+                    "record": "kafka.example.org",
+                    "clusters": {"east": ["10.0.0.1"], "west": ["10.1.0.1"]},
+                    "tsig": {"name": "drctl", "secret": "planted"},
+                },
+                {"kind": "file", "path": "x"},
+            ],
         }
     },
     "policy": {"max_lag_records": 0, "order": "per-key"},
@@ -48,7 +58,9 @@ VALUES: list[tuple[str | int, ...]] = [
     ("links", "main", "replicator", "connect", 0),
     ("links", "main", "replicator", "rename"),
     ("links", "main", "fence", "principals", 0),
-    ("links", "main", "endpoints", 0, "kind"),
+    ("links", "main", "endpoints", 0, "zone"),
+    ("links", "main", "endpoints", 0, "clusters", "east", 0),
+    ("links", "main", "endpoints", 1, "kind"),
     ("policy", "max_lag_records"),
     ("policy", "order"),
 ]
@@ -59,6 +71,8 @@ SECTIONS: list[tuple[str | int, ...]] = [
     ("links", "main", "replicator"),
     ("links", "main", "replicator", "connectors"),
     ("links", "main", "fence"),
+    ("links", "main", "endpoints", 0),
+    ("links", "main", "endpoints", 0, "tsig"),
     ("policy",),
     ("spark",),
 ]

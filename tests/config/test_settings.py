@@ -141,7 +141,17 @@ def test_literal_secrets_and_passwords_in_urls_are_masked() -> None:
         "    to: secondary\n"
         "    topics: [a]\n"
         "    replicator: {kind: mirrormaker2, connect: 'http://me:planted@c:1'}\n"
-        "    endpoints: [{kind: dns, tsig_key: planted, deep: [{token: planted}]}]\n"
+        "    endpoints:\n"
+        "      - kind: dns\n"
+        "        server: ns.example.org\n"
+        "        zone: example.org\n"
+        "        record: kafka.example.org\n"
+        "        clusters: {primary: 10.0.0.1, secondary: 10.1.0.1}\n"
+        "        tsig: {name: drctl, secret: planted}\n"
+        "      - kind: command\n"
+        "        argv: [switch, '{cluster}']\n"
+        "        observe: [look]\n"
+        "        env: {API_TOKEN: planted, REGION: here}\n"
         "spark: {conf: {spark.hadoop.fs.s3a.secret.key: planted}}\n"
     )
     config = read(text, Path("x.yaml"))

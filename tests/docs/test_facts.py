@@ -50,6 +50,10 @@ def keys_of(model: type[BaseModel], given: Any = None, path: str = "") -> Iterat
     """Every key that holds a value, with its default; of a section that has one, from there."""
     for name, field in model.model_fields.items():
         here = f"{path}{field.alias or name}"
+        if name == "endpoints":
+            # The keys of each kind are on a page of their own: tests/endpoints/test_registry.py.
+            yield f"{here}[].kind", REQUIRED
+            continue
         default = getattr(given, name) if given is not None else _default(field)
         inner = list(sections_of(field.annotation))
         for between, section in inner:

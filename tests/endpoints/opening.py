@@ -1,0 +1,51 @@
+"""Endpoints as commands open them: from a drctl.yaml."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from drctl.config.link import Link
+from drctl.config.loading import read
+from drctl.model.endpoints import EndpointReader, EndpointState, EndpointWriter
+from drctl.systems.endpoints.registry import Surroundings, open_reader, open_writer
+
+BOOTSTRAPS = {"primary": "p1:9092,p2:9092", "secondary": "s1:9092"}
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Both halves of an endpoint."""
+
+    reader: EndpointReader
+    writer: EndpointWriter
+
+    def seen(self) -> EndpointState:
+        """How it stands, after a way through a journal."""
+        return through_json(self.reader.observe())
+
+
+def endpoint(
+    settings: Mapping[str, Any], folder: Path, environ: Mapping[str, str] | None = None
+) -> Endpoint:
+    """The endpoint of these settings in a drctl.yaml of the folder."""
+    around = Surroundings(_link(settings, folder), folder, environ or {})
+    (section,) = around.link.settings.endpoints
+    return Endpoint(open_reader(section, around), open_writer(section, around))
+
+
+def through_json(state: EndpointState) -> EndpointState:
+    """What a journal gives back."""
+    again = EndpointState.from_json(json.loads(json.dumps(state.to_json())))
+    assert again == state
+    return again
+
+
+def _link(settings: Mapping[str, Any], folder: Path) -> Link:
+    link = {"from": "primary", "to": "secondary", "topics": ["orders"], "endpoints": [settings]}
+    clusters = {name: {"bootstrap": address} for name, address in BOOTSTRAPS.items()}
+    text = yaml.safe_dump({"clusters": clusters, "links": {"main": link}})
+    return read(text, folder / "drctl.yaml").link()

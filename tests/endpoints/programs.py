@@ -1,0 +1,77 @@
+"""Servers that tests start for themselves: ended with the test, their words kept for failures."""
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from drctl.lab.waiting import Patience
+
+
+class DidNotStart(Exception):
+    """A program ended, or did not become ready; what it printed."""
+
+
+def found(program: str) -> str:
+    """Where a program is; Debian keeps those of the system out of most users' paths."""
+    path = shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    assert path, f"{program} is missing: run scripts/ensure-endpoints"
+    return path
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that runs."""
+
+    process: "subprocess.Popen[bytes]"
+    log: Path
+
+    @contextmanager
+    def stalled(self) -> Iterator[None]:
+        """It lives, and does nothing; what was sent to it meanwhile it does afterwards."""
+        os.kill(self.process.pid, signal.SIGSTOP)
+        # A thread that is running on another core does not stop at once.
+        threads = Path(f"/proc/{self.process.pid}/task")
+
+        def all_stopped() -> bool:
+            states = ((task / "stat").read_text() for task in threads.iterdir())
+            return all(state.rpartition(")")[2].split()[0] == "T" for state in states)
+
+        assert Patience.of(10).wait_until(all_stopped)
+        try:
+            yield
+        finally:
+            os.kill(self.process.pid, signal.SIGCONT)
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+def start(
+    argv: Sequence[str], log: Path, ready: Callable[[], bool], *, pass_fds: Sequence[int] = ()
+) -> Program:
+    """Start it, and wait until it is ready.
+
+    Raises:
+        DidNotStart: it ended first, or took too long.
+    """
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            argv,
+            cwd=log.parent,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            pass_fds=pass_fds,
+        )
+    program = Program(process, log)
+    Patience.of(30).wait_until(lambda: ready() or process.poll() is not None)
+    if process.poll() is not None or not ready():
+        program.end()
+        raise DidNotStart(log.read_text(errors="replace")[-2000:])
+    return program

@@ -1,0 +1,228 @@
+"""A record of a real BIND: looked at, switched, put back; what resolvers still have is told."""
+
+from pathlib import Path
+from typing import Any
+
+import dns.message
+import dns.query
+import dns.rdatatype
+import dns.tsig
+import dns.update
+import pytest
+
+from drctl.lab.waiting import Patience
+from drctl.model.endpoints import EndpointMoved, EndpointRejected
+from tests.endpoints.named import KEY, NEGATIVE_TTL, Named
+from tests.endpoints.opening import Endpoint, endpoint, through_json
+
+pytestmark = pytest.mark.endpoints
+
+ADDRESSES = {"primary": ["10.0.0.1", "10.0.0.2"], "secondary": "10.1.0.1"}
+
+
+def settings(server: Named, **more: Any) -> dict[str, Any]:
+    return {
+        "kind": "dns",
+        "server": "127.0.0.1",
+        "port": server.port,
+        "zone": server.zone,
+        "record": server.record(),
+        "ttl": 5,
+        "clusters": ADDRESSES,
+        "tsig": {"name": KEY, "secret": "${env:TSIG}"},
+        **more,
+    }
+
+
+def opened(server: Named, given: dict[str, Any]) -> Endpoint:
+    return endpoint(given, Path("x"), {"TSIG": server.secret})
+
+
+def set_by_hand(server: Named, given: dict[str, Any], kind: str, ttl: int, *data: str) -> None:
+    """As somebody else would, with a key that may."""
+    update = dns.update.UpdateMessage(server.zone)
+    update.use_tsig(dns.tsig.Key(KEY, server.secret, "hmac-sha256"))
+    update.delete(given["record"], kind)
+    for each in data:
+        update.add(given["record"], ttl, kind, each)
+    answer = dns.query.tcp(update, "127.0.0.1", port=server.port, timeout=10)
+    assert answer.rcode() == 0
+
+
+def asked(server: Named, name: str, kind: str = "A") -> list[str]:
+    """What a client gets."""
+    query = dns.message.make_query(name, kind)
+    answer = dns.query.udp(query, "127.0.0.1", port=server.port, timeout=10)
+    wanted = dns.rdatatype.from_text(kind)
+    return sorted(r.to_text() for rrset in answer.answer if rrset.rdtype == wanted for r in rrset)
+
+
+def test_there_and_back(server: Named) -> None:
+    given = settings(server)
+    set_by_hand(server, given, "A", 300, "10.0.0.2", "10.0.0.1")
+    record = opened(server, given)
+    before = record.seen()
+    assert before.cluster == "primary"
+    assert before.words == (
+        f"{given['record']} A is 10.0.0.1, 10.0.0.2 (of primary), TTL 300 s, not 5 s as in"
+        " drctl.yaml"
+    )
+    assert before.evidence["records"] == ["10.0.0.1", "10.0.0.2"]
+    assert (before.evidence["ttl"], before.cached_s, before.unfinished) == (300, 300, ())
+    record.writer.switch("secondary", before)
+    assert asked(server, given["record"]) == ["10.1.0.1"]
+    after = record.seen()
+    assert (after.cluster, after.cached_s) == ("secondary", 5)
+    assert after.evidence["serial"] > before.evidence["serial"]
+    record.writer.restore(before)
+    again = record.seen()
+    assert again.evidence == {**before.evidence, "serial": again.evidence["serial"]}
+    assert asked(server, given["record"]) == ["10.0.0.1", "10.0.0.2"]
+
+
+def test_twice_is_as_once(server: Named) -> None:
+    given = settings(server)
+    set_by_hand(server, given, "A", 5, "10.0.0.1", "10.0.0.2")
+    record = opened(server, given)
+    before = record.seen()
+    record.writer.switch("secondary", before)
+    serial = record.seen().evidence["serial"]
+    record.writer.switch("secondary", before)
+    assert record.seen().evidence["serial"] == serial
+    record.writer.restore(before)
+    serial = record.seen().evidence["serial"]
+    record.writer.restore(before)
+    assert record.seen().evidence["serial"] == serial
+
+
+def test_from_nothing_and_back_to_nothing(server: Named) -> None:
+    given = settings(server)
+    record = opened(server, given)
+    before = record.seen()
+    assert (before.cluster, before.words) == (None, f"{given['record']} A is not there")
+    assert before.cached_s == NEGATIVE_TTL
+    record.writer.switch("primary", before)
+    assert record.seen().cluster == "primary"
+    record.writer.restore(before)
+    assert record.seen().evidence["records"] == []
+
+
+def test_what_belongs_to_nobody_is_put_back_too(server: Named) -> None:
+    given = settings(server)
+    set_by_hand(server, given, "A", 60, "10.0.0.1")
+    record = opened(server, given)
+    before = record.seen()
+    assert before.cluster is None
+    assert "10.0.0.1 (not what drctl.yaml says of any cluster)" in before.words
+    record.writer.switch("secondary", before)
+    record.writer.restore(before)
+    assert asked(server, given["record"]) == ["10.0.0.1"]
+
+
+def test_what_somebody_else_changed_stays(server: Named) -> None:
+    given = settings(server)
+    set_by_hand(server, given, "A", 5, "10.0.0.1", "10.0.0.2")
+    record = opened(server, given)
+    before = record.seen()
+    set_by_hand(server, given, "A", 5, "10.9.9.9")
+    with pytest.raises(EndpointMoved, match=r"10\.9\.9\.9") as caught:
+        record.writer.switch("secondary", before)
+    assert caught.value.hint
+    with pytest.raises(EndpointMoved, match=r"10\.9\.9\.9"):
+        record.writer.restore(before)
+    assert asked(server, given["record"]) == ["10.9.9.9"]
+    set_by_hand(server, given, "A", 5)
+    with pytest.raises(EndpointMoved, match="is not there"):
+        record.writer.switch("secondary", before)
+    assert asked(server, given["record"]) == []
+
+
+def test_what_somebody_else_made_meanwhile_stays(server: Named) -> None:
+    given = settings(server)
+    record = opened(server, given)
+    before = record.seen()
+    set_by_hand(server, given, "A", 5, "10.9.9.9")
+    with pytest.raises(EndpointMoved, match=r"10\.9\.9\.9"):
+        record.writer.switch("secondary", before)
+    assert asked(server, given["record"]) == ["10.9.9.9"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "second"),
+    [
+        ("AAAA", "fd00:0:0::1", ["fd00::2", "fd00::3"]),
+        ("CNAME", "Broker-A.example.org", "broker-b.example.org."),
+        ("SRV", ["0 0 9092 a.example.org"], ["0 0 9092 b.example.org", "0 5 9093 c.example.org"]),
+    ],
+)
+def test_other_types(server: Named, kind: str, first: object, second: object) -> None:
+    given = settings(server, type=kind, clusters={"primary": first, "secondary": second})
+    record = opened(server, given)
+    nothing = record.seen()
+    record.writer.switch("primary", nothing)
+    before = record.seen()
+    assert before.cluster == "primary"
+    record.writer.switch("secondary", before)
+    assert record.seen().cluster == "secondary"
+    record.writer.restore(before)
+    assert record.seen().cluster == "primary"
+
+
+def test_a_name_that_is_an_alias(server: Named) -> None:
+    given = settings(server)
+    set_by_hand(server, given, "CNAME", 60, "elsewhere.example.org.")
+    record = opened(server, given)
+    before = record.seen()
+    assert (before.cluster, before.cached_s) == (None, 60)
+    assert before.words == f"{given['record']} is an alias of elsewhere.example.org."
+    with pytest.raises(EndpointRejected, match="can hold no A") as caught:
+        record.writer.switch("secondary", before)
+    assert "CNAME" in caught.value.hint
+    assert asked(server, given["record"], "CNAME") == ["elsewhere.example.org."]
+
+
+def test_an_alias_does_not_go_beside_other_records(server: Named) -> None:
+    """A server would leave it out and say that all is well."""
+    clusters = {"primary": "a.example.org", "secondary": "b.example.org"}
+    given = settings(server, type="CNAME", clusters=clusters)
+    set_by_hand(server, given, "A", 60, "10.0.0.1")
+    record = opened(server, given)
+    with pytest.raises(EndpointMoved):
+        record.writer.switch("primary", record.seen())
+    assert asked(server, given["record"]) == ["10.0.0.1"]
+
+
+def test_without_a_key_where_the_server_lets_everybody_look(server: Named) -> None:
+    given = settings(server, tsig=None)
+    record = opened(server, given)
+    before = record.seen()
+    with pytest.raises(EndpointRejected, match="refuses to change") as caught:
+        record.writer.switch("primary", before)
+    assert "update-policy" in caught.value.hint
+
+
+def test_what_resolvers_still_have_is_told_until_it_is_gone(server: Named, resolver: Named) -> None:
+    place = f"127.0.0.1:{resolver.port}"
+    given = settings(server, ttl=1, resolvers=[place])
+    set_by_hand(server, given, "A", 4, "10.0.0.1", "10.0.0.2")
+    record = opened(server, given)
+    assert asked(resolver, given["record"]) == ["10.0.0.1", "10.0.0.2"]
+    before = record.seen()
+    assert (before.cluster, before.unfinished) == ("primary", ())
+    assert before.evidence["resolvers"][place]["ttl"] <= 4
+    record.writer.switch("secondary", before)
+    after = record.seen()
+    assert after.cluster == "secondary"
+    (behind,) = after.unfinished
+    assert behind.startswith(f"the resolver {place} still answers: 10.0.0.1, 10.0.0.2, for ")
+    assert behind.endswith(" s more")
+    assert Patience.of(20).wait_until(lambda: not record.seen().unfinished)
+    assert asked(resolver, given["record"]) == ["10.1.0.1"]
+
+
+def test_a_resolver_that_is_silent_is_not_taken_for_one_that_follows(server: Named) -> None:
+    given = settings(server, resolvers=["127.0.0.1:1"], timeout_s=2)
+    set_by_hand(server, given, "A", 2, "10.1.0.1")
+    state = through_json(opened(server, given).reader.observe())
+    assert state.cluster == "secondary"
+    assert "127.0.0.1:1 does not say what it has" in state.unfinished[0]
