@@ -3,17 +3,58 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from drctl.checks.observed import Observed
+from drctl.checks.observed import NOT_LOOKED_AT, Observed
+from drctl.model.failover import Mode
 from drctl.model.finding import Finding, Status
+from drctl.model.topology import Unavailable
+
+T = TypeVar("T")
+
+BOTH = frozenset(Mode)
+PLANNED, UNPLANNED = frozenset({Mode.PLANNED}), frozenset({Mode.UNPLANNED})
 
 
 class Family(StrEnum):
-    """What a check is about; the names are the kinds of replicator that it concerns."""
+    """What a check is about."""
 
     MIRRORMAKER = "mirrormaker2"
     REPLICATOR = "confluent-replicator"
+    SOURCE = "source"
+    TARGET = "target"
+    REPLICATION = "replication"
+    RETENTION = "retention"
+    PARITY = "parity"
+    GROUPS = "groups"
+    PRODUCERS = "producers"
+    FENCE = "fence"
+    ENDPOINTS = "endpoints"
+    JOURNAL = "journal"
+
+    @property
+    def translates(self) -> bool:
+        """Whether it is about how one kind of replicator, of this name, translates offsets."""
+        return self in (Family.MIRRORMAKER, Family.REPLICATOR)
+
+    def concerns(self, observed: Observed) -> bool:
+        """Whether it has anything to do with the link."""
+        settings = observed.link.settings
+        return not self.translates or (settings.replicator.kind == self and settings.translate)
+
+
+class Guards(NamedTuple):
+    """How a check stands before a failover.
+
+    Attributes:
+        modes: those failovers that it is asked before.
+        needed: those before which it must have been seen: there, not-checked counts as fail.
+        overridable: whether an engineer may pass over it; where not, the run could not be made.
+    """
+
+    modes: frozenset[Mode] = BOTH
+    needed: frozenset[Mode] = frozenset()
+    overridable: bool = True
 
 
 class Verdict(NamedTuple):
@@ -49,6 +90,7 @@ class Check:
         about: what is true where it is ok, in words for a person.
         worse: what it can say beside ok and not-checked.
         judge: says at least one thing where the check applies.
+        guards: how it stands before a failover; None where only `doctor` asks it.
     """
 
     name: str
@@ -56,6 +98,7 @@ class Check:
     about: str
     worse: tuple[Status, ...]
     judge: Judge
+    guards: Guards | None = None
 
     @property
     def statuses(self) -> frozenset[Status]:
@@ -63,9 +106,10 @@ class Check:
         return frozenset((Status.OK, *self.worse, Status.NOT_CHECKED))
 
     def findings(self, observed: Observed) -> tuple[Finding, ...]:
-        """What it says; nothing where it does not concern the link."""
-        settings = observed.link.settings
-        if settings.replicator.kind != self.family or not settings.translate:
+        """What it says; nothing where it does not concern the link, or the failover."""
+        if self.guards is not None and observed.mode not in self.guards.modes:
+            return ()
+        if not self.family.concerns(observed):
             return ()
         return tuple(Finding(self.name, *verdict) for verdict in self._verdicts(observed))
 
@@ -76,9 +120,34 @@ class Check:
             yield end.verdict
 
 
-def check(name: str, family: Family, about: str, *worse: Status) -> Callable[[Judge], Check]:
+def check(
+    name: str, family: Family, about: str, *worse: Status, guards: Guards | None = None
+) -> Callable[[Judge], Check]:
     """Make a check of a function."""
-    return lambda judge: Check(name, family, about, worse, judge)
+    return lambda judge: Check(name, family, about, worse, judge, guards)
+
+
+def seen(value: T | Unavailable, subject: str, what: str, cure: str) -> T:
+    """What was seen.
+
+    Args:
+        what: it is, in words that go before "not known".
+
+    Raises:
+        NotObserved: it was not.
+    """
+    if isinstance(value, Unavailable):
+        raise NotObserved(subject, f"{what} not known: {value.reason}", cure)
+    return value
+
+
+def asked(value: T | Unavailable, subject: str, what: str, cure: str) -> T | Unavailable:
+    """The same, where no answer is an answer, too.
+
+    Raises:
+        NotObserved: nobody asked.
+    """
+    return seen(value, subject, what, cure) if value is NOT_LOOKED_AT else value
 
 
 def separately(judges: Iterable[Callable[[], Verdict]]) -> Iterator[Verdict]:

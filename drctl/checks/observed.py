@@ -1,28 +1,21 @@
 """What the checks look at, as frozen values; whoever observes it fills in what it could see."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from drctl.config.link import Link
+from drctl.config.schema import PolicyConfig
 from drctl.model.acls import Acls
-from drctl.model.topology import TopicState, Unavailable
+from drctl.model.connectors import Connector as Connector
+from drctl.model.endpoints import EndpointState
+from drctl.model.failover import Mode
+from drctl.model.groups import Group
+from drctl.model.health import ClusterHealth, OpenTransactions
+from drctl.model.producer_ids import Producers
+from drctl.model.replication import Lag, LeftOut, Tail
+from drctl.model.topology import TopicPartition, TopicState, Unavailable
 
 NOT_LOOKED_AT = Unavailable("nobody looked")
-
-
-@dataclass(frozen=True, slots=True)
-class Connector:
-    """A connector as Connect's REST interface tells it.
-
-    Attributes:
-        kind: `source` or `sink`.
-        config: as it was given. It may hold passwords: checks read named keys only.
-    """
-
-    name: str
-    kind: str
-    config: Mapping[str, str]
-
 
 Connectors = Mapping[str, Connector]
 Topics = Mapping[str, TopicState | Unavailable | None]
@@ -37,10 +30,29 @@ class Observed:
         connectors: on the workers that replicate it.
         reverse: on the workers that would replicate it back.
         worker: the configuration of the workers in `connectors`; Connect does not tell it.
-        source_topics: all topics that the source has, and those that were asked for in vain.
+        source_topics: those that the source has and the link carries, and those that were asked
+            for in vain.
         target_topics: the copies.
         source_groups: names of all groups.
         source_acls: of the source's topics.
+        mode: what it is judged for.
+        policy: what the applications can bear.
+        now_ms: when it was looked at, milliseconds UTC.
+        source: the source's cluster id; the source answers where there is one.
+        target: the same of the target.
+        target_health: with the copies.
+        target_groups: those that the link carries.
+        target_acls: of the target's topics.
+        source_rights: what drctl's user may do with the source, in Kafka's words.
+        lag: by partition of the source.
+        newest_copy_ms: the time of the newest record on the target, milliseconds UTC.
+        tails: of those partitions of the source that lag.
+        transactions: that are open in partitions of the source.
+        source_producers: that the source's partitions remember.
+        target_producers: that the copies' partitions remember.
+        left_out: positions of groups that have no place on the target.
+        endpoints: the link's, in their order.
+        journal: by place that a run writes its journal to None where it can, or why not.
     """
 
     link: Link
@@ -51,3 +63,21 @@ class Observed:
     target_topics: Topics | Unavailable = NOT_LOOKED_AT
     source_groups: tuple[str, ...] | Unavailable = NOT_LOOKED_AT
     source_acls: Acls | Unavailable = NOT_LOOKED_AT
+    mode: Mode = Mode.PLANNED
+    policy: PolicyConfig = field(default_factory=PolicyConfig)
+    now_ms: int = 0
+    source: str | Unavailable = NOT_LOOKED_AT
+    target: str | Unavailable = NOT_LOOKED_AT
+    target_health: ClusterHealth | Unavailable = NOT_LOOKED_AT
+    target_groups: Mapping[str, Group | Unavailable] | Unavailable = NOT_LOOKED_AT
+    target_acls: Acls | Unavailable = NOT_LOOKED_AT
+    source_rights: frozenset[str] | Unavailable = NOT_LOOKED_AT
+    lag: Mapping[TopicPartition, Lag | Unavailable] | Unavailable = NOT_LOOKED_AT
+    newest_copy_ms: int | Unavailable = NOT_LOOKED_AT
+    tails: Mapping[TopicPartition, Tail | Unavailable] | Unavailable = NOT_LOOKED_AT
+    transactions: OpenTransactions | Unavailable = NOT_LOOKED_AT
+    source_producers: Producers | Unavailable = NOT_LOOKED_AT
+    target_producers: Producers | Unavailable = NOT_LOOKED_AT
+    left_out: tuple[LeftOut, ...] | Unavailable = NOT_LOOKED_AT
+    endpoints: tuple[EndpointState | Unavailable, ...] | Unavailable = NOT_LOOKED_AT
+    journal: Mapping[str, Unavailable | None] | Unavailable = NOT_LOOKED_AT

@@ -1,12 +1,26 @@
 """Every check, once. `doctor` and the guards of a failover take them from here."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from drctl.checks import (
     consumer_timestamps,
+    endpoints,
+    fencing,
+    groups,
+    journal,
     mirror_checkpoints,
     mirror_coverage,
     mirror_syncs,
+    parity,
+    parity_acls,
+    producers,
+    replication,
     replicator,
     replicator_failback,
+    retention,
+    source,
+    target,
 )
 from drctl.checks.check import Check
 from drctl.checks.observed import Observed
@@ -44,9 +58,40 @@ CHECKS: tuple[Check, ...] = (
     mirror_checkpoints.pace,
     mirror_checkpoints.replicas,
     mirror_checkpoints.group_sync,
+    source.unreachable,
+    source.alive,
+    source.hanging,
+    target.unreachable,
+    target.no_controller,
+    target.offline,
+    target.under_min_isr,
+    replication.unreachable,
+    replication.named,
+    replication.not_running,
+    replication.lag,
+    retention.near_tail,
+    parity.missing,
+    parity.fewer,
+    parity.settings,
+    parity_acls.acls,
+    groups.active,
+    groups.left_out,
+    producers.collide,
+    fencing.possible,
+    endpoints.unreachable,
+    endpoints.elsewhere,
+    journal.unwritable,
 )
+
+GUARDS: Mapping[str, Check] = MappingProxyType({c.name: c for c in CHECKS if c.guards is not None})
+"""Those that a failover is refused for, by name."""
 
 
 def findings(observed: Observed) -> tuple[Finding, ...]:
     """What all checks that concern the link say."""
     return tuple(finding for check in CHECKS for finding in check.findings(observed))
+
+
+def guard_findings(observed: Observed) -> tuple[Finding, ...]:
+    """What the guards say before the failover that was looked at."""
+    return tuple(finding for guard in GUARDS.values() for finding in guard.findings(observed))

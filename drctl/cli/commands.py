@@ -41,6 +41,24 @@ COMMANDS = {
     ),
     "lab": Registered("drctl.cli.lab:app", "Two real local Kafka clusters with MirrorMaker 2"),
     "gap": Registered("drctl.cli.gap:gap", "Find every record that is not on the target"),
+    "failover": Registered(
+        "drctl.cli.failover:failover",
+        "Move a link's clients from its source to its target, in an order that loses nothing",
+    ),
+    "resume": Registered(
+        "drctl.cli.resume:resume",
+        "Go on with a run where its journal says it came to, from any machine",
+    ),
+    "journal": Registered(
+        "drctl.cli.journal:journal", "Show the runs of a link, or every entry of one"
+    ),
+    "report": Registered(
+        "drctl.cli.report:report",
+        "Write what a run did, what it measured and what is owed, from its journal alone",
+    ),
+    "runbook": Registered(
+        "drctl.cli.runbook:app", "Runbooks: YAML that becomes a plan, for people and for CI"
+    ),
     "offsets": Registered(
         "drctl.cli.offsets:app", "Where consumer groups stand: translated, saved, put back"
     ),

@@ -44,10 +44,19 @@ def translated(link: "Link", groups: Sequence[str], given_ms: int | None) -> "Li
             (target.reader, target.records),
             lambda: wiring.mirror_aliases(link, target.reader),
             mirrors=replicator.kind == "mirrormaker2",
+            copied_topic=replicator.copied_offsets_topic,
         )
-        preserving = replicator.kind == "offset-preserving"
-        now_ms = int(time.time() * 1000)
-        run = LinkTranslation(link, source, target, evidence, preserving, now_ms, given_ms)
+        run = LinkTranslation(
+            link,
+            source,
+            target,
+            evidence,
+            same_offsets=replicator.kind == "offset-preserving",
+            # What else copies records and tells offsets by headers has no kind of its own.
+            named_offsets=replicator.kind == "none",
+            now_ms=int(time.time() * 1000),
+            given_ms=given_ms,
+        )
         return run.run(wanted, lambda phase: task.update(description=phase))
 
 

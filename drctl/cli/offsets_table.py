@@ -4,13 +4,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rich.console import Group, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from drctl.model.translation import Answer, Translation
-from drctl.offsets.question import NoAnswer
-from drctl.offsets.translating import NEVER, Explained
+from drctl.cli.offsets_explained import ROOM, told
+from drctl.model.translation import Translation
+from drctl.offsets.translating import NEVER
 from drctl.offsets.translation_json import questionable
 from drctl.report.printable import number, plain, plural
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 40
 MOST_TOLD = 10
+
+_HEADER = ("Group", "Partition", "Source", "Target", "Re-reads", "Skips", "How")
 
 
 def translation_table(link: "Link", result: "LinkTranslated") -> RenderableType:
@@ -39,15 +43,16 @@ def _parts(link: "Link", result: "LinkTranslated") -> Iterator[RenderableType]:
     for title, some in (("To be looked at", bad), ("Known", good)):
         if some:
             yield Text(f"\n{title}", style="bold")
-            yield _rows(some[:MOST_ROWS])
+            yield _Rows(some[:MOST_ROWS])
             if len(some) > MOST_ROWS:
                 left = plural(len(some) - MOST_ROWS, "more row")
                 yield Text(f"  and {left}; --output json has all", style="dim")
     if notes := list(_notes(result, len(rows) - len(asked))):
         yield Text("\nAlso seen", style="bold")
-        yield from (Text(f"  - {note}") for note in notes)
+        yield from (_item("-", note) for note in notes)
     yield Text("\nDo now", style="bold")
-    yield from (Text(f"  {n}. {step}") for n, step in enumerate(_steps(result, bad), 1))
+    for count, step in enumerate(_steps(result, bad), 1):
+        yield _item(f"{count}.", step)
 
 
 def _verdict(link: "Link", asked: Sequence[Translation], bad: Sequence[Translation]) -> str:
@@ -71,26 +76,49 @@ def _methods(rows: Sequence[Translation]) -> str:
     return f"{by or 'no method has an answer'}; at most {number(known)} records are read again"
 
 
-def _rows(rows: Sequence[Translation]) -> Table:
+class _Rows:
+    """Rows beside what is to be said of them; below them where there is no room for it."""
+
+    def __init__(self, rows: Sequence[Translation]) -> None:
+        self._rows = rows
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        lines = [(*_cells(row), _how(row)) for row in self._rows]
+        columns = list(zip(_HEADER, *lines, strict=True))
+        beside = sum(2 + max(map(cell_len, column)) for column in columns[:-1]) + 2
+        longest = max(map(cell_len, columns[-1]))
+        if options.max_width - beside >= min(longest, ROOM):
+            yield _table(lines)
+            return
+        for group, partition, *numbers, how in lines:
+            source, target, rereads, skips = numbers
+            yield Text(f"  {group}, {partition}")
+            said = f"{source} to {target}, re-reads {rereads}, skips {skips}: {how}"
+            yield Padding(Text(said), (0, 0, 0, 6))
+
+
+def _table(lines: Sequence[tuple[str, ...]]) -> Table:
     table = Table(box=None, header_style="dim", padding=(0, 0, 0, 2))
-    table.add_column("Group", overflow="fold")
-    table.add_column("Partition", overflow="fold")
-    for name in ("Source", "Target", "Re-reads", "Skips"):
+    for name in _HEADER[:2]:
+        table.add_column(name, no_wrap=True)
+    for name in _HEADER[2:-1]:
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("How", overflow="fold")
-    for row in rows:
-        answer = row.answer
-        cells = (
-            plain(row.place.group),
-            plain(str(row.place.partition)),
-            _number(row.source_offset),
-            _number(answer.target_offset if answer else None),
-            _number(answer.rereads_at_most if answer else None),
-            _number(answer.skips_at_most if answer else None),
-            _how(row),
-        )
+    table.add_column(_HEADER[-1], overflow="fold")
+    for cells in lines:
         table.add_row(*map(Text, cells))
     return table
+
+
+def _cells(row: Translation) -> tuple[str, ...]:
+    answer = row.answer
+    return (
+        plain(row.place.group),
+        plain(str(row.place.partition)),
+        told(row.source_offset),
+        told(answer.target_offset if answer else None),
+        told(answer.rereads_at_most if answer else None),
+        told(answer.skips_at_most if answer else None),
+    )
 
 
 def _how(row: Translation) -> str:
@@ -130,46 +158,8 @@ def _steps(result: "LinkTranslated", bad: Sequence[Translation]) -> Iterator[str
     yield "drctl offsets apply shows what would be written on the target"
 
 
-def explanation(row: Explained) -> RenderableType:
-    """One row: the answer taken, and what every method says."""
-    found = row.translation
-    table = Table(box=None, header_style="dim", padding=(0, 0, 0, 2))
-    table.add_column("")
-    table.add_column("Method", no_wrap=True)
-    for name in ("Target", "Re-reads", "Skips", "Age"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("Why", overflow="fold")
-    for method, said in row.said:
-        table.add_row(*map(Text, _said(found, method, said)))
-    head = f"{plain(found.place.group)} in {plain(str(found.place.partition))}"
-    parts: list[RenderableType] = [
-        Text(f"{head}: source offset {_number(found.source_offset)}", style="bold")
-    ]
-    if found.blocked:
-        parts.append(Text(f"blocked: {plain(found.blocked)}", style="yellow"))
-    parts += [Text(f"contradiction: {plain(c)}", style="yellow") for c in found.contradictions]
-    return Group(*parts, table, Text(_why(found)))
-
-
-def _said(found: Translation, method: str, said: Answer | NoAnswer) -> tuple[str, ...]:
-    if isinstance(said, NoAnswer):
-        return "", method, "-", "-", "-", "-", plain(said.reason)
-    won = found.answer is not None and found.answer.method.value == method
-    age = "" if said.age_seconds is None else f"{said.age_seconds:,.0f} s"
-    numbers = map(_number, (said.target_offset, said.rereads_at_most, said.skips_at_most))
-    return "*" if won else "", method, *numbers, age, plain(said.evidence)
-
-
-def _why(found: Translation) -> str:
-    if found.answer is None:
-        return "\nNo method has an answer."
-    return (
-        f"\n* {found.answer.method.value} is taken: of the answers that skip nothing it is the one "
-        "with the fewest records to read again."
-        if found.answer.skips_at_most == 0
-        else f"\n* {found.answer.method.value} is taken, but every answer may skip records."
-    )
-
-
-def _number(value: int | None) -> str:
-    return "-" if value is None else number(value)
+def _item(mark: str, text: str) -> Table:
+    """A line of a list; what does not fit goes on behind the mark."""
+    table = Table.grid(padding=(0, 1, 0, 0))
+    table.add_row(Text(f"  {mark}"), Text(text, overflow="fold"))
+    return table

@@ -72,9 +72,9 @@ def explain(
         )
 
     def table() -> "RenderableType":
-        from drctl.cli.offsets_table import explanation
+        from drctl.cli.offsets_explained import Explanation
 
-        return explanation(row)
+        return Explanation(row)
 
     from drctl.offsets.translation_json import explained_document, questionable
 

@@ -102,6 +102,20 @@ class Loss:
     words: str
 
 
+@dataclass(frozen=True, slots=True)
+class CommandEnded:
+    """How a command of the site ended.
+
+    Attributes:
+        code: negative where a signal ended it; None where it could not be started.
+        output: the end of what it printed, without the secrets of its environment; or why it
+            could not be started.
+    """
+
+    code: int | None
+    output: str = ""
+
+
 class Canary(Protocol):
     """Writes a record, and reads it back."""
 
@@ -179,6 +193,32 @@ class Look(Protocol):
     def heard(self, name: str, topic: str, text: str) -> bool:
         """Whether the record of a canary can be read on a cluster."""
 
+    def compared(self, scope: str) -> Missing:
+        """What the target lacks of everything, or of the tail, by content.
+
+        Raises:
+            Unreachable: one of the clusters did not answer.
+        """
+
+    def answer(self, question: str, text: str) -> bool | None:
+        """What a person says to a question; None where nobody is there to say it.
+
+        The same question gets the same answer for as long as this process lives.
+        """
+
+    def probe(self, argv: Sequence[str], env: Mapping[str, str], timeout_s: float) -> CommandEnded:
+        """Run a command of the site that only looks.
+
+        Args:
+            env: all that it gets; `${env:NAME}` and `${file:PATH}` in it are read here.
+
+        Raises:
+            Unreachable: it took too long, and was ended.
+        """
+
+    def ended(self, identity: str) -> CommandEnded | None:
+        """How a command ended that this process ran; None where it ran none to its end."""
+
 
 class Hands(Protocol):
     """Everything that steps may change."""
@@ -197,6 +237,19 @@ class Hands(Protocol):
 
     def canary(self, name: str) -> Canary:
         """Writes to one cluster."""
+
+    def run(
+        self, identity: str, argv: Sequence[str], env: Mapping[str, str], timeout_s: float
+    ) -> CommandEnded:
+        """Run a command of the site to its end, without a shell.
+
+        Args:
+            identity: by which `Look.ended` knows it again.
+            env: all that it gets; `${env:NAME}` and `${file:PATH}` in it are read here.
+
+        Raises:
+            Unknown: it took too long, and was ended.
+        """
 
     def keep(self, name: str, document: Mapping[str, Any]) -> None:
         """Put evidence of the run into its folder.

@@ -101,7 +101,7 @@ class Stillness:
         moved: those that were not, in the last two looks.
         unread: those that could not be asked.
         unreplicated: partitions whose leader holds records beyond the end, which count later.
-        log_ends: None, or why the leaders' own log ends could not be asked for.
+        unchecked: None, or why the leaders' own log ends could not be asked for.
         undecided: partitions with an open transaction.
         looks: how many times all were asked.
     """
@@ -111,13 +111,13 @@ class Stillness:
     moved: Mapping[TopicPartition, Moved] = field(default_factory=dict)
     unread: Mapping[TopicPartition, Unavailable] = field(default_factory=dict)
     unreplicated: Mapping[TopicPartition, LogEnd] = field(default_factory=dict)
-    log_ends: Unavailable | None = None
+    unchecked: Unavailable | None = None
     undecided: tuple[TopicPartition, ...] = ()
     looks: int = 0
 
     @property
     def proven(self) -> bool:
-        """Whether nothing grew; an open transaction does not count against it."""
+        """Whether nothing grew; open transactions and what is `unchecked` count not against it."""
         return not self.doubts
 
     @property
@@ -133,7 +133,6 @@ class Stillness:
                 for place, ends in sorted(self.unreplicated.items())
             ),
             *(f"{place}: {why.reason}" for place, why in sorted(self.unread.items())),
-            *((self.log_ends.reason,) if self.log_ends else ()),
         )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from drctl.model.groups import Committed
 from drctl.model.translation import GroupPartition
 from drctl.offsets.anchor_log import Change, Held
-from drctl.offsets.trail import Trail
+from drctl.offsets.readings import Reading
 from drctl.wire.anchors import (
     Anchor,
     AnchorHead,
@@ -60,12 +60,19 @@ class AnchorPen:
         held: Held | None,
         position: Committed,
         topic_id: str,
-        trail: Trail,
+        reading: Reading,
     ) -> None:
         """The position is another one than its anchor says, or has none."""
-        records = tuple(AnchorRecord(step.fingerprint, step.timestamp_ms) for step in trail)
+        records = tuple(AnchorRecord(step.fingerprint, step.timestamp_ms) for step in reading.trail)
         observed_ms = self._now(held)
-        anchor = Anchor(position.offset, position.leader_epoch, topic_id, observed_ms, records)
+        anchor = Anchor(
+            position.offset,
+            position.leader_epoch,
+            topic_id,
+            observed_ms,
+            records,
+            milestones=reading.milestones,
+        )
         self._write(self._key(place), held, anchor)
 
     def kept(self, place: GroupPartition, held: Held) -> None:

@@ -5,10 +5,11 @@ from dataclasses import replace
 
 from drctl.model.topology import Unavailable
 from drctl.model.translation import Answer, GroupPartition, Method
+from drctl.offsets.nearest_copied import Copied, Line, nearest_copied
 from drctl.offsets.question import Answers, NoAnswer, Question, not_asked
 from drctl.offsets.record_match import answer
 from drctl.offsets.searching import Match, Sought, TargetSearch
-from drctl.offsets.trail import Step
+from drctl.offsets.trail import Step, Trail
 from drctl.wire.anchors import Anchor
 
 NO_ANCHOR = NoAnswer("`drctl offsets track` has noted nothing of it")
@@ -39,24 +40,31 @@ class AnchorAnswers:
             ScanFailed: records could not be read to their end.
         """
         known = {q: a for q in questions if (a := self._anchors.get(q.place)) is not None}
-        sought = {
-            q: Sought(q.target, tuple(Step(r.timestamp_ms, r.fingerprint) for r in anchor.records))
+        usable = {
+            q: anchor
             for q, anchor in known.items()
-            if anchor.records and (q.committed is None or anchor.offset <= q.committed)
+            if anchor.offset and (q.committed is None or anchor.offset <= q.committed)
         }
+        sought = {q: Sought(q.target, _trail(anchor)) for q, anchor in usable.items()}
         matches = self._search.find(sought.values())
+        lines: dict[Question, Line] = {
+            q: (q.target, anchor.milestones)
+            for q, anchor in usable.items()
+            if sought[q] not in matches and anchor.milestones
+        }
+        copied = nearest_copied(self._search, dict.fromkeys(lines.values()))
         found: dict[Question, Answer | NoAnswer] = {}
         for question in questions:
             if question not in known:
                 found[question] = NO_ANCHOR
                 continue
-            wanted = sought.get(question)
-            match = matches.get(wanted) if wanted else None
-            found[question] = self._said(question, known[question], match)
+            match = matches.get(sought[question]) if question in sought else None
+            further = copied.get(lines[question]) if question in lines else None
+            found[question] = self._said(question, known[question], match or further)
         return found
 
     def _said(
-        self, question: Question, anchor: Anchor, match: Match | Unavailable | None
+        self, question: Question, anchor: Anchor, found: Match | Copied | Unavailable | None
     ) -> Answer | NoAnswer:
         committed = anchor.offset if question.committed is None else question.committed
         if anchor.offset > committed:
@@ -69,13 +77,32 @@ class AnchorAnswers:
         if anchor.offset == 0:
             said = "anchor of source offset 0: the group had consumed nothing"
             return Answer(self.method, 0, None, 0, said, age)
-        if not anchor.records:
+        if isinstance(found, Unavailable):
+            return not_asked(found)
+        if isinstance(found, Copied):
+            return replace(_behind(anchor, found, moved), age_seconds=age)
+        if found is None and not anchor.records:
             return NoAnswer("when its anchor was noted, no record was left that it had consumed")
-        if isinstance(match, Unavailable):
-            return not_asked(match)
-        if match is None:
+        if found is None:
             return NoAnswer("none of the records of its anchor was found on the target")
-        found = answer(self.method, match, f"anchor of source offset {anchor.offset}: ", age)
-        if moved and found.rereads_at_most is not None:
-            return replace(found, rereads_at_most=found.rereads_at_most + moved)
-        return found
+        said = f"anchor of source offset {anchor.offset}: "
+        exact = answer(self.method, found, said, age)
+        if moved and exact.rereads_at_most is not None:
+            return replace(exact, rereads_at_most=exact.rereads_at_most + moved)
+        return exact
+
+
+def _trail(anchor: Anchor) -> Trail:
+    return tuple(Step(record.timestamp_ms, record.fingerprint) for record in anchor.records)
+
+
+def _behind(anchor: Anchor, copied: Copied, moved: int) -> Answer:
+    """Replication was behind by more than the last consumed records."""
+    milestone, match = copied
+    lacking = anchor.offset - milestone.position + moved
+    evidence = (
+        f"anchor of source offset {anchor.offset}: the last consumed records are not on the "
+        f"target; the one before source offset {milestone.position} is, at {match.position - 1}"
+    )
+    rereads = match.latest - match.position + lacking
+    return Answer(Method.ANCHOR, match.position, rereads, 0, evidence)

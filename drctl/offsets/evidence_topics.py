@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from drctl.model.rows import Row
+from drctl.model.rows import Chunk, Row
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, TopicState
 from drctl.model.translation import GroupPartition
 from drctl.offsets.anchor_log import ANCHORS_TOPIC, AnchorLog
 from drctl.offsets.anchor_reading import anchors_of, survived_cluster
 from drctl.offsets.by_time import Consumed
-from drctl.offsets.link_translation import Evidence, Progress
+from drctl.offsets.copied_offsets import CopiedPosition, positions_of
+from drctl.offsets.evidence import Evidence, Progress
 from drctl.offsets.mirror_topics import Aliases, Mirrored, Place, read_mirrored
 from drctl.wire import consumer_timestamps
 from drctl.wire.anchors import Anchor
@@ -23,12 +24,15 @@ class EvidenceTopics:
     Attributes:
         aliases: says what MirrorMaker 2 calls the clusters; None where nobody knows.
         mirrors: whether the link is one of MirrorMaker 2.
+        copied_topic: the target's copy of the source's own topic of positions; None where there is
+            none.
     """
 
     source: Place
     target: Place
     aliases: Callable[[], Aliases | None]
     mirrors: bool
+    copied_topic: str | None = None
 
     def read(self, source_alive: bool, progress: Progress) -> Evidence:
         """All of it.
@@ -39,11 +43,15 @@ class EvidenceTopics:
         """
         missing: list[str] = []
         mirrored = self._mirrored(source_alive, progress, missing)
-        noted = self._anchors(source_alive, progress, missing)
-        consumed, damaged = self._consumed(source_alive, progress)
-        if damaged:
-            missing.append(f"{damaged} records of {consumer_timestamps.TOPIC} cannot be decoded")
-        return Evidence(mirrored, noted, consumed, tuple(missing))
+        progress(f"reading {ANCHORS_TOPIC}")
+        log = AnchorLog()
+        log.take((row[2], row[3]) for row in whole_topic(self.target, ANCHORS_TOPIC, missing))
+        source_id = self._source_id(log, source_alive, missing)
+        anchors = self._anchors(log, source_id, source_alive, missing)
+        consumed = self._consumed(source_alive, progress, missing)
+        # What groups had committed the source says itself, while it can.
+        copied = {} if source_alive else self._copied(progress, missing)
+        return Evidence(source_id, mirrored, anchors, consumed, copied, tuple(missing))
 
     def _mirrored(
         self, source_alive: bool, progress: Progress, missing: list[str]
@@ -60,36 +68,34 @@ class EvidenceTopics:
             missing.append(f"{found.undecodable} records of MirrorMaker 2's cannot be decoded")
         return found
 
-    def _anchors(
-        self, source_alive: bool, progress: Progress, missing: list[str]
-    ) -> Mapping[GroupPartition, Anchor]:
-        progress(f"reading {ANCHORS_TOPIC}")
-        source, log = self.source[0], AnchorLog()
-        log.take((row[2], row[3]) for row in whole_topic(self.target, ANCHORS_TOPIC))
+    def _source_id(self, log: AnchorLog, source_alive: bool, missing: list[str]) -> str:
+        source = self.source[0]
         if source_alive:
-            found, damaged = anchors_of(log, source.cluster_id(), source)
-        else:
-            # While the source is silent nobody says its id.
-            cluster_id = survived_cluster(log, source.name, self.target[0].cluster_id())
-            if cluster_id is None:
-                missing.append(
-                    f"{ANCHORS_TOPIC} holds other clusters' anchors, not {source.name}'s"
-                )
-                return {}
-            found, damaged = anchors_of(log, cluster_id, None)
+            return source.cluster_id()
+        # While the source is silent only trackers can have noted its id.
+        found = survived_cluster(log, source.name, self.target[0].cluster_id())
+        if found is None:
+            missing.append(f"{ANCHORS_TOPIC} holds other clusters' anchors, not {source.name}'s")
+        return found or ""
+
+    def _anchors(
+        self, log: AnchorLog, source_id: str, source_alive: bool, missing: list[str]
+    ) -> Mapping[GroupPartition, Anchor]:
+        found, damaged = anchors_of(log, source_id, self.source[0] if source_alive else None)
         if damaged:
             missing.append(f"{damaged} records of {ANCHORS_TOPIC} are no anchors")
         return found
 
     def _consumed(
-        self, source_alive: bool, progress: Progress
-    ) -> tuple[Mapping[GroupPartition, Consumed], int]:
+        self, source_alive: bool, progress: Progress, missing: list[str]
+    ) -> Mapping[GroupPartition, Consumed]:
         """Consumers may note them on either cluster; the newer note counts."""
         found: dict[GroupPartition, Consumed] = {}
         damaged = 0
         for place in (self.source, self.target) if source_alive else (self.target,):
             progress(f"reading {consumer_timestamps.TOPIC}")
-            latest = {r[2]: r for r in whole_topic(place, consumer_timestamps.TOPIC)}
+            topic = consumer_timestamps.TOPIC
+            latest = {r[2]: r for r in whole_topic(place, topic, missing)}
             for _, at_ms, raw, value, _ in latest.values():
                 try:
                     key = consumer_timestamps.decode_key(raw)
@@ -101,21 +107,49 @@ class EvidenceTopics:
                 known = found.get(whose)
                 if noted is not None and (known is None or (known.at_ms or 0) < at_ms):
                     found[whose] = Consumed(noted.timestamp_ms, at_ms)
-        return found, damaged
+        if damaged:
+            missing.append(f"{damaged} records of {consumer_timestamps.TOPIC} cannot be decoded")
+        return found
+
+    def _copied(
+        self, progress: Progress, missing: list[str]
+    ) -> Mapping[GroupPartition, CopiedPosition]:
+        topic = self.copied_topic
+        if topic is None:
+            return {}
+        progress(f"reading {topic}")
+        state = self.target[0].topics([topic])[topic]
+        if not isinstance(state, TopicState):
+            why = "it does not exist" if state is None else state.reason
+            missing.append(f"{topic}, the copy of the source's positions: {why}")
+            return {}
+        found = positions_of(topic, topic_chunks(self.target, state, missing))
+        if found.undecodable:
+            missing.append(f"{found.undecodable} records of {topic} cannot be decoded")
+        return found.positions
 
 
-def whole_topic(place: Place, topic: str) -> Iterator[Row]:
+def whole_topic(place: Place, topic: str, missing: list[str]) -> Iterator[Row]:
     """Everything that a topic holds, of each partition in order; nothing where there is none."""
+    state = place[0].topics([topic])[topic]
+    if isinstance(state, TopicState):
+        for chunk in topic_chunks(place, state, missing):
+            yield from chunk.rows
+
+
+def topic_chunks(place: Place, topic: TopicState, missing: list[str]) -> Iterator[Chunk]:
+    """Everything that a topic holds, of each partition in order.
+
+    Args:
+        missing: gets the partitions that cannot be read, with the reason.
+    """
     cluster, reader = place
-    state = cluster.topics([topic])[topic]
-    if not isinstance(state, TopicState):
-        return
-    logs = cluster.offsets([TopicPartition(topic, number) for number in state.partitions])
-    ranges = {
-        place.partition: (whole,)
-        for place, log in logs.items()
-        if isinstance(log, PartitionOffsets)
-        and (whole := OffsetRange(log.log_start, log.last_stable)).span
-    }
-    for chunk in reader.read({topic: ranges}) if ranges else ():
-        yield from chunk.rows
+    ranges: dict[int, tuple[OffsetRange]] = {}
+    partitions = [TopicPartition(topic.name, number) for number in topic.partitions]
+    for partition, log in cluster.offsets(partitions).items():
+        if not isinstance(log, PartitionOffsets):
+            missing.append(f"{partition}: {log.reason}")
+        elif (whole := OffsetRange(log.log_start, log.last_stable)).span:
+            ranges[partition.partition] = (whole,)
+    if ranges:
+        yield from reader.read({topic.name: ranges})

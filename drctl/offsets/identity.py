@@ -1,12 +1,15 @@
 """A mirror that keeps offsets: a position is the same number there, if the mirror is one."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, Unavailable
-from drctl.model.translation import Answer, Method
+from drctl.model.translation import Answer, GroupPartition, Method
+from drctl.offsets.consumed import Position, trails_before
 from drctl.offsets.question import UNKNOWN_POSITION, Answers, NoAnswer, Question
-from drctl.offsets.trail import RangeReader, Step, read_ranges
+from drctl.offsets.trail import RangeReader, Step, Trail, read_ranges
+from drctl.wire.anchors import Anchor
 
 SAMPLES = 5
 """Places of a partition at which both sides are looked at."""
@@ -15,6 +18,24 @@ SAMPLE = 4
 """Offsets of one place."""
 
 Logs = Mapping[TopicPartition, PartitionOffsets | Unavailable]
+Pair = tuple[TopicPartition, TopicPartition]
+
+
+class _Proof(NamedTuple):
+    """What speaks for equal offsets.
+
+    Attributes:
+        equal: records at equal offsets that were seen to be equal; 0 where nothing could be seen.
+        with_whom: what the target was held against.
+    """
+
+    equal: int
+    with_whom: str
+
+
+_ON_BOTH_SIDES = "records at equal offsets are equal on both sides"
+_AS_NOTED = "records stand where their anchors say that they stood on the source"
+_UNPROVEN = "the source is silent and nothing was noted that could show that offsets are kept"
 
 
 class SameOffsets:
@@ -23,17 +44,24 @@ class SameOffsets:
     Args:
         sources: the logs on the source, empty where it cannot be asked.
         targets: the logs on the target.
+        anchors: what was noted of the source's records, for where it cannot be asked.
     """
 
     method = Method.IDENTITY
 
     def __init__(
-        self, source: RangeReader, target: RangeReader, sources: Logs, targets: Logs
+        self,
+        source: RangeReader,
+        target: RangeReader,
+        sources: Logs,
+        targets: Logs,
+        anchors: Mapping[GroupPartition, Anchor],
     ) -> None:
         self._source = source
         self._target = target
         self._sources = sources
         self._targets = targets
+        self._anchors = anchors
 
     def answers(self, questions: Sequence[Question]) -> Answers:
         """One for each question.
@@ -42,10 +70,10 @@ class SameOffsets:
             ScanFailed: something could not be read to its end.
         """
         pairs = dict.fromkeys((q.place.partition, q.target) for q in questions)
-        verdicts = self._verdicts(pairs)
-        return {q: self._answer(q, verdicts[q.place.partition, q.target]) for q in questions}
+        proofs = self._proofs(pairs) if self._sources else self._noted(pairs)
+        return {q: self._answer(q, proofs[q.place.partition, q.target]) for q in questions}
 
-    def _answer(self, question: Question, proof: int | NoAnswer) -> Answer | NoAnswer:
+    def _answer(self, question: Question, proof: _Proof | NoAnswer) -> Answer | NoAnswer:
         if isinstance(proof, NoAnswer):
             return proof
         if question.committed is None:
@@ -53,19 +81,20 @@ class SameOffsets:
         log = self._targets[question.target]
         assert isinstance(log, PartitionOffsets)
         position = min(max(question.committed, log.log_start), log.end)
-        evidence = f"offsets are kept: {proof} records at equal offsets are equal on both sides"
+        outside = ""
         if position != question.committed:
-            evidence += f"; {question.committed} is outside of the target's log"
+            outside = f"; {question.committed} is outside of the target's log"
+        if not proof.equal:
+            return Answer(self.method, position, None, None, proof.with_whom + outside)
+        evidence = f"offsets are kept: {proof.equal} {proof.with_whom}{outside}"
         moved = position - question.committed
         rereads, skips = max(0, -moved), max(0, moved)
         return Answer(self.method, position, rereads, skips, evidence)
 
-    def _verdicts(
-        self, pairs: Mapping[tuple[TopicPartition, TopicPartition], None]
-    ) -> Mapping[tuple[TopicPartition, TopicPartition], int | NoAnswer]:
-        """How many records were seen to be equal, or why offsets cannot be believed."""
-        found: dict[tuple[TopicPartition, TopicPartition], int | NoAnswer] = {}
-        samples: dict[tuple[TopicPartition, TopicPartition], list[OffsetRange]] = {}
+    def _proofs(self, pairs: Iterable[Pair]) -> Mapping[Pair, _Proof | NoAnswer]:
+        """From both logs, or why offsets cannot be believed."""
+        found: dict[Pair, _Proof | NoAnswer] = {}
+        samples: dict[Pair, list[OffsetRange]] = {}
         for pair in pairs:
             logs = self._sources.get(pair[0]), self._targets.get(pair[1])
             if not isinstance(logs[0], PartitionOffsets):
@@ -84,6 +113,29 @@ class SameOffsets:
             found[source, target] = _judged(dict(there[source]), dict(here[target]))
         return found
 
+    def _noted(self, pairs: Iterable[Pair]) -> Mapping[Pair, _Proof | NoAnswer]:
+        """From what was noted of the source's records, as far as the target has the offsets."""
+        anchors: dict[TopicPartition, dict[int, Anchor]] = defaultdict(dict)
+        for place, anchor in self._anchors.items():
+            if anchor.records:
+                anchors[place.partition][anchor.offset] = anchor
+        found: dict[Pair, _Proof | NoAnswer] = {}
+        looked: dict[Position, PartitionOffsets] = {}
+        chosen: dict[Pair, list[Anchor]] = {}
+        for pair in pairs:
+            log = self._targets.get(pair[1])
+            if not isinstance(log, PartitionOffsets):
+                found[pair] = NoAnswer("the target's log cannot be read")
+                continue
+            held = range(log.log_start + 1, log.last_stable + 1)
+            usable = [anchor for offset, anchor in anchors[pair[0]].items() if offset in held]
+            chosen[pair] = sorted(usable, key=lambda anchor: anchor.offset)[:: _every(usable)]
+            looked |= {(pair[1], anchor.offset): log for anchor in chosen[pair]}
+        trails = trails_before(self._target, looked)
+        for pair, some in chosen.items():
+            found[pair] = _as_noted([(anchor, trails[pair[1], anchor.offset]) for anchor in some])
+        return found
+
 
 def _places(source: PartitionOffsets, target: PartitionOffsets) -> list[OffsetRange]:
     """Short ranges, spread over what both logs hold."""
@@ -94,7 +146,12 @@ def _places(source: PartitionOffsets, target: PartitionOffsets) -> list[OffsetRa
     return [OffsetRange(s, min(s + SAMPLE, end)) for s in sorted(starts) if s < end]
 
 
-def _judged(source: Mapping[int, Step], target: Mapping[int, Step]) -> int | NoAnswer:
+def _every(anchors: Sequence[Anchor]) -> int:
+    """The step by which some of them are taken, spread over all."""
+    return max(1, -(-len(anchors) // SAMPLES))
+
+
+def _judged(source: Mapping[int, Step], target: Mapping[int, Step]) -> _Proof | NoAnswer:
     """Compaction may have removed some of either side, so only common offsets count."""
     both = source.keys() & target.keys()
     for offset in sorted(both):
@@ -102,4 +159,18 @@ def _judged(source: Mapping[int, Step], target: Mapping[int, Step]) -> int | NoA
             return NoAnswer(f"offsets are not kept: different records at offset {offset}")
     if not both:
         return NoAnswer("no offset was found that holds a record on both sides")
-    return len(both)
+    return _Proof(len(both), _ON_BOTH_SIDES)
+
+
+def _as_noted(found: Iterable[tuple[Anchor, Trail]]) -> _Proof | NoAnswer:
+    """The last record before an offset must be the one that was noted as such."""
+    equal = 0
+    for anchor, trail in found:
+        last = anchor.records[0]
+        if trail and trail[0] != Step(last.timestamp_ms, last.fingerprint):
+            return NoAnswer(
+                f"offsets are not kept: what stands before offset {anchor.offset} of the target is "
+                "not what stood there on the source"
+            )
+        equal += bool(trail)
+    return _Proof(equal, _AS_NOTED if equal else _UNPROVEN)

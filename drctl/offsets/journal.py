@@ -5,42 +5,23 @@ the write that it announces is sent; so every position that a run may have chang
 the value that it had. `outcome` comes after and is for people: `undo` does without.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from drctl.model.groups import Committed
+from drctl.model.journal import Entry as Entry
+from drctl.model.journal import RunJournal as RunJournal
 from drctl.model.topology import TopicPartition
 from drctl.offsets.applying import ApplyPlan, Line
 from drctl.offsets.results import LineResult
-
-Entry = Mapping[str, Any]
 
 _VERSION = 1
 
 
 class Damaged(ValueError):
     """An entry is not what this drctl writes."""
-
-
-class RunJournal(Protocol):
-    """Keeps the entries of one run."""
-
-    @property
-    def run(self) -> str:
-        """The name of the run."""
-
-    @property
-    def where(self) -> str:
-        """The file, for messages."""
-
-    def append(self, entries: Sequence[Entry]) -> None:
-        """Write them down; on disk when this returns.
-
-        Raises:
-            Unknown: that is not possible.
-        """
 
 
 class Change(NamedTuple):

@@ -1,17 +1,16 @@
 """Translates all groups of a link: looks, asks every method with evidence, and chooses."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from drctl.model.ports import ClusterReader, GroupReader
-from drctl.model.topology import TopicPartition
 from drctl.model.translation import GroupPartition
 from drctl.offsets.anchored import AnchorAnswers
-from drctl.offsets.by_time import Consumed, ConsumerTimestamps, GivenTime
+from drctl.offsets.by_time import ConsumerTimestamps, GivenTime
 from drctl.offsets.checkpoints import CheckpointAnswers
+from drctl.offsets.evidence import Evidence, EvidenceReader, LastKnown, Progress, last_known
 from drctl.offsets.identity import SameOffsets
-from drctl.offsets.mirror_topics import Mirrored
+from drctl.offsets.mapping import MappedOffsets
 from drctl.offsets.offset_syncs import OffsetSyncs
 from drctl.offsets.question import TranslationMethod
 from drctl.offsets.record_match import RecordMatch
@@ -24,10 +23,7 @@ from drctl.offsets.situation import (
     look_at_target,
 )
 from drctl.offsets.trail import RangeReader
-from drctl.offsets.translating import Explained, translate, unread
-from drctl.wire.anchors import Anchor
-
-Progress = Callable[[str], None]
+from drctl.offsets.translating import Explained, aged, translate, unread
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,34 +33,6 @@ class Cluster:
     reader: ClusterReader
     groups: GroupReader
     records: RangeReader
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What was noted about positions before now.
-
-    Attributes:
-        mirrored: what MirrorMaker 2 keeps; None for other links.
-        anchors: what `drctl offsets track` has noted.
-        consumed: what consumers note for Confluent Replicator.
-        missing: evidence that should be there and could not be read, in words for a person.
-    """
-
-    mirrored: Mirrored | None = None
-    anchors: Mapping[GroupPartition, Anchor] = field(default_factory=dict)
-    consumed: Mapping[GroupPartition, Consumed] = field(default_factory=dict)
-    missing: tuple[str, ...] = ()
-
-
-class EvidenceReader(Protocol):
-    """Reads what was noted before."""
-
-    def read(self, source_alive: bool, progress: Progress) -> Evidence:
-        """All of it, each topic once.
-
-        Raises:
-            Unreachable: the target did not answer.
-        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +57,7 @@ class LinkTranslation:
 
     Attributes:
         same_offsets: whether the link's mirror preserves offsets.
+        named_offsets: whether copies may name their offset on the source.
         now_ms: milliseconds UTC.
         given_ms: a time that the engineer gives.
     """
@@ -98,6 +67,7 @@ class LinkTranslation:
     target: Cluster
     evidence: EvidenceReader
     same_offsets: bool
+    named_offsets: bool
     now_ms: int
     given_ms: int | None = None
 
@@ -112,30 +82,30 @@ class LinkTranslation:
         source = look_at_source(self.link, self.source.groups, wanted)
         progress("looking for evidence")
         evidence = self.evidence.read(not source.silent, progress)
-        positions, never = self._positions(source, evidence, wanted)
+        known, never = self._positions(source, evidence, wanted)
+        positions = {place: position.offset for place, position in known.items()}
         progress("looking at the target")
         rename = self.link.target_topic
         target = look_at_target(positions, rename, self.target.reader, self.target.groups)
         progress("translating")
         methods = self._methods(positions, source, evidence, target)
         rows = translate(positions, never, rename, target, methods)
+        if source.silent:
+            rows = tuple(aged(row, known[row.translation.place], self.now_ms) for row in rows)
         return LinkTranslated(rows, source, self.target.reader.cluster_id(), evidence.missing)
 
     def _positions(
         self, source: SourceGroups, evidence: Evidence, wanted: Callable[[str], bool]
-    ) -> tuple[Mapping[GroupPartition, int | None], frozenset[GroupPartition]]:
+    ) -> tuple[Mapping[GroupPartition, LastKnown], frozenset[GroupPartition]]:
         """What groups have committed, and where they have nothing."""
         if not source.silent:
             names = {place.partition.topic for place in source.positions}
             topics = self.source.reader.topics(sorted(names)) if names else {}
-            return dict(source.positions), unread(source.positions, topics)
-        noted: dict[GroupPartition, int | None] = dict.fromkeys(evidence.consumed)
-        if evidence.mirrored is not None:
-            noted |= dict.fromkeys(_checkpointed(evidence.mirrored, self.link.source_topic))
-        noted |= {place: anchor.offset for place, anchor in evidence.anchors.items()}
+            said = {place: LastKnown(offset) for place, offset in source.positions.items()}
+            return said, unread(source.positions, topics)
         mine = {
-            place: offset
-            for place, offset in noted.items()
+            place: position
+            for place, position in last_known(evidence, self.link.source_topic).items()
             if self.link.carries_group(place.group)
             and self.link.carries(place.partition.topic)
             and wanted(place.group)
@@ -159,12 +129,24 @@ class LinkTranslation:
         if self.same_offsets:
             partitions = {p.partition for p in positions}
             logs = self.source.reader.offsets(partitions) if not source.silent else {}
-            methods.append(SameOffsets(self.source.records, self.target.records, logs, target.logs))
+            methods.append(
+                SameOffsets(
+                    self.source.records,
+                    self.target.records,
+                    logs,
+                    target.logs,
+                    evidence.anchors if source.silent else {},
+                )
+            )
         if evidence.anchors:
             methods.append(AnchorAnswers(evidence.anchors, search, self.now_ms))
         if not source.silent:
             windows = syncs.window if syncs else (lambda _question: None)
             methods.append(RecordMatch(self.source.reader, self.source.records, search, windows))
+        if self.named_offsets:
+            there = None if source.silent else (self.source.reader, self.source.records)
+            records, anchors = self.target.records, evidence.anchors
+            methods.append(MappedOffsets(evidence.source_id, there, records, target.logs, anchors))
         if mirrored is not None and syncs is not None:
             methods.append(syncs)
             methods.append(
@@ -180,12 +162,3 @@ class LinkTranslation:
         if self.given_ms is not None:
             methods.append(GivenTime(self.target.reader, self.given_ms))
         return methods
-
-
-def _checkpointed(
-    mirrored: Mirrored, source_topic: Callable[[str], str | None]
-) -> Iterator[GroupPartition]:
-    for group, there in mirrored.checkpoints:
-        topic = source_topic(there.topic)
-        if topic is not None:
-            yield GroupPartition(group, TopicPartition(topic, there.partition))

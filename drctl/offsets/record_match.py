@@ -1,26 +1,22 @@
 """From the source itself: the record before the committed offset, found again on the target."""
 
-from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, Unavailable
 from drctl.model.translation import Answer, Method
+from drctl.offsets.consumed import WIDTHS, Position, last_consumed, next_to_consume
 from drctl.offsets.question import UNKNOWN_POSITION, Answers, NoAnswer, Question, not_asked
 from drctl.offsets.replicated_end import Lost, Reached, ReplicatedEnd
 from drctl.offsets.searching import Match, Sought, TargetSearch
-from drctl.offsets.trail import LENGTH, RangeReader, Step, Trail, read_ranges
+from drctl.offsets.trail import RangeReader, Trail
 
-FURTHER = 2_000
-"""Offsets looked at where those next to the position hold no record."""
-
-NO_RECORD = NoAnswer(f"the source holds no record within {FURTHER:,} offsets of the position")
+NO_RECORD = NoAnswer(f"the source holds no record within {WIDTHS[-1]:,} offsets of the position")
 NOT_THERE = NoAnswer("none of the last consumed records was found on the target")
 NEXT_NOT_THERE = NoAnswer("what was consumed is gone, and the next record is not on the target")
 
-Position = tuple[TopicPartition, int]
+Logs = Mapping[TopicPartition, PartitionOffsets | Unavailable]
 
 
 class _Clue(NamedTuple):
@@ -33,6 +29,8 @@ class _Clue(NamedTuple):
     trail: Trail
     ahead: bool
 
+
+Clues = Mapping[Position | None, _Clue | NoAnswer]
 
 Windows = Callable[[Question], OffsetRange | None]
 """The target offsets that hold the last consumed record, where something tells them."""
@@ -54,7 +52,6 @@ class RecordMatch:
         self._reader = reader
         self._search = search
         self._windows = windows
-        self._logs: Mapping[TopicPartition, PartitionOffsets | Unavailable] = {}
 
     def answers(self, questions: Sequence[Question]) -> Answers:
         """One for each question; equal positions of several groups are looked up once.
@@ -63,17 +60,17 @@ class RecordMatch:
             Unreachable: a cluster did not answer.
             ScanFailed: something could not be read to its end.
         """
-        positions = {at: None for q in questions if (at := _at(q))}
-        clues: dict[Position | None, _Clue | NoAnswer] = {None: UNKNOWN_POSITION}
-        for at, clue in self._clues(positions).items():
-            clues[at] = clue
+        positions = dict.fromkeys(at for q in questions if (at := _at(q)))
+        logs = self._source.offsets({partition for partition, _ in positions})
+        clues = self._clues(positions, logs)
         sought = {
             q: Sought(q.target, clue.trail, self._within(q))
             for q in questions
             if isinstance(clue := clues[_at(q)], _Clue)
         }
         matches = self._search.find(sought.values())
-        reached = self._further_back(q for q, s in sought.items() if s not in matches)
+        unfound = [q for q, s in sought.items() if s not in matches]
+        reached = self._further_back(unfound, logs)
         found: dict[Question, Answer | NoAnswer] = {}
         for question in questions:
             clue = clues[_at(question)]
@@ -85,12 +82,14 @@ class RecordMatch:
                 found[question] = _said(clue, matches.get(sought[question]))
         return found
 
-    def _further_back(self, questions: Iterable[Question]) -> Mapping[Question, Reached]:
+    def _further_back(
+        self, questions: Sequence[Question], logs: Logs
+    ) -> Mapping[Question, Reached]:
         """Where replication was behind by more than a trail."""
         lost = {
-            question: Lost(question.place.partition, at[1], log.log_start, question.target)
+            question: Lost(*at, log, question.target)
             for question in questions
-            if (at := _at(question)) and isinstance(log := self._logs.get(at[0]), PartitionOffsets)
+            if (at := _at(question)) and isinstance(log := logs[at[0]], PartitionOffsets)
         }
         reached = ReplicatedEnd(self._reader, self._search).find(dict.fromkeys(lost.values()))
         return {q: reached[one] for q, one in lost.items() if one in reached}
@@ -99,41 +98,23 @@ class RecordMatch:
         timed = self._search.timed(question.target.topic)
         return None if timed else self._windows(question)
 
-    def _clues(self, positions: Mapping[Position, None]) -> Mapping[Position, _Clue | NoAnswer]:
-        logs = self._logs = self._source.offsets({partition for partition, _ in positions})
-        clues: dict[Position, _Clue | NoAnswer] = {}
-        waiting: dict[Position, PartitionOffsets] = {}
-        for at in positions:
+    def _clues(self, positions: Mapping[Position, None], logs: Logs) -> Clues:
+        clues: dict[Position | None, _Clue | NoAnswer] = {None: UNKNOWN_POSITION}
+        first: dict[Position, PartitionOffsets] = {}
+        for at, trail in last_consumed(logs, self._reader, positions).items():
             log = logs[at[0]]
-            if isinstance(log, Unavailable):
-                clues[at] = NoAnswer(f"the source's log cannot be read: {log.reason}")
-            elif at[1] > log.end:
-                clues[at] = NoAnswer(
-                    f"offset {at[1]} lies behind the source's end offset {log.end}: its log was "
-                    "truncated, or the topic made anew"
-                )
+            if isinstance(trail, Unavailable):
+                clues[at] = NoAnswer(f"what it consumed last cannot be read: {trail.reason}")
+            elif trail:
+                clues[at] = _Clue(trail, ahead=False)
             else:
                 clues[at] = NO_RECORD
-                waiting[at] = log
-        for width in (LENGTH, FURTHER):
-            clues.update(self._read(waiting, width))
-            waiting = {at: log for at, log in waiting.items() if clues[at] == NO_RECORD}
+                if isinstance(log, PartitionOffsets) and at[1] <= log.log_start:
+                    first[at] = log
+        for at, step in next_to_consume(self._reader, first).items():
+            if step is not None:
+                clues[at] = _Clue((step,), ahead=True)
         return clues
-
-    def _read(
-        self, waiting: Mapping[Position, PartitionOffsets], width: int
-    ) -> Iterator[tuple[Position, _Clue]]:
-        windows = {at: _window(at[1], log, width) for at, log in waiting.items()}
-        wanted: dict[TopicPartition, list[OffsetRange]] = defaultdict(list)
-        for (partition, _), window in windows.items():
-            wanted[partition].append(window)
-        held = read_ranges(self._reader, wanted)
-        for (partition, offset), window in windows.items():
-            steps = _inside(held[partition], window)
-            if steps and window.start >= offset:
-                yield (partition, offset), _Clue((steps[0],), ahead=True)
-            elif steps:
-                yield (partition, offset), _Clue(tuple(reversed(steps[-LENGTH:])), ahead=False)
 
 
 def answer(method: Method, match: Match, whose: str, age_seconds: float | None = None) -> Answer:
@@ -179,19 +160,6 @@ def _behind(question: Question, reached: Reached) -> Answer:
     )
     again = match.latest - match.position + lacking
     return Answer(Method.RECORD_MATCH, match.position, again, 0, evidence)
-
-
-def _window(offset: int, log: PartitionOffsets, width: int) -> OffsetRange:
-    """Offsets before the position; behind it where the log holds none before."""
-    if offset > log.log_start:
-        start = max(log.log_start, offset - width)
-        return OffsetRange(start, min(offset, log.last_stable))
-    return OffsetRange(log.log_start, min(log.log_start + width, log.last_stable))
-
-
-def _inside(steps: Sequence[tuple[int, Step]], window: OffsetRange) -> list[Step]:
-    first, behind = (bisect_left(steps, edge, key=lambda step: step[0]) for edge in window)
-    return [step for _, step in steps[first:behind]]
 
 
 def _at(question: Question) -> Position | None:

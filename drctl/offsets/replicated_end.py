@@ -4,17 +4,17 @@ A replicator that was behind when its source was lost leaves groups that had con
 the target holds. They go on behind the newest record that is there.
 """
 
-from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
+from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
+from drctl.offsets.consumed import trails_before
 from drctl.offsets.searching import Match, Sought, TargetSearch
-from drctl.offsets.trail import LENGTH, RangeReader, Trail, read_ranges
+from drctl.offsets.trail import RangeReader
+from drctl.wire.anchors import MOST_RECORDS
 
-FIRST_STEP, GROWTH = 4 * LENGTH, 4
+FIRST_STEP, GROWTH = 4 * MOST_RECORDS, 4
 
 
 class Lost(NamedTuple):
@@ -22,12 +22,12 @@ class Lost(NamedTuple):
 
     Attributes:
         offset: on the source; the records just before it are not on the target.
-        log_start: of the source.
+        log: of the source.
     """
 
     source: TopicPartition
     offset: int
-    log_start: int
+    log: PartitionOffsets
     target: TopicPartition
 
 
@@ -58,18 +58,18 @@ class _Quest:
     def probe(self) -> int:
         if self.low is not None:
             return (self.low + self.high) // 2
-        return max(self.lost.log_start + 1, self.lost.offset - self.step)
+        return max(self.lost.log.log_start + 1, self.lost.offset - self.step)
 
     def note(self, probe: int, match: Match | Unavailable | None) -> None:
         if isinstance(match, Unavailable):
             self.ended = True  # what was found before holds: it only lies further back
         elif match is None:
             self.high, self.step = probe, self.step * GROWTH
-            self.ended = self.low is None and probe <= self.lost.log_start + 1
+            self.ended = self.low is None and probe <= self.lost.log.log_start + 1
         else:
             self.low, self.found = probe, Reached(match, probe)
             self.ended = match.missing > 0
-        if self.low is not None and self.high - self.low <= LENGTH:
+        if self.low is not None and self.high - self.low <= MOST_RECORDS:
             self.ended = True
 
 
@@ -87,11 +87,12 @@ class ReplicatedEnd:
             Unreachable: the target did not answer.
             ScanFailed: records could not be read to their end.
         """
-        quests = {one: _Quest(one, one.offset) for one in lost if one.offset > one.log_start}
+        quests = {one: _Quest(one, one.offset) for one in lost if one.offset > one.log.log_start}
         waiting = list(quests.values())
         while waiting:
             probes = [(quest, quest.probe) for quest in waiting]
-            trails = self._trails((quest.lost, probe) for quest, probe in probes)
+            logs = {(quest.lost.source, probe): quest.lost.log for quest, probe in probes}
+            trails = trails_before(self._source, logs)
             sought = {
                 (quest.lost, probe): Sought(quest.lost.target, trail)
                 for quest, probe in probes
@@ -103,21 +104,3 @@ class ReplicatedEnd:
                 quest.note(probe, matches.get(wanted) if wanted else None)
             waiting = [quest for quest in waiting if not quest.ended]
         return {one: quest.found for one, quest in quests.items() if quest.found}
-
-    def _trails(
-        self, probes: Iterable[tuple[Lost, int]]
-    ) -> Mapping[tuple[TopicPartition, int], Trail]:
-        windows: dict[tuple[TopicPartition, int], OffsetRange] = {
-            (lost.source, probe): OffsetRange(max(lost.log_start, probe - LENGTH), probe)
-            for lost, probe in probes
-        }
-        wanted: dict[TopicPartition, list[OffsetRange]] = defaultdict(list)
-        for (source, _), window in windows.items():
-            wanted[source].append(window)
-        held = read_ranges(self._source, wanted)
-        trails = {}
-        for (source, probe), window in windows.items():
-            steps = held[source]
-            first, end = (bisect_left(steps, edge, key=lambda step: step[0]) for edge in window)
-            trails[source, probe] = tuple(step for _, step in reversed(steps[first:end]))
-        return trails

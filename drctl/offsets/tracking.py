@@ -6,21 +6,17 @@ from functools import cache
 
 from drctl.model.errors import ConfigError
 from drctl.model.groups import Committed
-from drctl.model.topology import TopicPartition, TopicState, Unavailable
+from drctl.model.topology import TopicPartition, Unavailable
 from drctl.model.translation import GroupPartition
 from drctl.offsets.anchor_log import AnchorLog, Change, Confirmations, Held
 from drctl.offsets.anchor_pen import AnchorPen
-from drctl.offsets.consumed import last_consumed
 from drctl.offsets.link_translation import Cluster
+from drctl.offsets.readings import Reading, read_before
 from drctl.offsets.sight import Problem, Sight, look_around
 from drctl.offsets.situation import Carried
-from drctl.offsets.trail import Trail
 from drctl.wire import anchor_passes
 from drctl.wire.anchor_passes import Pass, PassKey, Scope
 from drctl.wire.anchors import AnchorHead
-
-_ANEW = "its topic was made anew while it was read"
-_FORBIDDEN = "not authorized to read the topic"
 
 Progress = Callable[[str], None]
 
@@ -105,18 +101,18 @@ class Tracker:
         moved = dict(_moved(sight, known))
         if moved:
             progress("reading the last consumed records")
-        trails = self._trails(sight, moved)
+        readings = read_before(self.source, sight, moved, known, began_ms)
         seen_ms = Confirmations(log.passes(cluster_id)).seen_ms
         pen = AnchorPen(cluster_id, began_ms, seen_ms, log.buried)
-        _put_down(pen, sight, known, trails)
-        return self._look(cluster_id, began_ms, sight, trails, pen)
+        _put_down(pen, sight, known, readings)
+        return self._look(cluster_id, began_ms, sight, readings, pen)
 
     def _look(
         self,
         cluster_id: str,
         began_ms: int,
         sight: Sight,
-        trails: Mapping[GroupPartition, Trail | Unavailable],
+        readings: Mapping[GroupPartition, Reading | Unavailable],
         pen: AnchorPen,
     ) -> Look:
         key = PassKey(cluster_id, self.scope.digest)
@@ -126,13 +122,13 @@ class Tracker:
             began_ms=began_ms,
             groups=sight.groups,
             positions=len(sight.positions),
-            moved=len(trails),
-            bare=sum(trail == () for trail in trails.values()),
+            moved=len(readings),
+            bare=sum(isinstance(each, Reading) and not each.trail for each in readings.values()),
             astray=pen.astray,
             notes=tuple(pen.notes),
             forgotten=tuple(pen.forgotten),
             own=(anchor_passes.encode_key(key), anchor_passes.encode_value(own)),
-            problems=(*sight.problems, *_unread(trails)),
+            problems=(*sight.problems, *_unread(readings)),
         )
 
     def _known(self, log: AnchorLog, cluster_id: str) -> Mapping[GroupPartition, Held]:
@@ -143,33 +139,6 @@ class Tracker:
             for key, held in log.of_cluster(cluster_id)
             if carries_group(key.group) and carries(key.topic)
         }
-
-    def _trails(
-        self, sight: Sight, moved: Mapping[GroupPartition, Committed]
-    ) -> Mapping[GroupPartition, Trail | Unavailable]:
-        if not moved:
-            return {}
-        names = {place.partition.topic for place in moved}
-        readable = {name for name in names if sight.topics[name].readable}
-        wanted = {
-            (place.partition, position.offset): None
-            for place, position in moved.items()
-            if place.partition.topic in readable
-        }
-        reader = self.source.reader
-        found = last_consumed(reader, self.source.records, wanted.keys())
-        after = reader.topics(sorted(readable)) if readable else {}
-
-        def trail(place: GroupPartition, position: Committed) -> Trail | Unavailable:
-            topic = place.partition.topic
-            if topic not in readable:
-                return Unavailable(_FORBIDDEN)
-            state = after[topic]
-            if not isinstance(state, TopicState) or state.topic_id != sight.topics[topic].topic_id:
-                return Unavailable(_ANEW)
-            return found[place.partition, position.offset]
-
-        return {place: trail(place, position) for place, position in moved.items()}
 
 
 def _moved(
@@ -192,22 +161,22 @@ def _put_down(
     pen: AnchorPen,
     sight: Sight,
     known: Mapping[GroupPartition, Held],
-    trails: Mapping[GroupPartition, Trail | Unavailable],
+    readings: Mapping[GroupPartition, Reading | Unavailable],
 ) -> None:
     for place, position in sight.positions.items():
-        held, trail = known.get(place), trails.get(place)
-        if isinstance(trail, Unavailable):
+        held, reading = known.get(place), readings.get(place)
+        if isinstance(reading, Unavailable):
             pen.lost(place, held, gone=False)
-        elif trail is not None:
+        elif reading is not None:
             topic_id = sight.topics[place.partition.topic].topic_id
-            pen.moved(place, held, position, topic_id, trail)
+            pen.moved(place, held, position, topic_id, reading)
         elif held is not None:
             pen.kept(place, held)
     for place in sorted(sight.gone | sight.unseen):
         pen.lost(place, known.get(place), gone=place in sight.gone)
 
 
-def _unread(trails: Mapping[GroupPartition, Trail | Unavailable]) -> Iterator[Problem]:
-    for (group, partition), trail in trails.items():
-        if isinstance(trail, Unavailable):
-            yield Problem(group, *partition, trail.reason)
+def _unread(readings: Mapping[GroupPartition, Reading | Unavailable]) -> Iterator[Problem]:
+    for (group, partition), reading in readings.items():
+        if isinstance(reading, Unavailable):
+            yield Problem(group, *partition, reading.reason)

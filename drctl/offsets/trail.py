@@ -49,15 +49,26 @@ def read_ranges(
     Raises:
         ScanFailed: something could not be read to its end.
     """
+    found: dict[TopicPartition, list[tuple[int, Step]]] = {place: [] for place in wanted}
+    for chunk in chunks(reader, wanted):
+        steps = found[TopicPartition(chunk.topic, chunk.partition)]
+        steps += [(row[0], step_of(row)) for row in chunk.rows]
+    return found
+
+
+def chunks(
+    reader: RangeReader, wanted: Mapping[TopicPartition, Sequence[OffsetRange]]
+) -> Iterable[Chunk]:
+    """The records of these ranges (which may overlap), those of a partition in order, each once.
+
+    Raises:
+        ScanFailed: something could not be read to its end.
+    """
     ranges: dict[str, dict[int, Sequence[OffsetRange]]] = {}
     for place, runs in wanted.items():
         if merged := coalesced(runs):
             ranges.setdefault(place.topic, {})[place.partition] = merged
-    found: dict[TopicPartition, list[tuple[int, Step]]] = {place: [] for place in wanted}
-    for chunk in reader.read(ranges) if ranges else ():
-        steps = found[TopicPartition(chunk.topic, chunk.partition)]
-        steps += [(row[0], step_of(row)) for row in chunk.rows]
-    return found
+    return reader.read(ranges) if ranges else ()
 
 
 def coalesced(runs: Iterable[OffsetRange]) -> list[OffsetRange]:

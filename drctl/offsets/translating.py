@@ -2,12 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from drctl.model.groups import Group
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
 from drctl.model.translation import Answer, GroupPartition, Translation
 from drctl.offsets.choosing import chosen
+from drctl.offsets.evidence import LastKnown
 from drctl.offsets.question import Answers, NoAnswer, Question, TranslationMethod
 from drctl.offsets.situation import Target
 
@@ -90,6 +91,23 @@ def unread(
         for number in state.partitions
         if (place := GroupPartition(group, TopicPartition(topic, number))) not in held
     )
+
+
+def aged(row: Explained, position: LastKnown, now_ms: int) -> Explained:
+    """The row as somebody has to see it who could not ask the source for the position."""
+    age = None if position.at_ms is None else max(0.0, (now_ms - position.at_ms) / 1000)
+    if age is None and not position.told_by:
+        return row
+
+    def seen(answer: Answer) -> Answer:
+        known = [seconds for seconds in (answer.age_seconds, age) if seconds is not None]
+        words = f"{answer.evidence}; {position.told_by}" if position.told_by else answer.evidence
+        return replace(answer, evidence=words, age_seconds=max(known, default=None))
+
+    found = row.translation
+    answers = found.answer and seen(found.answer), tuple(map(seen, found.others))
+    said = ((name, seen(a) if isinstance(a, Answer) else a) for name, a in row.said)
+    return Explained(replace(found, answer=answers[0], others=answers[1]), tuple(said))
 
 
 def _unanswerable(there: TopicPartition, target: Target) -> str:

@@ -37,7 +37,7 @@ class Shown:
 
 def plain(text: str) -> str:
     r"""Printable characters as they are, everything else as \xNN of its UTF-8; `\` doubled."""
-    return escape(text.encode("utf-8", "surrogateescape"))
+    return escape(_utf8(text))
 
 
 def sentence(text: str) -> str:
@@ -65,6 +65,14 @@ def _escape_char(char: str) -> str:
     if char.isprintable():
         return char
     return "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
+
+
+def _utf8(text: str) -> bytes:
+    """Bytes for any text; JSON of others may hold halves of pairs, which UTF-8 does not have."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
 
 
 def number(value: int) -> str:

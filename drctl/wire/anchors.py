@@ -5,9 +5,17 @@ one way only, because compaction goes by its bytes. The value is binary: version
 byte), observed (INT64), committed offset (INT64), leader epoch (INT32), topic id (COMPACT_STRING),
 number of records (1 byte), then of each its fingerprint (8 bytes) and its timestamp: INT64 of the
 first, of the others how much earlier each is than the one before (VARLONG, modulo 2^64).
+
+Version 2 goes on with what lies further back: number of milestones (1 byte, not 0), then of each
+its fingerprint and timestamp, as above, and by how much its position is less than the one before
+(UNSIGNED_VARLONG), beginning from the committed offset. Without milestones version 1 is written,
+which every drctl can read.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from operator import sub
 from typing import NamedTuple
 
 from drctl.wire import primitives as write
@@ -18,9 +26,11 @@ from drctl.wire.undecodable import Undecodable
 MOST_RECORDS = 33
 """The last consumed one and 32 before it."""
 
+MOST_MILESTONES = 24
+
 _KIND = "anchor"
 _KEY, _VALUE = "anchor key", "anchor"
-_VERSION = 1
+_VERSION, _WITH_MILESTONES = 1, 2
 _ASTRAY = 1
 _FINGERPRINT_BYTES = 8
 _HALF, _WHOLE = 1 << 63, 1 << 64
@@ -50,6 +60,19 @@ class AnchorRecord(NamedTuple):
     timestamp_ms: int
 
 
+class Milestone(NamedTuple):
+    """A record further back, for where the last consumed ones were not replicated.
+
+    Attributes:
+        position: on the source; it is the last record before this offset.
+        fingerprint: as of an `AnchorRecord`.
+    """
+
+    position: int
+    fingerprint: int
+    timestamp_ms: int
+
+
 class AnchorHead(NamedTuple):
     """An anchor without its records; the fields are those of `Anchor`."""
 
@@ -73,6 +96,7 @@ class Anchor:
         records: the last consumed one first, then those before it; empty where there was none.
         astray: whether the position could not be seen any more when this was written; a later
             pass (`drctl.wire.anchor_passes`) then says nothing of it.
+        milestones: the nearest one first.
     """
 
     offset: int
@@ -81,6 +105,7 @@ class Anchor:
     observed_ms: int
     records: tuple[AnchorRecord, ...]
     astray: bool = False
+    milestones: tuple[Milestone, ...] = ()
 
 
 def decode_key(data: bytes | None) -> AnchorKey:
@@ -115,10 +140,14 @@ def decode_value(data: bytes | None) -> Anchor | None:
     if data is None:
         return None
     cursor = Cursor(_VALUE, data)
-    offset, epoch, topic_id, observed, astray = _head(cursor)
-    found = Anchor(offset, epoch, topic_id, observed, _records(cursor), astray)
+    version = cursor.int8()
+    offset, epoch, topic_id, observed, astray = _head(cursor, version)
+    records = _records(cursor)
+    milestones: tuple[Milestone, ...] = ()
+    if version == _WITH_MILESTONES:
+        milestones = _milestones(cursor, offset, records)
     cursor.end()
-    return found
+    return Anchor(offset, epoch, topic_id, observed, records, astray, milestones)
 
 
 def decode_head(data: bytes) -> AnchorHead:
@@ -127,7 +156,8 @@ def decode_head(data: bytes) -> AnchorHead:
     Raises:
         Undecodable: it begins as none, or is of a version that is not known.
     """
-    return _head(Cursor(_VALUE, data))
+    cursor = Cursor(_VALUE, data)
+    return _head(cursor, cursor.int8())
 
 
 def encode_value(value: Anchor) -> bytes:
@@ -139,7 +169,7 @@ def encode_value(value: Anchor) -> bytes:
     if len(value.records) > MOST_RECORDS:
         raise ValueError(f"{len(value.records)} records; an anchor holds {MOST_RECORDS}")
     parts = [
-        bytes([_VERSION, _ASTRAY if value.astray else 0]),
+        bytes([_WITH_MILESTONES if value.milestones else _VERSION, _ASTRAY * value.astray]),
         write.int64(value.observed_ms),
         write.int64(value.offset),
         write.int32(value.leader_epoch),
@@ -149,17 +179,36 @@ def encode_value(value: Anchor) -> bytes:
     after: int | None = None
     for fingerprint, time in value.records:
         parts.append(fingerprint.to_bytes(_FINGERPRINT_BYTES, "big"))
-        parts.append(
-            write.int64(time) if after is None else write.signed_varlong(_signed(after - time))
-        )
+        parts.append(_earlier(after, time))
         after = time
+    if value.milestones:
+        parts += _written(value.milestones, value.offset, after)
     return b"".join(parts)
 
 
-def _head(cursor: Cursor) -> AnchorHead:
-    version = cursor.int8()
-    if version != _VERSION:
-        cursor.fail(f"version {version}, known is {_VERSION}")
+def _written(milestones: Sequence[Milestone], behind: int, after: int | None) -> list[bytes]:
+    if len(milestones) > MOST_MILESTONES:
+        raise ValueError(f"{len(milestones)} milestones; an anchor holds {MOST_MILESTONES}")
+    parts = [bytes([len(milestones)])]
+    for position, fingerprint, time in milestones:
+        if not 0 <= position < behind:
+            raise ValueError(f"a milestone at {position}, which is not before {behind}")
+        parts.append(fingerprint.to_bytes(_FINGERPRINT_BYTES, "big"))
+        parts.append(_earlier(after, time))
+        parts.append(write.varint(behind - position))
+        behind, after = position, time
+    return parts
+
+
+def _earlier(after: int | None, time: int) -> bytes:
+    if after is None:
+        return write.int64(time)
+    return write.signed_varlong(_signed(after - time))
+
+
+def _head(cursor: Cursor, version: int) -> AnchorHead:
+    if not _VERSION <= version <= _WITH_MILESTONES:
+        cursor.fail(f"version {version}, known are {_VERSION} and {_WITH_MILESTONES}")
     flags = cursor.int8()
     if flags & ~_ASTRAY:
         cursor.fail(f"flags {flags}, known is {_ASTRAY}")
@@ -171,14 +220,32 @@ def _records(cursor: Cursor) -> tuple[AnchorRecord, ...]:
     count = cursor.int8()
     if count > MOST_RECORDS:
         cursor.fail(f"{count} records")
-    found: list[AnchorRecord] = []
+    if not count:
+        return ()
+    first, time = cursor.uint64(), cursor.int64()
+    fingerprints, earlier = cursor.uint64_varlongs(count - 1)
+    times = list(accumulate(earlier, sub, initial=time))
+    if not -_HALF <= min(times) <= max(times) < _HALF:
+        times = list(map(_signed, times))
+    return tuple(map(AnchorRecord, (first, *fingerprints), times))
+
+
+def _milestones(
+    cursor: Cursor, behind: int, records: Sequence[AnchorRecord]
+) -> tuple[Milestone, ...]:
+    count = cursor.int8()
+    if not 0 < count <= MOST_MILESTONES:
+        cursor.fail(f"{count} milestones")
+    found: list[Milestone] = []
+    after = records[-1].timestamp_ms if records else None
     for _ in range(count):
-        fingerprint = int.from_bytes(cursor.take(_FINGERPRINT_BYTES), "big")
-        if found:
-            time = _signed(found[-1].timestamp_ms - cursor.signed_varlong())
-        else:
-            time = cursor.int64()
-        found.append(AnchorRecord(fingerprint, time))
+        fingerprint = cursor.uint64()
+        time = cursor.int64() if after is None else _signed(after - cursor.signed_varlong())
+        distance = cursor.varlong()
+        if not 0 < distance <= behind:
+            cursor.fail(f"a milestone {distance} offsets before {behind}")
+        behind, after = behind - distance, time
+        found.append(Milestone(behind, fingerprint, time))
     return tuple(found)
 
 

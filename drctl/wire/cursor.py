@@ -4,6 +4,7 @@ Numbers are big-endian. Only what Kafka's own classes would write is taken: leng
 negative but for null, numbers in more bytes than they need, text that is not UTF-8 all raise.
 """
 
+from struct import error as StructError
 from typing import NoReturn
 
 from drctl.wire.primitives import (
@@ -11,11 +12,15 @@ from drctl.wire.primitives import (
     INT32,
     INT64,
     LONGEST_STRING,
+    UINT64,
     VARINT_BITS,
     VARLONG_BITS,
     Tags,
 )
 from drctl.wire.undecodable import Undecodable
+
+_ONE_BYTE = tuple((number >> 1) ^ -(number & 1) for number in range(0x80))
+"""What a VARLONG of one byte says."""
 
 
 class Cursor:
@@ -49,29 +54,61 @@ class Cursor:
 
     def take(self, length: int) -> bytes:
         """So many bytes."""
-        start, self._at = self._at, self._at + length
-        if self._at > len(self._data):
-            self.fail(f"{self._at - len(self._data)} bytes too few")
+        start = self._pass(length)
         return self._data[start : self._at]
 
     def int8(self) -> int:
         """A byte, without sign."""
-        return self.take(1)[0]
+        return self._data[self._pass(1)]
 
     def int16(self) -> int:
         """INT16."""
-        found: int = INT16.unpack(self.take(2))[0]
+        found: int = INT16.unpack_from(self._data, self._pass(2))[0]
         return found
 
     def int32(self) -> int:
         """INT32."""
-        found: int = INT32.unpack(self.take(4))[0]
+        found: int = INT32.unpack_from(self._data, self._pass(4))[0]
         return found
 
     def int64(self) -> int:
         """INT64."""
-        found: int = INT64.unpack(self.take(8))[0]
+        found: int = INT64.unpack_from(self._data, self._pass(8))[0]
         return found
+
+    def uint64(self) -> int:
+        """8 bytes, without sign."""
+        found: int = UINT64.unpack_from(self._data, self._pass(8))[0]
+        return found
+
+    def uint64_varlongs(self, count: int) -> tuple[list[int], list[int]]:
+        """So many times 8 bytes without sign and a VARLONG: there are very many of them."""
+        numbers: list[int] = []
+        longs: list[int] = []
+        data, at, unpack = self._data, self._at, UINT64.unpack_from
+        for _ in range(count):
+            try:
+                numbers += unpack(data, at)
+                byte = data[at + 8]
+                if byte < 0x80:
+                    longs.append(_ONE_BYTE[byte])
+                    at += 9
+                    continue
+                last = data[at + 9]
+            except (StructError, IndexError):
+                self._at = at
+                self._pass(9)
+                last = 0
+            if 0 < last < 0x80:
+                byte += (last - 1) << 7
+                longs.append((byte >> 1) ^ -(byte & 1))
+                at += 10
+            else:
+                self._at = at + 8
+                longs.append(self.signed_varlong())
+                at = self._at
+        self._at = at
+        return numbers, longs
 
     def partition(self) -> int:
         """INT32 that numbers a partition."""
@@ -90,6 +127,10 @@ class Cursor:
     def varint(self) -> int:
         """UNSIGNED_VARINT."""
         return self._varied(VARINT_BITS)
+
+    def varlong(self) -> int:
+        """UNSIGNED_VARLONG."""
+        return self._varied(VARLONG_BITS)
 
     def signed_varlong(self) -> int:
         """VARLONG: zigzag."""
@@ -162,16 +203,30 @@ class Cursor:
             found.append((tag, self.take(self.varint())))
         return tuple(found)
 
+    def _pass(self, length: int) -> int:
+        """Go on by so many bytes; where they begin."""
+        start, self._at = self._at, self._at + length
+        if self._at > len(self._data):
+            self.fail(f"{self._at - len(self._data)} bytes too few")
+        return start
+
     def _varied(self, bits: int) -> int:
-        value, shift = 0, 0
+        data, at = self._data, self._at
+        value = shift = 0
         while True:
-            byte = self.int8()
+            try:
+                byte = data[at]
+            except IndexError:
+                self._at = at
+                self._pass(1)  # which fails
+            at += 1
             value |= (byte & 0x7F) << shift
             shift += 7
             if byte < 0x80:
                 break
             if shift >= bits:
                 self.fail(f"a number of more than {bits} bits")
+        self._at = at
         if value >> bits:
             self.fail(f"a number of more than {bits} bits")
         if not byte and shift > 7:

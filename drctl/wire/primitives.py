@@ -5,7 +5,7 @@ Values that do not fit raise `ValueError` or `struct.error`: nothing is cut.
 
 from struct import Struct
 
-INT16, INT32, INT64 = Struct(">h"), Struct(">i"), Struct(">q")
+INT16, INT32, INT64, UINT64 = Struct(">h"), Struct(">i"), Struct(">q"), Struct(">Q")
 LONGEST_STRING = 2**15 - 1
 VARINT_BITS = 32
 VARLONG_BITS = 64

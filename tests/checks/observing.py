@@ -8,9 +8,12 @@ import yaml
 
 from drctl.checks.observed import NOT_LOOKED_AT, Connector, Observed
 from drctl.config.loading import read
-from drctl.model.acls import Acl, Acls
+from drctl.model.connectors import Task
 from drctl.model.topology import TopicState, Unavailable
+from tests.checks.guarding import acls as read_acls
+from tests.checks.guarding import guarded
 
+_NO_CONFIG = {"kind", "state", "tasks", "trace"}
 GONE = "<gone>"
 CLUSTERS = {"a": {"bootstrap": "a:1"}, "b": {"bootstrap": "b:1"}}
 
@@ -26,17 +29,20 @@ def merged(base: Any, change: Any) -> Any:
 def observed(case: Mapping[str, Any]) -> Observed:
     """A text in place of a mapping says why it could not be observed."""
     link = {"from": "a", "to": "b", "topics": [".*"], **case["link"]}
-    text = yaml.safe_dump({"clusters": CLUSTERS, "links": {"main": link}})
+    document = {"clusters": CLUSTERS, "links": {"main": link}, "policy": case.get("policy", {})}
+    config = read(yaml.safe_dump(document), Path("x.yaml"))
     groups, acls, worker = (case.get(name) for name in ("source_groups", "acls", "worker"))
     return Observed(
-        read(text, Path("x.yaml")).link(),
+        config.link(),
         _connectors(case.get("connectors")),
         _connectors(case.get("reverse")),
         worker if isinstance(worker, dict) else _unavailable(worker),
         _topics(case.get("source_topics")),
         _topics(case.get("target_topics")),
         tuple(groups) if isinstance(groups, list) else _unavailable(groups),
-        _acls(acls) if isinstance(acls, list) or acls is False else _unavailable(acls),
+        read_acls(acls) if isinstance(acls, list) or acls is False else _unavailable(acls),
+        **guarded(case),
+        policy=config.file.policy,
     )
 
 
@@ -51,7 +57,10 @@ def _connectors(given: Any) -> dict[str, Connector] | Unavailable:
         name: Connector(
             name,
             config.get("kind", "source"),
-            {k: str(v) for k, v in config.items() if k != "kind"},
+            {k: str(v) for k, v in config.items() if k not in _NO_CONFIG},
+            config.get("state", ""),
+            tuple(Task(n, *task) for n, task in enumerate(config.get("tasks", ()))),
+            config.get("trace", ""),
         )
         for name, config in given.items()
     }
@@ -61,18 +70,14 @@ def _topics(given: Any) -> dict[str, TopicState | Unavailable | None] | Unavaila
     if not isinstance(given, dict):
         return _unavailable(given)
     return {
-        name: TopicState(name, {0: 1}, config)
+        name: TopicState(
+            name, dict.fromkeys(range(config.get("partitions", 1)), 1), _config(config)
+        )
         if isinstance(config, dict)
         else (Unavailable(config) if config else None)
         for name, config in given.items()
     }
 
 
-def _acls(given: Any) -> Acls:
-    """`ALLOW User:app WRITE LITERAL:topic HOST` each; false where there is no authorizer."""
-    rules = []
-    for line in given or ():
-        permission, principal, operation, resource, host = line.split()
-        pattern, _, name = resource.partition(":")
-        rules.append(Acl(name, pattern, principal, host, operation, permission))
-    return Acls(given is not False, tuple(rules))
+def _config(given: Mapping[str, Any]) -> dict[str, str]:
+    return {key: str(value) for key, value in given.items() if key != "partitions"}

@@ -56,7 +56,7 @@ def test_completion_scripts(called: Run, shell: str) -> None:
     [
         (
             "drctl ",
-            ["init", "lab", "gap", "offsets", "dump-consumer-timestamps", "schema", "completion"],
+            list(COMMANDS),
         ),
         ("drctl completion ", ["bash", "zsh", "fish"]),
         ("drctl gap --lin", ["--link"]),

@@ -1,13 +1,20 @@
 """The page about checks says what the registry says."""
 
+from collections.abc import Collection
+
 import pytest
 
 from drctl.checks.check import Family
-from drctl.checks.registry import CHECKS
+from drctl.checks.registry import CHECKS, GUARDS
+from drctl.model.failover import Mode
 from drctl.model.finding import Status
 from tests.docs.pages import page, rows
 
-HEADINGS = {Family.MIRRORMAKER: "## MirrorMaker 2", Family.REPLICATOR: "## Confluent Replicator"}
+HEADINGS = {
+    **{family: f"## {family.value.title()}" for family in Family},
+    Family.MIRRORMAKER: "## MirrorMaker 2",
+    Family.REPLICATOR: "## Confluent Replicator",
+}
 
 
 @pytest.mark.parametrize("family", Family)
@@ -15,6 +22,21 @@ def test_every_check_and_what_it_can_say(family: Family) -> None:
     told = rows(page("docs/checks.md").section(HEADINGS[family]))
     checks = [check for check in CHECKS if check.family is family]
     assert told == tuple((f"`{c.name}`", c.about, ", ".join(c.worse)) for c in checks)
+
+
+def test_every_guard_and_what_it_may_keep_from() -> None:
+    told = rows(page("docs/checks.md").section("## As guards"))
+    expected = []
+    for name, check in GUARDS.items():
+        guards = check.guards
+        assert guards is not None
+        passed = "yes" if guards.overridable else "no"
+        expected.append((f"`{name}`", _modes(guards.modes), _modes(guards.needed), passed))
+    assert told == tuple(expected)
+
+
+def _modes(some: Collection[Mode]) -> str:
+    return ", ".join(mode.value for mode in Mode if mode in some) or "-"
 
 
 def test_every_status() -> None:

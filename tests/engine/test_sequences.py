@@ -6,37 +6,98 @@ import pytest
 
 from drctl.engine.invariants import violations
 from drctl.engine.registry import KINDS
-from drctl.engine.sequences.circumstances import Circumstances, Mode
+from drctl.engine.sequences.circumstances import Circumstances, FenceMethod, Mode
 from drctl.engine.sequences.failover import failover
 from drctl.model.plan import Duty, Plan
 
 
 def circumstances(
-    endpoints: tuple[str, ...] = (), connectors: tuple[str, ...] = ("mm2",)
+    endpoints: tuple[str, ...] = (),
+    connectors: tuple[str, ...] = ("mm2",),
+    fence: FenceMethod = FenceMethod.ACL,
 ) -> Circumstances:
     return Circumstances(
-        "main", "primary", "secondary", ("User:app",), connectors, endpoints, {"a": "b"}
+        "main",
+        "primary",
+        "secondary",
+        ("User:app",),
+        connectors,
+        endpoints,
+        {"a": "b"},
+        fence_method=fence,
+        fence_command=("./fence", "on"),
+        fence_undo=("./fence", "off"),
+        fence_verify=("./fence", "look"),
     )
 
 
 @pytest.mark.parametrize(
-    ("mode", "endpoints", "connectors"),
-    tuple(product(Mode, ((), ("dns",), ("dns", "file")), ((), ("mm2-source", "mm2-checkpoint")))),
+    ("mode", "endpoints", "connectors", "fence"),
+    tuple(
+        product(
+            Mode,
+            ((), ("dns",), ("dns", "file")),
+            ((), ("mm2-source", "mm2-checkpoint")),
+            FenceMethod,
+        )
+    ),
 )
 def test_the_rules_are_kept(
-    mode: Mode, endpoints: tuple[str, ...], connectors: tuple[str, ...]
+    mode: Mode, endpoints: tuple[str, ...], connectors: tuple[str, ...], fence: FenceMethod
 ) -> None:
-    plan = failover(mode, circumstances(endpoints, connectors))
+    plan = failover(mode, circumstances(endpoints, connectors, fence))
     assert violations(plan, KINDS) == ()
     assert len({step.id for step in plan.steps}) == len(plan.steps)
     assert Plan.from_json(plan.to_json()) == plan
 
 
-def test_every_step_can_be_described() -> None:
-    for mode in Mode:
-        for step in failover(mode, circumstances(("dns",))).steps:
+@pytest.mark.parametrize("fence", FenceMethod)
+def test_every_step_can_be_described(fence: FenceMethod) -> None:
+    for mode, connectors in product(Mode, ((), ("mm2",))):
+        for step in failover(mode, circumstances(("dns",), connectors, fence)).steps:
             told = KINDS[step.kind].describe(step.settings)
-            assert told.title and told.proof
+            assert told.title
+            assert told.proof
+
+
+def kinds_of(plan: Plan) -> dict[str, str]:
+    return {step.id: step.kind for step in plan.steps}
+
+
+def test_where_drctl_knows_no_connector_a_person_stops_replication() -> None:
+    for mode in Mode:
+        assert kinds_of(failover(mode, circumstances()))["stop-replication"] == "stop-replication"
+        bare = kinds_of(failover(mode, circumstances((), ())))
+        assert bare["stop-replication"] == "manual-stop-replication"
+
+
+@pytest.mark.parametrize(
+    ("method", "kind"),
+    [
+        (FenceMethod.ACL, "fence-producers"),
+        (FenceMethod.COMMAND, "command-fence"),
+        (FenceMethod.NONE, "manual-fence"),
+    ],
+)
+def test_producers_are_fenced_by_the_means_that_the_link_has(
+    method: FenceMethod, kind: str
+) -> None:
+    for mode, duty in ((Mode.PLANNED, Duty.REQUIRED), (Mode.UNPLANNED, Duty.BEST_EFFORT)):
+        step = failover(mode, circumstances(fence=method)).step("fence-producers")
+        assert (step.kind, step.duty) == (kind, duty)
+    planned = kinds_of(failover(Mode.PLANNED, circumstances(fence=method)))
+    assert ("fence-consumers" in planned) == (method is FenceMethod.ACL)
+    assert ("stop-consumers" in planned) == (method is FenceMethod.NONE)
+    assert "quiesce" in planned
+
+
+def test_a_fence_of_the_site_knows_its_commands_and_the_cluster() -> None:
+    plan = failover(Mode.PLANNED, circumstances(fence=FenceMethod.COMMAND))
+    settings = plan.step("fence-producers").settings
+    assert settings["argv"] == ["./fence", "on"]
+    assert settings["undo"] == ["./fence", "off"]
+    assert settings["verify"] == ["./fence", "look"]
+    assert settings["cluster"] == "primary"
 
 
 def test_a_planned_one_loses_nothing_and_an_unplanned_one_waits_for_no_dead_cluster() -> None:

@@ -14,7 +14,9 @@ from drctl.offsets.identity import SameOffsets
 from drctl.offsets.offset_syncs import OffsetSyncs, Sync, usable
 from drctl.offsets.question import NoAnswer, Question, TranslationMethod
 from drctl.offsets.situation import Target
+from drctl.offsets.trail import step_of
 from drctl.offsets.translating import NEVER, translate
+from drctl.wire.anchors import Anchor, AnchorRecord
 from tests.offsets.logs import MemoryCluster, MemoryLog
 
 HERE, THERE = TopicPartition("t", 0), TopicPartition("t", 0)
@@ -190,7 +192,50 @@ def test_a_given_time_promises_nothing() -> None:
 
 
 def preserved(source: MemoryCluster, target: MemoryCluster) -> SameOffsets:
-    return SameOffsets(source, target, source.offsets([HERE]), target.offsets([THERE]))
+    return SameOffsets(source, target, source.offsets([HERE]), target.offsets([THERE]), {})
+
+
+def survived(target: MemoryCluster, *anchors: tuple[int, int]) -> SameOffsets:
+    """The source is silent; of some offsets it is noted which record stood before them."""
+    noted = {}
+    for number, (offset, of) in enumerate(anchors):
+        step = step_of((of, of, None, b"v%d" % of, ()))
+        records = (AnchorRecord(step.fingerprint, step.timestamp_ms),)
+        place = GroupPartition(f"g{number}", HERE)
+        noted[place] = Anchor(offset, -1, "", NOW, records)
+    return SameOffsets(target, target, {}, target.offsets([THERE]), noted)
+
+
+def test_anchors_show_that_offsets_are_kept_while_the_source_is_silent() -> None:
+    target = memory(range(1_000))
+    target.logs[THERE].start, target.logs[THERE].rows = 100, target.logs[THERE].rows[100:]
+    many = [(offset, offset - 1) for offset in range(0, 2_000, 7)]
+    found = ask(survived(target, *many), 730)
+    assert isinstance(found, Answer)
+    assert (found.target_offset, found.rereads_at_most, found.skips_at_most) == (730, 0, 0)
+    assert target.read_offsets <= 5 * 33
+    assert "5 records stand where their anchors say" in found.evidence
+    behind = ask(survived(target, *many), 1_005)
+    assert isinstance(behind, Answer)
+    assert (behind.target_offset, behind.rereads_at_most) == (1_000, 5)
+    deleted = ask(survived(target, *many), 60)
+    assert isinstance(deleted, Answer)
+    assert (deleted.target_offset, deleted.skips_at_most) == (100, 40)
+
+
+@pytest.mark.parametrize("shift", [1, 20, 400])
+def test_anchors_show_that_offsets_are_not_kept(shift: int) -> None:
+    found = ask(survived(memory(range(1_000)), (500, 499), (510, 509 - shift)), 730)
+    assert isinstance(found, NoAnswer)
+    assert "before offset 510" in found.reason
+
+
+@pytest.mark.parametrize("anchors", [(), ((0, 0),), ((1_001, 1_000),)])
+def test_without_proof_nobody_knows_what_is_skipped(anchors: Sequence[tuple[int, int]]) -> None:
+    found = ask(survived(memory(range(1_000)), *anchors), 730)
+    assert isinstance(found, Answer)
+    assert (found.target_offset, found.rereads_at_most, found.skips_at_most) == (730, None, None)
+    assert "could show that offsets are kept" in found.evidence
 
 
 def test_offsets_that_are_kept_are_believed_after_a_look() -> None:

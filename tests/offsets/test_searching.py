@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drctl.model.rows import Row
@@ -107,6 +107,7 @@ def _ask(world: World, committed: int, *, timed: bool = True) -> dict[str, Answe
     return {m.method.value: m.answers([question])[question] for m in methods}
 
 
+@settings(deadline=None)
 @given(worlds(), st.data())
 def test_no_answer_skips_and_bounds_hold(world: World, data: st.DataObject) -> None:
     committed = data.draw(st.integers(world.source.start, world.source.end))
@@ -119,6 +120,7 @@ def test_no_answer_skips_and_bounds_hold(world: World, data: st.DataObject) -> N
                 assert again <= answer.rereads_at_most, method
 
 
+@settings(deadline=None)
 @given(worlds(ordered=True), st.data())
 def test_with_times_of_its_own_the_target_is_searched_between_syncs(
     world: World, data: st.DataObject
@@ -177,6 +179,35 @@ def test_a_target_that_does_not_tell_times_is_not_taken_for_an_empty_one() -> No
     assert isinstance(answer, NoAnswer)
     assert "did not answer where to look" in answer.reason
     assert "timed out" in answer.reason
+
+
+def _sparse(count: int, copied: int, every: int, run: int) -> World:
+    """Only some offsets hold a record, as in logs of transactions; the same one `run` times."""
+    content = [(1000 + n // run, b"k", b"v%d" % (n // run)) for n in range(count)]
+    rows: list[Row] = [(every * n, *record, ()) for n, record in enumerate(content)]
+    there: list[Row] = [(n, *record, ()) for n, record in enumerate(content[:copied])]
+    copies = {every * n: [n] for n in range(copied)}
+    return World(MemoryLog(rows, every * count), MemoryLog(there, copied), copies, ())
+
+
+@pytest.mark.parametrize("every", [2, 20, 300])
+def test_a_trail_has_its_length_in_records_not_in_offsets(every: int) -> None:
+    consumed = 119  # of 30 equal records in a row, 29
+    dense = _ask(_sparse(200, 200, 1, run=30), consumed)["record-match"]
+    sparse = _ask(_sparse(200, 200, every, run=30), every * consumed)["record-match"]
+    assert isinstance(dense, Answer)
+    assert (dense.target_offset, dense.rereads_at_most) == (91, 29 + 28)
+    assert sparse == dense
+
+
+@pytest.mark.parametrize("every", [2, 20])
+def test_replication_may_be_far_behind_in_a_log_with_holes(every: int) -> None:
+    world = _sparse(count=2_000, copied=700, every=every, run=1)
+    answer = _ask(world, every * 2_000)["record-match"]
+    assert isinstance(answer, Answer)
+    assert (answer.target_offset, answer.skips_at_most) == (700, 0)
+    assert answer.rereads_at_most is not None
+    assert 1_300 <= answer.rereads_at_most <= every * 1_300
 
 
 def test_nothing_was_replicated() -> None:

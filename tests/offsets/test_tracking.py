@@ -118,7 +118,8 @@ def test_only_what_moved_is_read(source: Source, topic: Topic, one: OneTracker) 
     for number in range(50):
         source.stand(f"g{number}", orders=90)
     assert noted(one) == (51, 0)
-    assert source.read_offsets == 90 - (60 - 33), "what several groups need was read twice"
+    milestones = 1
+    assert source.read_offsets == 90 - (60 - 33) + milestones, "what several need was read twice"
     source.read_offsets = 0
     source.stand("billing", orders=61)
     assert noted(one) == (1, 0)

@@ -61,16 +61,21 @@ class _Found(HTMLParser):
         self.text += data if self.inside else ""
 
 
-def inspect(pages: Mapping[str, str], profile: Path, scheme: int = LIGHT) -> Inspection:
+def inspect(
+    pages: Mapping[str, str],
+    profile: Path,
+    scheme: int = LIGHT,
+    widths: tuple[int, ...] = WIDTHS,
+) -> Inspection:
     frames = "".join(
         f'<iframe src="{path}" width="{width}" height="900"></iframe>'
         for path in pages
-        for width in WIDTHS
+        for width in widths
     )
     with serve({**pages, "/": INSPECTOR % frames}) as site:
         dom = dump_dom(site.address + "/", profile, scheme)
     found = json.loads(_Found(dom).text)
-    assert len(found) == len(pages) * len(WIDTHS)
+    assert len(found) == len(pages) * len(widths)
     return found, site.asked
 
 
@@ -155,8 +160,8 @@ def test_text_is_readable_on_its_ground(
             assert isinstance(colours, dict)
             for ink in ("--ink", "--soft", "--tone"):
                 for ground in ("--sheet", "--ground"):
-                    contrast = _contrast(colours[ink], colours[ground])
-                    assert contrast >= 4.5, (page["page"], ink, ground, contrast)
+                    found_contrast = contrast(colours[ink], colours[ground])
+                    assert found_contrast >= 4.5, (page["page"], ink, ground)
 
 
 def test_no_page_is_wider_than_its_window(
@@ -183,7 +188,7 @@ def _luminance_of_rgb(colour: str) -> float:
     return _luminance(*(int(c) / 255 for c in channels))
 
 
-def _contrast(one: str, other: str) -> float:
+def contrast(one: str, other: str) -> float:
     low, high = sorted(
         _luminance(*(int(c[n : n + 2], 16) / 255 for n in (1, 3, 5))) for c in (one, other)
     )

@@ -5,11 +5,13 @@ A format added to `drctl.wire` gets a line here; the tests of this room go throu
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC
 from typing import Any
 
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from drctl.model.journal import Holder
 from drctl.wire import (
     anchor_passes,
     anchors,
@@ -19,6 +21,8 @@ from drctl.wire import (
     consumer_timestamps,
     group_metadata,
     heartbeats,
+    journal_records,
+    migrator_headers,
     offset_syncs,
     provenance,
 )
@@ -152,18 +156,35 @@ TIMESTAMPS = st.one_of(
     st.builds(consumer_timestamps.ConsumerTimestamp, INT64, INT32, st.just(4)),
     st.builds(consumer_timestamps.ConsumerTimestamp, INT64, INT64, st.just(8)),
 )
+_ANCHOR_RECORDS = st.lists(
+    st.builds(anchors.AnchorRecord, st.integers(0, 2**64 - 1), INT64),
+    max_size=anchors.MOST_RECORDS,
+).map(tuple)
 ANCHORS = st.builds(
     anchors.Anchor,
     offset=INT64,
     leader_epoch=INT32,
     topic_id=TEXT,
     observed_ms=INT64,
-    records=st.lists(
-        st.builds(anchors.AnchorRecord, st.integers(0, 2**64 - 1), INT64),
-        max_size=anchors.MOST_RECORDS,
-    ).map(tuple),
+    records=_ANCHOR_RECORDS,
     astray=st.booleans(),
 )
+
+
+@st.composite
+def anchors_with_milestones(draw: st.DrawFn) -> anchors.Anchor:
+    offset, *positions = draw(
+        st.lists(COUNT, min_size=2, max_size=1 + anchors.MOST_MILESTONES, unique=True).map(
+            lambda found: sorted(found, reverse=True)
+        )
+    )
+    milestones = tuple(
+        anchors.Milestone(position, draw(st.integers(0, 2**64 - 1)), draw(INT64))
+        for position in positions
+    )
+    return anchors.Anchor(offset, 3, "id", 7, draw(_ANCHOR_RECORDS), milestones=milestones)
+
+
 _PATTERNS = st.lists(st.sampled_from([".*", "orders", "a|b", "ä+", r"\d", ""]), max_size=3).map(
     tuple
 )
@@ -173,6 +194,21 @@ PASSES = st.builds(
     scope=st.builds(anchor_passes.Scope, TEXT, _PATTERNS, _PATTERNS, _PATTERNS),
     groups=COUNT,
     positions=COUNT,
+)
+
+HOLDERS = st.builds(
+    Holder, TEXT, TEXT, TEXT, PARTITION, st.datetimes(timezones=st.sampled_from([UTC]))
+)
+JOURNAL = st.one_of(
+    st.builds(journal_records.Claim, TEXT, HOLDERS),
+    st.builds(journal_records.Withdrawn, TEXT),
+    st.builds(journal_records.Taken, TEXT, HOLDERS, TEXT),
+    st.builds(journal_records.Beat, TEXT, st.booleans()),
+    st.integers(1, 9).flatmap(
+        lambda parts: st.builds(
+            journal_records.Part, TEXT, st.integers(0, parts - 1), st.just(parts), BYTES
+        )
+    ),
 )
 
 FORMATS = (
@@ -266,6 +302,15 @@ FORMATS = (
         canonical=False,
     ),
     Format(
+        "migrated-offset", COUNT, migrator_headers.encode_offset, migrator_headers.decode_offset
+    ),
+    Format(
+        "migrated-origin",
+        TEXT.filter(bool),
+        migrator_headers.encode_origin,
+        migrator_headers.decode_origin,
+    ),
+    Format(
         "anchors-key",
         st.builds(anchors.AnchorKey, TEXT, TEXT, TEXT, COUNT),
         anchors.encode_key,
@@ -285,4 +330,12 @@ FORMATS = (
         tombstone=True,
     ),
     Format("anchors-value", ANCHORS, anchors.encode_value, anchors.decode_value, tombstone=True),
+    Format(
+        "anchors-value-2",
+        anchors_with_milestones(),
+        anchors.encode_value,
+        anchors.decode_value,
+        tombstone=True,
+    ),
+    Format("journal-records", JOURNAL, journal_records.encode, journal_records.decode),
 )

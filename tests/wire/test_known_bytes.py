@@ -8,11 +8,12 @@ from drctl.wire import (
     connect_offsets,
     consumer_offsets,
     consumer_timestamps,
+    migrator_headers,
     offset_syncs,
     provenance,
 )
 from drctl.wire.anchor_passes import Pass, PassKey, Scope
-from drctl.wire.anchors import Anchor, AnchorKey, AnchorRecord
+from drctl.wire.anchors import Anchor, AnchorKey, AnchorRecord, Milestone
 from drctl.wire.connect_offsets import ConnectKey, CopiedPartition, copied_offset, copied_partition
 from drctl.wire.consumer_offsets import GroupKey, OffsetCommit, RecordType, UnknownKey
 from drctl.wire.consumer_timestamps import ConsumerTimestamp, GroupPartition
@@ -74,6 +75,17 @@ def test_an_offset_sync_is_one_pair_and_nothing_else() -> None:
     )
     with pytest.raises(Undecodable):
         offset_syncs.decode_value(bytes(17))
+
+
+def test_the_headers_of_a_migrated_record() -> None:
+    assert migrator_headers.decode_offset(bytes.fromhex("00000000000f4240")) == 1_000_000
+    assert migrator_headers.decode_origin(b"4L6g3nShT-eMCtK--X86sw") == "4L6g3nShT-eMCtK--X86sw"
+    for data, reason in ((bytes(7), "7 bytes, not 8"), (b"\xff" * 8, "negative")):
+        with pytest.raises(Undecodable, match=reason):
+            migrator_headers.decode_offset(data)
+    for data, reason in ((b"", "empty"), (b"\xff", "not UTF-8")):
+        with pytest.raises(Undecodable, match=reason):
+            migrator_headers.decode_origin(data)
 
 
 @pytest.mark.parametrize("number", [-1, 9, 18, 24, 32_767])
@@ -229,9 +241,40 @@ def test_an_anchor_is_compact_and_has_its_bytes_for_ever() -> None:
         anchors.encode_value(Anchor(0, 0, "", 0, (*records, records[0])))
 
 
+def test_milestones_make_it_version_2_and_have_their_bytes_for_ever() -> None:
+    record, far = AnchorRecord(1, NOON), Milestone(200, 2, NOON - 1)
+    plain = anchors.encode_value(Anchor(1000, 7, "id", NOON, (record,)))
+    more = Anchor(1000, 7, "id", NOON, (record,), milestones=(far, Milestone(0, 3, NOON - 2)))
+    data = anchors.encode_value(more)
+    assert data.hex() == "02" + plain[1:].hex() + (
+        "02" + "0000000000000002" + "02" + "a006" + "0000000000000003" + "02" + "c801"
+    )
+    assert anchors.decode_head(data) == anchors.decode_head(plain)
+    alone = anchors.encode_value(Anchor(1000, 7, "id", NOON, (), milestones=(far,)))
+    assert alone.hex().endswith("00" + "01" + "0000000000000002" + "0000018bcfe567ff" + "a006")
+    for wrong, reason in (
+        (b"\x02" + plain[1:] + b"\x00", "0 milestones"),
+        (b"\x02" + plain[1:] + b"\x19", "25 milestones"),
+        (data[:-2] + b"\xc9\x01", "a milestone 201 offsets before 200"),
+        (data[:-2] + b"\x00", "a milestone 0 offsets before 200"),
+        (data + b"\x00", "1 bytes too many"),
+        (b"\x01" + data[1:], "bytes too many"),
+    ):
+        with pytest.raises(Undecodable, match=reason):
+            anchors.decode_value(wrong)
+    for bad, reason in (
+        ((far, far), "a milestone at 200, which is not before 200"),
+        ((Milestone(1000, 2, 0),), "a milestone at 1000, which is not before 1000"),
+        ((Milestone(-1, 2, 0),), "a milestone at -1"),
+        (tuple(Milestone(99 - n, 2, 0) for n in range(25)), "25 milestones; an anchor holds 24"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            anchors.encode_value(Anchor(1000, 7, "id", NOON, (), milestones=bad))
+
+
 def test_an_anchor_of_another_version() -> None:
-    data = b"\x02" + anchors.encode_value(Anchor(0, 0, "", 0, ()))[1:]
-    with pytest.raises(Undecodable, match="version 2, known is 1"):
+    data = b"\x03" + anchors.encode_value(Anchor(0, 0, "", 0, ()))[1:]
+    with pytest.raises(Undecodable, match="version 3, known are 1 and 2"):
         anchors.decode_value(data)
 
 

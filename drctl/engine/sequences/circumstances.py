@@ -5,16 +5,19 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from drctl.engine.steps.commit_offsets import LEFT_OUT
+from drctl.model.failover import Mode
 from drctl.offsets.guards import Guard
 
+__all__ = ["Circumstances", "FenceMethod", "Mode"]
 
-class Mode(StrEnum):
-    """Why a link is failed over."""
 
-    PLANNED = "planned"
-    """Both clusters are alive: nothing may be lost."""
-    UNPLANNED = "unplanned"
-    """The source is dead, cut off or wrong: what was not copied is found later."""
+class FenceMethod(StrEnum):
+    """How producers are kept from the source; the words of drctl.yaml."""
+
+    ACL = "acl"
+    COMMAND = "command"
+    NONE = "none"
+    """A person does it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,12 @@ class Circumstances:
         settle_s: for how long end offsets must stand still behind the fence.
         grace_s: for how long consumers may finish by themselves.
         patience_s: for how long replication may take to bring the rest.
+        fence_command: with method command: sets the fence; argv, as the next two.
+        fence_undo: lifts it; empty where a person does.
+        fence_verify: ends with 0 where it is set; empty where nothing tells.
+        fence_timeout_s: for each of them.
+        replicator: its kind, in the words of drctl.yaml.
+        source_answers: whether it did when it was looked at; likewise the target.
     """
 
     link: str
@@ -43,6 +52,14 @@ class Circumstances:
     settle_s: float = 2
     grace_s: float = 20
     patience_s: float = 600
+    fence_method: FenceMethod = FenceMethod.ACL
+    fence_command: tuple[str, ...] = ()
+    fence_undo: tuple[str, ...] = ()
+    fence_verify: tuple[str, ...] = ()
+    fence_timeout_s: float = 30
+    replicator: str = "none"
+    source_answers: bool = True
+    target_answers: bool = True
 
     @property
     def offset_overrides(self) -> Mapping[str, str]:

@@ -1,5 +1,6 @@
 """Puts the link's groups where they go on on the target; read back position by position."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -65,13 +66,16 @@ class CommitOffsets:
                 f"{len(left_out)} positions cannot be committed: {'; '.join(left_out[:5])}",
                 f"drctl offsets explain tells why; or --override {LEFT_OUT}=REASON",
             )
-        rereads = sum(line.rereads_at_most or 0 for line in plan.writes)
+        rereads: Counter[str] = Counter()
+        for line in plan.writes:
+            rereads[line.group] += line.rereads_at_most or 0
         return {
             "cluster": cluster,
             "lines": [_line(line) for line in plan.writes],
             "same": len(plan.lines) - len(plan.writes) - len(left_out),
             "left_out": left_out,
-            "rereads_at_most": rereads,
+            "rereads_at_most": rereads.total(),
+            "rereads": dict(rereads),
         }
 
     def apply(self, intent: Json, hands: Hands) -> tuple[str, ...]:

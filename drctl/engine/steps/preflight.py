@@ -1,10 +1,12 @@
 """Asks the guards; the plan goes on only where all of them allow it or were passed over."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
+from drctl.checks.standing import standing_against
 from drctl.engine.kind import Description, Facts, Looking, Seen, State, Trait
 from drctl.engine.ports import Look
 from drctl.model.errors import Refused
+from drctl.model.failover import Mode
 from drctl.model.finding import Finding, Status
 from drctl.model.plan import Json
 
@@ -22,19 +24,26 @@ class Preflight(Looking):
         return Description(title, f"no guard fails (passed over: {passed})")
 
     def check(self, settings: Json, facts: Facts, look: Look) -> Json:
-        """Refuse where a guard fails that is not passed over.
+        """Refuse where a guard stands against it that is not passed over.
 
         Raises:
             Refused: one does; each is named.
         """
+        overrides = settings["overrides"]
         findings = look.findings(settings["mode"])
-        failing = failures(findings, settings["overrides"])
-        if failing:
+        standing = failures(findings, overrides, Mode(settings["mode"]))
+        if standing:
             raise Refused(
-                "; ".join(f"{each.check}: {each.subject}: {each.reason}" for each in failing),
-                "; ".join(dict.fromkeys(each.cure for each in failing if each.cure)),
+                "; ".join(map(_told, standing)),
+                "; ".join(dict.fromkeys(each.cure for each in standing if each.cure)),
             )
-        return {"warnings": [_told(each) for each in findings if each.status is not Status.OK]}
+        others = [each for each in findings if each.status is not Status.OK]
+        return {
+            "warnings": [_told(each) for each in others],
+            "passed_over": {
+                each.check: overrides[each.check] for each in others if each.check in overrides
+            },
+        }
 
     def verify(self, intent: Json, look: Look) -> Seen:
         """They were asked a moment ago."""
@@ -42,12 +51,13 @@ class Preflight(Looking):
         return Seen(State.DONE, f"no guard fails; {len(warnings)} to know of", intent)
 
 
-def failures(findings: Sequence[Finding], overrides: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Those that stand against the plan."""
-    return tuple(
-        each for each in findings if each.status is Status.FAIL and each.check not in overrides
-    )
+def failures(
+    findings: Iterable[Finding], overrides: Mapping[str, str], mode: Mode = Mode.PLANNED
+) -> tuple[Finding, ...]:
+    """Those that stand against the plan; a planned failover needs most."""
+    return standing_against(findings, overrides, mode)
 
 
 def _told(finding: Finding) -> str:
-    return f"{finding.check}: {finding.subject}: {finding.reason}"
+    unknown = " (not checked)" if finding.status is Status.NOT_CHECKED else ""
+    return f"{finding.check}: {finding.subject}: {finding.reason}{unknown}"

@@ -11,57 +11,75 @@ from types import TracebackType
 from typing import Any, Self
 
 from drctl.model.errors import Unknown, UsageError
-from drctl.offsets.journal import Entry
+from drctl.model.journal import Entry
 
 NAME = "journal.jsonl"
 
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+_KNOWN = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
 
-class JournalFile:
-    """Implements `drctl.offsets.journal.RunJournal`; a context manager."""
 
-    def __init__(self, folder: Path, run: str) -> None:
-        self._file = folder / run / NAME
-        self._run = run
+class LineFile:
+    """Takes lines, and has them on disk when it returns; a context manager.
+
+    Args:
+        hint: what to do when it cannot be written.
+    """
+
+    def __init__(self, file: Path, hint: str) -> None:
+        self._file = file
+        self._hint = hint
         self._handle: int | None = None
+        self._failed = ""
 
-    @property
-    def run(self) -> str:
-        """The name of the run."""
-        return self._run
+    def create(self) -> None:
+        """Make the file, and its folder, for its owner alone.
 
-    @property
-    def where(self) -> str:
-        """The file."""
-        return str(self._file)
+        Raises:
+            Unknown: there is one, or it cannot be made.
+        """
+        folder = self._file.parent
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._handle = os.open(self._file, _NEW, 0o600)
+            # The names too must survive a crash of the machine.
+            for place in (folder, folder.parent):
+                sync_folder(place)
+        except OSError as error:
+            raise self._unwritable(error) from error
 
-    def append(self, entries: Sequence[Entry]) -> None:
-        """Write them down; on disk when this returns.
+    def go_on(self, size: int) -> None:
+        """Write on behind that many bytes; what stands there is cut off.
 
         Raises:
             Unknown: that is not possible.
         """
-        lines = [json.dumps(entry, separators=(",", ":")) + "\n" for entry in entries]
         try:
-            if self._handle is None:
-                self._handle = self._open()
-            _write(self._handle, "".join(lines).encode())
+            self._handle = os.open(self._file, _KNOWN)
+            os.ftruncate(self._handle, size)
             os.fsync(self._handle)
         except OSError as error:
-            raise Unknown(
-                f"the journal {self._file} cannot be written: {error.strerror}",
-                "nothing that is not in the journal was sent; free space, or set state_dir, and"
-                " look with `drctl offsets undo` what was written",
-            ) from error
+            raise self._unwritable(error) from error
 
-    def _open(self) -> int:
-        folder = self._file.parent
-        folder.mkdir(mode=0o700, parents=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-        handle = os.open(self._file, flags, 0o600)
-        # The names too must survive a crash of the machine.
-        for place in (folder, folder.parent):
-            _sync_folder(place)
-        return handle
+    def write(self, lines: Sequence[bytes]) -> None:
+        """Append lines; on disk when this returns. After a failure nothing is taken any more.
+
+        Raises:
+            Unknown: that is not possible.
+        """
+        if self._failed:
+            raise Unknown(self._failed, self._hint)
+        assert self._handle is not None
+        try:
+            _write(self._handle, b"".join(line + b"\n" for line in lines))
+            os.fsync(self._handle)
+        except OSError as error:
+            # Half a line may stand there: only who reads the file anew can go on behind it.
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> Unknown:
+        self._failed = f"the journal {self._file} cannot be written: {error.strerror}"
+        return Unknown(self._failed, self._hint)
 
     def close(self) -> None:
         """Let go of the file; may be called again."""
@@ -81,18 +99,50 @@ class JournalFile:
         self.close()
 
 
+class JournalFile(LineFile):
+    """Implements `drctl.model.journal.RunJournal` for runs that move positions only."""
+
+    def __init__(self, folder: Path, run: str) -> None:
+        super().__init__(
+            folder / run / NAME,
+            "nothing that is not in the journal was sent; free space, or set state_dir, and"
+            " look with `drctl offsets undo` what was written",
+        )
+        self._run = run
+
+    @property
+    def run(self) -> str:
+        """The name of the run."""
+        return self._run
+
+    @property
+    def where(self) -> str:
+        """The file."""
+        return str(self._file)
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        """Write them down; on disk when this returns.
+
+        Raises:
+            Unknown: that is not possible.
+        """
+        if self._handle is None:
+            self.create()
+        self.write([json.dumps(entry, separators=(",", ":")).encode() for entry in entries])
+
+
 def runs(folder: Path) -> Iterator[str]:
     """The names of all runs, the newest first."""
     if folder.is_dir():
         yield from sorted((p.parent.name for p in folder.glob(f"*/{NAME}")), reverse=True)
 
 
-def entries(folder: Path, run: str) -> list[Any]:
-    """What stands in a run's journal, without a last line that was cut short.
+def lines(folder: Path, run: str) -> list[bytes]:
+    """The lines of a run's journal, without one that has no end.
 
     Raises:
         UsageError: there is no such run.
-        Unknown: the journal cannot be read, or is damaged.
+        Unknown: the journal cannot be read.
     """
     file = folder / run / NAME
     if run != Path(run).name or not file.is_file():
@@ -100,31 +150,42 @@ def entries(folder: Path, run: str) -> list[Any]:
         hint = f"the newest: {', '.join(known)}" if known else f"there is none in {folder}"
         raise UsageError(f"there is no run {run!r}", hint)
     try:
-        lines = file.read_bytes().split(b"\n")
+        return file.read_bytes().split(b"\n")[:-1]
     except OSError as error:
         raise Unknown(f"the journal {file} cannot be read: {error.strerror}") from None
-    found = []
-    for number, line in enumerate(lines[:-1], 1):
+
+
+def entries(folder: Path, run: str) -> list[Any]:
+    """What stands in the journal of a run that moved positions, without a torn last line.
+
+    Raises:
+        UsageError: there is no such run.
+        Unknown: the journal cannot be read, or is damaged.
+    """
+    found: list[Any] = []
+    held = lines(folder, run)
+    for number, line in enumerate(held, 1):
         try:
             found.append(json.loads(line))
         except ValueError:
-            if number < len(lines) - 1:
+            if number < len(held):
                 raise Unknown(
-                    f"{file}:{number}: this line of the journal is damaged",
+                    f"{folder / run / NAME}:{number}: this line of the journal is damaged",
                     "restore the file, or put positions back with `drctl offsets apply --from` a"
                     " snapshot",
                 ) from None
     return found
 
 
-def _write(handle: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(handle, data) :]
-
-
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder on disk."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _write(handle: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(handle, data) :]

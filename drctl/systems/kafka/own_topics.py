@@ -32,3 +32,16 @@ ANCHORS = Purpose(
     silent="see that its brokers run",
     anew="the next pass begins anew: it notes all positions",
 )
+JOURNAL = Purpose(
+    what="the journal",
+    page="docs/journal.md",
+    silent="see that its brokers run; the state_dir of whoever carried the run out has a copy",
+    anew="what was journaled is gone: look at the copies in the state_dir of whoever ran drctl, and"
+    " at the clusters",
+)
+CANARY = Purpose(
+    what="the canary",
+    page="docs/failover.md",
+    silent="see that its brokers run",
+    anew="run it again",
+)

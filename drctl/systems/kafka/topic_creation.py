@@ -9,7 +9,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     NewTopic,
 )
 
-from drctl.model.errors import ConfigError, Unknown
+from drctl.model.errors import ConfigError, Unknown, Unreachable
 from drctl.systems.kafka.connection import Connection
 from drctl.systems.kafka.deadline import Deadline
 from drctl.systems.kafka.faults import Fault
@@ -27,7 +27,16 @@ def create_compacted(
     purpose: Purpose = LEDGER,
     config: Mapping[str, str] | None = None,
 ) -> None:
-    """Make a compacted topic of one partition, unless somebody else just did.
+    """Make a compacted topic of one partition, as `create` does.
+
+    Raises:
+        ConfigError, Unreachable, Unknown: likewise.
+    """
+    create(connection, topic, purpose, {"cleanup.policy": "compact", **(config or {})})
+
+
+def create(connection: Connection, topic: str, purpose: Purpose, config: Mapping[str, str]) -> None:
+    """Make a topic of one partition, unless somebody else just did.
 
     A write counts when all replicas but one have it, where there are three.
 
@@ -39,19 +48,20 @@ def create_compacted(
         Unreachable: the cluster did not answer.
         Unknown: it has no leader in time.
     """
-    brokers = len(connection.metadata(connection.deadline()).brokers)
-    replicas = min(_REPLICAS, brokers)
-    insync = {"min.insync.replicas": str(max(1, replicas - 1))}
-    settings = {"cleanup.policy": "compact", **insync, **(config or {})}
-    new = NewTopic(topic, 1, replication_factor=replicas, config=settings)
-    asked = connection.admin().create_topics([new], operation_timeout=_PATIENCE_S)
-    done = outcome(asked[topic], _PATIENCE_S + GRACE_S)
-    if isinstance(done, Fault) and done.code != KafkaError.TOPIC_ALREADY_EXISTS:
-        raise ConfigError(
-            f"topic {topic} of {connection.name} cannot be made: {connection.redacted(done.text)}",
-            f"grant CREATE on it ({purpose.page}), or make it: 1 partition, cleanup.policy compact",
-        )
+    _ask_for(connection, topic, purpose, config)
     _await_leader(connection, topic)
+
+
+def check_creatable(
+    connection: Connection, topic: str, purpose: Purpose, config: Mapping[str, str]
+) -> None:
+    """Ask whether this user may make such a topic; makes none.
+
+    Raises:
+        ConfigError: this user may not, or the cluster does not take it.
+        Unreachable: the cluster did not answer.
+    """
+    _ask_for(connection, topic, purpose, config, validate_only=True)
 
 
 def check_writable(connection: Connection, topic: str, purpose: Purpose = LEDGER) -> None:
@@ -70,6 +80,35 @@ def check_writable(connection: Connection, topic: str, purpose: Purpose = LEDGER
             f"topic {topic} of {connection.name} may not be written by this user",
             f"grant READ, WRITE and DESCRIBE_CONFIGS on it ({purpose.page})",
         )
+
+
+def _ask_for(
+    connection: Connection,
+    topic: str,
+    purpose: Purpose,
+    config: Mapping[str, str],
+    *,
+    validate_only: bool = False,
+) -> None:
+    brokers = len(connection.metadata(connection.deadline()).brokers)
+    replicas = min(_REPLICAS, brokers)
+    settings = {"min.insync.replicas": str(max(1, replicas - 1)), **config}
+    new = NewTopic(topic, 1, replication_factor=replicas, config=settings)
+    asked = connection.admin().create_topics(
+        [new], operation_timeout=_PATIENCE_S, validate_only=validate_only
+    )
+    done = outcome(asked[topic], _PATIENCE_S + GRACE_S)
+    if not isinstance(done, Fault) or done.code == KafkaError.TOPIC_ALREADY_EXISTS:
+        return
+    reason = connection.redacted(done.text)
+    message = f"topic {topic} of {connection.name} cannot be made: {reason}"
+    if done.retried:
+        raise Unreachable(message, "see that its brokers run, and run it again")
+    policy = config["cleanup.policy"]
+    raise ConfigError(
+        message,
+        f"grant CREATE on it ({purpose.page}), or make it: 1 partition, cleanup.policy {policy}",
+    )
 
 
 def _await_leader(connection: Connection, topic: str) -> None:

@@ -9,11 +9,15 @@ from confluent_kafka import KafkaError, KafkaException
 from drctl.model.errors import ConfigError, DrctlError, Unknown
 from drctl.systems.kafka.connection import Connection
 from drctl.systems.kafka.deadline import Deadline
-from drctl.systems.kafka.own_topics import LEDGER
+from drctl.systems.kafka.own_topics import LEDGER, Purpose
 from drctl.systems.kafka.topic_writer import Change, TopicWriter
 
 LIFETIME_S = 60
 """After this time brokers abort a transaction whose writer is gone."""
+
+_BEGIN_S = 30.0
+_STEP_S = 1.0
+"""How long one call may take: in between Ctrl-C is heard."""
 
 _FENCED = frozenset(
     {
@@ -34,22 +38,33 @@ class Fenced(Unknown):
 class TransactionalWriter(TopicWriter):
     """The one writer of its name: whoever had that name before is fenced; a context manager.
 
+    Args:
+        lifetime_s: after this time brokers abort a transaction.
+
     Raises:
         Fenced: another one began in the same moment.
         ConfigError: this user may not write, or librdkafka does not take the properties.
         Unreachable: the cluster did not answer.
     """
 
-    def __init__(self, connection: Connection, name: str, topic: str) -> None:
-        super().__init__(connection, topic, LEDGER, LIFETIME_S)
+    def __init__(
+        self,
+        connection: Connection,
+        name: str,
+        topic: str,
+        purpose: Purpose = LEDGER,
+        lifetime_s: int = LIFETIME_S,
+    ) -> None:
+        super().__init__(connection, topic, purpose, lifetime_s)
         self._name = name
+        self._lifetime_s = lifetime_s
 
     def __enter__(self) -> Self:
         super().__enter__()
-        deadline = Deadline.after(LIFETIME_S / 2)
+        deadline = Deadline.after(_BEGIN_S)
         while True:
             try:
-                self._call(self._producer.init_transactions, deadline.remaining)
+                self._call(self._producer.init_transactions, min(_STEP_S, deadline.remaining))
             except KafkaException as failed:
                 if not failed.args[0].retriable() or deadline.expired:
                     raise self._ended(failed.args[0]) from failed
@@ -94,7 +109,7 @@ class TransactionalWriter(TopicWriter):
                 return
 
     def _settings(self) -> dict[str, Any]:
-        return {"transactional.id": self._name, "transaction.timeout.ms": LIFETIME_S * 1000}
+        return {"transactional.id": self._name, "transaction.timeout.ms": self._lifetime_s * 1000}
 
     def _ended(self, last: KafkaError) -> DrctlError:
         codes = {error.code() for error in (*self._errors, last)}

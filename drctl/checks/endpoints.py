@@ -1,0 +1,95 @@
+"""The link's endpoints: whether they can be switched, and are where they should be."""
+
+from collections.abc import Iterator
+
+from drctl.checks.check import (
+    BOTH,
+    Family,
+    Guards,
+    NotObserved,
+    Verdict,
+    check,
+    fail,
+    ok,
+    seen,
+    warn,
+)
+from drctl.checks.observed import Observed
+from drctl.model.endpoints import EndpointState
+from drctl.model.finding import Status
+from drctl.model.topology import Unavailable
+
+_FAMILY = Family.ENDPOINTS
+_LOOK = "ask it as clients do"
+
+
+@check(
+    "endpoint-unreachable",
+    _FAMILY,
+    "every endpoint of the link answers",
+    Status.FAIL,
+    guards=Guards(BOTH, BOTH),
+)
+def unreachable(observed: Observed) -> Iterator[Verdict]:
+    """Whether clients can be sent to the target."""
+    settings = observed.link.settings.endpoints
+    if not settings:
+        return
+    states = seen(observed.endpoints, "endpoints", "whether they answer is", _LOOK)
+    for number, (state, config) in enumerate(zip(states, settings, strict=True), 1):
+        if isinstance(state, Unavailable):
+            yield fail(
+                f"endpoint {number} ({config.kind})",
+                "it cannot be looked at",
+                state.reason,
+                "clients stay where they are, and the target is open: an outage, or two clusters"
+                " that take writes",
+                "see that it runs and that drctl may ask it; or take it out of `endpoints`, and"
+                " move the clients by hand",
+            )
+        else:
+            yield ok(state.endpoint, "it answers", state.words)
+
+
+@check(
+    "endpoint-elsewhere",
+    _FAMILY,
+    "every endpoint of the link points to the source",
+    Status.WARN,
+    Status.FAIL,
+    guards=Guards(),
+)
+def elsewhere(observed: Observed) -> Iterator[Verdict]:
+    """Whether clients are where they are thought to be."""
+    link = observed.link
+    if not link.settings.endpoints:
+        cure = "configure `endpoints` of the link, or write down how clients are moved"
+        raise NotObserved("endpoints", "the link has none: drctl moves no client", cure)
+    states = seen(observed.endpoints, "endpoints", "where they point is", _LOOK)
+    for number, state in enumerate(states, 1):
+        if isinstance(state, Unavailable):
+            reason = f"where it points is not known: {state.reason}"
+            yield Verdict(Status.NOT_CHECKED, f"endpoint {number}", reason, cure=_LOOK)
+        else:
+            yield _place(state, link.source, link.target)
+
+
+def _place(state: EndpointState, source: str, target: str) -> Verdict:
+    if state.cluster == source:
+        return ok(state.endpoint, f"it points to {source}", state.words)
+    if state.cluster == target:
+        return warn(
+            state.endpoint,
+            f"it points to {target} already",
+            state.words,
+            "clients that use it are on the target, and may write there before it is opened",
+            "see who switched it, and whether an earlier run stopped part-way: drctl journal",
+        )
+    where = f"to {state.cluster}" if state.cluster else "to no cluster that drctl knows"
+    return fail(
+        state.endpoint,
+        f"it points {where}, and not to {source}",
+        state.words,
+        "clients that use it are on neither cluster: they would be moved from where nobody looked",
+        "see what it is for; correct the endpoint, or `endpoints` of the link in drctl.yaml",
+    )

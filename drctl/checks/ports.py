@@ -1,0 +1,50 @@
+"""What is needed to observe a link; nothing of it can write."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from drctl.model.connectors import ConnectorLister
+from drctl.model.endpoints import EndpointReader
+from drctl.model.fencing import AclReader
+from drctl.model.health import HealthReader
+from drctl.model.journal_place import JournalPlace
+from drctl.model.ports import ClusterReader, GroupReader
+from drctl.model.producer_ids import ProducerIdReader
+from drctl.model.replication import LeftOut, ReplicationProgress
+from drctl.model.rights import RightsReader
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPorts:
+    """One cluster; each of these is used by one thread at a time, but beside the others."""
+
+    reader: ClusterReader
+    groups: GroupReader
+    acls: AclReader
+    health: HealthReader
+    producers: ProducerIdReader
+    rights: RightsReader
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPorts:
+    """A link and what is around it.
+
+    Attributes:
+        progress: knows how far replication came; uses none of the readers here. None where nobody
+            knows.
+        connectors: on the workers that replicate the link; None where none are configured.
+        reverse: on those that would replicate it back.
+        endpoints: the link's, in their order.
+        journal: where a run would write its journal to.
+        left_out: which positions of groups have no place on the target; may raise `Unreachable`.
+    """
+
+    source: ClusterPorts
+    target: ClusterPorts
+    progress: ReplicationProgress | None
+    connectors: ConnectorLister | None
+    reverse: ConnectorLister | None
+    endpoints: Sequence[EndpointReader]
+    journal: Sequence[JournalPlace]
+    left_out: Callable[[], Sequence[LeftOut]] | None

@@ -1,0 +1,216 @@
+"""Replication of the link: whether it runs, how far it is behind, and whether it can be stopped."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+from drctl.checks.check import (
+    BOTH,
+    PLANNED,
+    Family,
+    Guards,
+    NotObserved,
+    Verdict,
+    asked,
+    check,
+    fail,
+    ok,
+    seen,
+    separately,
+    warn,
+)
+from drctl.checks.connectors import REPLICATOR, SOURCE, find, simple_class
+from drctl.checks.observed import Connector, Connectors, Observed
+from drctl.checks.wording import duration, listed, several, utc
+from drctl.model.failover import Mode
+from drctl.model.finding import Status
+from drctl.model.replication import Lag
+from drctl.model.topology import TopicPartition, Unavailable
+
+_FAMILY = Family.REPLICATION
+_RUNNING = "RUNNING"
+_CONNECT = "set `replicator.connect` of the link in drctl.yaml to the workers' REST interface"
+_IDLE = "it runs, and has nothing to do"
+_KINDS_ON_CONNECT = ("mirrormaker2", "confluent-replicator")
+
+
+@check(
+    "connect-unreachable",
+    _FAMILY,
+    "the Connect workers that replicate the link answer",
+    Status.FAIL,
+    guards=Guards(BOTH, BOTH),
+)
+def unreachable(observed: Observed) -> Iterator[Verdict]:
+    """Whether replication can be stopped, and proven to be."""
+    if not _on_connect(observed):
+        return
+    if observed.link.settings.replicator.connect is None:
+        reason = "the link has no worker: whether replication is stopped cannot be seen"
+        raise NotObserved("Connect", reason, _CONNECT)
+    known = asked(observed.connectors, "Connect", "whether it answers is", _CONNECT)
+    if isinstance(known, Unavailable):
+        yield fail(
+            "Connect",
+            "it does not answer: replication cannot be proven stopped",
+            known.reason,
+            "a replicator that runs on appends old records behind new ones on the target",
+            "see that a worker runs; where all of them are gone for good, say so with --override"
+            " connect-unreachable=REASON, and keep them from starting",
+        )
+        return
+    yield ok("Connect", "it answers", f"connectors: {listed(sorted(known)) or 'none'}")
+
+
+@check(
+    "connectors-not-named",
+    _FAMILY,
+    "the link names the connector that copies its records, and the workers have it",
+    Status.FAIL,
+    guards=Guards(BOTH, PLANNED),
+)
+def named(observed: Observed) -> Iterator[Verdict]:
+    """Whether anything is stopped when replication is."""
+    if not _on_connect(observed):
+        return
+    name = observed.link.settings.replicator.connectors.source
+    subject = "source connector"
+    cost = "nothing is stopped: it goes on to append old records behind new ones on the target"
+    cure = "name it: `replicator: {connectors: {source: ...}}` of the link in drctl.yaml"
+    if name is None:
+        yield fail(subject, "the link does not name it", "no such key in drctl.yaml", cost, cure)
+        return
+    known = seen(observed.connectors, subject, "whether the workers have it is", cure)
+    evidence = f"connectors: {listed(sorted(known)) or 'none'}"
+    if name in known:
+        yield ok(f"connector {name}", "it is there, and named", evidence)
+    else:
+        yield fail(f"connector {name}", "the workers have none of this name", evidence, cost, cure)
+
+
+@check(
+    "replication-not-running",
+    _FAMILY,
+    "before a planned failover, the link's connectors and all their tasks are RUNNING",
+    Status.FAIL,
+    guards=Guards(BOTH, PLANNED),
+)
+def not_running(observed: Observed) -> Iterator[Verdict]:
+    """Whether a drain would bring anything over."""
+    if not _on_connect(observed):
+        return
+    known = seen(observed.connectors, "Connect", "its connectors are", _CONNECT)
+    each = _of_the_link(observed, known).items()
+    yield from separately(partial(_running, *named, observed.mode) for named in each)
+
+
+@check(
+    "replication-lag",
+    _FAMILY,
+    "the target lacks at most `policy.max_lag_records` of the source's records",
+    Status.WARN,
+    Status.FAIL,
+    guards=Guards(BOTH, PLANNED),
+)
+def lag(observed: Observed) -> Iterator[Verdict]:
+    """How many records a drain has to bring, or an unplanned failover leaves behind."""
+    subject = f"link {observed.link.name}"
+    cure = "`drctl gap` says what is missing"
+    if isinstance(observed.lag, Unavailable):
+        reason = f"how many records it lags is not known: {observed.lag.reason}"
+        raise NotObserved(subject, reason, cure, _newest(observed))
+    known = {p: each for p, each in observed.lag.items() if not isinstance(each, Unavailable)}
+    unknown = {p: each for p, each in observed.lag.items() if isinstance(each, Unavailable)}
+    if unknown:
+        reason = f"how far {len(unknown):,} of {len(observed.lag):,} partitions lag is not known"
+        told = several(f"{p}: {each.reason}" for p, each in unknown.items())
+        yield Verdict(Status.NOT_CHECKED, subject, reason, told, cure=cure)
+    judged = _lagging(subject, known, observed)
+    if judged.status is not Status.OK or not unknown:
+        yield judged
+
+
+def _lagging(subject: str, known: Mapping[TopicPartition, Lag], observed: Observed) -> Verdict:
+    most = observed.policy.max_lag_records
+    total = sum(each.records for each in known.values())
+    at_most = sum(each.at_most for each in known.values())
+    behind = sorted(known.items(), key=lambda row: (-row[1].records, -row[1].at_most))
+    evidence = several(f"{p} by {_told(each)}" for p, each in behind if each.at_most)
+    reason = f"it lags by about {total:,} records, {at_most:,} at most"
+    allowed = f"policy.max_lag_records is {most:,}"
+    if observed.mode is Mode.UNPLANNED and at_most:
+        cost = f"about {total:,} records are not on the target until they are reconciled"
+        cure = "where the source can still be read, use --mode planned"
+        return warn(subject, reason, evidence, cost, cure)
+    cost = "producers would be shut out while replication catches up"
+    if total > most:
+        cure = (
+            "wait until it has caught up, or raise policy.max_lag_records: behind the fence all is"
+            " brought over anyway"
+        )
+        return fail(subject, f"{reason}; {allowed}", evidence, cost, cure)
+    if at_most > most:
+        cure = "replicators write down how far they came once a minute or so: ask again in a while"
+        return warn(subject, f"{reason}; {allowed}", evidence, cost, cure)
+    return ok(subject, f"{reason}; {allowed}", evidence)
+
+
+def _told(lag: Lag) -> str:
+    return f"{lag.records:,}, {lag.at_most:,} at most ({lag.evidence})"
+
+
+def _newest(observed: Observed) -> str:
+    newest = observed.newest_copy_ms
+    if isinstance(newest, Unavailable):
+        return ""
+    age = duration(max(0, observed.now_ms - newest))
+    return f"the newest copy is of {utc(newest)}, {age} before this look"
+
+
+def _on_connect(observed: Observed) -> bool:
+    replicator = observed.link.settings.replicator
+    return replicator.kind in _KINDS_ON_CONNECT or replicator.connect is not None
+
+
+def _of_the_link(observed: Observed, known: Connectors) -> dict[str, Connector | None]:
+    """Those that are named; else the one that copies, where it can be told."""
+    replicator = observed.link.settings.replicator
+    names = replicator.connectors
+    named = [name for name in (names.source, names.checkpoint, names.heartbeat) if name]
+    if named:
+        return {name: known.get(name) for name in named}
+    class_name = REPLICATOR if replicator.kind == "confluent-replicator" else SOURCE
+    found = find(observed, class_name)
+    return {found.name if found else class_name: found}
+
+
+def _running(name: str, connector: Connector | None, mode: Mode) -> Verdict:
+    subject = f"connector {name}"
+    cure = "restart what has failed, and look into the worker's log for why"
+    if connector is None:
+        reason, evidence = "the workers have no such connector", ""
+        cure = "deploy it, or correct `replicator.connectors` of the link in drctl.yaml"
+    elif not connector.state:
+        cure = "ask Connect: GET /connectors/NAME/status"
+        raise NotObserved(subject, "its state is not known", cure)
+    else:
+        reason, evidence = _stopped(connector)
+        if not reason:
+            tasks = len(connector.tasks)
+            return ok(subject, f"it and its {tasks} tasks run" if tasks else _IDLE)
+    cost = "what the target lacks is not brought over: a drain would wait in vain"
+    if mode is Mode.UNPLANNED:
+        return ok(subject, f"{reason}: nothing is waited for any more", evidence)
+    return fail(subject, reason, evidence, cost, cure)
+
+
+def _stopped(connector: Connector) -> tuple[str, str]:
+    """What does not run, and why; empty where all does."""
+    if connector.state != _RUNNING:
+        return f"it is {connector.state}", connector.trace
+    others = [task for task in connector.tasks if task.state != _RUNNING]
+    if others:
+        told = ", ".join(f"task {task.number} is {task.state}" for task in others)
+        return told, several(task.trace for task in others if task.trace)
+    # One that makes checkpoints has no task as long as there is no group.
+    idle = not connector.tasks and simple_class(connector.config) in (SOURCE, REPLICATOR)
+    return ("it has no task", "") if idle else ("", "")

@@ -1,0 +1,132 @@
+"""The source: whether it answers, and whether transactions on it will ever end."""
+
+from collections.abc import Iterator
+
+from drctl.checks.check import (
+    PLANNED,
+    UNPLANNED,
+    Family,
+    Guards,
+    Verdict,
+    asked,
+    check,
+    fail,
+    ok,
+    seen,
+)
+from drctl.checks.observed import Observed
+from drctl.checks.wording import duration, several
+from drctl.model.finding import Status
+from drctl.model.health import OpenTransaction
+from drctl.model.reachability import Locked, Silent
+from drctl.model.topology import TopicPartition, Unavailable
+
+_FAMILY = Family.SOURCE
+_OLD_MS = 5 * 60_000
+"""Java's clients are given a minute, and the drain ten."""
+
+
+@check(
+    "source-unreachable",
+    _FAMILY,
+    "before a planned failover, the source answers",
+    Status.FAIL,
+    guards=Guards(PLANNED, PLANNED, overridable=False),
+)
+def unreachable(observed: Observed) -> Iterator[Verdict]:
+    """Whether what is left on the source can be brought over."""
+    subject = _subject(observed)
+    cure = "see that its brokers run; if it is lost, use --mode unplanned"
+    identity = asked(observed.source, subject, "whether it answers is", cure)
+    if isinstance(identity, Unavailable):
+        cost = "it can neither be fenced nor drained: records would be left behind"
+        yield fail(subject, "it does not answer", identity.reason, cost, cure)
+        return
+    yield ok(subject, "it answers", f"cluster id {identity}")
+
+
+@check(
+    "source-alive",
+    _FAMILY,
+    "before an unplanned failover, the source does not answer",
+    Status.FAIL,
+    guards=Guards(UNPLANNED, UNPLANNED),
+)
+def alive(observed: Observed) -> Iterator[Verdict]:
+    """Whether clients may still be writing to the source."""
+    subject = _subject(observed)
+    cure = (
+        "use --mode planned, which loses nothing; or where it is to be given up all the same, say"
+        " why with --override source-alive=REASON"
+    )
+    answer = observed.source
+    if isinstance(answer, Silent):
+        yield ok(subject, "it does not answer", answer.reason)
+        return
+    cost = (
+        "what is written to it from now on is lost, or must be reconciled: clients that reach it"
+        " go on there, and two clusters take writes at once"
+    )
+    if isinstance(answer, Locked):
+        # A wrong password looks like a dead cluster, and is none.
+        reason = "somebody is there, and does not let drctl in"
+        yield fail(subject, reason, answer.reason, cost, f"correct how drctl logs in; {cure}")
+        return
+    identity = seen(answer, subject, "whether it answers is", cure)
+    yield fail(subject, "it still answers", f"cluster id {identity}", cost, cure)
+
+
+@check(
+    "hanging-transactions",
+    _FAMILY,
+    "no transaction on the source hangs, or is older than 5 minutes",
+    Status.FAIL,
+    guards=Guards(PLANNED, PLANNED),
+)
+def hanging(observed: Observed) -> Iterator[Verdict]:
+    """Whether the last stable offsets will come to the ends behind the fence."""
+    subject = f"transactions on cluster {observed.link.source}"
+    cure = "look for them with `kafka-transactions --bootstrap-server ... find-hanging`"
+    by_place = seen(observed.transactions, subject, "which are open is", cure)
+    unread = {p: t for p, t in by_place.items() if isinstance(t, Unavailable)}
+    found = [(p, t) for p, ts in by_place.items() if not isinstance(ts, Unavailable) for t in ts]
+    bad = [(p, t) for p, t in found if t.hanging or _age_ms(t, observed) >= _OLD_MS]
+    ageless = [(p, t) for p, t in found if t.timestamp_ms < 0 and not t.hanging]
+    if bad:
+        told = several(f"{p} {_told(t, observed)}" for p, t in bad)
+        yield fail(
+            subject,
+            f"{len(bad):,} are open that nobody may ever end",
+            told,
+            "replication does not come past them (read_committed), so that the drain never ends",
+            "end their producers, or abort them with `kafka-transactions abort`, and ask again",
+        )
+    if unread or ageless:
+        told = several(
+            [f"{p}: {why.reason}" for p, why in unread.items()]
+            + [f"{p} {_told(t, observed)}" for p, t in ageless]
+        )
+        reason = f"of {len(unread) + len(ageless):,} nobody can say whether they will end"
+        yield Verdict(Status.NOT_CHECKED, subject, reason, told, cure=cure)
+    if not bad and not unread and not ageless:
+        yield ok(subject, f"{len(found):,} are open, and none is old", _oldest(found, observed))
+
+
+def _oldest(found: list[tuple[TopicPartition, OpenTransaction]], observed: Observed) -> str:
+    ages = [_age_ms(transaction, observed) for _, transaction in found]
+    return f"the oldest wrote {duration(max(ages))} ago" if ages else ""
+
+
+def _told(transaction: OpenTransaction, observed: Observed) -> str:
+    who = transaction.transactional_id or f"producer {transaction.producer_id}"
+    age = _age_ms(transaction, observed)
+    wrote = f", wrote {duration(age)} ago" if transaction.timestamp_ms >= 0 else ""
+    return f"({who}{', hanging' if transaction.hanging else ''}{wrote})"
+
+
+def _age_ms(transaction: OpenTransaction, observed: Observed) -> int:
+    return observed.now_ms - transaction.timestamp_ms if transaction.timestamp_ms >= 0 else -1
+
+
+def _subject(observed: Observed) -> str:
+    return f"cluster {observed.link.source}"

@@ -1,0 +1,79 @@
+"""Asks the guards of a failover, over the real systems of one link."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from drctl.cli import wiring
+from drctl.cli.console import console
+from drctl.cli.link_sight import LinkSight
+from drctl.model.errors import Unreachable
+from drctl.model.failover import Mode
+from drctl.model.replication import LeftOut
+
+if TYPE_CHECKING:
+    from drctl.checks.ports import LinkPorts
+    from drctl.model.finding import Finding
+
+
+def known_overrides(given: Iterable[str]) -> Mapping[str, str]:
+    """`GUARD=REASON` as typed.
+
+    Raises:
+        UsageError: there is no such guard, it cannot be passed over, or no reason is given.
+    """
+    from drctl.checks.standing import parse_overrides
+    from drctl.offsets.guards import Guard
+
+    return parse_overrides(given, [guard.value for guard in Guard if guard.overridable])
+
+
+def judged(sight: LinkSight, mode: str) -> "Sequence[Finding]":
+    """What the guards say now; what does not answer is said not to."""
+    from drctl.checks.observing import Observer
+    from drctl.checks.registry import guard_findings
+
+    left_out = _left_out(sight)
+    with _ports(sight, left_out) as ports, console().task("asking the guards"):
+        observer = Observer(sight.link, sight.config.policy, ports, lambda: int(time.time() * 1000))
+        return guard_findings(observer.observe(Mode(mode)))
+
+
+def _left_out(sight: LinkSight) -> "Callable[[], Sequence[LeftOut]]":
+    """Translated here and not by the observer, whose threads must not draw."""
+    try:
+        wanted = sight.translated()
+    except Unreachable as error:
+        silent = error
+
+        def failed() -> Sequence[LeftOut]:
+            raise silent
+
+        return failed
+    rows = [LeftOut(row.group, row.partition, row.blocked) for row in wanted if row.blocked]
+    return lambda: rows
+
+
+@contextmanager
+def _ports(sight: LinkSight, left_out: "Callable[[], Sequence[LeftOut]]") -> "Iterator[LinkPorts]":
+    from drctl.checks.ports import LinkPorts
+
+    config, link = sight.config, sight.link
+    with (
+        wiring.cluster_ports(
+            link.source, link.source_config, sight.patience(link.source)
+        ) as source,
+        wiring.cluster_ports(link.target, link.target_config) as target,
+        wiring.both_readers(link) as (asked_source, asked_target),
+    ):
+        yield LinkPorts(
+            source,
+            target,
+            wiring.position_finder(link, asked_source, asked_target),
+            wiring.connector_lister(link),
+            wiring.reverse_lister(link),
+            tuple(sight.endpoint(n) for n in range(len(link.settings.endpoints))),
+            wiring.journal_places(config, link),
+            left_out,
+        )

@@ -1,0 +1,93 @@
+"""What the steps of a plan may change, over the real systems of one link."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from drctl.cli import wiring
+from drctl.cli.link_sight import must_have
+from drctl.cli.site_commands import run_command
+from drctl.engine.ports import CommandEnded
+from drctl.model.errors import Unknown, Unreachable
+
+if TYPE_CHECKING:
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.engine.ports import Canary
+    from drctl.model.endpoints import EndpointWriter
+    from drctl.model.fencing import AclWriter
+    from drctl.model.ports import GroupWriter
+    from drctl.systems.connect.client import ConnectWriter
+
+
+@dataclass(slots=True)
+class LinkHands:
+    """Implements `drctl.engine.ports.Hands`; opens what is asked for, when it is.
+
+    Attributes:
+        folder: of the run, for what is kept.
+        commands: how those ended that were run, for whoever looks.
+    """
+
+    config: "Config"
+    link: "Link"
+    folder: Path
+    commands: dict[str, CommandEnded]
+
+    def groups(self, name: str) -> "GroupWriter":
+        """The positions of one cluster's groups."""
+        return wiring.group_writer(name, self.config.cluster(name))
+
+    def acls(self, name: str) -> "AclWriter":
+        """The rules of one cluster."""
+        return wiring.acl_writer(name, self.config.cluster(name))
+
+    def connectors(self) -> "ConnectWriter":
+        """Those that replicate the link.
+
+        Raises:
+            UsageError: no worker is configured.
+        """
+        must_have(wiring.connect_of(self.link))
+        return wiring.connect_writer_of(self.link)
+
+    def endpoint(self, number: int) -> "EndpointWriter":
+        """One of the link's endpoints."""
+        return wiring.endpoint_writer(self.config, self.link, number)
+
+    def canary(self, name: str) -> "Canary":
+        """Writes to one cluster."""
+        return wiring.canary(name, self.config.cluster(name))
+
+    def run(
+        self, identity: str, argv: Sequence[str], env: Mapping[str, str], timeout_s: float
+    ) -> CommandEnded:
+        """Run a command of the site to its end, without a shell.
+
+        Raises:
+            Unknown: it took too long, and was ended.
+        """
+        try:
+            ended = run_command(self.config, argv, env, timeout_s)
+        except Unreachable as silent:
+            raise Unknown(f"{silent.message}: it may have done part of it") from silent
+        self.commands[identity] = ended
+        return ended
+
+    def keep(self, name: str, document: Mapping[str, Any]) -> None:
+        """Put evidence of the run into its folder.
+
+        Raises:
+            Unknown: it could not be written.
+        """
+        from drctl.report.private_file import write_whole
+
+        try:
+            write_whole(self.folder / name, json.dumps(document, indent=1) + "\n")
+        except OSError as error:
+            raise Unknown(
+                f"{self.folder / name} could not be written: {error.strerror}",
+                "free space, or set state_dir",
+            ) from error

@@ -1,0 +1,283 @@
+"""What the steps of a plan may look at, over the real systems of one link."""
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from drctl.cli import wiring
+from drctl.cli.gap_run import GapOptions, GapRuns
+from drctl.cli.people import People
+from drctl.cli.site_commands import run_command
+from drctl.engine.ports import CommandEnded, ConnectorState, Loss, Missing
+from drctl.model.errors import Unknown, Unreachable, UsageError
+from drctl.model.topology import TopicPartition, Unavailable
+
+if TYPE_CHECKING:
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.config.schema import ClusterConfig
+    from drctl.model.endpoints import EndpointReader
+    from drctl.model.fencing import AclReader, FenceProver
+    from drctl.model.finding import Finding
+    from drctl.model.gap import GapResult
+    from drctl.model.ports import ClusterReader, GroupReader
+    from drctl.offsets.wanted import Wanted
+    from drctl.systems.connect.client import ConnectReader
+
+_SHOWN = 3
+_BUDGET_S = 120.0
+_CANARIES = 50
+_QUICK_S = 3.0
+
+
+@dataclass(slots=True)
+class Connectors:
+    """Implements `drctl.engine.ports.ConnectorsReader`."""
+
+    client: "ConnectReader"
+
+    def state(self, name: str) -> ConnectorState:
+        """Of one connector and its tasks.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+            Unreachable: no worker answered within the deadline.
+        """
+        status = self.client.status(name)
+        states = {status.state, *(task.state for task in status.tasks)}
+        return ConnectorState(name, "+".join(sorted(states)))
+
+    def offsets(self, name: str) -> Sequence[Mapping[str, Any]]:
+        """What it keeps of how far it got.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+            Unreachable: no worker answered within the deadline.
+        """
+        return self.client.offsets(name)
+
+
+@dataclass(slots=True)
+class LinkSight:
+    """Implements `drctl.engine.ports.Look`; opens what is asked for, once.
+
+    Args:
+        judge: what says what the guards say, told the mode.
+        people: who answer questions.
+        lost: whether the source is likely to be dead: it gets little time to answer, and is not
+            asked again what it did not answer.
+    """
+
+    config: "Config"
+    link: "Link"
+    judge: "Callable[[LinkSight, str], Sequence[Finding]]"
+    people: People = field(default_factory=lambda: People({}))
+    lost: bool = False
+    commands: dict[str, CommandEnded] = field(default_factory=dict, init=False)
+    _copied: tuple[str, ...] | None = field(default=None, init=False)
+    _open: ExitStack = field(default_factory=ExitStack, init=False)
+    _opened: dict[tuple[str, str], Any] = field(default_factory=dict, init=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def topics(self) -> tuple[str, ...]:
+        """The source's topics that the link carries; from the target if the source is dead.
+
+        Raises:
+            Unreachable: neither cluster answered.
+        """
+        if self.lost and self._copied is not None:
+            return self._copied
+        try:
+            return self.link.topics_of(self.site(self.link.source).topic_names())
+        except Unreachable:
+            copies = self.site(self.link.target).topic_names()
+            names = map(self.link.source_topic, copies)
+            self._copied = self.link.topics_of(name for name in names if name is not None)
+            return self._copied
+
+    def target_topic(self, topic: str) -> str:
+        """What a topic of the source is called on the target."""
+        return self.link.target_topic(topic)
+
+    def site(self, name: str) -> "ClusterReader":
+        """One of the two clusters."""
+        found: ClusterReader = self._once("site", name, wiring.open_reader)
+        return found
+
+    def groups(self, name: str) -> "GroupReader":
+        """The groups of one of them."""
+        found: GroupReader = self._once("groups", name, wiring.open_group_reader)
+        return found
+
+    def link_groups(self, name: str) -> tuple[str, ...]:
+        """Those whose positions the link carries, sorted.
+
+        Raises:
+            Unreachable: the cluster did not answer.
+        """
+        return tuple(sorted(filter(self.link.carries_group, self.groups(name).groups())))
+
+    def acls(self, name: str) -> "AclReader":
+        """The rules of one cluster."""
+        found: AclReader = self._once("acls", name, wiring.acl_reader)
+        return found
+
+    def fence(self, name: str, settle_s: float) -> "FenceProver":
+        """What proves that a fence of one cluster holds."""
+        return wiring.fence_prover(name, self.cluster(name), settle_s)
+
+    def connectors(self) -> Connectors:
+        """Those that replicate the link.
+
+        Raises:
+            UsageError: no worker is configured.
+        """
+        if ("connect", "") not in self._opened:
+            self._opened["connect", ""] = Connectors(must_have(wiring.connect_of(self.link)))
+        found: Connectors = self._opened["connect", ""]
+        return found
+
+    def endpoint(self, number: int) -> "EndpointReader":
+        """One of the link's endpoints, counted from 0."""
+        return wiring.endpoint_reader(self.config, self.link, number)
+
+    def findings(self, mode: str) -> "Sequence[Finding]":
+        """What the guards say now."""
+        return self.judge(self, mode)
+
+    def translated(self) -> "Sequence[Wanted]":
+        """Where the link's groups are to stand on the target, by the evidence there is now.
+
+        Raises:
+            Unreachable: the target did not answer.
+        """
+        from drctl.cli.offsets_input import translations
+        from drctl.offsets.wanted import from_translations
+
+        return from_translations(translations(self.config, self.link, ()))
+
+    def missing(self) -> Missing:
+        """What the target lacks of the source's tail, by content.
+
+        Raises:
+            Unreachable: one of the clusters did not answer.
+        """
+        try:
+            return self.compared("tail")
+        except Unreachable:
+            raise
+        except Unknown:
+            # Nobody says how far replication got, so everything is compared.
+            return self.compared("full")
+
+    def compared(self, scope: str) -> Missing:
+        """What the target lacks of everything, or of the tail, by content.
+
+        Raises:
+            Unreachable: one of the clusters did not answer.
+        """
+        with tempfile.TemporaryDirectory(prefix="drctl-") as folder:
+            result = self._gap(scope, Path(folder))
+        lacking = (
+            f"{topic.topic}-{partition.partition}: {partition.counts.unreplicated:,} missing"
+            for topic in result.topics
+            for partition in topic.partitions
+            if partition.counts.unreplicated
+        )
+        left_out = tuple(f"{each.topic}: {each.reason}" for each in result.not_compared)
+        return Missing(result.totals.unreplicated, left_out, tuple(lacking))
+
+    def loss(self) -> Loss:
+        """What the target probably lacks, by the newest of what it holds.
+
+        Raises:
+            Unreachable: the target did not answer.
+        """
+        site = self.site(self.link.target)
+        partitions = site.overview().partitions
+        copies = [self.link.target_topic(topic) for topic in self.topics()]
+        places = [TopicPartition(t, n) for t in copies for n in partitions.get(t, ())]
+        times = site.max_timestamps(places).values()
+        newest = max((t for t in times if not isinstance(t, Unavailable)), default=-1)
+        if newest < 0:
+            return Loss(None, None, "the target holds no copy: nothing tells what is lost")
+        seconds = max(0.0, time.time() - newest / 1000)
+        words = (
+            f"the newest copy is {seconds:,.0f} s old by its own timestamp; what was written since"
+            " is probably lost until the source is back: how many records, nothing tells"
+        )
+        return Loss(None, seconds, words)
+
+    def heard(self, name: str, topic: str, text: str) -> bool:
+        """Whether the record of a canary can be read on a cluster."""
+        site, place = self.site(name), TopicPartition(topic, 0)
+        log = site.offsets([place]).get(place)
+        if log is None or isinstance(log, Unavailable):
+            return False
+        start = max(log.log_start, log.end - _CANARIES)
+        records = site.following({place: start}, _CANARIES).get(place, ())
+        if isinstance(records, Unavailable):
+            return False
+        return any(record.value == text.encode() for record in records)
+
+    def answer(self, question: str, text: str) -> bool | None:
+        """What a person says to a question; None where nobody is there to say it."""
+        return self.people.answer(question, text)
+
+    def probe(self, argv: Sequence[str], env: Mapping[str, str], timeout_s: float) -> CommandEnded:
+        """Run a command of the site that only looks.
+
+        Raises:
+            Unreachable: it took too long, and was ended.
+        """
+        return run_command(self.config, argv, env, timeout_s)
+
+    def ended(self, identity: str) -> CommandEnded | None:
+        """How a command ended that this process ran; None where it ran none to its end."""
+        return self.commands.get(identity)
+
+    def cluster(self, name: str) -> "ClusterConfig":
+        """The settings of one end of the link.
+
+        Raises:
+            UsageError: it is neither.
+        """
+        return self.config.cluster(name)
+
+    def patience(self, name: str) -> float:
+        """How long a cluster may take to answer, in seconds."""
+        return _QUICK_S if self.lost and name == self.link.source else wiring.PATIENCE_S
+
+    def _once(self, what: str, name: str, opener: Callable[..., Any]) -> Any:
+        if (what, name) not in self._opened:
+            opened = opener(name, self.cluster(name), self.patience(name))
+            self._opened[what, name] = self._open.enter_context(opened)
+        return self._opened[what, name]
+
+    def _gap(self, scope: str, folder: Path) -> "GapResult":
+        options = GapOptions((), scope, ledger=False, submit=False, budget_s=_BUDGET_S)
+        with GapRuns(self.config, self.link, options) as runs:
+            return runs.run(folder / scope)
+
+
+def must_have(client: "ConnectReader | None") -> "ConnectReader":
+    """The Connect workers.
+
+    Raises:
+        UsageError: none are configured.
+    """
+    if client is None:
+        raise UsageError(
+            "the link's replicator has no Connect workers",
+            "set `replicator: {connect: http://..., connectors: {...}}` in drctl.yaml",
+        )
+    return client

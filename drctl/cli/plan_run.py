@@ -1,0 +1,202 @@
+"""Shows a plan, whatever made it, or carries it out once somebody said so."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from drctl.checks.standing import standing_against
+from drctl.cli import circumstances, run_journal
+from drctl.cli.confirmation import confirm
+from drctl.cli.console import console
+from drctl.cli.guarding import judged, known_overrides
+from drctl.cli.link_hands import LinkHands
+from drctl.cli.link_sight import LinkSight
+from drctl.cli.offsets_writing import check_confirming, command_line
+from drctl.cli.people import people
+from drctl.cli.run_watching import Lines
+from drctl.cli.settings import configuration
+from drctl.cli.stopping import stoppable
+from drctl.engine.executing import Execution
+from drctl.engine.invariants import violations
+from drctl.engine.questions import answers, unanswered
+from drctl.engine.registry import KINDS
+from drctl.engine.sequences.circumstances import Circumstances
+from drctl.model.errors import ConfigError, ExitCode, Refused, UsageError
+from drctl.model.failover import Mode
+from drctl.model.plan import Plan, changed_parts
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.model.finding import Finding
+
+PLAN_SCHEMA = "drctl/plan/1"
+
+MakePlan = Callable[["Config", Circumstances], Plan]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """What the command line says of any plan.
+
+    Attributes:
+        words: of the command line that makes the same plan again.
+        guards: whether the guards of a failover are asked, and not only those that the plan asks.
+    """
+
+    words: tuple[str, ...]
+    link: str | None
+    mode: Mode
+    guards: bool
+    execute: bool
+    yes: bool
+    overrides: tuple[str, ...]
+    answers: tuple[str, ...]
+    plan_out: Path | None
+    expect_plan: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A plan, and what stands against it.
+
+    Attributes:
+        broken: rules of order that it breaks.
+        failing: what guards have against it.
+        execute: the command line that carries it out.
+    """
+
+    plan: Plan
+    findings: "Sequence[Finding]"
+    broken: tuple[str, ...]
+    failing: "Sequence[Finding]"
+    execute: str
+
+    @property
+    def against(self) -> tuple[str, ...]:
+        """All of it, in words."""
+        told = (f"{each.check}: {each.subject}: {each.reason}" for each in self.failing)
+        return (*self.broken, *told)
+
+
+def show_or_run(given: PlanOptions, make: MakePlan) -> int:
+    """Make the plan, and with `--execute` carry it out.
+
+    Raises:
+        Refused: something stands against it, or nobody confirmed.
+    """
+    check_confirming(given.execute, given.yes)
+    overrides = known_overrides(given.overrides)
+    config = configuration()
+    link = config.link(given.link)
+    asked, lost = people(given.answers), given.mode is Mode.UNPLANNED
+    with LinkSight(config, link, judged, asked, lost) as sight:
+        if given.execute:
+            run_journal.refuse_while_held(link)
+        plan = make(config, circumstances.look_at(link, sight, overrides))
+        answered = answers(plan, given.answers)
+        prepared = _prepared(plan, sight, given)
+        document = _document(prepared)
+        _plan_files(document, given)
+        if not given.execute:
+            return _show(prepared, document)
+        _refuse(prepared, {} if asked.terminal else unanswered(plan, answered))
+        confirm(link.target, f"{plan.name} over link {link.name}", yes=given.yes)
+        _refuse_if_changed(plan, circumstances.look_at(link, sight, overrides))
+        return _carry_out(config, link, sight, plan)
+
+
+def _prepared(plan: Plan, sight: LinkSight, given: PlanOptions) -> Prepared:
+    findings = sight.findings(given.mode.value) if given.guards else ()
+    failing = standing_against(findings, plan.overrides, given.mode)
+    words = [*given.words, "--link", plan.link]
+    for name, why in plan.overrides.items():
+        words += ["--override", f"{name}={why}"]
+    for answer in given.answers:
+        words += ["--answer", answer]
+    execute = command_line([*words, "--execute"])
+    return Prepared(plan, findings, violations(plan, KINDS), failing, execute)
+
+
+def _refuse(prepared: Prepared, asked: Mapping[str, str]) -> None:
+    if prepared.against:
+        raise Refused("; ".join(prepared.against), "without --execute all of it is shown")
+    if asked:
+        told = "; ".join(f"{name}: {text}" for name, text in asked.items())
+        raise Refused(
+            f"nobody is there to answer {told}", "answer beforehand: --answer QUESTION=yes"
+        )
+
+
+def _refuse_if_changed(plan: Plan, now: Circumstances) -> None:
+    changed = changed_parts(plan.basis, now.basis)
+    if changed:
+        raise Refused(
+            f"the clusters have changed since the plan was made: {'; '.join(changed)}",
+            "make the plan anew",
+        )
+
+
+def _document(prepared: Prepared) -> dict[str, Any]:
+    from drctl.report.plan_json import plan_document
+
+    found = plan_document(prepared.plan, prepared.findings, prepared.broken, prepared.execute)
+    return dict(found)
+
+
+def _plan_files(document: Mapping[str, Any], given: PlanOptions) -> None:
+    from drctl.report.private_file import write_whole
+
+    if given.plan_out:
+        text = json.dumps(document, indent=2) + "\n"
+        try:
+            write_whole(given.plan_out, text)
+        except OSError as error:
+            raise UsageError(f"{given.plan_out} cannot be written: {error.strerror}") from error
+    if given.expect_plan:
+        expected = _read(given.expect_plan)
+        if expected.get("fingerprint") != document["fingerprint"]:
+            changed = changed_parts(expected.get("basis", {}), document["basis"])
+            what = "; ".join(changed) or "its steps, or how they are set"
+            raise Refused(
+                f"the plan is not the one in {given.expect_plan}: {what}",
+                "look at the new one, and write it with --plan-out",
+            )
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigError(f"{file}: {error}", "give what --plan-out wrote") from error
+    if not isinstance(found, dict) or found.get("schema") != PLAN_SCHEMA:
+        raise ConfigError(f"{file} is no plan of drctl", "give what --plan-out wrote")
+    return found
+
+
+def _show(prepared: Prepared, document: Mapping[str, Any]) -> int:
+    from drctl.cli.plan_table import plan_table
+
+    def drawn() -> "RenderableType":
+        return plan_table(prepared.plan, prepared.findings, prepared.broken, prepared.execute)
+
+    console().result(drawn, document)
+    return int(ExitCode.REFUSED if prepared.against else ExitCode.DONE)
+
+
+def _carry_out(config: "Config", link: "Link", sight: LinkSight, plan: Plan) -> int:
+    from drctl.cli.run_ending import show_end
+
+    held = run_journal.holder(run_journal.new_run())
+    with run_journal.begun(config, link, held) as journal, stoppable() as clock:
+        folder = run_journal.folder(config, held.run)
+        hands = LinkHands(config, link, folder, sight.commands)
+        engine = Execution(KINDS, sight, hands, journal, clock, Lines(plan, KINDS))
+        story, outcome = engine.start(plan, run_journal.who(held))
+    return show_end(config, story, outcome)

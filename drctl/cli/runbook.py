@@ -1,0 +1,188 @@
+"""`drctl runbook`: YAML that becomes a plan; for people and for CI."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from drctl.cli.console import console
+from drctl.cli.failover import Answers, Execute, Overrides, Yes
+from drctl.cli.settings import configuration
+from drctl.model.errors import ExitCode, UsageError
+from drctl.model.failover import Mode
+
+if TYPE_CHECKING:
+    from drctl.config.configuration import Config
+    from drctl.engine.sequences.circumstances import Circumstances
+    from drctl.model.plan import Plan
+    from drctl.runbook.site import Site
+
+app = typer.Typer(help="Runbooks: YAML that becomes a plan, for people and for CI.")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Of a runbook; list names them.")]
+LinkName = Annotated[
+    str | None, typer.Option(metavar="LINK", help="A link of drctl.yaml; else the only one.")
+]
+Values = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Of a parameter; may be repeated."),
+]
+
+
+@app.command("list")
+def list_runbooks() -> int:
+    """List the runbooks that there are: drctl's, and the site's own beside them."""
+    from drctl.runbook.listing import listing
+
+    found = listing(configuration().runbooks)
+    rows = [
+        {
+            "name": each.name,
+            "about": each.about,
+            "own": each.own,
+            "replaced": each.replaced,
+            "sound": each.sound,
+        }
+        for each in found
+    ]
+    width = max((len(each.name) for each in found), default=0)
+    lines = (
+        f"{each.name:<{width}}  {each.about}{_remark(each.own, each.replaced, each.sound)}"
+        for each in found
+    )
+    console().result("\n".join(lines), {"schema": "drctl/runbooks/1", "runbooks": rows})
+    return 0
+
+
+@app.command()
+def show(name: Name) -> int:
+    """Print a runbook as it stands in its file."""
+    from drctl.runbook.listing import find
+    from drctl.runbook.reading import file_text
+
+    runbook = find(name, configuration().runbooks)
+    return _text(name, runbook.path, file_text(runbook.path))
+
+
+@app.command()
+def lint(
+    path: Annotated[
+        list[Path] | None, typer.Argument(metavar="[PATH]...", help="Else the site's own folder.")
+    ] = None,
+) -> int:
+    """Say everything that is wrong with runbooks, each with its file and line.
+
+    Exit codes: 0 nothing is wrong, 1 something is.
+    """
+    from drctl.runbook.linting import lint_all
+
+    config = configuration()
+    paths = path or [each for each in (config.runbooks,) if each]
+    if not paths:
+        raise UsageError("no runbook is named", "name files or folders, or set `runbooks`")
+    linted = lint_all(paths, _site(config))
+    if not linted:
+        raise UsageError(f"there is no runbook in {', '.join(map(str, paths))}")
+    lines = [line for each in linted for line in each.lines]
+    rows = [{"path": str(each.path), "problems": list(each.lines)} for each in linted]
+    told = "\n".join(lines) or f"{len(linted)} runbooks, nothing is wrong"
+    console().result(told, {"schema": "drctl/runbook-lint/1", "runbooks": rows})
+    return int(ExitCode.FOUND if lines else ExitCode.DONE)
+
+
+@app.command()
+def render(name: Name, link: LinkName = None, values: Values = None) -> int:
+    """Print a runbook as a Markdown page: every step, its commands, what to expect, the way back.
+
+    Where no link is named, and drctl.yaml has several, placeholders stand for what a link says.
+    """
+    from drctl.cli.circumstances import configured
+    from drctl.runbook.listing import find
+    from drctl.runbook.rendering import PLACEHOLDERS
+    from drctl.runbook.rendering import render as page
+
+    config = configuration()
+    runbook = find(name, config.runbooks)
+    known = link is not None or len(config.links) == 1
+    seen = configured(config.link(link)) if known else PLACEHOLDERS
+    return _text(name, runbook.path, page(runbook, seen, _given(values), _site(config)))
+
+
+@app.command()
+def run(
+    name: Name,
+    link: LinkName = None,
+    values: Values = None,
+    execute: Execute = False,
+    yes: Yes = False,
+    override: Overrides = None,
+    answer: Answers = None,
+    plan_out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the plan there, as JSON.")
+    ] = None,
+    expect_plan: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Go on only if the plan is the one in this file."),
+    ] = None,
+) -> int:
+    """Make the plan of a runbook, and with --execute carry it out.
+
+    Exit codes: those of drctl failover.
+    """
+    from drctl.cli.plan_run import PlanOptions, show_or_run
+    from drctl.runbook.building import build
+    from drctl.runbook.listing import find
+
+    given = _given(values)
+
+    def make(config: "Config", seen: "Circumstances") -> "Plan":
+        return build(find(name, config.runbooks), given, seen, _site(config))
+
+    words = ["runbook", "run", name]
+    for parameter, value in given.items():
+        words += ["--set", f"{parameter}={value}"]
+    settings = PlanOptions(
+        tuple(words),
+        link,
+        Mode.PLANNED,
+        False,
+        execute,
+        yes,
+        tuple(override or ()),
+        tuple(answer or ()),
+        plan_out,
+        expect_plan,
+    )
+    return show_or_run(settings, make)
+
+
+def _site(config: "Config") -> "Site":
+    from drctl.offsets.guards import Guard
+    from drctl.runbook.site import site_of
+
+    return site_of(config, [guard.value for guard in Guard])
+
+
+def _given(values: list[str] | None) -> dict[str, str]:
+    found = {}
+    for text in values or ():
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"--set {text}: there is no =", "write --set NAME=VALUE")
+        found[name] = value
+    return found
+
+
+def _text(name: str, path: Path, text: str) -> int:
+    document = {"schema": "drctl/runbook/1", "name": name, "path": str(path), "text": text}
+    console().result(text.rstrip("\n"), document)
+    return 0
+
+
+def _remark(own: bool, replaced: bool, sound: bool) -> str:
+    remarks = [
+        *(["your own"] if own else []),
+        *(["yours is run instead"] if replaced else []),
+        *([] if sound else ["cannot be read: drctl runbook lint"]),
+    ]
+    return f" ({', '.join(remarks)})" if remarks else ""

@@ -1,0 +1,49 @@
+"""What a plan asks people, and what they said beforehand: `--answer ID=yes`."""
+
+from collections.abc import Mapping, Sequence
+
+from drctl.config.problems import did_you_mean, escaped, one_of
+from drctl.engine.steps.manual import one_line
+from drctl.engine.steps.manual_change import BACK
+from drctl.model.errors import UsageError
+from drctl.model.plan import Plan
+
+_WORDS = {"yes": True, "no": False}
+
+
+def questions(plan: Plan) -> Mapping[str, str]:
+    """What will be asked for certain, by its id: the steps that a person does."""
+    return {
+        str(step.settings["question"]): one_line(step.settings["text"])
+        for step in plan.steps
+        if "question" in step.settings and "text" in step.settings
+    }
+
+
+def answers(plan: Plan, given: Sequence[str]) -> Mapping[str, bool]:
+    """The answers of a command line, by the ids of questions.
+
+    Raises:
+        UsageError: one is no `ID=yes` or `ID=no`, or the plan has no such question.
+    """
+    known = _all(plan)
+    found: dict[str, bool] = {}
+    for pair in given:
+        name, _, word = pair.partition("=")
+        if word not in _WORDS:
+            raise UsageError(f"--answer takes ID=yes or ID=no, not {escaped(pair)}")
+        if name not in known:
+            near = did_you_mean(name, known) or (f"there are {one_of(known)}" if known else "")
+            raise UsageError(f"the plan has no question {escaped(name)}", near)
+        found[name] = _WORDS[word]
+    return found
+
+
+def unanswered(plan: Plan, given: Mapping[str, bool]) -> Mapping[str, str]:
+    """What nobody has answered yet and will be asked: in CI the run would end there."""
+    return {name: text for name, text in questions(plan).items() if name not in given}
+
+
+def _all(plan: Plan) -> tuple[str, ...]:
+    asked = [str(s.settings["question"]) for s in plan.steps if "question" in s.settings]
+    return tuple(name for each in asked for name in (each, f"{each}{BACK}"))

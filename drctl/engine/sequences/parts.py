@@ -1,0 +1,121 @@
+"""The steps that sequences and runbooks are made of, as a link needs them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from drctl.engine.sequences.circumstances import Circumstances, FenceMethod, Mode
+from drctl.model.plan import Duty, Step
+
+LIFT = "let producers write to {source} again, the same way"
+START = "let replication from {source} to {target} go on, as it ran before"
+
+
+def preflight(seen: Circumstances, mode: Mode, identity: str = "preflight") -> Step:
+    """Ask every guard."""
+    settings = {"mode": mode.value, "overrides": dict(seen.overrides)}
+    return Step(identity, "preflight", settings, 30)
+
+
+def stock(seen: Circumstances, identity: str = "take-stock") -> Step:
+    """Write down how things stand."""
+    settings = {"clusters": [seen.source, seen.target], "connectors": list(seen.connectors)}
+    return Step(identity, "take-stock", settings, 30)
+
+
+def fence(seen: Circumstances, duty: Duty, identity: str = "fence-producers") -> Step:
+    """Keep producers from the source, by the means that the link has."""
+    patience_s = 120 if duty is Duty.REQUIRED else 15
+    if seen.fence_method is FenceMethod.ACL:
+        return Step(identity, "fence-producers", fenced(seen), patience_s, duty)
+    if seen.fence_method is FenceMethod.COMMAND:
+        return Step(identity, "command-fence", _fence_command(seen, identity), patience_s, duty)
+    text = f"keep all producers from writing to {seen.source}: at the network, or stop them"
+    settings = {
+        **asked(identity, text, LIFT.format(source=seen.source)),
+        "cluster": seen.source,
+        "settle_seconds": seen.settle_s,
+    }
+    return Step(identity, "manual-fence", settings, patience_s, duty)
+
+
+def fenced(seen: Circumstances) -> dict[str, Any]:
+    """What a fence of ACLs needs to know."""
+    return {
+        "cluster": seen.source,
+        "principals": list(seen.principals),
+        "settle_seconds": seen.settle_s,
+    }
+
+
+def quiet(seen: Circumstances) -> Iterator[Step]:
+    """Wait until nobody reads on the source, by the means that the link has."""
+    if seen.fence_method is FenceMethod.ACL:
+        yield _quiet("grace", seen, seen.grace_s, Duty.OPTIONAL)
+        yield Step("fence-consumers", "fence-consumers", fenced(seen), 60)
+        yield _quiet("quiesce", seen, 60, Duty.REQUIRED)
+        return
+    if seen.fence_method is FenceMethod.NONE:
+        text = f"stop the consumers that read the link's topics on {seen.source}"
+        settings = {"question": "stop-consumers", "text": text}
+        yield Step("stop-consumers", "manual", settings, 60)
+    yield _quiet("quiesce", seen, 60 + seen.grace_s, Duty.REQUIRED)
+
+
+def stop(seen: Circumstances, identity: str = "stop-replication") -> Step:
+    """Stop what replicates the link; a person does where drctl knows no connector."""
+    if seen.connectors:
+        return Step(identity, "stop-replication", {"connectors": list(seen.connectors)}, 60)
+    text = f"stop replication from {seen.source} to {seen.target}, so that no restart starts it"
+    back = START.format(source=seen.source, target=seen.target)
+    return Step(identity, "manual-stop-replication", asked(identity, text, back), 60)
+
+
+def offsets(seen: Circumstances, *, leave_out: bool, identity: str = "commit-offsets") -> Step:
+    """Put the groups where they go on."""
+    settings = {
+        "link": seen.link,
+        "cluster": seen.target,
+        "overrides": dict(seen.offset_overrides),
+        "leave_out": leave_out,
+    }
+    return Step(identity, "commit-offsets", settings, 30)
+
+
+def opening(seen: Circumstances, identity: str = "open-target") -> Step:
+    """Let the target take writes."""
+    settings = {"cluster": seen.target, "principals": list(seen.principals)}
+    return Step(identity, "open-target", settings, 60)
+
+
+def switches(seen: Circumstances, prefix: str = "switch-endpoint") -> Iterator[Step]:
+    """Send clients to the target: a step for each endpoint."""
+    for number, kind in enumerate(seen.endpoints):
+        to = {"number": number, "kind": kind, "to": seen.target}
+        yield Step(f"{prefix}-{number + 1}", "switch-endpoint", to, 120)
+
+
+def ends(seen: Circumstances) -> dict[str, Any]:
+    """The names of both clusters."""
+    return {"source": seen.source, "target": seen.target}
+
+
+def asked(question: str, text: str, undo: str = "") -> dict[str, Any]:
+    """What a manual step needs to know."""
+    return {"question": question, "text": text, "undo": undo}
+
+
+def _quiet(identity: str, seen: Circumstances, patience_s: float, duty: Duty) -> Step:
+    return Step(identity, "quiesce-consumers", {"cluster": seen.source}, patience_s, duty)
+
+
+def _fence_command(seen: Circumstances, identity: str) -> dict[str, Any]:
+    return {
+        "question": identity,
+        "cluster": seen.source,
+        "argv": list(seen.fence_command),
+        "undo": list(seen.fence_undo),
+        "verify": list(seen.fence_verify),
+        "env": {},
+        "timeout_seconds": seen.fence_timeout_s,
+        "settle_seconds": seen.settle_s,
+    }

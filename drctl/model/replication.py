@@ -1,0 +1,72 @@
+"""How far replication came, as far as it can be known without reading a record."""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, Protocol
+
+from drctl.model.topology import TopicPartition
+
+
+class ReplicatedTo(Protocol):
+    """Up to where a partition was replicated."""
+
+    @property
+    def offset(self) -> int:
+        """The first offset of the source that may not have been."""
+
+    @property
+    def evidence(self) -> str:
+        """Who says so, in words for a person."""
+
+
+class ReplicationProgress(Protocol):
+    """Knows how far a replicator came."""
+
+    def positions(self, topics: Iterable[str]) -> Mapping[TopicPartition, ReplicatedTo]:
+        """By partition of the source; without those of which nothing is known.
+
+        Raises:
+            Unreachable: who knows it did not answer.
+        """
+
+
+class Lag(NamedTuple):
+    """What of a partition of the source was perhaps not replicated yet.
+
+    Attributes:
+        records: about so many were not, by the best that is known.
+        at_most: by the replicator's own word, which may be a minute old; `records` where there is
+            none.
+        evidence: how that is known, in words for a person.
+    """
+
+    records: int
+    at_most: int
+    evidence: str
+
+
+class Tail(NamedTuple):
+    """An unreplicated tail of a partition, and what retention is about to do to it.
+
+    Attributes:
+        lost: records of it that the source has deleted already.
+        soon: records of it that the source may delete within the time that a drain may take.
+        later: the same within a quarter of the time that it keeps records.
+        by_size: the limit by which the source deletes whatever its age; empty where there is none.
+    """
+
+    lost: int
+    soon: int
+    later: int
+    by_size: str = ""
+
+
+class LeftOut(NamedTuple):
+    """A position of a group that has no place on the target.
+
+    Attributes:
+        reason: why, in words for a person.
+    """
+
+    group: str
+    partition: TopicPartition
+    reason: str

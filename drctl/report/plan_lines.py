@@ -1,0 +1,165 @@
+"""A plan for a terminal, as rows and lines; all text is printable."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from drctl.checks.standing import standing_against
+from drctl.engine.kind import Kind, Trait
+from drctl.engine.registry import KINDS
+from drctl.model.failover import Mode
+from drctl.model.finding import Finding, Status
+from drctl.model.plan import Duty, Plan
+from drctl.report.printable import number, plain, plural, sentence
+from drctl.report.run_reading import described
+
+_WORST_FIRST = (Status.FAIL, Status.NOT_CHECKED, Status.WARN, Status.OK)
+_DUTIES = {
+    Duty.REQUIRED: "",
+    Duty.BEST_EFFORT: "where it cannot be done, it is owed and the run goes on",
+    Duty.OPTIONAL: "where it cannot be done, the run goes on without",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRow:
+    """A step that would be done.
+
+    Attributes:
+        way_back: empty where the step changes nothing.
+        unless: what becomes of the run where it cannot be done; empty where it ends there.
+        opens: from here on there is no automatic way back.
+    """
+
+    number: int
+    id: str
+    title: str
+    proof: str
+    way_back: str
+    unless: str
+    opens: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GuardRow:
+    """What a guard says.
+
+    Attributes:
+        overridden: the reason why it is passed over; empty where it is not.
+        against: whether the plan is refused for it.
+    """
+
+    status: Status
+    check: str
+    subject: str
+    reason: str
+    cost: str
+    cure: str
+    overridden: str
+    against: bool
+
+
+def step_rows(plan: Plan, kinds: Mapping[str, Kind] = KINDS) -> tuple[PlanRow, ...]:
+    """Every step, in order."""
+    rows = []
+    for place, step in enumerate(plan.steps, 1):
+        words = described(step, kinds)
+        traits = kinds[step.kind].traits if step.kind in kinds else Trait.NONE
+        rows.append(
+            PlanRow(
+                place,
+                plain(step.id),
+                sentence(words.title),
+                sentence(words.proof),
+                sentence(words.way_back) if Trait.CHANGES in traits else "",
+                _DUTIES[step.duty],
+                Trait.OPENS in traits,
+            )
+        )
+    return tuple(rows)
+
+
+def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """In an order that does not hang on who asked first."""
+    return tuple(
+        sorted(findings, key=lambda f: (_WORST_FIRST.index(f.status), f.check, f.subject, f.reason))
+    )
+
+
+def objections(plan: Plan, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Those for which the plan is refused, the worst first."""
+    return worst_first(standing_against(findings, plan.overrides, mode_of(plan)))
+
+
+def mode_of(plan: Plan) -> Mode:
+    """What its guards are asked for; a plan that does not say needs most."""
+    told = {step.settings.get("mode") for step in plan.steps}
+    return Mode.UNPLANNED if Mode.UNPLANNED.value in told else Mode.PLANNED
+
+
+def guard_rows(
+    findings: Sequence[Finding], overrides: Mapping[str, str], mode: Mode = Mode.PLANNED
+) -> tuple[GuardRow, ...]:
+    """What the guards say, the worst first; what is well is only counted: see `guards_in_words`."""
+    against = standing_against(findings, overrides, mode)
+    return tuple(
+        GuardRow(
+            each.status,
+            plain(each.check),
+            sentence(each.subject),
+            sentence(each.reason),
+            sentence(each.cost),
+            sentence(each.cure),
+            "" if each in against else sentence(overrides.get(each.check, "")),
+            each in against,
+        )
+        for each in worst_first(findings)
+        if each.status is not Status.OK
+    )
+
+
+def guards_in_words(
+    findings: Sequence[Finding], overrides: Mapping[str, str], mode: Mode = Mode.PLANNED
+) -> str:
+    """How many say what: `2 fail (1 passed over), 1 not checked, 3 warn, 40 ok`."""
+    against = standing_against(findings, overrides, mode)
+    told = []
+    for status in _WORST_FIRST:
+        said = [each for each in findings if each.status is status]
+        over = [f for f in said if f.check in overrides and f not in against]
+        passed = f" ({number(len(over))} passed over)" if over and status is not Status.OK else ""
+        if said:
+            told.append(f"{number(len(said))} {status.value.replace('-', ' ')}{passed}")
+    return ", ".join(told) or "no guard was asked"
+
+
+def verdict(plan: Plan, findings: Sequence[Finding], violations: Sequence[str]) -> str:
+    """Whether this plan would be carried out, in one sentence."""
+    against = len(objections(plan, findings)) + len(violations)
+    what = (
+        f"{plain(plan.name)} of link {plain(plan.link)}, {plain(plan.source)} to "
+        f"{plain(plan.target)}, {plural(len(plan.steps), 'step')}"
+    )
+    if against:
+        return f"Refused: {what}; {plural(against, 'objection')} below."
+    return f"Ready: {what}."
+
+
+def what_to_type(
+    plan: Plan, findings: Sequence[Finding], violations: Sequence[str], execute: str
+) -> tuple[str, ...]:
+    """What to do now; `execute` is the command line that carries the plan out."""
+    against = objections(plan, findings)
+    told = [f"The plan itself breaks a rule: {sentence(each)}." for each in violations]
+    told += list(dict.fromkeys(f"{_capital(sentence(f.cure))}." for f in against if f.cure))
+    if against:
+        names = ", ".join(dict.fromkeys(plain(f.check) for f in against))
+        told.append(
+            f"Or pass over with a reason, guard by guard: --override GUARD=REASON ({names})"
+        )
+    if not told:
+        told.append(f"Nothing has been changed. To carry it out: {plain(execute)}")
+    return tuple(told)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,89 @@
+"""What the steps of a run noted for its report, as far as their journal entries tell.
+
+A journal may be of another version of drctl: what is not there is not told.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from drctl.engine.story import Story
+from drctl.model.plan import Json
+from drctl.report.run_course import Course
+from drctl.report.run_data import Became, GroupRow, Positions, Warned
+
+_UNSEEN = " (not checked)"
+"""How preflight ends what it noted of a guard that could not look."""
+
+
+def mode(story: Story) -> str:
+    """Planned or unplanned; empty where the plan does not know it."""
+    for step in story.plan.steps:
+        if step.kind == "preflight":
+            return str(step.settings.get("mode", ""))
+    return ""
+
+
+def cluster_ids(story: Story) -> dict[str, str]:
+    """What the clusters call themselves."""
+    stock = _intent(story, "take-stock").get("clusters", {})
+    return {
+        str(name): str(seen["cluster_id"])
+        for name, seen in stock.items()
+        if isinstance(seen, Mapping) and "cluster_id" in seen
+    }
+
+
+def warned(story: Story) -> tuple[Warned, ...]:
+    """What guards said that let the run go on."""
+    told = story.facts_by_kind().get("preflight", {}).get("warnings", ())
+    return tuple(_warned(each) for each in told)
+
+
+def _warned(told: Any) -> Warned:
+    words = str(told)
+    return Warned(words.removesuffix(_UNSEEN), not words.endswith(_UNSEEN))
+
+
+def positions(story: Story) -> Positions | None:
+    """What was committed for consumers; None where nothing was."""
+    facts, intent = story.facts_by_kind().get("commit-offsets"), _intent(story, "commit-offsets")
+    if facts is None:
+        return None
+    counted = Counter(str(line[0]) for line in intent.get("lines", ()))
+    rereads: Json = intent.get("rereads", {})
+    rows = [GroupRow(name, count, _count(rereads.get(name))) for name, count in counted.items()]
+    rows.sort(key=lambda row: (-(row.rereads_at_most or 0), row.name))
+    return Positions(
+        _count(facts.get("positions")) or 0,
+        _count(facts.get("same")) or 0,
+        _count(facts.get("rereads_at_most")),
+        tuple(map(str, facts.get("left_out", ()))),
+        tuple(rows),
+    )
+
+
+def not_checked(story: Story, course: Course) -> tuple[str, ...]:
+    """What nobody looked at, or nobody could."""
+    return tuple(_not_checked(story, course))
+
+
+def _not_checked(story: Story, course: Course) -> Iterator[str]:
+    for name in story.facts_by_kind().get("take-stock", {}).get("silent", ()):
+        yield f"{name} did not answer before anything was changed"
+    yield from (each.words for each in warned(story) if not each.checked)
+    for step, track in course.tracks.items():
+        if track.became in (Became.PASSED, Became.UNKNOWN, Became.BEGUN):
+            yield f"step {step}: {track.words or 'nobody saw whether it was done'}"
+
+
+def _intent(story: Story, kind: str) -> Json:
+    """The newest of a kind that was not taken back."""
+    for step in story.plan.steps:
+        if step.kind == kind and (effect := story.effect_of(step.id)):
+            return effect.intent
+    return {}
+
+
+def _count(value: Any) -> int | None:
+    return int(value) if isinstance(value, int | float) else None

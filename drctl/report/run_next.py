@@ -1,0 +1,117 @@
+"""What to do after a run, most urgent first: page, terminal and Markdown say the same."""
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from drctl.report.printable import plain, plural
+from drctl.report.run_data import Became, ReportData, Standing, Writes
+from drctl.report.run_words import closed
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """Something to do, or to leave alone, and why.
+
+    Attributes:
+        command: the command line for it; empty where there is none.
+    """
+
+    what: str
+    why: str
+    command: str = ""
+
+
+def next_steps(data: ReportData) -> tuple[NextStep, ...]:
+    """What to do now."""
+    return tuple(_steps(data))
+
+
+def _steps(data: ReportData) -> Iterator[NextStep]:
+    if data.chain is not None and data.chain.harm is not None:
+        yield NextStep(
+            "Do not rely on this report.",
+            f"Its journal is not as it was written: {closed(data.chain.words)} Compare it with "
+            "its copies: the topic __drctl_journal and the state_dir of whoever ran it.",
+        )
+    match data.ending.standing:
+        case Standing.DONE:
+            yield from _after_done(data)
+        case Standing.REFUSED:
+            yield _again(data)
+        case Standing.NOT_ENDED:
+            yield NextStep(
+                f"Ask {plain(data.attempts[-1].who)} on {plain(data.attempts[-1].host)} whether it "
+                "still runs; if not, go on with it.",
+                "A run that is alive keeps a second one out; resume says so and changes nothing.",
+                _resume(data),
+            )
+        case _:
+            yield from _stopped(data)
+
+
+def _stopped(data: ReportData) -> Iterator[NextStep]:
+    stuck = data.became(Became.FAILED, Became.UNKNOWN, Became.NOT_TAKEN_BACK)
+    for step in stuck:
+        items = f" ({plural(len(step.items), 'item')} named below)" if step.items else ""
+        words = closed(step.taken_back or step.words)
+        yield NextStep(f"Look at {plain(step.id)}{items}.", words)
+    if data.turned_back:
+        why = "It puts back what still stands, the newest first; nothing else is begun."
+    elif data.writes is Writes.TARGET:
+        why = "It looks at that step first and does what is left; what is done is not done again."
+    else:
+        why = "It looks at the fence first; nothing that was done is done again without a look."
+    yield NextStep(
+        "Then go on with the run." if stuck else "Go on with the run.", why, _resume(data)
+    )
+    if data.writes is Writes.NOWHERE:
+        yield NextStep(
+            "Do not lift the fence by hand.",
+            "The journal would not know; resume goes on, or puts everything back.",
+        )
+
+
+def _after_done(data: ReportData) -> Iterator[NextStep]:
+    for step, what in data.owed.items():
+        yield NextStep(closed(what), f"Owed by step {plain(step)}: a later run must do it.")
+    if data.writes is not Writes.TARGET:
+        if not data.owed:
+            yield NextStep("Nothing has to be done.", "Every step was seen to be done.")
+        return
+    source, target = plain(data.plan.source), plain(data.plan.target)
+    yield NextStep(
+        f"Do not start the old replication from {source} to {target}.",
+        f"It would append old records behind the newer ones of {target}.",
+    )
+    if not data.rpo.exact:
+        yield NextStep(
+            f"When {source} answers again, find what was left behind.",
+            "Only a comparison of the records makes the estimate exact.",
+            _command(data, "gap"),
+        )
+    yield NextStep(
+        f"Before {source} is used again, keep its applications away and find what only it holds.",
+        f"{target} takes writes now that {source} does not have; the runbook `failback` has the"
+        " order of things.",
+        "drctl runbook show failback",
+    )
+
+
+def _again(data: ReportData) -> NextStep:
+    command = ""
+    if data.plan.name.startswith("failover-"):
+        command = f"{_command(data, 'failover')} --mode {plain(data.mode or 'planned')}"
+    return NextStep(
+        "Clear the reason, then look at the plan again.",
+        closed(data.turned_back) if data.turned_back else "The run changed nothing.",
+        command,
+    )
+
+
+def _command(data: ReportData, name: str) -> str:
+    return f"drctl {name} --link {shlex.quote(plain(data.plan.link))}"
+
+
+def _resume(data: ReportData) -> str:
+    return f"drctl resume {shlex.quote(plain(data.run))}"

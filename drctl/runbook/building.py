@@ -1,0 +1,232 @@
+"""A runbook, values for its parameters and a link -> the plan; or everything that is wrong."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pydantic import ValidationError
+
+from drctl.config.document import Document
+from drctl.config.problems import Path, Problem, config_error, one_of, quoted
+from drctl.config.section import Section
+from drctl.engine.sequences.circumstances import Circumstances
+from drctl.model.errors import UsageError
+from drctl.model.plan import Plan, Step
+from drctl.runbook.durations import seconds
+from drctl.runbook.facts import observed
+from drctl.runbook.parameters import Values, given_values, names_of
+from drctl.runbook.reading import Runbook
+from drctl.runbook.rules import broken
+from drctl.runbook.schema import SHORT, StepConfig
+from drctl.runbook.settings import CheckSettings, CommandSettings
+from drctl.runbook.site import Site
+from drctl.runbook.specs import SEQUENCE, SPECS, Given, Misfit, Spec
+from drctl.runbook.substitution import Wrong, filled, fit_for_shell, references
+from drctl.runbook.when import comparisons
+from drctl.runbook.wording import at_key, at_value, none_of, problems_of
+
+_SHORT_KEYS = {"manual": "text", "check": "guards", "sequence": "name"}
+"""Short forms that hold the value of one setting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A step whose settings are as they will be; what link it is for is still open.
+
+    Attributes:
+        number: in the file, from 0.
+        expect: what a person will see; empty where the kind says it.
+        by_hand: command lines for a person.
+    """
+
+    number: int
+    kind: str
+    spec: Spec
+    settings: Section
+    given: Given
+    expect: str = ""
+    by_hand: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> Path:
+        """Where it stands in the file."""
+        return ("steps", self.number)
+
+    def steps(self, seen: Circumstances) -> tuple[Step, ...]:
+        """What it becomes on a link.
+
+        Raises:
+            Misfit: a setting does not fit the link.
+        """
+        return tuple(self.spec.make(self.settings, seen, self.given))
+
+
+def build(
+    runbook: Runbook, given: Mapping[str, str], seen: Circumstances, site: Site | None = None
+) -> Plan:
+    """The plan of a runbook for these circumstances; the same ones give the same plan.
+
+    Args:
+        given: values of parameters as somebody typed them, by name.
+
+    Raises:
+        UsageError: a value is missing or does not fit; or no step is for these circumstances.
+        ConfigError: a setting is wrong, or the plan breaks a rule; names every place.
+    """
+    values = {**given_values(runbook.file.parameters, given), **names_of(seen)}
+    ready, problems = prepared(runbook, values, site or Site())
+    if not problems:
+        plan, places, problems = planned(runbook, ready, seen)
+        problems += held(plan, places, runbook.document)
+    if problems:
+        raise config_error(str(runbook.path), problems)
+    if not plan.steps:
+        now = ", ".join(f"{fact} is {value}" for fact, value in observed(seen).items())
+        raise UsageError(f"no step of {runbook.name} is for these circumstances", now)
+    return plan
+
+
+def prepared(
+    runbook: Runbook, values: Values, site: Site
+) -> tuple[tuple[Ready, ...], list[Problem]]:
+    """The steps with their settings, and what is wrong with these."""
+    problems: list[Problem] = []
+    found = []
+    for number, step in enumerate(runbook.file.steps):
+        ready = _prepared(step, number, values, runbook.document, problems)
+        if ready is not None:
+            problems += _not_here(ready, site, runbook.document)
+            found.append(ready)
+    return tuple(found), problems
+
+
+def planned(
+    runbook: Runbook, ready: tuple[Ready, ...], seen: Circumstances
+) -> tuple[Plan, Mapping[str, Path], list[Problem]]:
+    """The plan, where each of its steps comes from, and what does not fit the link."""
+    facts = observed(seen)
+    steps: list[Step] = []
+    places: dict[str, Path] = {}
+    problems: list[Problem] = []
+    for each in ready:
+        condition = runbook.conditions.get(each.number)
+        if condition is not None and not condition.holds(facts):
+            continue
+        try:
+            made = each.steps(seen)
+        except Misfit as misfit:
+            place = _place(each.number, each.kind, (misfit.key,), runbook.file.steps[each.number])
+            problems.append(at_value(runbook.document, place, str(misfit)))
+            continue
+        for step in made:
+            if step.id in places:
+                text = f"the id {step.id} is there twice when everything is spelled out"
+                problems.append(at_value(runbook.document, (*each.path, "id"), text))
+            places[step.id] = each.path
+            steps.append(step)
+    basis = {**seen.basis, f"runbook {runbook.name}": runbook.fingerprint}
+    basis |= {f"fact {name}": str(facts[name]) for name in sorted(asked_for(runbook))}
+    plan = Plan(
+        runbook.name, seen.link, seen.source, seen.target, tuple(steps), basis, seen.overrides
+    )
+    return plan, places, problems
+
+
+def held(plan: Plan, places: Mapping[str, Path], document: Document) -> list[Problem]:
+    """The rules that the plan breaks, each at its step in the file."""
+    return [at_key(document, places[rule.step], rule.text) for rule in broken(plan)]
+
+
+def asked_for(runbook: Runbook) -> frozenset[str]:
+    """The facts on which some step depends."""
+    return frozenset(
+        compare.fact for each in runbook.conditions.values() for compare in comparisons(each)
+    )
+
+
+def _prepared(
+    step: StepConfig, number: int, values: Values, document: Document, problems: list[Problem]
+) -> Ready | None:
+    used = next(key for key in SHORT if getattr(step, key) is not None)
+    kind = str(step.step) if used == "step" else used
+    spec = SEQUENCE if used == "sequence" else SPECS[kind]
+    place = partial(_place, number, kind, step=step)
+
+    def wrong(path: Path, text: str) -> None:
+        problems.append(at_value(document, path, text))
+
+    fill = partial(filled, values=values, wrong=wrong)
+    raw = fill(_raw(step, used), path=place(()))
+    expect = fill(step.expect, path=("steps", number, "expect"))
+    by_hand = _by_hand(step, number, values, wrong)
+    patience = _patience(fill(step.patience, path=("steps", number, "patience")), wrong, number)
+    try:
+        settings = spec.model.model_validate(raw)
+    except ValidationError as error:
+        known = tuple(f.alias or n for n, f in spec.model.model_fields.items())
+        problems.extend(problems_of(error, document, lambda _: known, lambda loc: place(loc)))
+        return None
+    given = Given(step.id, step.wanted_duty, patience, expect and str(expect))
+    return Ready(number, kind, spec, settings, given, str(expect or ""), by_hand)
+
+
+def _by_hand(step: StepConfig, number: int, values: Values, wrong: Wrong) -> tuple[str, ...]:
+    harmless = fit_for_shell(values)
+    path: Path = ("steps", number, "by_hand")
+    for line, text in enumerate(step.by_hand):
+        for name in references(text):
+            if name in values and name not in harmless:
+                value = quoted(str(values[name]))
+                said = f"the value {value} of {name} cannot stand in a command line"
+                wrong((*path, line), said)
+    return tuple(map(str, filled(step.by_hand, harmless, path, wrong)))
+
+
+def _raw(step: StepConfig, used: str) -> Any:
+    """The settings as the kind's model names them."""
+    if used == "step":
+        return step.with_ if step.with_ is not None else {}
+    value = getattr(step, used)
+    return {_SHORT_KEYS[used]: value} if used in _SHORT_KEYS else value
+
+
+def _place(number: int, kind: str, loc: Path, step: StepConfig) -> Path:
+    """Where in the file a setting stands."""
+    head: Path = ("steps", number)
+    if step.step is not None:
+        return (*head, "with", *loc) if loc or step.with_ is not None else (*head, "step")
+    if kind in _SHORT_KEYS:
+        return (*head, kind, *loc[1:])
+    return (*head, kind, *loc)
+
+
+def _patience(value: object, wrong: Wrong, number: int) -> float | None:
+    if value is None:
+        return None
+    try:
+        return seconds(value)
+    except ValueError as error:
+        wrong(("steps", number, "patience"), str(error))
+        return None
+
+
+def _not_here(ready: Ready, site: Site, document: Document) -> Iterator[Problem]:
+    """Commands and guards that the site does not have."""
+    settings, head = ready.settings, (*ready.path, "command")
+    if isinstance(settings, CheckSettings):
+        for number, guard in enumerate(settings.guards):
+            if guard not in site.guards:
+                text = none_of(guard, tuple(sorted(site.guards)), "guard")
+                place = (*ready.path, "check", number)
+                if document.entry(place) is None:
+                    place = (*ready.path, "with", "guards", number)
+                yield at_value(document, place, text)
+    if isinstance(settings, CommandSettings):
+        where = head if document.entry(head) else (*ready.path, "with")
+        for key, argv in settings.command_lines:
+            if not site.allows(argv):
+                allowed = [" ".join(words) for words in site.commands or ()]
+                said = f"there are {one_of(allowed)}" if allowed else "there are none"
+                text = f"is not among the `commands` of drctl.yaml: {said}"
+                yield at_key(document, (*where, key), text)

@@ -1,0 +1,87 @@
+"""What a person could type instead of a step, with tools that every site has.
+
+`$SOURCE` and `$TARGET` are bootstrap addresses, `$CONNECT` is the address of a Connect worker,
+`admin.properties` holds the credentials.
+"""
+
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from drctl.engine.sequences.circumstances import Circumstances
+from drctl.model.plan import Step
+
+Settings = Mapping[str, Any]
+Lines = tuple[str, ...]
+
+_GROUPS = "kafka-consumer-groups.sh --bootstrap-server"
+_ADMIN = "--command-config admin.properties"
+
+
+def by_hand(step: Step, seen: Circumstances) -> Lines:
+    """The command lines; none where there are none that would do."""
+    lines = _BY_HAND.get(step.kind)
+    return lines(step.settings, seen) if lines else ()
+
+
+def _link(seen: Circumstances) -> str:
+    return f"--link {shlex.quote(seen.link)}"
+
+
+def _fence(operation: str) -> Callable[[Settings, Circumstances], Lines]:
+    def lines(settings: Settings, seen: Circumstances) -> Lines:
+        head = f'kafka-acls.sh --bootstrap-server "$SOURCE" {_ADMIN} --add --force'
+        return tuple(
+            f"{head} --deny-principal {shlex.quote(who)} --operation {operation} --topic TOPIC"
+            for who in settings["principals"]
+        )
+
+    return lines
+
+
+def _stop(settings: Settings, seen: Circumstances) -> Lines:
+    names = [shlex.quote(name) for name in settings["connectors"]]
+    stops = (f'curl -s -X PUT "$CONNECT/connectors/{name}/stop"' for name in names)
+    return (*stops, 'curl -s "$CONNECT/connectors?expand=status"')
+
+
+def _stock(settings: Settings, seen: Circumstances) -> Lines:
+    return tuple(f"drctl offsets snapshot --cluster {shlex.quote(c)}" for c in settings["clusters"])
+
+
+def _offsets(settings: Settings, seen: Circumstances) -> Lines:
+    return (
+        f"drctl offsets apply {_link(seen)}",
+        f"drctl offsets apply {_link(seen)} --execute",
+    )
+
+
+def _ran(settings: Settings, seen: Circumstances) -> Lines:
+    keys = ("argv", "verify")
+    return tuple(shlex.join(settings[key]) for key in keys if settings[key])
+
+
+def _gap(scope: str) -> Callable[[Settings, Circumstances], Lines]:
+    return lambda settings, seen: (
+        f"drctl gap {_link(seen)} --scope {settings.get('scope', scope)}",
+    )
+
+
+_BY_HAND: Mapping[str, Callable[[Settings, Circumstances], Lines]] = {
+    "take-stock": _stock,
+    "fence-producers": _fence("Write"),
+    "fence-consumers": _fence("Read"),
+    "measure-loss": _gap("estimate"),
+    "drain": _gap("tail"),
+    "gap": _gap("auto"),
+    "quiesce-consumers": lambda settings, seen: (
+        f'{_GROUPS} "$SOURCE" {_ADMIN} --describe --all-groups --state',
+    ),
+    "stop-replication": _stop,
+    "commit-offsets": _offsets,
+    "verify-clients": lambda settings, seen: (
+        f'{_GROUPS} "$TARGET" {_ADMIN} --describe --all-groups --members',
+    ),
+    "command": _ran,
+    "command-fence": _ran,
+}

@@ -1,0 +1,244 @@
+"""A runbook from disk: parsed, and everything that is wrong whatever its parameters are."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from drctl.config import document as tree
+from drctl.config.document import Document, Node, Scalar
+from drctl.config.problems import Mark, Problem, config_error, did_you_mean, one_of, quoted
+from drctl.config.problems import Path as Place
+from drctl.model.errors import ConfigError
+from drctl.runbook import when
+from drctl.runbook.parameters import NAMES, from_yaml
+from drctl.runbook.schema import KEYS, SHORT, ParameterConfig, RunbookFile, StepConfig
+from drctl.runbook.specs import SPECS
+from drctl.runbook.substitution import holds_secret_reference, references
+from drctl.runbook.wording import at_key, at_value, none_of, problems_of
+
+FILLED = frozenset({"with", "patience", "expect", "by_hand", *SHORT[1:-1]})
+"""The keys of a step in which parameters may stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runbook:
+    """A runbook whose file is well formed; its parameters have no values yet.
+
+    Attributes:
+        conditions: the steps' `when`, by the number of the step.
+        document: knows the place of everything in the file.
+    """
+
+    path: Path
+    file: RunbookFile
+    fingerprint: str
+    conditions: Mapping[int, when.Expression] = field(default_factory=dict)
+    document: Document = field(default_factory=Document, repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        """By which it is run."""
+        return self.file.name
+
+
+def load(path: Path) -> Runbook:
+    """The runbook in a file.
+
+    Raises:
+        ConfigError: it cannot be read, or something in it is wrong; names every place.
+    """
+    return read(file_text(path), path)
+
+
+def read(text: str, path: Path) -> Runbook:
+    """The runbook in a text that stands, or will stand, in the file.
+
+    Raises:
+        ConfigError: something in it is wrong; names every place.
+    """
+    runbook, problems = look_at(text, path)
+    if runbook is None or problems:
+        raise config_error(str(path), problems)
+    return runbook
+
+
+def look_at(text: str, path: Path) -> tuple[Runbook | None, list[Problem]]:
+    """The runbook, as far as it is one, and what is wrong with it."""
+    document = tree.parse(text)
+    problems = list(document.problems)
+    if document.root is None:
+        if not problems:
+            problems.append(Problem(Mark(1, 1), (), "is empty"))
+        return None, problems
+    problems += _unprintable(document.root, ())
+    try:
+        file = RunbookFile.model_validate(_raw(document.root))
+    except ValidationError as error:
+        return None, problems + list(problems_of(error, document, _known))
+    conditions, mistakes = _conditions(file, document, text)
+    problems += [*_named(file, path, document), *_parameters(file, document)]
+    problems += [*_steps(file, document), *mistakes, *_references(file, document)]
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return Runbook(path, file, digest, conditions, document), problems
+
+
+def file_text(path: Path) -> str:
+    """What stands in a file.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: is not UTF-8 text") from None
+
+
+def _raw(node: Node) -> Any:
+    if isinstance(node, tree.Mapping):
+        found = {key: _raw(entry.node) for key, entry in node.entries.items()}
+        # A key whose lines are all commented out is an absent one.
+        return {key: value for key, value in found.items() if value is not None}
+    if isinstance(node, tree.Sequence):
+        return tuple(_raw(item) for item in node.items)
+    return node.value
+
+
+def _known(loc: Place) -> tuple[str, ...]:
+    return KEYS[str(loc[0])] if len(loc) > 1 else KEYS[""]
+
+
+def _scalars(node: Node, path: Place) -> Iterator[tuple[Place, Scalar]]:
+    if isinstance(node, tree.Mapping):
+        for key, entry in node.entries.items():
+            yield from _scalars(entry.node, (*path, key))
+    elif isinstance(node, tree.Sequence):
+        for number, item in enumerate(node.items):
+            yield from _scalars(item, (*path, number))
+    else:
+        yield path, node
+
+
+def _unprintable(root: Node, path: Place) -> Iterator[Problem]:
+    """What could turn a terminal or a page into something else."""
+    for place, scalar in _scalars(root, path):
+        for char in scalar.text.replace("\n", ""):
+            if not char.isprintable():
+                text = f"holds the character {quoted(char)}, which cannot be shown"
+                yield Problem(scalar.mark, place, text)
+                break
+
+
+def _named(file: RunbookFile, path: Path, document: Document) -> Iterator[Problem]:
+    if path.stem != file.name:
+        text = f"must be the name of the file: {quoted(path.stem)}"
+        yield at_value(document, ("name",), text)
+
+
+def _parameters(file: RunbookFile, document: Document) -> Iterator[Problem]:
+    for name, parameter in file.parameters.items():
+        path = ("parameters", name)
+        if name in NAMES:
+            yield at_key(document, path, "is what every runbook has, and no parameter")
+        if parameter.type == "choice" and not parameter.choices:
+            yield at_key(document, (*path, "choices"), "is required by type choice")
+            continue
+        if parameter.type != "choice" and parameter.choices:
+            yield at_key(document, (*path, "choices"), f"goes with type choice ({parameter.type})")
+        yield from _default(parameter, path, document)
+
+
+def _default(parameter: ParameterConfig, path: Place, document: Document) -> Iterator[Problem]:
+    if parameter.default is None:
+        return
+    try:
+        from_yaml(parameter, parameter.default)
+    except ValueError as error:
+        said = str(error).removesuffix(f" ({quoted(str(parameter.default))})")
+        yield at_value(document, (*path, "default"), said)
+
+
+def _steps(file: RunbookFile, document: Document) -> Iterator[Problem]:
+    seen: dict[str, int] = {}
+    for number, step in enumerate(file.steps):
+        path = ("steps", number)
+        if step.id in seen:
+            entry = document.entry(("steps", seen[step.id], "id"))
+            line = entry.mark.line if entry else 0
+            yield at_value(document, (*path, "id"), f"is used twice, first in line {line}")
+        seen.setdefault(step.id, number)
+        yield from _kind(step, path, document)
+
+
+def _kind(step: StepConfig, path: Place, document: Document) -> Iterator[Problem]:
+    used = [key for key in SHORT if getattr(step, key) is not None]
+    if len(used) != 1:
+        what = f"has {' and '.join(used)}: one of them is enough" if used else "does nothing"
+        text = what if used else f"{what}: it needs {one_of(SHORT)}"
+        yield at_key(document, path, text)
+        return
+    if step.with_ is not None and used != ["step"]:
+        yield at_key(document, (*path, "with"), f"goes with step, not with {used[0]}")
+    if step.step is not None and step.step not in SPECS:
+        text = none_of(step.step, tuple(sorted(SPECS)), "kind of step")
+        yield at_value(document, (*path, "step"), text)
+    if used == ["sequence"]:
+        for key in ("duty", "patience"):
+            if getattr(step, key) is not None:
+                text = "goes with a single step, not with a sequence"
+                yield at_key(document, (*path, key), text)
+
+
+def _conditions(
+    file: RunbookFile, document: Document, text: str
+) -> tuple[dict[int, when.Expression], list[Problem]]:
+    found: dict[int, when.Expression] = {}
+    problems = []
+    for number, step in enumerate(file.steps):
+        if step.when is None:
+            continue
+        try:
+            found[number] = when.parse(step.when)
+        except when.Mistake as mistake:
+            path = ("steps", number, "when")
+            mark = _inside(document, path, step.when, mistake.at, text)
+            problems.append(Problem(mark, path, f"{mistake} (character {mistake.at + 1})"))
+    return found, problems
+
+
+def _inside(document: Document, path: Place, value: str, at: int, text: str) -> Mark:
+    """The place of a character of a value; of the value where it is not written in one piece."""
+    entry = document.entry(path)
+    assert entry is not None, path
+    mark = entry.node.mark
+    start = text.splitlines()[mark.line - 1].find(value, mark.column - 1)
+    return Mark(mark.line, start + at + 1) if start >= 0 else mark
+
+
+def _references(file: RunbookFile, document: Document) -> Iterator[Problem]:
+    declared, used = (*file.parameters, *NAMES), set[str]()
+    for path, scalar in _scalars(document.root, ()) if document.root else ():
+        names = [*references(scalar.text)]
+        fillable = path[:1] == ("steps",) and len(path) > 2 and path[2] in FILLED
+        used.update(names if fillable else ())
+        for name in names:
+            text = "parameters may stand in what a step does, and nowhere else"
+            if name.startswith("${"):
+                text = "a ${ is not closed ($${ for a plain one)"
+            elif fillable and name not in declared:
+                near = did_you_mean(name, declared)
+                text = f"{quoted(name)} is no parameter{'; ' if near else ''}{near}"
+            if not fillable or name not in declared:
+                yield Problem(scalar.mark, path, text)
+        if holds_secret_reference(scalar.text) and "env" not in path[3:]:
+            text = "may not refer to ${env:...} or ${file:...}: it goes into plans and journals"
+            yield Problem(scalar.mark, path, text)
+    for name in file.parameters:
+        if name not in used:
+            yield at_key(document, ("parameters", name), "is not used by any step")

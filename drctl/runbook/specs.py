@@ -1,0 +1,254 @@
+"""What each kind of step in a runbook becomes on a link: steps of a plan."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from drctl.config.section import Section
+from drctl.engine.sequences import parts
+from drctl.engine.sequences.circumstances import Circumstances, FenceMethod, Mode
+from drctl.engine.sequences.failover import failover
+from drctl.model.plan import Duty, Step
+from drctl.runbook.settings import (
+    ChangeSettings,
+    CheckSettings,
+    CommandFenceSettings,
+    CommandSettings,
+    EndpointSettings,
+    FenceSettings,
+    GapSettings,
+    ManualFenceSettings,
+    ManualSettings,
+    Nothing,
+    OffsetsSettings,
+    PreflightSettings,
+    SequenceSettings,
+    StopSettings,
+    WaitSettings,
+)
+
+
+class Misfit(ValueError):
+    """A setting does not fit the link.
+
+    Attributes:
+        key: of the setting.
+    """
+
+    def __init__(self, key: str, text: str) -> None:
+        super().__init__(text)
+        self.key = key
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a step has beside its settings; None where the kind decides."""
+
+    id: str
+    duty: Duty | None = None
+    patience_s: float | None = None
+    expect: str | None = None
+
+    def step(
+        self, kind: str, settings: Mapping[str, Any], patience_s: float, identity: str = ""
+    ) -> Step:
+        """A step of the plan."""
+        return self.over(Step(identity or self.id, kind, settings, patience_s))
+
+    def over(self, step: Step) -> Step:
+        """A step that drctl made, with what the runbook says otherwise."""
+        patience_s = step.patience_s if self.patience_s is None else self.patience_s
+        return replace(step, patience_s=patience_s, duty=self.duty or step.duty)
+
+
+Make = Callable[[Any, Circumstances, Given], Iterator[Step]]
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A kind of step in runbooks.
+
+    Attributes:
+        model: of its settings.
+        make: the steps that it becomes.
+    """
+
+    model: type[Section]
+    make: Make
+
+
+def _preflight(own: PreflightSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
+    yield given.over(parts.preflight(seen, Mode(own.mode), given.id))
+
+
+def _stock(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
+    yield given.over(parts.stock(seen, given.id))
+
+
+def _fence(own: FenceSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
+    if own.principals and seen.fence_method is not FenceMethod.ACL:
+        text = f"goes with fence method acl, not {seen.fence_method.value}"
+        raise Misfit("principals", text)
+    here = _settled(own, seen)
+    yield given.over(parts.fence(here, given.duty or Duty.REQUIRED, given.id))
+
+
+def _consumers(own: FenceSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
+    yield given.step("fence-consumers", parts.fenced(_settled(own, seen)), 60)
+
+
+def _settled(own: FenceSettings, seen: Circumstances) -> Circumstances:
+    principals = own.principals or seen.principals
+    return replace(seen, principals=principals, settle_s=_settle(own.settle, seen))
+
+
+def _loss(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
+    yield given.step("measure-loss", parts.ends(seen), 30)
+
+
+def _drain(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
+    yield given.step("drain", {"target": seen.target}, seen.patience_s)
+
+
+def _quiesce(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
+    yield given.step("quiesce-consumers", {"cluster": seen.source}, 60)
+
+
+def _stop(own: StopSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
+    yield given.over(
+        parts.stop(replace(seen, connectors=own.connectors or seen.connectors), given.id)
+    )
+
+
+def _offsets(own: OffsetsSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
+    leave_out = own.leave_out or seen.leaves_groups_out
+    yield given.over(parts.offsets(seen, leave_out=leave_out, identity=given.id))
+
+
+def _open(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
+    yield given.over(parts.opening(seen, given.id))
+
+
+def _switch(own: EndpointSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
+    if own.endpoint is None:
+        yield from map(given.over, parts.switches(seen, given.id))
+        return
+    if own.endpoint > len(seen.endpoints):
+        raise Misfit("endpoint", "is the number of no endpoint of the link")
+    chosen = list(parts.switches(seen, given.id))[own.endpoint - 1]
+    yield given.over(replace(chosen, id=given.id))
+
+
+def _clients(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
+    yield given.step("verify-clients", parts.ends(seen), 120)
+
+
+def _manual(kind: str) -> Make:
+    def make(own: ManualSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
+        yield given.step(kind, _asked(own.text, None, given), 0)
+
+    return make
+
+
+def _change(kind: str, undo: str) -> Make:
+    def make(own: ChangeSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
+        back = own.undo or undo.format(source=seen.source, target=seen.target)
+        yield given.step(kind, _asked(own.text, back, given), 0)
+
+    return make
+
+
+def _manual_fence(own: ManualFenceSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
+    settings = _asked(own.text, own.undo, given)
+    where = {"cluster": seen.source, "settle_seconds": _settle(own.settle, seen)}
+    yield given.step("manual-fence", settings | where, 60)
+
+
+def _asked(text: str, undo: str | None, given: Given) -> dict[str, Any]:
+    settings: dict[str, Any] = {"question": given.id, "text": text}
+    settings |= {} if undo is None else {"undo": undo}
+    return settings | ({"expect": given.expect} if given.expect else {})
+
+
+def _command(own: CommandSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
+    # Without a look of its own, looking again tells nothing new.
+    yield given.step("command", _ran(own, given), 60 if own.verify else 0)
+
+
+def _command_fence(own: CommandFenceSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
+    where = {"cluster": seen.source, "settle_seconds": _settle(own.settle, seen)}
+    yield given.step("command-fence", _ran(own, given) | where, 120)
+
+
+def _ran(own: CommandSettings, given: Given) -> dict[str, Any]:
+    return {
+        "question": given.id,
+        "argv": list(own.argv),
+        "undo": list(own.undo),
+        "verify": list(own.verify),
+        "env": dict(own.env),
+        "timeout_seconds": own.timeout,
+    }
+
+
+def _wait(own: WaitSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
+    connectors = list(seen.connectors)
+    settings = {"for": own.condition, "connectors": connectors, **parts.ends(seen)}
+    yield given.step("wait", settings, own.at_most)
+
+
+def _check(own: CheckSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
+    mode = Mode.PLANNED if seen.source_answers else Mode.UNPLANNED
+    settings = {"guards": list(own.guards), "mode": mode.value, "overrides": dict(seen.overrides)}
+    yield given.step("check", settings, 30)
+
+
+def _gap(own: GapSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
+    settings = {"scope": own.scope, "at_most": own.at_most, **parts.ends(seen)}
+    yield given.step("gap", settings, 0)
+
+
+def _sequence(own: SequenceSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
+    for step in failover(Mode(own.name.removeprefix("failover-")), seen).steps:
+        identity = f"{given.id}.{step.id}"
+        asks = {"question": identity} if "question" in step.settings else {}
+        yield replace(step, id=identity, settings={**step.settings, **asks})
+
+
+def _settle(own: float | None, seen: Circumstances) -> float:
+    return seen.settle_s if own is None else own
+
+
+SPECS: Mapping[str, Spec] = {
+    "preflight": Spec(PreflightSettings, _preflight),
+    "take-stock": Spec(Nothing, _stock),
+    "fence-producers": Spec(FenceSettings, _fence),
+    "fence-consumers": Spec(FenceSettings, _consumers),
+    "measure-loss": Spec(Nothing, _loss),
+    "drain": Spec(Nothing, _drain),
+    "quiesce-consumers": Spec(Nothing, _quiesce),
+    "stop-replication": Spec(StopSettings, _stop),
+    "commit-offsets": Spec(OffsetsSettings, _offsets),
+    "open-target": Spec(Nothing, _open),
+    "switch-endpoint": Spec(EndpointSettings, _switch),
+    "verify-clients": Spec(Nothing, _clients),
+    "manual": Spec(ManualSettings, _manual("manual")),
+    "manual-check": Spec(ManualSettings, _manual("manual-check")),
+    "manual-fence": Spec(ManualFenceSettings, _manual_fence),
+    "manual-stop-replication": Spec(
+        ChangeSettings, _change("manual-stop-replication", parts.START)
+    ),
+    "manual-start-replication": Spec(
+        ChangeSettings, _change("manual-start-replication", "stop that replication again")
+    ),
+    "manual-reconcile": Spec(ChangeSettings, _change("manual-reconcile", "")),
+    "manual-change": Spec(ChangeSettings, _change("manual-change", "")),
+    "command": Spec(CommandSettings, _command),
+    "command-fence": Spec(CommandFenceSettings, _command_fence),
+    "wait": Spec(WaitSettings, _wait),
+    "check": Spec(CheckSettings, _check),
+    "gap": Spec(GapSettings, _gap),
+}
+"""By the name of the kind; the same names as in `drctl.engine.registry`."""
+
+SEQUENCE = Spec(SequenceSettings, _sequence)

@@ -1,0 +1,198 @@
+"""The language of `when:`: comparisons of facts, `and`, `or`, `not`, brackets; nothing else.
+
+source == reachable and (replicator == mirrormaker2 or not endpoints > 0)
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from drctl.config.problems import did_you_mean, one_of, quoted
+from drctl.runbook.facts import FACTS, Facts, Value
+
+_TOKEN = re.compile(r"\s*(?:(?P<op>==|!=|>=|<=|>|<)|(?P<mark>[()])|(?P<word>[A-Za-z0-9_-]+))")
+_ORDER = frozenset({">", ">=", "<", "<="})
+_RESERVED = frozenset({"and", "or", "not"})
+_DEEPEST = 20
+LARGEST = 100
+"""More connectors or endpoints than this nobody has."""
+
+
+class Mistake(ValueError):
+    """An expression that is none.
+
+    Attributes:
+        at: the position in its text, from 0.
+    """
+
+    def __init__(self, text: str, at: int) -> None:
+        super().__init__(text)
+        self.at = at
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """A fact against a value."""
+
+    fact: str
+    op: str
+    value: Value
+
+    def holds(self, facts: Facts) -> bool:
+        """Whether it is so."""
+        fact, value = facts[self.fact], self.value
+        if self.op == "==":
+            return fact == value
+        if self.op == "!=":
+            return fact != value
+        left, right = int(fact), int(value)
+        return {">": left > right, ">=": left >= right, "<": left < right}.get(
+            self.op, left <= right
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The opposite."""
+
+    inner: "Expression"
+
+    def holds(self, facts: Facts) -> bool:
+        """Whether it is so."""
+        return not self.inner.holds(facts)
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """All of them, or any of them."""
+
+    every: bool
+    parts: tuple["Expression", ...]
+
+    def holds(self, facts: Facts) -> bool:
+        """Whether it is so."""
+        found = (part.holds(facts) for part in self.parts)
+        return all(found) if self.every else any(found)
+
+
+Expression = Compare | Not | Both
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str
+    at: int
+    kind: str
+
+
+def parse(text: str) -> Expression:
+    """The expression of a text.
+
+    Raises:
+        Mistake: it is none; tells where.
+    """
+    reading = _Reading(tuple(_tokens(text)), len(text.rstrip()))
+    found = reading.either(0)
+    if reading.next is not None:
+        raise Mistake(f"{quoted(reading.next.text)} is too much: expected and, or", reading.next.at)
+    return found
+
+
+def comparisons(expression: Expression) -> Iterator[Compare]:
+    """All comparisons in it."""
+    if isinstance(expression, Compare):
+        yield expression
+    elif isinstance(expression, Not):
+        yield from comparisons(expression.inner)
+    else:
+        for part in expression.parts:
+            yield from comparisons(part)
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    at = 0
+    while at < len(text.rstrip()):
+        found = _TOKEN.match(text, at)
+        if found is None:
+            here = at + len(text[at:]) - len(text[at:].lstrip())
+            raise Mistake(f"{quoted(text[here])} means nothing here", here)
+        kind = str(found.lastgroup)
+        yield _Token(found[kind], found.start(kind), kind)
+        at = found.end()
+
+
+@dataclass(slots=True)
+class _Reading:
+    tokens: Sequence[_Token]
+    end: int
+    at: int = 0
+
+    @property
+    def next(self) -> _Token | None:
+        return self.tokens[self.at] if self.at < len(self.tokens) else None
+
+    def take(self, *texts: str) -> bool:
+        if self.next is None or self.next.text not in texts:
+            return False
+        self.at += 1
+        return True
+
+    def either(self, depth: int) -> Expression:
+        parts = [self.every(depth)]
+        while self.take("or"):
+            parts.append(self.every(depth))
+        return parts[0] if len(parts) == 1 else Both(False, tuple(parts))
+
+    def every(self, depth: int) -> Expression:
+        parts = [self.single(depth)]
+        while self.take("and"):
+            parts.append(self.single(depth))
+        return parts[0] if len(parts) == 1 else Both(True, tuple(parts))
+
+    def single(self, depth: int) -> Expression:
+        if depth > _DEEPEST:
+            raise Mistake("is nested too deeply", self.end)
+        if self.take("not"):
+            return Not(self.single(depth + 1))
+        if self.take("("):
+            inner = self.either(depth + 1)
+            if not self.take(")"):
+                raise Mistake("a bracket is not closed", self._here())
+            return inner
+        return self.compare()
+
+    def compare(self) -> Compare:
+        fact = self._word(f"expected a fact: {one_of(tuple(FACTS))}")
+        if fact.text not in FACTS:
+            near = did_you_mean(fact.text, tuple(FACTS)) or f"there are {one_of(tuple(FACTS))}"
+            raise Mistake(f"{quoted(fact.text)} is no fact; {near}", fact.at)
+        words = FACTS[fact.text].words
+        op = self.next
+        if op is None or op.kind != "op":
+            raise Mistake(f"expected == or another comparison behind {fact.text}", self._here())
+        if words and op.text in _ORDER:
+            raise Mistake(f"{fact.text} is a word: it can only be == or != another", op.at)
+        self.at += 1
+        allowed = one_of(words) if words else f"a number up to {LARGEST}"
+        value = self._word(f"expected {allowed}")
+        return Compare(fact.text, op.text, _value(fact.text, value, allowed))
+
+    def _word(self, wanted: str) -> _Token:
+        token = self.next
+        if token is None or token.kind != "word" or token.text in _RESERVED:
+            raise Mistake(wanted, self._here())
+        self.at += 1
+        return token
+
+    def _here(self) -> int:
+        return self.next.at if self.next else self.end
+
+
+def _value(fact: str, token: _Token, allowed: str) -> Value:
+    words = FACTS[fact].words
+    if words and token.text in words:
+        return token.text
+    if not words and token.text.isascii() and token.text.isdecimal() and int(token.text) <= LARGEST:
+        return int(token.text)
+    near = did_you_mean(token.text, words)
+    raise Mistake(f"{fact} is never {quoted(token.text)}; {near or f'it is {allowed}'}", token.at)

@@ -1,0 +1,128 @@
+"""Asks brokers of a cluster side by side, each for itself."""
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from queue import Empty, Queue
+from threading import Thread
+from typing import Generic, TypeVar
+
+from confluent_kafka.admin import ClusterMetadata  # type: ignore[attr-defined, unused-ignore]
+
+from drctl.model.errors import DrctlError, Unreachable
+from drctl.model.topology import Unavailable
+from drctl.systems.kafka.broker_security import BrokerSecurity, broker_security
+from drctl.systems.kafka.broker_socket import Address, BrokerSocket
+from drctl.systems.kafka.connection import Connection
+from drctl.systems.kafka.deadline import Deadline
+from drctl.systems.kafka.requests import GRACE_S
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Hopeless(Unavailable):
+    """Asking again would end in the same way."""
+
+
+_ABSENT = Unavailable("the broker is not there")
+
+Task = Callable[[BrokerSocket], T]
+
+
+def _never(_answer: object) -> bool:
+    return False
+
+
+class Brokers:
+    """Opens a connection for each task and closes it; one that hangs holds up no other."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._security: BrokerSecurity | None = None
+
+    def addresses(self, deadline: Deadline) -> dict[int, Address]:
+        """All brokers that are there, by id.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        return addresses_in(self._connection.metadata(deadline))
+
+    def ask(
+        self,
+        tasks: Mapping[K, Task[T]],
+        addresses: Mapping[K, Address],
+        deadline: Deadline,
+        enough: Callable[[T], bool] = _never,
+    ) -> dict[K, T | Unavailable]:
+        """What each task returned, or why it did not; `addresses` says which broker it is for.
+
+        Args:
+            enough: whether, after this answer, no other is waited for.
+
+        Raises:
+            ConfigError: the properties cannot be used for connections of our own.
+        """
+        security = self._secured()
+        found: dict[K, T | Unavailable] = dict.fromkeys(tasks, _ABSENT)
+        side_by_side: _SideBySide[K, T] = _SideBySide(security, deadline)
+        for key in [key for key in tasks if key in addresses]:
+            found[key] = Unavailable(f"{addresses[key]} did not answer within {deadline.total:g} s")
+            side_by_side.start(key, addresses[key], tasks[key])
+        for key, answer in side_by_side.answers(enough).items():
+            found[key] = self._redacted(answer) if isinstance(answer, DrctlError) else answer
+        return found
+
+    def _secured(self) -> BrokerSecurity:
+        if self._security is None:
+            self._security = broker_security(self._connection.properties)
+        return self._security
+
+    def _redacted(self, error: DrctlError) -> Unavailable:
+        text = self._connection.redacted(error.message)
+        return Unavailable(text) if isinstance(error, Unreachable) else Hopeless(text)
+
+
+def addresses_in(metadata: ClusterMetadata) -> dict[int, Address]:
+    """All brokers that are there, by id."""
+    known = metadata.brokers.items()
+    return {node: Address(node, str(each.host), int(each.port)) for node, each in known}
+
+
+class _SideBySide(Generic[K, T]):
+    """A thread a task; one that waits for ever, for a name server say, is left behind."""
+
+    def __init__(self, security: BrokerSecurity, deadline: Deadline) -> None:
+        self._security = security
+        self._deadline = deadline
+        self._answers: Queue[tuple[K, T | BaseException]] = Queue()
+        self._started = 0
+
+    def start(self, key: K, address: Address, task: Task[T]) -> None:
+        self._started += 1
+        Thread(target=self._run, args=(key, address, task), daemon=True).start()
+
+    def answers(self, enough: Callable[[T], bool]) -> dict[K, T | DrctlError]:
+        found: dict[K, T | DrctlError] = {}
+        while len(found) < self._started:
+            try:
+                key, answer = self._answers.get(timeout=self._deadline.remaining + GRACE_S)
+            except Empty:
+                break
+            if isinstance(answer, BaseException) and not isinstance(answer, DrctlError):
+                raise answer
+            found[key] = answer
+            if not isinstance(answer, DrctlError) and enough(answer):
+                break
+        return found
+
+    def _run(self, key: K, address: Address, task: Task[T]) -> None:
+        try:
+            with BrokerSocket(address, self._security, self._deadline) as opened:
+                self._answers.put((key, task(opened)))
+        except DrctlError as error:
+            self._answers.put((key, error))
+        except BaseException as bug:
+            self._answers.put((key, bug))
+            raise

@@ -1,0 +1,206 @@
+"""The journal on a cluster, read from any machine: its runs, their lines, and who holds a link."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from drctl.engine import chain
+from drctl.model.errors import ConfigError, Unknown, Unreachable, UsageError
+from drctl.model.journal import Entry, Holder
+from drctl.model.topology import TopicState
+from drctl.systems.kafka.connection import Connection
+from drctl.systems.kafka.deadline import Deadline
+from drctl.systems.kafka.followed_topic import FollowedTopic
+from drctl.systems.kafka.journal_contest import Contest
+from drctl.systems.kafka.journal_log import LinkLog
+from drctl.systems.kafka.journal_settings import CONFIG, check_partitions, check_settings
+from drctl.systems.kafka.journal_signs import Signs
+from drctl.systems.kafka.own_topics import JOURNAL
+from drctl.systems.kafka.topic_creation import check_creatable, check_writable
+from drctl.wire.journal_records import TOPIC
+from drctl.wire.undecodable import Undecodable
+
+BEAT_S = 3.0
+SILENCE = 2.5
+"""Beats that must be missing before somebody counts as dead."""
+
+_DECIDED_S = 2.0
+_POLL_S = 0.2
+
+T = TypeVar("T")
+
+
+class _Log(FollowedTopic):
+    """The topic, read into what it says of one link."""
+
+    def __init__(self, connection: Connection, topic: str, link: str) -> None:
+        super().__init__(connection, topic, JOURNAL)
+        self.link = LinkLog(link)
+        self.config: Mapping[str, str] = {}
+
+    def _take(self, records: Iterable[tuple[bytes | None, bytes | None]]) -> None:
+        self.link.take(records)
+
+    def _check(self, state: TopicState) -> None:
+        check_partitions(self.where, state)
+        self.config = state.config
+
+
+class JournalTopicReader:
+    """Implements `drctl.model.journal.JournalReader` for one link; writes nothing.
+
+    Args:
+        cluster: its name in drctl.yaml; the one that survives.
+        beat_s: how often a living holder shows that he is; the same for all.
+
+    Attributes:
+        settled: whether all that had been appended was decided when it was last read. If not, a
+            transaction is open: what is in it may still come to be.
+    """
+
+    def __init__(
+        self,
+        cluster: str,
+        properties: Mapping[str, str],
+        link: str,
+        *,
+        topic: str = TOPIC,
+        timeout_s: float = 10,
+        beat_s: float = BEAT_S,
+    ) -> None:
+        self._connection = Connection(cluster, properties, timeout_s)
+        self._topic = topic
+        self._link = link
+        self._beat_s = beat_s
+        self._log = _Log(self._connection, topic, link)
+        self._exists = False
+        self.settled = True
+
+    @property
+    def where(self) -> str:
+        """The topic and its cluster."""
+        return self._log.where
+
+    def runs(self) -> Sequence[str]:
+        """All that are kept, the newest first; none where there is no such topic.
+
+        Raises:
+            ConfigError: the topic may not be read, or is none of ours.
+            Unreachable: the cluster did not answer.
+            Unknown: the topic was made anew since it was first read.
+        """
+        return self._read().runs
+
+    def lines(self, run: str) -> Sequence[bytes]:
+        """The sealed lines of a run.
+
+        Raises:
+            UsageError: there is no such run.
+            ConfigError, Unreachable, Unknown: as above.
+        """
+        log = self._read()
+        found = log.lines(run)
+        if not found:
+            newest = ", ".join(log.runs[:3])
+            hint = f"the newest: {newest}" if newest else f"there is none in {self.where}"
+            raise UsageError(f"there is no run {run!r} of link {self._link}", hint)
+        return found
+
+    def entries(self, run: str) -> Sequence[Entry]:
+        """What a run wrote down.
+
+        Raises:
+            UsageError: there is no such run.
+            ConfigError, Unreachable: as above.
+            Unknown: likewise, or the journal is damaged.
+        """
+        return chain.entries_in(run, self.lines(run), self.where)
+
+    def holder_of(self, run: str) -> Holder | None:
+        """Who carried a run out last, as of the last look."""
+        return self._log.link.holder_of(run)
+
+    def alive(self) -> Holder | None:
+        """Watch for a few seconds, and tell who holds the link and lives.
+
+        Raises:
+            ConfigError, Unreachable, Unknown: as above.
+        """
+        log = self._read()
+        contest = Contest(log)
+        if self._exists and contest.disputed:
+            self._guarded(lambda: self._watch(contest))
+        return contest.alive if contest.holds else None
+
+    def check(self) -> None:
+        """See whether a run could write here, as far as that can be told without writing.
+
+        Raises:
+            ConfigError: the topic is not as it must be, or may not be read, written or made.
+            Unreachable: the cluster did not answer.
+            Unknown: the topic was made anew since it was first read.
+        """
+        self._read()
+        if self._exists:
+            check_settings(self.where, self._log.config)
+            check_writable(self._connection, self._topic, JOURNAL)
+        else:
+            check_creatable(self._connection, self._topic, JOURNAL, CONFIG)
+
+    def _read(self) -> LinkLog:
+        """Everything that is committed, and what is just being committed."""
+        self._exists = self._guarded(self._log.catch_up)
+        self.settled = not self._exists or self._guarded(lambda: self._log.settle(_DECIDED_S))
+        return self._log.link
+
+    def _guarded(self, read: Callable[[], T]) -> T:
+        """Begin anew after a failure: half of a log says nothing."""
+        try:
+            return read()
+        except Undecodable as wrong:
+            self._log = _Log(self._connection, self._topic, self._link)
+            raise ConfigError(
+                f"{self.where} holds what this drctl did not write: {wrong.reason}",
+                "use the drctl that wrote it; only drctl's user should be able to write there",
+            ) from wrong
+        except Unreachable:
+            raise
+        except Unknown:
+            self._log = _Log(self._connection, self._topic, self._link)
+            raise
+
+    def _watch(self, contest: Contest) -> None:
+        """Look on until somebody shows that he is alive, or too long nobody has."""
+        with Signs(self._connection, self._topic, self._link, self._log.position) as signs:
+            self._enter(contest, signs)
+            window = Deadline.after(self._beat_s * SILENCE)
+            while contest.disputed and not (contest.alive or window.expired):
+                self._see(contest, signs)
+            if contest.disputed and not contest.alive:
+                self._see_all(contest, signs)
+
+    def _enter(self, contest: Contest, signs: Signs) -> None:
+        """Come to one's own claim, or to the end of the log."""
+        if contest.claims:
+            self._see_until(lambda: contest.entered, contest, signs)
+        else:
+            self._see_all(contest, signs)
+            contest.entered = True
+
+    def _see_all(self, contest: Contest, signs: Signs) -> None:
+        """Come to the end: silence counts only where everything was heard."""
+        end = self._log.offsets().end
+        self._see_until(lambda: signs.position >= end, contest, signs)
+
+    def _see_until(self, done: Callable[[], bool], contest: Contest, signs: Signs) -> None:
+        deadline = self._connection.deadline()
+        while not done():
+            self._see(contest, signs)
+            if deadline.expired:
+                waited = self._connection.timeout_s
+                raise Unreachable(
+                    f"{self.where} could not be read within {waited:g} s", JOURNAL.silent
+                )
+
+    def _see(self, contest: Contest, signs: Signs) -> None:
+        for record in signs.poll(_POLL_S):
+            contest.see(record)

@@ -1,0 +1,123 @@
+"""What the guards of a failover look at, from a case written in YAML."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from drctl.checks.observed import NOT_LOOKED_AT
+from drctl.model.acls import Acl, Acls
+from drctl.model.endpoints import EndpointState
+from drctl.model.failover import Mode
+from drctl.model.groups import Group, GroupProtocol, GroupState, Member
+from drctl.model.health import ClusterHealth, Controller, OpenTransaction, Shortage
+from drctl.model.producer_ids import Producer
+from drctl.model.reachability import Locked, Silent
+from drctl.model.replication import Lag, LeftOut, Tail
+from drctl.model.topology import TopicPartition, Unavailable
+
+NOW_MS = 1_800_000_000_000
+
+
+def guarded(case: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of what was observed that only guards need; a text says why it was not."""
+    seen = {name: _seen(case.get(name), read) for name, read in _READERS.items()}
+    source = _source(case.get("source"))
+    return {"mode": Mode(case.get("mode", "planned")), "now_ms": NOW_MS, "source": source, **seen}
+
+
+def acls(given: Any) -> Acls:
+    """`ALLOW User:app WRITE LITERAL:topic HOST` each; false where there is no authorizer."""
+    rules = []
+    for line in given or ():
+        permission, principal, operation, resource, host = line.split()
+        pattern, _, name = resource.partition(":")
+        rules.append(Acl(name, pattern, principal, host, operation, permission))
+    return Acls(given is not False, tuple(rules))
+
+
+def _seen(given: Any, read: Callable[[Any], Any]) -> Any:
+    if given is None:
+        return NOT_LOOKED_AT
+    return Unavailable(given) if isinstance(given, str) else read(given)
+
+
+def _source(given: Any) -> str | Unavailable:
+    """A text says that it is silent."""
+    if isinstance(given, str):
+        return Silent(given)
+    match given:
+        case {"locked": reason}:
+            return Locked(reason)
+        case {"unknown": reason}:
+            return Unavailable(reason)
+        case {"id": identity}:
+            return str(identity)
+    return NOT_LOOKED_AT
+
+
+def _place(text: str) -> TopicPartition:
+    topic, _, number = text.rpartition("-")
+    return TopicPartition(topic, int(number))
+
+
+def _by_place(read: Callable[[Any], Any]) -> Callable[[Mapping[str, Any]], Any]:
+    return lambda given: {_place(place): _seen(each, read) for place, each in given.items()}
+
+
+def _health(given: Mapping[str, Any]) -> ClusterHealth:
+    return ClusterHealth(
+        "BBB",
+        _seen(given.get("controller", [1, 5]), lambda told: Controller(*told)),
+        tuple(given.get("brokers", [1, 2])),
+        tuple(given.get("absent", ())),
+        given.get("partitions", 8),
+        offline=tuple(map(_place, given.get("offline", ()))),
+        under_min_isr=tuple(Shortage(_place(p), *n) for p, n in given.get("short", {}).items()),
+        under_replicated=tuple(Shortage(_place(p), *n) for p, n in given.get("behind", {}).items()),
+        unknown={name: Unavailable(why) for name, why in given.get("unknown", {}).items()},
+    )
+
+
+def _group(name: str, given: Any) -> Group | Unavailable:
+    if isinstance(given, str):
+        return Unavailable(given)
+    members = tuple(Member(*text.split("@")) for text in given.get("members", ()))
+    state = GroupState(given.get("state", "stable" if members else "empty"))
+    return Group(name, GroupProtocol.CLASSIC, state, members)
+
+
+def _transactions(given: list[Mapping[str, Any]]) -> tuple[OpenTransaction, ...]:
+    return tuple(
+        OpenTransaction(
+            each.get("producer", 7),
+            0,
+            100,
+            NOW_MS - 1000 * each["seconds"] if "seconds" in each else -1,
+            each.get("name", ""),
+            hanging=each.get("hanging"),
+        )
+        for each in given
+    )
+
+
+def _endpoint(given: Mapping[str, Any]) -> EndpointState:
+    return EndpointState(given["endpoint"], given.get("cluster"), given.get("words", "as seen"))
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "target": lambda given: given["id"],
+    "target_health": _health,
+    "target_groups": lambda given: {name: _group(name, each) for name, each in given.items()},
+    "target_acls": acls,
+    "source_rights": frozenset,
+    "lag": _by_place(lambda told: Lag(*told)),
+    "newest_copy_ms": lambda given: NOW_MS - 1000 * given["seconds"],
+    "tails": _by_place(lambda told: Tail(*told)),
+    "transactions": _by_place(_transactions),
+    "source_producers": _by_place(lambda ids: tuple(Producer(*each) for each in ids)),
+    "target_producers": _by_place(lambda ids: tuple(Producer(*each) for each in ids)),
+    "left_out": lambda given: tuple(LeftOut(g, _place(p), why) for g, p, why in given),
+    "endpoints": lambda given: tuple(_seen(each, _endpoint) for each in given),
+    "journal": lambda given: {
+        place: None if why is None else Unavailable(why) for place, why in given.items()
+    },
+}

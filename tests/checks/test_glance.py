@@ -1,0 +1,56 @@
+"""A question is waited for no longer than its answer is worth."""
+
+import threading
+from time import monotonic
+
+import pytest
+
+from drctl.checks.glance import Glance
+from drctl.model.errors import ConfigError, Unreachable
+from drctl.model.reachability import Locked, NotLetIn, Silent
+from drctl.model.topology import Unavailable
+
+
+def test_an_answer() -> None:
+    assert Glance(lambda: 5, 10).value() == 5
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (Unreachable("it is dead"), Silent("it is dead")),
+        (NotLetIn("wrong password"), Locked("wrong password")),
+        (ConfigError("no password"), Unavailable("no password")),
+    ],
+)
+def test_why_there_is_none(error: Exception, expected: Unavailable) -> None:
+    def ask() -> None:
+        raise error
+
+    glance = Glance(ask, 10)
+    assert glance.answer() == expected
+    with pytest.raises(type(error)):
+        glance.value()
+
+
+def test_nobody_waits_for_the_dead() -> None:
+    for_ever = threading.Event()
+    begun = monotonic()
+    dead = Glance(for_ever.wait, 0.2)
+    waiting = Glance(lambda: dead.value() or 1, 10)
+    assert isinstance(waiting.answer(), Silent)
+    assert isinstance(dead.answer(), Silent)
+    assert monotonic() - begun < 5
+    for_ever.set()
+
+
+def test_a_bug_is_not_taken_for_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = threading.Event()
+    monkeypatch.setattr(threading, "excepthook", lambda _: told.set())
+
+    def ask() -> int:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        Glance(ask, 10).answer()
+    assert told.wait(10)

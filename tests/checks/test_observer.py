@@ -1,0 +1,209 @@
+"""Both real clusters looked at for the guards: alive, lagging, and with a source that is gone."""
+
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from drctl.checks.observed import Observed
+from drctl.checks.observing import Observer
+from drctl.checks.ports import ClusterPorts, LinkPorts
+from drctl.checks.registry import guard_findings
+from drctl.checks.standing import standing_against
+from drctl.cli.wiring import position_finder
+from drctl.config.loading import load
+from drctl.lab.lab import Lab
+from drctl.lab.waiting import Patience
+from drctl.model.failover import Mode
+from drctl.model.finding import Status
+from drctl.model.reachability import Silent
+from drctl.model.replication import Lag
+from drctl.model.topology import Record, TopicPartition, TopicState, Unavailable
+from drctl.systems.connect.lister import ConnectLister
+from drctl.systems.journal.state_folder import StateFolder
+from drctl.systems.kafka.acl_reader import KafkaAclReader
+from drctl.systems.kafka.cluster_health import KafkaHealthReader
+from drctl.systems.kafka.cluster_rights import KafkaRightsReader
+from drctl.systems.kafka.groups import KafkaGroupReader
+from drctl.systems.kafka.journal_reading import JournalTopicReader
+from drctl.systems.kafka.producer_ids import KafkaProducerIdReader
+from drctl.systems.kafka.reader import KafkaClusterReader
+from tests.conftest import NewTopic
+from tests.kafka.tls_broker import free_ports
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
+
+QUICK_S = 4.0
+
+
+class Site:
+    """Looks at the lab over the link of its drctl.yaml."""
+
+    def __init__(self, lab: Lab, file: Path, opened: ExitStack) -> None:
+        self.lab, self.config, self.opened = lab, load(file), opened
+        self.link = self.config.link("main")
+
+    def cluster(self, name: str, bootstrap: str = "") -> ClusterPorts:
+        """The ports of one cluster; it may be looked for somewhere else."""
+        properties = self.lab.cluster(name).client_properties("admin")
+        properties["bootstrap.servers"] = bootstrap or properties["bootstrap.servers"]
+        keep = self.opened.enter_context
+        return ClusterPorts(
+            keep(KafkaClusterReader(name, properties, timeout_s=QUICK_S)),
+            keep(KafkaGroupReader(name, properties, timeout_s=QUICK_S)),
+            keep(KafkaAclReader(name, properties, timeout_s=QUICK_S)),
+            keep(KafkaHealthReader(name, properties, timeout_s=QUICK_S)),
+            keep(KafkaProducerIdReader(name, properties, timeout_s=QUICK_S)),
+            keep(KafkaRightsReader(name, properties, timeout_s=QUICK_S)),
+        )
+
+    def observer(self, bootstrap: str = "") -> Observer:
+        """Looks at both; at the source where it is said to be."""
+        source, target = self.cluster("primary", bootstrap), self.cluster("secondary")
+        finder = position_finder(self.link, self.cluster("primary").reader, target.reader)
+        secondary = self.lab.cluster("secondary").client_properties("admin")
+        ports = LinkPorts(
+            source,
+            target,
+            finder,
+            ConnectLister(self.lab.parts.worker.url),
+            ConnectLister(self.lab.parts.worker.url),
+            (),
+            (
+                JournalTopicReader("secondary", secondary, "main"),
+                StateFolder(self.config.state_dir),
+            ),
+            lambda: (),
+        )
+        return Observer(self.link, self.config.file.policy, ports, lambda: int(time.time() * 1000))
+
+
+@pytest.fixture
+def site(lab: Lab, lab_yaml: Callable[..., Path], new_topic: NewTopic) -> Iterator[Site]:
+    """A link that carries one topic of two partitions."""
+    with ExitStack() as opened:
+        yield Site(lab, lab_yaml(new_topic(2, mirrored=True, on=("primary",))), opened)
+
+
+@pytest.fixture
+def topic(site: Site) -> str:
+    return site.link.settings.topics[0]
+
+
+def statuses(observed: Observed) -> Mapping[str, set[Status]]:
+    found: dict[str, set[Status]] = {}
+    for finding in guard_findings(observed):
+        found.setdefault(finding.check, set()).add(finding.status)
+    return found
+
+
+def copied(observed: Observed, topic: str) -> bool:
+    copies = observed.target_topics
+    there = not isinstance(copies, Unavailable) and isinstance(copies.get(topic), TopicState)
+    lag = observed.lag
+    return (
+        there
+        and not isinstance(lag, Unavailable)
+        and all(isinstance(each, Lag) and each.records == 0 for each in lag.values())
+    )
+
+
+def test_everything_is_seen(site: Site, topic: str, primary: ClusterUnderTest) -> None:
+    now_ms = int(time.time() * 1000)
+    primary.produce(topic, [Record(n % 2, 0, now_ms, b"k", b"%d" % n) for n in range(40)])
+    observer, seen = site.observer(), []
+
+    def replicated() -> bool:
+        seen.append(observer.observe(Mode.PLANNED))
+        return copied(seen[-1], topic)
+
+    assert Patience.of(60).wait_until(replicated), statuses(seen[-1])
+    observed = seen[-1]
+    assert observed.source != observed.target
+    assert isinstance(observed.lag, Mapping)
+    assert set(observed.lag) == {TopicPartition(topic, 0), TopicPartition(topic, 1)}
+    assert isinstance(observed.newest_copy_ms, int)
+    assert observed.newest_copy_ms >= now_ms
+    assert isinstance(observed.connectors, Mapping)
+    source = observed.connectors["mm2-source"]
+    assert (source.kind, source.state) == ("source", "RUNNING")
+    assert [task.state for task in source.tasks] == ["RUNNING"] * len(source.tasks)
+    unseen = {
+        name for name in Observed.__slots__ if isinstance(getattr(observed, name), Unavailable)
+    }
+    assert unseen == {"worker"}
+    found = statuses(observed)
+    assert found["endpoint-elsewhere"] == {Status.NOT_CHECKED}
+    refused = standing_against(guard_findings(observed), {}, Mode.PLANNED)
+    assert {each.check for each in refused} <= {"replication-lag"}, refused
+    fine = (
+        "target-no-controller",
+        "target-under-min-isr",
+        "topics-missing-on-target",
+        "parity-of-settings",
+        "hanging-transactions",
+        "producer-ids-collide",
+        "fence-not-possible",
+        "journal-unwritable",
+        "replication-not-running",
+        "groups-active-on-target",
+    )
+    assert [name for name in fine if found[name] != {Status.OK}] == []
+
+
+def test_an_open_transaction_and_a_copy_that_is_missing(
+    site: Site, topic: str, new_topic: NewTopic, primary: ClusterUnderTest
+) -> None:
+    alone = new_topic(1, on=("primary",))
+    settings = site.link.settings.model_copy(update={"topics": (topic, alone)})
+    site.link = replace(site.link, settings=settings)
+    primary.produce(alone, [Record(0, 0, -1, None, b"x")], "open")
+    observed = site.observer().observe(Mode.PLANNED)
+    assert isinstance(observed.transactions, Mapping)
+    assert list(observed.transactions) == [TopicPartition(alone, 0)]
+    found = statuses(observed)
+    assert found["hanging-transactions"] == {Status.OK}
+    assert found["topics-missing-on-target"] == {Status.FAIL}
+    primary.close()
+
+
+@pytest.mark.parametrize("listens", [False, True], ids=["gone", "hangs"])
+def test_nobody_waits_for_a_dead_source(site: Site, listens: bool) -> None:
+    with socket.socket() as stalled:
+        # One that listens and never accepts: a stopped process, or a dead host behind a balancer.
+        stalled.bind(("127.0.0.1", 0))
+        port = stalled.getsockname()[1]
+        if listens:
+            stalled.listen(64)
+        else:
+            stalled.close()
+        begun = monotonic()
+        observed = site.observer(f"127.0.0.1:{port}").observe(Mode.UNPLANNED)
+        seconds = monotonic() - begun
+    assert isinstance(observed.source, Silent)
+    assert isinstance(observed.source_topics, Unavailable)
+    assert isinstance(observed.target, str)
+    assert not isinstance(observed.target_health, Unavailable)
+    assert not isinstance(observed.connectors, Unavailable)
+    assert statuses(observed)["source-alive"] == {Status.OK}
+    refused = standing_against(guard_findings(observed), {}, Mode.UNPLANNED)
+    assert refused == ()
+    assert seconds < 3 * QUICK_S
+
+
+def test_a_dead_target_refuses(site: Site) -> None:
+    observer = site.observer()
+    ports = replace(
+        observer.ports, target=site.cluster("secondary", f"127.0.0.1:{free_ports(1)[0]}")
+    )
+    observed = replace(observer, ports=ports).observe(Mode.UNPLANNED)
+    refused = standing_against(
+        guard_findings(observed), {"target-unreachable": "x"}, Mode.UNPLANNED
+    )
+    assert "target-unreachable" in {finding.check for finding in refused}

@@ -1,0 +1,110 @@
+"""What stands against a failover, and what may be passed over."""
+
+import pytest
+
+from drctl.checks.registry import CHECKS, GUARDS, findings, guard_findings
+from drctl.checks.standing import overridable, parse_overrides, standing_against
+from drctl.model.errors import UsageError
+from drctl.model.failover import Mode
+from drctl.model.finding import Finding, Status
+from tests.checks.observing import observed
+
+LINK = {"link": {"replicator": {"kind": "mirrormaker2"}}}
+
+
+def said(check: str, status: Status) -> Finding:
+    return Finding(check, status, "cluster a", "it is so")
+
+
+def names(found: tuple[Finding, ...]) -> set[str]:
+    return {finding.check for finding in found}
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("name", GUARDS)
+def test_what_fails_stands_against_it_unless_it_is_passed_over(name: str, mode: Mode) -> None:
+    failing = (said(name, Status.FAIL),)
+    guards = GUARDS[name].guards
+    assert guards is not None
+    assert standing_against(failing, {}, mode) == failing
+    left = standing_against(failing, {name: "because"}, mode)
+    assert left == (() if guards.overridable else failing)
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("name", GUARDS)
+def test_what_nobody_looked_at_stands_against_it_where_it_is_needed(name: str, mode: Mode) -> None:
+    guards = GUARDS[name].guards
+    assert guards is not None
+    unknown = (said(name, Status.NOT_CHECKED),)
+    assert bool(standing_against(unknown, {}, mode)) == (mode in guards.needed)
+
+
+@pytest.mark.parametrize("status", [Status.OK, Status.WARN])
+def test_what_is_ok_or_costs_something_does_not(status: Status) -> None:
+    every = tuple(said(name, status) for name in GUARDS)
+    assert standing_against(every, {}, Mode.PLANNED) == ()
+
+
+def test_advice_never_does_and_what_nobody_knows_always_does() -> None:
+    advice = next(check.name for check in CHECKS if check.guards is None)
+    found = (said(advice, Status.FAIL), said("of-a-later-drctl", Status.FAIL))
+    assert names(standing_against(found, {}, Mode.PLANNED)) == {"of-a-later-drctl"}
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_blind_nothing_goes_ahead(mode: Mode) -> None:
+    seen = observed({**LINK, "mode": mode.value})
+    standing = names(standing_against(guard_findings(seen), {}, mode))
+    always = {"target-unreachable", "target-under-min-isr", "connect-unreachable"}
+    assert standing >= {*always, "journal-unwritable", "connectors-not-named"}
+    every = dict.fromkeys(overridable(), "because")
+    left = names(standing_against(guard_findings(seen), every, mode))
+    final = {"target-unreachable", "journal-unwritable"}
+    assert left == final | ({"source-unreachable"} if mode is Mode.PLANNED else set())
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_guards_are_the_checks_of_the_doctor(mode: Mode) -> None:
+    seen = observed({**LINK, "mode": mode.value})
+    every, guards = findings(seen), guard_findings(seen)
+    assert guards
+    assert set(guards) < set(every)
+    assert names(guards) <= GUARDS.keys()
+
+
+def test_each_is_asked_before_the_failovers_it_is_for() -> None:
+    before = {mode: names(guard_findings(observed({**LINK, "mode": mode.value}))) for mode in Mode}
+    assert before[Mode.PLANNED] - before[Mode.UNPLANNED] == {
+        "source-unreachable",
+        "hanging-transactions",
+        "retention-near-tail",
+        "groups-left-out",
+    }
+    assert before[Mode.UNPLANNED] - before[Mode.PLANNED] == {"source-alive"}
+
+
+def test_reasons_are_kept() -> None:
+    given = ["source-alive= the rack is burning = yes ", "moves-backwards=they asked for it"]
+    assert parse_overrides(given, {"moves-backwards"}) == {
+        "source-alive": "the rack is burning = yes",
+        "moves-backwards": "they asked for it",
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "message", "hint"),
+    [
+        ("source-alife=x", "no guard 'source-alife'", "did you mean source-alive"),
+        ("moves-backwards=x", "no guard 'moves-backwards'", "replication-lag"),
+        ("mm2-topics=x", "no guard 'mm2-topics'", "groups-left-out"),
+        ("=x", "no guard ''", "replication-lag"),
+        ("source-alive", "needs a reason", "--override source-alive=REASON"),
+        ("source-alive= ", "needs a reason", "--override source-alive=REASON"),
+        ("journal-unwritable=x", "cannot be passed over", "a run can write its journal"),
+    ],
+)
+def test_what_cannot_be_passed_over(given: str, message: str, hint: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        parse_overrides([given])
+    assert hint in caught.value.hint

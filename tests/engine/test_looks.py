@@ -1,0 +1,188 @@
+"""Steps that only look: guards by name, conditions that are waited for, gaps."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from drctl.engine.conditions import CONDITIONS
+from drctl.engine.kind import Seen, State
+from drctl.engine.ports import ConnectorState, Hands, Look, Missing
+from drctl.engine.registry import KINDS
+from drctl.model.errors import Refused, Unreachable
+from drctl.model.finding import Finding, Status
+from drctl.model.groups import Group, GroupProtocol, GroupState, Member
+from drctl.model.topology import TopicState, Unavailable
+from tests.engine.switches import Blind
+
+SETTINGS = {"source": "primary", "target": "secondary", "connectors": ["mm2"]}
+
+
+@dataclass
+class Two:
+    """Two clusters as they are seen; every part of them in one object."""
+
+    silent: frozenset[str] = frozenset()
+    leaders: Mapping[int, int | None] = field(default_factory=lambda: {0: 1})
+    members: tuple[Member, ...] = ()
+    lacking: Missing = field(default_factory=lambda: Missing(0))
+    connector: str = "RUNNING"
+    said: tuple[Finding, ...] = ()
+    name: str = ""
+    asked: list[str] = field(default_factory=list)
+
+    def site(self, name: str) -> "Two":
+        self.name = name
+        return self
+
+    def groups(self, name: str) -> "Two":
+        return self
+
+    def cluster_id(self) -> str:
+        if self.name in self.silent:
+            raise Unreachable(f"cluster {self.name} did not answer")
+        return self.name.upper()
+
+    def topics(self, names: Collection[str] = ()) -> Any:
+        if not names:
+            return ("orders", "gone")
+        self.asked += sorted(names)
+        first = min(names, key=lambda name: "gone" in name)
+        return {first: TopicState(first, self.leaders), "gone": None}
+
+    def target_topic(self, topic: str) -> str:
+        return f"primary.{topic}"
+
+    def link_groups(self, name: str) -> tuple[str, ...]:
+        return ("app", "other")
+
+    def described(self, names: Collection[str]) -> Mapping[str, Group | Unavailable]:
+        state = GroupState.STABLE if self.members else GroupState.EMPTY
+        app = Group("app", GroupProtocol.CLASSIC, state, self.members)
+        return {"app": app, "other": Group("other", GroupProtocol.CLASSIC, GroupState.DEAD)}
+
+    def missing(self) -> Missing:
+        return self.lacking
+
+    def compared(self, scope: str) -> Missing:
+        self.asked.append(scope)
+        return self.lacking
+
+    def connectors(self) -> "Two":
+        return self
+
+    def state(self, name: str) -> ConnectorState:
+        return ConnectorState(name, self.connector)
+
+    def findings(self, mode: str) -> Sequence[Finding]:
+        return self.said
+
+
+def looked(kind: str, settings: dict[str, Any], two: Two) -> Seen:
+    step, look = KINDS[kind], cast(Look, two)
+    intent = step.check(settings, {}, look)
+    assert step.apply(intent, cast(Hands, Blind())) == ()
+    return step.verify(intent, look)
+
+
+def waits(condition: str, two: Two) -> Seen:
+    return looked("wait", {**SETTINGS, "for": condition}, two)
+
+
+SO: dict[str, tuple[Two, Two]] = {
+    "source reachable": (Two(), Two(frozenset({"primary"}))),
+    "source silent": (Two(frozenset({"primary"})), Two(frozenset({"secondary"}))),
+    "source led": (Two(), Two(leaders={0: 1, 1: None})),
+    "target reachable": (Two(frozenset({"primary"})), Two(frozenset({"secondary"}))),
+    "target led": (Two(), Two(leaders={0: None})),
+    "groups empty": (Two(), Two(members=(Member("c", "h"),))),
+    "target groups empty": (Two(), Two(members=(Member("c", "h"),))),
+    "replication caught up": (Two(), Two(lacking=Missing(3))),
+    "connectors running": (Two(), Two(connector="RUNNING+FAILED")),
+    "connectors stopped": (Two(connector="STOPPED"), Two()),
+}
+
+
+def test_every_condition_is_tried() -> None:
+    assert set(SO) == set(CONDITIONS)
+
+
+@pytest.mark.parametrize("name", SO)
+def test_a_condition_is_seen_to_be_so_or_waited_for(name: str) -> None:
+    yes, no = SO[name]
+    assert waits(name, yes).state is State.DONE
+    assert waits(name, no).state is State.WAITING
+    told = KINDS["wait"].describe({**SETTINGS, "for": name})
+    assert told.title.startswith("wait until ")
+    assert "{" not in told.title
+
+
+def test_copies_are_looked_for_by_their_names_on_the_target() -> None:
+    waits("target led", two := Two())
+    assert two.asked == ["primary.gone", "primary.orders"]
+
+
+def test_what_cannot_be_compared_is_not_caught_up() -> None:
+    seen = waits("replication caught up", Two(lacking=Missing(0, ("orders: no leader",))))
+    assert (seen.state, seen.items) == (State.WAITING, ("orders: no leader",))
+
+
+def test_connectors_that_nobody_named_cannot_be_waited_for() -> None:
+    seen = looked("wait", {**SETTINGS, "connectors": [], "for": "connectors running"}, Two())
+    assert seen.state is State.FAILED
+
+
+def guards(*names: str, said: tuple[Finding, ...], **overrides: str) -> Seen:
+    settings = {"guards": list(names), "mode": "planned", "overrides": overrides}
+    return looked("check", settings, Two(said=said))
+
+
+FAILS = Finding("names", Status.FAIL, "orders", "is called otherwise", cure="rename it")
+FINE = Finding("syncs", Status.OK, "mm2", "is as it should be")
+WARNS = Finding("pace", Status.WARN, "mm2", "is slow")
+UNSEEN = Finding("acls", Status.NOT_CHECKED, "orders", "nobody may look")
+
+
+def test_guards_that_have_nothing_against_it() -> None:
+    seen = guards("syncs", "pace", said=(FINE, WARNS, FAILS))
+    assert seen.state is State.DONE
+    assert seen.facts["told"] == ["syncs: mm2: ok", "pace: mm2: warn"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("names", "names: orders: is called otherwise"),
+        ("acls", "acls: orders: nobody may look"),
+        ("other", "other: nobody looked: it does not concern this link"),
+    ],
+)
+def test_a_guard_that_fails_or_did_not_look_refuses(name: str, said: str) -> None:
+    with pytest.raises(Refused) as caught:
+        guards(name, said=(FINE, FAILS, UNSEEN))
+    assert caught.value.message == said
+    assert caught.value.hint == ("rename it" if name == "names" else "")
+    passed = guards(name, said=(FINE, FAILS, UNSEEN), **{name: "we know"})
+    assert passed.state is State.DONE
+
+
+@pytest.mark.parametrize(
+    ("lacking", "at_most", "state"),
+    [
+        (Missing(0), 0, State.DONE),
+        (Missing(7), None, State.DONE),
+        (Missing(7), 7, State.DONE),
+        (Missing(7), 6, State.FAILED),
+        (Missing(0, ("orders: no leader",)), None, State.UNKNOWN),
+    ],
+)
+def test_a_gap_is_found_and_held_against_what_is_allowed(
+    lacking: Missing, at_most: int | None, state: State
+) -> None:
+    two = Two(lacking=lacking)
+    settings = {"source": "a", "target": "b", "scope": "tail", "at_most": at_most}
+    seen = looked("gap", settings, two)
+    assert seen.state is state
+    assert two.asked == ["tail"]
+    assert state is State.UNKNOWN or seen.facts == {"unreplicated": lacking.records}

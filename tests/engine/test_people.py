@@ -1,0 +1,144 @@
+"""What people are asked: answered or not, taken back; and fences that are not drctl's own."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from drctl.engine.kind import State
+from drctl.engine.ports import CommandEnded, Hands, Look
+from drctl.engine.questions import answers, questions, unanswered
+from drctl.engine.registry import KINDS
+from drctl.engine.sequences.circumstances import Circumstances, FenceMethod, Mode
+from drctl.engine.sequences.failover import failover
+from drctl.model.acls import Acl
+from drctl.model.errors import UsageError
+from drctl.model.fencing import FenceProof, Moved, Obedience, Stillness
+from drctl.model.topology import TopicPartition
+from tests.engine.switches import Blind
+
+PLACE = TopicPartition("orders", 0)
+
+
+@dataclass
+class Room:
+    """A person, and a source that grows or does not."""
+
+    says: dict[str, bool] = field(default_factory=dict)
+    grows: bool = False
+    code: int = 0
+    rules: list[Collection[Acl]] = field(default_factory=list)
+
+    def answer(self, question: str, text: str) -> bool | None:
+        return self.says.get(question)
+
+    def topics(self) -> tuple[str, ...]:
+        return ("orders",)
+
+    def fence(self, name: str, settle_s: float) -> "Room":
+        return self
+
+    def prove(self, rules: Collection[Acl], topics: Collection[str]) -> FenceProof:
+        self.rules.append(rules)
+        moved = {PLACE: Moved(1, 2)} if self.grows else {}
+        ends = {} if self.grows else {PLACE: 2}
+        return FenceProof(Obedience({}, 0, 0), Stillness(1, ends, moved))
+
+    def probe(self, argv: list[str], env: dict[str, str], timeout_s: float) -> CommandEnded:
+        return CommandEnded(self.code)
+
+    def ended(self, identity: str) -> CommandEnded | None:
+        return None
+
+
+def seen(kind: str, room: Room, settings: dict[str, Any], *, back: bool = False) -> Any:
+    look, step = cast(Look, room), KINDS[kind]
+    intent = step.check(settings, {}, look)
+    if back:
+        assert step.undo(intent, cast(Hands, Blind())) == ()
+        return step.undone(intent, look)
+    assert step.apply(intent, cast(Hands, Blind())) == ()
+    return step.verify(intent, look)
+
+
+ASKED = {"question": "q", "text": "stop\n it", "undo": "start it", "cluster": "a"}
+FENCE = {**ASKED, "settle_seconds": 1}
+MANUAL = sorted(name for name in KINDS if name.startswith("manual"))
+
+
+@pytest.mark.parametrize("kind", MANUAL)
+@pytest.mark.parametrize(
+    ("says", "state", "words"),
+    [
+        ({"q": True}, State.DONE, "a person says that it is done: stop it"),
+        ({"q": False}, State.FAILED, "a person says no: stop it"),
+        ({}, State.FAILED, "not answered: stop it: answer on a terminal, or with --answer q=yes"),
+    ],
+)
+def test_what_a_person_says_counts(
+    kind: str, says: dict[str, bool], state: State, words: str
+) -> None:
+    found = seen(kind, Room(says), FENCE)
+    assert found.state is state
+    assert found.words.startswith(words)
+
+
+@pytest.mark.parametrize("kind", [k for k in MANUAL if k not in ("manual", "manual-check")])
+def test_what_a_person_changed_a_person_takes_back(kind: str) -> None:
+    assert seen(kind, Room({"q": True}), FENCE, back=True).state is State.FAILED
+    assert seen(kind, Room({"q.undo": True}), FENCE, back=True).state is State.DONE
+    told = KINDS[kind].describe(FENCE)
+    assert (told.title, told.way_back) == ("stop it", "start it")
+
+
+def test_a_change_without_a_way_back_says_so() -> None:
+    found = seen("manual-change", Room({"q.undo": True}), {**ASKED, "undo": ""}, back=True)
+    assert (found.state, found.words) == (State.FAILED, "there is no way back from: stop it")
+
+
+COMMAND = {"argv": ["f"], "verify": ["v"], "undo": ["u"], "env": {}, "timeout_seconds": 1}
+
+
+@pytest.mark.parametrize("kind", ["manual-fence", "command-fence"])
+def test_a_fence_of_others_holds_only_where_nothing_grows_behind_it(kind: str) -> None:
+    settings = {**FENCE, **COMMAND}
+    held = seen(kind, still := Room({"q": True}), settings)
+    assert held.state is State.DONE
+    assert held.words.endswith("the ends of 1 partitions stood still for 1 s")
+    assert held.facts["ends"] == {"orders-0": 2}
+    assert still.rules == [()]
+    grows = seen(kind, Room({"q": True}, grows=True), settings)
+    assert (grows.state, grows.words) == (State.WAITING, "orders-0 grew from 1 to 2 within 1 s")
+
+
+def test_a_fence_that_is_not_set_is_not_looked_behind() -> None:
+    intent = {**FENCE, **COMMAND, "identity": "i", "already": False, "topics": ["orders"]}
+    found = KINDS["command-fence"].verify(intent, cast(Look, Room(code=1)))
+    assert (found.state, found.words) == (State.WAITING, "`v` says that it is not done")
+    assert seen("manual-fence", Room({"q": False}), FENCE).state is State.FAILED
+
+
+BARE = Circumstances("main", "primary", "secondary", fence_method=FenceMethod.NONE)
+
+
+def test_questions_are_those_of_the_steps_that_people_do() -> None:
+    plan = failover(Mode.PLANNED, BARE)
+    assert list(questions(plan)) == ["fence-producers", "stop-consumers", "stop-replication"]
+    given = answers(plan, ["fence-producers=yes", "stop-replication.undo=no"])
+    assert given == {"fence-producers": True, "stop-replication.undo": False}
+    assert list(unanswered(plan, given)) == ["stop-consumers", "stop-replication"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message", "hint"),
+    [
+        ("fence-producers", "--answer takes ID=yes or ID=no, not fence-producers", ""),
+        ("fence-producers=y", "--answer takes ID=yes or ID=no, not fence-producers=y", ""),
+        ("fence-producer=yes", "no question fence-producer", "did you mean 'fence-producers'?"),
+    ],
+)
+def test_answers_that_are_none(given: str, message: str, hint: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        answers(failover(Mode.PLANNED, BARE), [given])
+    assert caught.value.hint == hint

@@ -1,0 +1,30 @@
+"""The folder of journals, before there is a run."""
+
+from pathlib import Path
+
+import pytest
+
+from drctl.model.errors import ConfigError
+from drctl.systems.journal.state_folder import StateFolder
+
+
+def test_one_that_is_there_and_one_that_could_be_made(tmp_path: Path) -> None:
+    missing = StateFolder(tmp_path / "not" / "yet")
+    missing.check()
+    StateFolder(tmp_path).check()
+    assert not list(tmp_path.iterdir())
+    assert missing.where == str(tmp_path / "not" / "yet")
+
+
+def test_a_file_is_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="is no folder") as caught:
+        StateFolder(tmp_path / "file" / "runs").check()
+    assert "state_dir" in caught.value.hint
+
+
+def test_it_may_not_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # To root, who runs some builds, every folder is writable.
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(ConfigError, match="may not write"):
+        StateFolder(tmp_path / "runs").check()

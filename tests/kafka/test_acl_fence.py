@@ -1,0 +1,259 @@
+"""Fences by ACL on real brokers: who is kept out, what stays as it was, what every broker says."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AclOperation, ResourceType
+
+from drctl.lab.waiting import Patience
+from drctl.model.acls import Acl, Acls
+from drctl.model.fencing import LITERAL, PREFIXED, Denied, Topics, denials, to_add
+from drctl.model.topology import TopicPartition, Unavailable
+from drctl.offsets.answers import Unanswered
+from drctl.systems.kafka.acl_reader import KafkaAclReader
+from drctl.systems.kafka.acl_writer import KafkaAclWriter
+from drctl.systems.kafka.fence_proof import KafkaFenceProver
+from tests.kafka.conftest import Bench
+from tests.kafka.rights import Rights
+from tests.kafka.tls_broker import TlsCluster
+
+pytestmark = pytest.mark.jvm
+
+QUIET = logging.getLogger("tests.kafka")
+DO = AclOperation
+FORBIDDEN = KafkaError.TOPIC_AUTHORIZATION_FAILED
+
+
+@pytest.fixture
+def reader(cluster: TlsCluster) -> Iterator[KafkaAclReader]:
+    with KafkaAclReader("primary", cluster.properties()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def writer(cluster: TlsCluster) -> Iterator[KafkaAclWriter]:
+    with KafkaAclWriter("primary", cluster.properties()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def prover(cluster: TlsCluster) -> Iterator[KafkaFenceProver]:
+    with KafkaFenceProver("primary", cluster.properties(), settle_s=0.3) as opened:
+        yield opened
+
+
+@pytest.fixture
+def name(bench: Bench, bob: Rights) -> str:
+    """A topic with a partition on each broker, that bob may read and write."""
+    made = bench.create(2, replicas=[[1], [2]])
+    bob.grant(ResourceType.TOPIC, made, DO.WRITE, DO.READ, DO.DESCRIBE)
+    return made
+
+
+def rules_of(reader: KafkaAclReader) -> tuple[Acl, ...]:
+    found = reader.acls()
+    assert isinstance(found, Acls)
+    assert found.enforced
+    return found.rules
+
+
+def delivery(properties: Mapping[str, str], bench: Bench, topic: str, partition: int) -> int:
+    """The error code of a record's delivery; 0 where it was taken."""
+    codes: list[int] = []
+    producer = bench.producer(**properties)
+
+    def delivered(error: KafkaError | None, _message: object) -> None:
+        codes.append(error.code() if error else 0)
+
+    try:
+        producer.produce(topic, b"v", partition=partition, on_delivery=delivered)
+    except KafkaException as refused:
+        return refused.args[0].code()
+    assert producer.flush(20) == 0
+    return codes[0]
+
+
+def test_a_fence_keeps_out_whom_it_names_and_is_taken_away_without_a_trace(
+    cluster: TlsCluster,
+    bench: Bench,
+    reader: KafkaAclReader,
+    writer: KafkaAclWriter,
+    prover: KafkaFenceProver,
+    name: str,
+) -> None:
+    bob, others = cluster.properties("bob"), cluster.properties()
+    before = rules_of(reader)
+    wanted = denials(["User:bob"], [Topics(name)], [Denied.WRITE])
+    added = to_add(wanted, Acls(enforced=True, rules=before))
+    assert added == wanted
+    assert delivery(bob, bench, name, 0) == 0
+
+    assert writer.deny(added) == dict.fromkeys(added)
+    proof = prover.prove(wanted, [name])
+    assert proof.doubts == ()
+    assert proof.proven
+    assert proof.obedience.brokers == {1: None, 2: None}
+    assert proof.obedience.looks >= 2
+    assert proof.stillness.ends == {TopicPartition(name, 0): 1, TopicPartition(name, 1): 0}
+    for partition in (0, 1):
+        assert delivery(bob, bench, name, partition) == FORBIDDEN
+        assert delivery(others, bench, name, partition) == 0
+    assert set(rules_of(reader)) == {*before, *added}
+
+    assert writer.deny(added) == dict.fromkeys(added), "a second time changes nothing"
+    assert set(rules_of(reader)) == {*before, *added}
+    for _ in range(2):
+        assert writer.restore(added) == dict.fromkeys(added)
+        assert reader.lifted(added, [name]).proven
+        assert rules_of(reader) == before
+    assert delivery(bob, bench, name, 0) == 0
+
+
+def test_rules_of_the_site_outlive_a_fence(
+    reader: KafkaAclReader, writer: KafkaAclWriter, name: str
+) -> None:
+    host = Acl(name, LITERAL, "User:bob", "10.0.0.1", "WRITE", "DENY")
+    reading = Acl(name, LITERAL, "User:bob", "*", "READ", "DENY")
+    wanted = denials(["User:bob", "User:carol"], [Topics(name)], Denied)
+    site = (host, reading)
+    assert writer.deny(site) == dict.fromkeys(site)
+    try:
+        before = reader.acls()
+        assert isinstance(before, Acls)
+        added = to_add(wanted, before)
+        assert set(added) == set(wanted) - {reading}
+        writer.deny(added)
+        assert reader.obeyed(wanted, [name]).proven
+        writer.restore(added)
+        assert reader.lifted(added, [name]).proven
+        assert rules_of(reader) == before.rules
+    finally:
+        writer.restore(site)
+
+
+def test_topics_that_begin_alike_and_all_topics(
+    cluster: TlsCluster, bench: Bench, reader: KafkaAclReader, writer: KafkaAclWriter, name: str
+) -> None:
+    bob = cluster.properties("bob")
+    for topics in (Topics(name[:9], PREFIXED), Topics("*")):
+        rules = denials(["User:bob"], [topics], [Denied.WRITE])
+        assert writer.deny(rules) == dict.fromkeys(rules)
+        try:
+            assert reader.obeyed(rules, [name]).proven
+            assert delivery(bob, bench, name, 0) == FORBIDDEN
+        finally:
+            writer.restore(rules)
+        assert reader.lifted(rules, [name]).proven
+        assert delivery(bob, bench, name, 0) == 0
+
+
+def test_many_rules(reader: KafkaAclReader, writer: KafkaAclWriter) -> None:
+    prefix = f"many-{uuid4().hex[:8]}"
+    topics = [Topics(f"{prefix}-{number}") for number in range(300)]
+    rules = denials(["User:bob", "User:carol"], topics, [Denied.WRITE])
+    before = rules_of(reader)
+    try:
+        assert writer.deny(rules) == dict.fromkeys(rules)
+        obedience = reader.obeyed(rules, [])
+        assert obedience.proven
+        assert obedience.rules == 600
+    finally:
+        assert writer.restore(rules) == dict.fromkeys(rules)
+    assert reader.lifted(rules, []).proven
+    assert rules_of(reader) == before
+
+
+def test_rules_that_are_not_there_are_missed_on_every_broker(cluster: TlsCluster) -> None:
+    rules = denials(["User:bob"], [Topics("nobodys")], [Denied.WRITE])
+    with KafkaAclReader("primary", cluster.properties(), timeout_s=1) as impatient:
+        obedience = impatient.obeyed(rules, [])
+    assert not obedience.proven
+    assert obedience.looks > 4, "it goes on asking until its deadline"
+    for broker, doubt in zip((1, 2), obedience.doubts, strict=True):
+        assert doubt.startswith(
+            f"not proven on broker {broker}: 1 of 1 rules are not there yet, such as DENY WRITE on"
+            " nobodys to User:bob"
+        )
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+def test_proof_over_tls(cluster: TlsCluster, bench: Bench, mechanism: str) -> None:
+    # Only node 1 listens there; what node 2 holds cannot be proven from there.
+    properties = cluster.tls_properties("admin", mechanism)
+    here, elsewhere = bench.create(replicas=[[1]]), bench.create(replicas=[[2]])
+    with KafkaFenceProver("primary", properties, settle_s=0.2, timeout_s=2) as prover:
+        proof = prover.prove([], [here])
+        assert (proof.proven, proof.obedience.brokers) == (True, {1: None})
+        assert proof.stillness.unchecked is None
+        assert "not proven on broker 2" in prover.prove([], [elsewhere]).doubts[0]
+
+
+def test_proof_with_a_certificate(cluster: TlsCluster, bench: Bench) -> None:
+    properties = cluster.mtls_properties()
+    with KafkaFenceProver("primary", properties, settle_s=0.2) as prover:
+        proof = prover.prove([], [bench.create(replicas=[[1]])])
+    assert proof.proven
+    assert proof.stillness.unchecked is None
+
+
+def test_who_may_not_see_or_change_rules_is_told_what_to_grant(
+    cluster: TlsCluster, bob: Rights, name: str
+) -> None:
+    rules = denials(["User:carol"], [Topics(name)], [Denied.WRITE])
+    with KafkaAclReader("primary", cluster.properties("bob")) as blind:
+        seen = blind.acls()
+        assert isinstance(seen, Unavailable)
+        assert "grant DESCRIBE on the cluster" in seen.reason
+        obedience = blind.obeyed(rules, [name])
+        assert obedience.looks == 2, "asking again does not help"
+        assert all("grant DESCRIBE on the cluster" in doubt for doubt in obedience.doubts)
+        assert not obedience.proven
+    with KafkaAclWriter("primary", cluster.properties("bob")) as powerless:
+        for change in (powerless.deny, powerless.restore):
+            (answer,) = change(rules).values()
+            assert isinstance(answer, Unavailable)
+            assert not isinstance(answer, Unanswered)
+            assert "grant ALTER on the cluster" in answer.reason
+
+
+def test_topics_that_still_grow_are_not_still(cluster: TlsCluster, bench: Bench, name: str) -> None:
+    producer = bench.producer(**cluster.properties())
+    place = TopicPartition(name, 1)
+
+    class Busy(KafkaFenceProver):
+        """Somebody writes while it waits."""
+
+        def _settle(self) -> None:
+            producer.produce(name, b"v", partition=1)
+            assert producer.flush(20) == 0
+            super()._settle()
+
+    with Busy("primary", cluster.properties(), settle_s=0.2, timeout_s=2) as prover:
+        stillness = prover.still([name, "no-such-topic"])
+    assert not stillness.proven
+    assert stillness.looks > 3
+    moved = stillness.moved[place]
+    assert moved.after == moved.before + 1
+    assert stillness.ends == {TopicPartition(name, 0): 0}
+    assert [each.topic for each in stillness.unread] == ["no-such-topic"]
+    assert f"{place} grew from {moved.before} to {moved.after} within 0.2 s" in stillness.doubts
+
+
+def test_an_open_transaction_is_told_and_does_not_hinder(
+    cluster: TlsCluster, bench: Bench, prover: KafkaFenceProver, name: str
+) -> None:
+    place = TopicPartition(name, 0)
+    producer = bench.producer(**cluster.properties(), **{"transactional.id": f"t-{name}"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(name, b"v", partition=0)
+    assert producer.flush(20) == 0
+    stillness = prover.still([name])
+    assert (stillness.proven, stillness.undecided) == (True, (place,))
+    assert stillness.ends[place] == 1
+    producer.abort_transaction(30)
+    assert Patience.of(20).wait_until(lambda: prover.still([name]).undecided == ())
+    assert prover.still([name]).ends[place] == 2, "the marker is written behind the fence"

@@ -1,0 +1,42 @@
+"""Beats: again and again until told to stop, and whoever stops need not wait for ever."""
+
+from threading import Event
+
+from drctl.systems.kafka.beats import Beats
+from tests.kafka.tls_broker import wait_until
+
+
+def test_it_beats_until_it_is_stopped() -> None:
+    seen: list[int] = []
+    with Beats(0.001, lambda: seen.append(1)) as beats:
+        wait_until(lambda: len(seen) > 3, "four beats")
+    count = len(seen)
+    assert not beats._thread.is_alive()
+    assert beats.stop(), "once more"
+    assert len(seen) == count
+
+
+def test_the_first_beat_comes_after_an_interval() -> None:
+    seen: list[int] = []
+    with Beats(60, lambda: seen.append(1)):
+        pass
+    assert not seen
+
+
+def test_a_beat_that_hangs_does_not_keep_who_stops() -> None:
+    begun, going_on = Event(), Event()
+
+    def hang() -> None:
+        begun.set()
+        going_on.wait(60)
+
+    beats = Beats(0.001, hang)
+    beats.start()
+    assert begun.wait(20)
+    assert not beats.stop(0.01)
+    going_on.set()
+    assert beats.stop(20)
+
+
+def test_one_that_never_began_can_be_stopped() -> None:
+    assert Beats(60, lambda: None).stop()

@@ -1,0 +1,55 @@
+"""What drctl's own user may do with a real cluster."""
+
+import pytest
+from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
+    AclOperation,
+    ResourceType,
+)
+
+from drctl.lab.waiting import Patience
+from drctl.model.errors import Unreachable
+from drctl.model.rights import ALTER
+from drctl.model.topology import Unavailable
+from drctl.systems.kafka.cluster_rights import KafkaRightsReader
+from tests.kafka.rights import Rights
+from tests.kafka.tls_broker import TlsCluster, free_ports
+
+pytestmark = pytest.mark.jvm
+
+
+def operations(cluster: TlsCluster, user: str) -> frozenset[str] | Unavailable:
+    with KafkaRightsReader("x", cluster.properties(user), timeout_s=10) as reader:
+        return reader.operations()
+
+
+def may_alter(cluster: TlsCluster, user: str) -> bool:
+    found = operations(cluster, user)
+    return isinstance(found, frozenset) and ALTER in found
+
+
+def test_an_administrator(cluster: TlsCluster) -> None:
+    assert may_alter(cluster, "admin")
+
+
+def test_one_who_may_do_nothing_is_not_told_so(cluster: TlsCluster, bob: Rights) -> None:
+    found = operations(cluster, "bob")
+    assert isinstance(found, Unavailable)
+    assert "DESCRIBE" in found.reason
+
+
+def test_rights_that_were_granted(cluster: TlsCluster, bob: Rights) -> None:
+    bob.grant(ResourceType.BROKER, "kafka-cluster", AclOperation.DESCRIBE)
+    told = Patience.of(20).wait_until(lambda: operations(cluster, "bob") == {"DESCRIBE"})
+    assert told
+    assert not may_alter(cluster, "bob")
+    bob.grant(ResourceType.BROKER, "kafka-cluster", AclOperation.ALTER)
+    assert Patience.of(20).wait_until(lambda: may_alter(cluster, "bob"))
+
+
+def test_nobody_is_there() -> None:
+    nowhere = {"bootstrap.servers": f"127.0.0.1:{free_ports(1)[0]}"}
+    with (
+        KafkaRightsReader("x", nowhere, timeout_s=1) as reader,
+        pytest.raises(Unreachable),
+    ):
+        reader.operations()

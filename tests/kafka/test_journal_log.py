@@ -1,0 +1,226 @@
+"""What the records of a link say, and who of several goes on; no broker is asked."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pytest
+
+from drctl.engine import chain
+from drctl.model.errors import Refused
+from drctl.model.journal import Entry, Holder
+from drctl.systems.kafka.journal_contest import Contest
+from drctl.systems.kafka.journal_log import LinkLog
+from drctl.wire import journal_records
+from drctl.wire.journal_records import (
+    Beat,
+    Claim,
+    JournalRecord,
+    Taken,
+    Withdrawn,
+    encode,
+    split,
+)
+from drctl.wire.undecodable import Undecodable
+
+LINK = "main"
+
+
+def holder(run: str, who: str = "anna") -> Holder:
+    return Holder(run, who, "laptop", 41, datetime(2026, 3, 5, 14, 20, 11, tzinfo=UTC))
+
+
+def taken(run: str, token: str = "", abandons: str = "") -> Taken:
+    return Taken(token or f"token of {run}", holder(run), abandons)
+
+
+def claim(run: str) -> Claim:
+    return Claim(f"token of {run}", holder(run))
+
+
+def lines(run: str, *entries: Entry) -> Sequence[JournalRecord]:
+    sealed = chain.seal(entries, chain.beginning(run))
+    return [part for line in sealed for part in split(run, line)]
+
+
+def log(*records: JournalRecord) -> LinkLog:
+    made = LinkLog(LINK)
+    made.take((LINK.encode(), encode(record)) for record in records)
+    return made
+
+
+BEGAN: Entry = {"entry": "began"}
+ENDED: Entry = {"entry": "ended", "status": "done"}
+DONE = [taken("A"), *lines("A", BEGAN, ENDED), Beat("token of A", last=True)]
+STOPPED = [taken("B"), *lines("B", BEGAN)]
+
+
+def told(refused: Refused | None) -> str:
+    return "" if refused is None else refused.message
+
+
+def test_runs_and_their_lines() -> None:
+    found = log(*DONE, *STOPPED)
+    assert found.runs == ("B", "A")
+    assert list(found.lines("A")) == [part.data for part in lines("A", BEGAN, ENDED)]
+    assert found.lines("C") == ()
+    assert found.unfinished == "B"
+    assert (found.ended("A"), found.ended("B"), found.ended("C")) == (True, False, False)
+    assert found.holder_of("B") == holder("B")
+    assert found.holder_of("C") is None
+
+
+def test_other_links_are_passed_over() -> None:
+    found = log(*DONE)
+    found.take([(b"other", b"whatever"), (None, b"x"), (b"mai", None)])
+    assert found.runs == ("A",)
+
+
+@pytest.mark.parametrize(
+    "value", [None, b"", b"{}", b'{"v":2,"is":"beat","token":"t","last":true}']
+)
+def test_what_drctl_did_not_write_is_not_passed_over(value: bytes | None) -> None:
+    with pytest.raises(Undecodable):
+        log(*DONE).take([(LINK.encode(), value)])
+
+
+def test_who_may_have_the_link() -> None:
+    assert log().objection("A") is None
+    assert log(*DONE).objection("B") is None
+    assert told(log(*DONE).objection("A")).startswith("run A has ended")
+    stopped = log(*DONE, *STOPPED)
+    assert stopped.objection("B") is None
+    assert told(stopped.objection("A")).startswith("run A has ended")
+    other = stopped.objection("C")
+    assert other is not None
+    assert "run B stopped part-way (anna on laptop (process 41), since 2026" in other.message
+    assert "`drctl resume B`" in other.hint
+
+
+def test_a_run_that_took_the_link_and_wrote_nothing_leaves_nothing_to_go_on_with() -> None:
+    found = log(*DONE, taken("B"))
+    assert found.unfinished == ""
+    assert found.objection("C") is None
+    assert found.hold == taken("B")
+
+
+def test_a_run_that_is_abandoned() -> None:
+    assert told(log(*STOPPED).objection("C", abandoning="A")).startswith("run B stopped")
+    assert log(*STOPPED).objection("C", abandoning="B") is None
+    begun = log(*STOPPED, taken("C", abandons="B"))
+    assert begun.unfinished == ""
+    assert begun.objection("D") is None
+    behind = log(*STOPPED, taken("C", abandons="B"), *lines("C", BEGAN)).objection("B")
+    assert behind is not None
+    assert behind.message == "run B was left behind: run C came after it"
+    assert "resume C" in behind.hint
+
+
+def test_lines_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_records, "MOST_BYTES", 50)
+    parts = list(lines("A", BEGAN, ENDED))
+    assert len(parts) > 4
+    whole = [part.data for part in (split("A", line)[0] for line in log(*parts).lines("A"))]
+    assert len(whole) == 2
+    assert log(*parts).ended("A")
+    assert log(*parts[:-1]).lines("A") == log(*parts).lines("A")[:1], "what is cut off is no line"
+    again = log(*parts[:-1], taken("A", "2"), *parts[len(parts) // 2 :])
+    assert again.lines("A") == log(*parts).lines("A")
+    assert log(*parts[1:]).lines("A") == log(*parts).lines("A")[1:], "as after deleting records"
+
+
+def test_the_hold_ends_with_a_farewell_of_its_own() -> None:
+    assert log(taken("A")).hold == taken("A")
+    assert log(taken("A"), Beat("token of A", last=False)).hold == taken("A")
+    assert log(taken("A"), Beat("another", last=True)).hold == taken("A")
+    assert log(taken("A"), Beat("token of A", last=True)).hold is None
+
+
+def test_claims_last_until_the_link_is_taken_or_they_are_withdrawn() -> None:
+    assert log(claim("A"), claim("B")).claims == {
+        t: holder(t[-1]) for t in ("token of A", "token of B")
+    }
+    assert set(log(claim("A"), claim("B"), Withdrawn("token of A")).claims) == {"token of B"}
+    assert not log(claim("A"), Withdrawn("token of A"), claim("A")).claims, "one that came late"
+    assert not log(claim("A"), claim("B"), taken("A"), claim("A"), claim("B")).claims
+    assert set(log(claim("A"), taken("A"), claim("B")).claims) == {"token of B"}
+
+
+def contest(known: Sequence[JournalRecord], *seen: JournalRecord, run: str = "Z") -> Contest:
+    """Of a run that claims behind what is known, and sees more."""
+    made = Contest(log(*known), f"token of {run}")
+    for record in seen:
+        made.see(record)
+    return made
+
+
+def test_nobody_else_is_there() -> None:
+    for known in ([], DONE, [taken("A"), *lines("A", BEGAN, ENDED)]):
+        alone = contest(known, claim("Z"))
+        assert alone.entered
+        assert not alone.disputed
+        assert alone.refusal(LINK) is None
+
+
+@pytest.mark.parametrize(
+    "sign",
+    [Beat("token of B", last=False), *lines("B", BEGAN), taken("C")],
+    ids=lambda sign: type(sign).__name__,
+)
+def test_a_holder_who_shows_that_he_lives(sign: JournalRecord) -> None:
+    silent = contest(STOPPED, sign, claim("Z"))
+    if not isinstance(sign, Taken):
+        assert silent.disputed
+        assert silent.alive is None, "what came before the claim may be old"
+    alive = contest(STOPPED, claim("Z"), sign)
+    run = "C" if isinstance(sign, Taken) else "B"
+    assert alive.alive == holder(run)
+    assert f"link main is held by run {run}: anna on laptop" in told(alive.refusal(LINK))
+
+
+def test_signs_of_others_are_no_signs_of_the_holder() -> None:
+    found = contest(STOPPED, claim("Z"), Beat("older", last=False), *lines("A", BEGAN), claim("Y"))
+    assert found.disputed
+    assert found.alive is None
+
+
+def test_a_holder_who_lets_go_while_one_watches() -> None:
+    assert not contest(STOPPED, claim("Z"), Beat("token of B", last=True)).disputed
+
+
+def test_the_first_claim_goes_on() -> None:
+    first = contest(DONE, claim("Z"), claim("Y"), claim("Y"))
+    assert not first.disputed
+    second = contest(DONE, claim("Z"), claim("Y"), run="Y")
+    assert second.disputed
+    assert second.alive is None
+    second.see(claim("Z"))
+    assert told(second.refusal(LINK)).startswith("run Z is just taking link main: anna")
+    taking = contest(DONE, claim("Z"), claim("Y"), taken("Z"), run="Y")
+    assert told(taking.refusal(LINK)).startswith("link main is held by run Z")
+    gone = contest(DONE, claim("Z"), claim("Y"), Withdrawn("token of Z"), claim("Z"), run="Y")
+    assert not gone.disputed
+
+
+def test_claims_from_before() -> None:
+    known = [*DONE, claim("Y")]
+    assert contest(known, claim("Z")).disputed
+    assert contest(known, claim("Z"), claim("Y")).alive == holder("Y")
+    assert not contest(known, Withdrawn("token of Y"), claim("Z")).disputed
+
+
+def test_a_link_that_was_taken_between_the_look_and_the_claim() -> None:
+    between = contest(DONE, claim("Y"), taken("Y"), claim("Z"))
+    assert between.disputed
+    assert between.alive is None
+    assert between.hold == taken("Y")
+    between.see(Beat("token of Y", last=False))
+    assert between.holds
+
+
+def test_one_who_only_looks_on_sees_the_living_behind_the_end() -> None:
+    look = Contest(log(*STOPPED))
+    look.see(Beat("token of B", last=False))
+    assert look.alive is None
+    look.entered = True
+    look.see(Beat("token of B", last=False))
+    assert look.alive == holder("B")

@@ -1,0 +1,346 @@
+"""Who has a link when processes die, hang and come back, or brokers do; all of it real."""
+
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier, Timer
+
+import pytest
+
+from drctl.engine import chain
+from drctl.model.errors import DrctlError, ExitCode, Fenced, Refused, Unknown
+from drctl.systems.kafka.journal_held import HeldRun
+from drctl.systems.kafka.journal_writer import JournalWriter
+from drctl.wire.journal_records import Beat, Taken, Withdrawn
+from tests.kafka.conftest import Bench
+from tests.kafka.journal_place import (
+    BEAT_S,
+    BEGAN,
+    ENDED,
+    LONG_S,
+    HolderProcess,
+    JournalPlace,
+    holder,
+    named,
+)
+from tests.kafka.tls_broker import TlsCluster, wait_until
+
+pytestmark = pytest.mark.jvm
+
+HELD_BY_BERT = (
+    r"link main-\w+ is held by run A: bert on laptop-of-bert \(process 41\), since 2026-03-05"
+    r" 14:20:11 UTC"
+)
+
+
+@pytest.fixture
+def place(cluster: TlsCluster, bench: Bench) -> Iterator[JournalPlace]:
+    made = JournalPlace(cluster.properties(), bench)
+    yield made
+    made.delete()
+
+
+def fenced(run: HeldRun) -> bool:
+    try:
+        run.check()
+    except Fenced:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("run", ["A", "B"])
+def test_a_second_is_refused_while_one_is_alive(place: JournalPlace, run: str) -> None:
+    with place.journal().take(holder("A", "bert")) as held:
+        held.append([BEGAN])
+        assert place.reader(beat_s=LONG_S).alive() == holder("A", "bert")
+        with pytest.raises(Refused, match=HELD_BY_BERT) as refused:
+            place.journal(beat_s=LONG_S).take(holder(run))
+        assert "wait until it ends" in refused.value.hint
+        assert refused.value.exit_code == ExitCode.REFUSED
+        held.append([ENDED])
+    assert place.words("A") == ["began", "ended"], "the first was not disturbed"
+    assert place.reader(beat_s=LONG_S).alive() is None
+    if run == "A":
+        assert isinstance(place.records()[-1], Beat | Withdrawn)
+
+
+def test_one_that_hides_behind_the_open_transaction_of_another_link(place: JournalPlace) -> None:
+    """Readers of committed records see nothing of it until that is decided."""
+    with place.journal().take(holder("A", "bert")) as held:
+        held.append([BEGAN])
+        other = place.bench.producer(**{"transactional.id": f"{place.link}-other"})
+        other.init_transactions(30)
+        other.begin_transaction()
+        other.produce(place.topic, key=b"other", value=b"x", partition=0)
+        assert other.flush(20) == 0
+        reader = place.reader()
+        held.append(named("intend"))
+        assert [entry["entry"] for entry in reader.entries("A")] == ["began"]
+        assert not reader.settled
+        with pytest.raises(Refused, match=HELD_BY_BERT):
+            place.journal(beat_s=LONG_S).take(holder("A"))
+        other.abort_transaction(30)
+    assert place.words("A") == ["began", "intend"]
+
+
+def test_a_killed_one_is_resumed_and_no_other_begins(place: JournalPlace) -> None:
+    with HolderProcess(place, "A") as bert:
+        assert bert.answer() == {"held": []}
+        assert bert.append("began") == {"appended": "began"}
+        bert.signal(signal.SIGKILL)
+        bert.ended()
+    with pytest.raises(Refused, match=r"run A stopped part-way \(bert on laptop-of-bert"):
+        place.journal().take(holder("B"))
+    assert place.reader().alive() is None
+    with place.journal().take(holder("A")) as held:
+        assert len(held.lines) == 1
+        held.append([*named("resumed"), ENDED])
+    assert place.words("A") == ["began", "resumed", "ended"]
+    assert chain.verify("A", place.reader().lines("A")).whole
+
+
+def test_a_stopped_process_that_comes_back_writes_nothing_more(place: JournalPlace) -> None:
+    with HolderProcess(place, "A") as bert:
+        assert bert.answer() == {"held": []}
+        assert bert.append("began") == {"appended": "began"}
+        bert.signal(signal.SIGSTOP)
+        with place.journal().take(holder("A", "anna")) as held:
+            held.append(named("resumed"))
+            bert.say("done")
+            bert.signal(signal.SIGCONT)
+            told = bert.answer()
+            assert (told["kind"], told["code"]) == ("Fenced", ExitCode.STOPPED)
+            assert "run A is carried on by anna on laptop-of-anna (process 41)" in told["message"]
+            assert bert.ended() == 0
+            held.append([ENDED])
+    assert place.words("A") == ["began", "resumed", "ended"]
+    assert chain.verify("A", place.reader().lines("A")).whole
+    records = place.records()
+    last = max(at for at, record in enumerate(records) if isinstance(record, Taken))
+    tokens = {record.token for record in records[last:] if isinstance(record, Beat | Taken)}
+    assert len(tokens) == 1, "nothing of bert's stands behind"
+
+
+def hanging(place: JournalPlace, run: str) -> HeldRun:
+    """A run of this process that shows no life, as if the machine slept."""
+    held = place.journal(beat_s=LONG_S).take(holder(run))
+    held.append([BEGAN])
+    return held
+
+
+def test_a_fenced_one_is_told_who_has_the_link(place: JournalPlace) -> None:
+    zombie = hanging(place, "A")
+    with place.journal().take(holder("B", "bert"), abandoning="A") as held:
+        held._beats.stop()
+        held.append([BEGAN])
+        end = place.settled_end()
+        for _ in range(2):
+            with pytest.raises(Fenced, match=r"was taken by run B: bert on laptop") as stopped:
+                zombie.append(named("done"))
+        assert stopped.value.exit_code == ExitCode.STOPPED
+        assert "writes nothing more" in stopped.value.hint
+        zombie.close()
+        assert place.settled_end() == end
+        assert place.words("A") == ["began"]
+        held.append([ENDED])
+
+
+def test_a_beat_notices_that_the_link_is_lost(place: JournalPlace) -> None:
+    with place.journal(beat_s=BEAT_S).take(holder("A")) as zombie:
+        zombie.append([BEGAN])
+        zombie.check()
+        writer = JournalWriter(zombie._writer._connection, place.link, place.topic)
+        with writer:
+            wait_until(lambda: fenced(zombie), "the next beat notices")
+            with pytest.raises(Fenced, match="has lost link") as stopped:
+                zombie.append(named("done"))
+            assert "`drctl resume A`" in stopped.value.hint
+
+
+def test_one_that_slept_between_its_claim_and_the_link_does_no_harm(place: JournalPlace) -> None:
+    """It fences who came meanwhile, sees that, and leaves: nobody writes, one can be resumed."""
+    place.run("0", "began", "ended")
+    slow = place.journal()
+    slow.runs()
+    with place.journal(beat_s=LONG_S).take(holder("A", "bert")) as held:
+        held.append([BEGAN])
+        with pytest.raises(Refused, match=HELD_BY_BERT):
+            slow._fencing(Taken("slow", holder("B")), (None, None))
+        with pytest.raises(Fenced, match="has lost link"):
+            held.append(named("intend"))
+    place.run("A", "resumed", "ended")
+    assert place.words("A") == ["began", "resumed", "ended"]
+
+
+def race(place: JournalPlace, runs: list[str]) -> list[HeldRun | DrctlError]:
+    """What comes of several that begin in the same moment."""
+    together = Barrier(len(runs))
+
+    def begin(run: str) -> HeldRun | DrctlError:
+        journal = place.journal(beat_s=1)
+        together.wait(20)
+        try:
+            return journal.take(holder(run, f"user-{run}"))
+        except DrctlError as error:
+            return error
+
+    with ThreadPoolExecutor(len(runs)) as pool:
+        return list(pool.map(begin, runs))
+
+
+@pytest.mark.parametrize("attempt", range(2))
+def test_of_three_that_begin_at_once_one_goes_on(place: JournalPlace, attempt: int) -> None:
+    place.run("0", "began", "ended")
+    came = race(place, ["A", "B", "C"])
+    (held,) = [each for each in came if isinstance(each, HeldRun)]
+    with held:
+        held.append([BEGAN])
+        refused = [each for each in came if not isinstance(each, HeldRun)]
+        assert [type(each) for each in refused] == [Refused, Refused], refused
+        assert all(f"run {held.run}" in each.message for each in refused)
+        held.append([ENDED])
+    assert place.reader().runs() == (held.run, "0")
+
+
+def test_of_three_that_resume_at_once_one_goes_on(place: JournalPlace) -> None:
+    zombie = hanging(place, "A")
+    came = race(place, ["A", "A", "A"])
+    (held,) = [each for each in came if isinstance(each, HeldRun)]
+    with held:
+        held.append(named("resumed"))
+        refused = [each for each in came if not isinstance(each, HeldRun)]
+        assert [type(each) for each in refused] == [Refused, Refused], refused
+    zombie.close()
+    assert place.words("A") == ["began", "resumed"]
+
+
+def test_a_transaction_that_a_killed_process_left_open(place: JournalPlace) -> None:
+    """It would last half a minute; whoever takes the link need not wait for its end."""
+    with HolderProcess(place, "A") as bert:
+        bert.answer()
+        bert.append("began")
+        end = place.settled_end()
+        bert.say("die intend")
+        assert bert.ended() == 9
+    assert place.end() > end, "it had written something"
+    with place.journal().take(holder("A")) as held:
+        assert [chain.opened(line).entry["entry"] for line in held.lines] == ["began"]
+        held.append([ENDED])
+    assert place.words("A") == ["began", "ended"]
+
+
+def test_what_the_dead_one_of_another_link_left_open_is_waited_for(place: JournalPlace) -> None:
+    place.run("A", "began", "ended")
+    other = place.bench.producer(**{"transactional.id": f"{place.link}-other"})
+    other.init_transactions(30)
+    other.begin_transaction()
+    other.produce(place.topic, key=b"other", value=b"x", partition=0)
+    assert other.flush(20) == 0
+    with ThreadPoolExecutor(1) as pool:
+        taking = pool.submit(lambda: place.journal().take(holder("B")))
+        with pytest.raises(TimeoutError):
+            taking.result(5)
+        other.abort_transaction(30)
+        with taking.result(30) as held:
+            held.append([BEGAN, ENDED])
+    assert place.words("B") == ["began", "ended"]
+
+
+class Frozen:
+    """A cluster whose brokers hang; a context manager."""
+
+    def __init__(self, cluster: TlsCluster) -> None:
+        self._cluster = cluster
+
+    def freeze(self) -> None:
+        for node in (1, 2):
+            self._cluster.signal(node, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        for node in (1, 2):
+            self._cluster.signal(node, signal.SIGCONT)
+
+    def __enter__(self) -> "Frozen":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.thaw()
+        self._cluster.wait_for_brokers(2)
+
+
+MOMENTS = pytest.mark.parametrize("moment", ["_begin", "_commit"])
+
+
+def freezing(
+    brokers: Frozen, patch: pytest.MonkeyPatch, moment: str, then: Callable[[], object]
+) -> None:
+    """Let the brokers hang when an append comes to this point, and then do something."""
+    original: Callable[..., None] = getattr(JournalWriter, moment)
+
+    def late(writer: JournalWriter, *arguments: object) -> None:
+        patch.undo()
+        brokers.freeze()
+        then()
+        original(writer, *arguments)
+
+    patch.setattr(JournalWriter, moment, late)
+
+
+@MOMENTS
+def test_brokers_that_hang_for_a_while_are_waited_for(
+    cluster: TlsCluster, place: JournalPlace, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    with (
+        Frozen(cluster) as brokers,
+        place.journal(beat_s=LONG_S).take(holder("A")) as held,
+    ):
+        held.append([BEGAN])
+        thawing = Timer(3, brokers.thaw)
+        freezing(brokers, monkeypatch, moment, thawing.start)
+        held.append(named("intend"))
+        assert thawing.finished.is_set()
+        held.append([ENDED])
+    assert place.words("A") == ["began", "intend", "ended"]
+
+
+@MOMENTS
+def test_brokers_that_hang_for_too_long_in_the_middle_of_an_append(
+    cluster: TlsCluster, place: JournalPlace, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """The commit had been sent: they take it when they come back. Before it nothing counts."""
+    sent = moment == "_commit"
+    with (
+        Frozen(cluster) as brokers,
+        place.journal(beat_s=LONG_S, patience_s=2).take(holder("A")) as held,
+    ):
+        held.append([BEGAN])
+        freezing(brokers, monkeypatch, moment, lambda: None)
+        with pytest.raises(Unknown) as unknown:
+            held.append(named("intend"))
+        assert unknown.value.exit_code == ExitCode.UNKNOWN
+        assert ("no answer whether" in unknown.value.message) == sent
+        assert "`drctl resume A`" in unknown.value.hint
+        brokers.thaw()
+        if sent:
+            with pytest.raises(Unknown, match="not seen to its end"):
+                held.append(named("intend"))
+            wait_until(lambda: place.words("A") == ["began", "intend"], "it was taken after all")
+    cluster.wait_for_brokers(2)
+    with place.journal().take(holder("A")) as held:
+        held.append([ENDED])
+    assert place.words("A") == ["began", *(["intend"] if sent else []), "ended"]
+    assert chain.verify("A", place.reader().lines("A")).whole
+
+
+def test_a_broker_that_dies_and_comes_back_is_waited_for(
+    cluster: TlsCluster, place: JournalPlace
+) -> None:
+    """The coordinator of a transaction, the leader of the partition: each is on one of the two."""
+    with place.journal(beat_s=LONG_S).take(holder("A")) as held:
+        held.append([BEGAN])
+        cluster.signal(2, signal.SIGKILL)
+        cluster.start_node(2)
+        held.append(named("intend"))
+        held.append([ENDED])
+    cluster.wait_for_brokers(2)
+    assert place.words("A") == ["began", "intend", "ended"]

@@ -1,0 +1,315 @@
+"""The journal's topic on a real cluster: made, written, read, and refused where it would forget."""
+
+from collections.abc import Iterator, Mapping
+
+import pytest
+from confluent_kafka.admin import (
+    AclOperation,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+from drctl.engine import chain
+from drctl.model.errors import ConfigError, Refused, Unknown, Unreachable, UsageError
+from drctl.model.journal import Entry, JournalReader, RunJournal
+from drctl.systems.kafka.journal_settings import CONFIG
+from drctl.systems.kafka.reader import KafkaClusterReader
+from drctl.wire.journal_records import Beat, Part, Taken, decode, encode, split
+from tests.kafka.conftest import Bench
+from tests.kafka.journal_place import BEGAN, ENDED, LONG_S, JournalPlace, holder, named
+from tests.kafka.rights import Rights
+from tests.kafka.tls_broker import TlsCluster, wait_until
+
+pytestmark = pytest.mark.jvm
+
+
+@pytest.fixture
+def place(cluster: TlsCluster, bench: Bench) -> Iterator[JournalPlace]:
+    made = JournalPlace(cluster.properties(), bench)
+    yield made
+    made.delete()
+
+
+def test_where_nothing_is_nothing_is_made(place: JournalPlace) -> None:
+    before = set(place.topics())
+    for reader in (place.reader(), place.journal()):
+        assert not reader.runs()
+        assert reader.alive() is None
+        reader.check()
+        with pytest.raises(UsageError, match="no run 'A'") as none:
+            reader.entries("A")
+        assert place.topic in none.value.hint
+    assert set(place.topics()) == before
+
+
+def test_a_run_from_its_beginning_to_its_end(place: JournalPlace) -> None:
+    with place.journal().take(holder("A")) as held:
+        journal: RunJournal = held
+        assert (journal.run, held.lines) == ("A", ())
+        assert journal.where == f"topic {place.topic} of secondary"
+        journal.append([BEGAN])
+        journal.append([])
+        journal.append([*named("intend", "done"), ENDED])
+    reader: JournalReader = place.reader()
+    assert reader.runs() == ("A",)
+    assert reader.entries("A") == (BEGAN, *named("intend", "done"), ENDED)
+    assert chain.verify("A", reader.lines("A")).whole
+    assert place.reader().holder_of("A") is None, "nothing was looked at yet"
+    for other in (place.reader("other"), place.journal("mai")):
+        assert not other.runs()
+    with pytest.raises(UsageError, match="no run 'B'") as none:
+        reader.entries("B")
+    assert none.value.hint == "the newest: A"
+
+
+def test_the_topic_is_made_as_it_must_be(place: JournalPlace) -> None:
+    place.run("A", "began", "ended")
+    (partition,) = place.topics()[place.topic].partitions.values()
+    assert len(partition.replicas) == 2
+    with KafkaClusterReader("bench", place.bench.properties) as reader:
+        config = reader.configurations([place.topic])[place.topic]
+    assert isinstance(config, Mapping)
+    assert {**CONFIG, "min.insync.replicas": "1"}.items() <= dict(config).items()
+    place.reader().check()
+
+
+def test_runs_one_after_the_other(place: JournalPlace) -> None:
+    """One that has ended and let go is no reason to wait."""
+    for run in ("A", "B"):
+        with place.journal(beat_s=LONG_S).take(holder(run)) as held:
+            held.append([BEGAN, ENDED])
+    reader = place.reader()
+    assert reader.runs() == ("B", "A")
+    assert reader.holder_of("A") == holder("A")
+    with pytest.raises(Refused, match="run A has ended"):
+        place.journal(beat_s=LONG_S).take(holder("A"))
+
+
+def test_one_that_stopped_is_gone_on_with_and_nothing_else_is(place: JournalPlace) -> None:
+    place.run("A", "began", "intend")
+    end = place.settled_end()
+    with pytest.raises(
+        Refused, match=r"run A stopped part-way \(anna on laptop-of-anna"
+    ) as refused:
+        place.journal(beat_s=LONG_S).take(holder("B", "bert"))
+    assert "`drctl resume A`" in refused.value.hint
+    assert place.settled_end() == end, "a refusal that needs no look at others writes nothing"
+    with pytest.raises(UsageError, match="no run 'B'"):
+        place.journal(beat_s=LONG_S).go_on(holder("B", "bert"))
+    assert place.settled_end() == end
+    with place.journal(beat_s=LONG_S).go_on(holder("A", "bert")) as held:
+        assert held.lines == place.reader().lines("A")
+        held.append([*named("resumed"), ENDED])
+    assert place.words("A") == ["began", "intend", "resumed", "ended"]
+    assert chain.verify("A", place.reader().lines("A")).whole
+
+
+def test_one_that_nobody_is_to_go_on_with(place: JournalPlace) -> None:
+    place.run("A", "began", "intend")
+    with place.journal().take(holder("B"), abandoning="A") as held:
+        held.append([BEGAN, ENDED])
+    with pytest.raises(Refused, match="run A was left behind: run B came after it"):
+        place.journal().take(holder("A"))
+    place.run("C", "began", "ended")
+
+
+def test_a_run_that_wrote_nothing_is_in_nobodys_way(place: JournalPlace) -> None:
+    place.run("A")
+    place.run("B", "began", "ended")
+    assert place.reader().runs() == ("B",)
+
+
+def test_an_entry_that_is_larger_than_a_record(place: JournalPlace) -> None:
+    large: Entry = {"entry": "began", "plan": [f"partition {number}" for number in range(150_000)]}
+    with place.journal().take(holder("A")) as held:
+        held.append([large, *named("intend")])
+        held.append([ENDED])
+    assert place.reader().entries("A") == (large, *named("intend"), ENDED)
+    parts = [record for record in place.records() if isinstance(record, Part)]
+    assert len(parts) > 4
+    assert max(len(part.data) for part in parts) == 700_000
+    with pytest.raises(Refused, match="has ended"):
+        place.journal().take(holder("A"))
+
+
+def test_beats_stay_out_of_the_way(place: JournalPlace) -> None:
+    with place.journal(beat_s=0.005).take(holder("A")) as held:
+        for number in range(100):
+            held.append([{"entry": "intend", "number": number}])
+        wait_until(lambda: any(isinstance(r, Beat) for r in place.records()), "a beat")
+        held.append([{"entry": "intend", "number": 100}])
+    entries = place.reader().entries("A")
+    assert [entry["number"] for entry in entries] == list(range(101))
+    records = place.records()
+    beats = [record for record in records if isinstance(record, Beat)]
+    assert any(not beat.last for beat in beats)
+    assert records[-1] == Beat(beats[0].token, last=True)
+    end = place.settled_end()
+    held.close()
+    assert place.settled_end() == end
+
+
+def test_each_link_has_its_own(place: JournalPlace) -> None:
+    other = f"{place.link}-other"
+    with (
+        place.journal(beat_s=LONG_S).take(holder("A")) as one,
+        place.journal(other, beat_s=LONG_S).take(holder("A", "bert")) as two,
+    ):
+        one.append(named("one"))
+        two.append(named("two"))
+        one.append(named("three"))
+    assert place.words("A") == ["one", "three"]
+    assert [entry["entry"] for entry in place.reader(other).entries("A")] == ["two"]
+
+
+def test_looking_writes_nothing_and_joins_no_group(place: JournalPlace) -> None:
+    with place.journal(beat_s=LONG_S).take(holder("A")) as held:
+        held.append(named("began"))
+        before = set(place.topics()), place.settled_end()
+        place.reader().entries("A")
+        place.reader().alive()
+        assert (set(place.topics()), place.settled_end()) == before
+    groups = place.bench.admin.list_consumer_groups(request_timeout=20).result()
+    assert not [group for group in groups.valid if "drctl" in group.group_id]
+
+
+def alter(place: JournalPlace, name: str, value: str) -> None:
+    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, place.topic, incremental_configs=[entry])
+    for future in place.bench.admin.incremental_alter_configs([resource]).values():
+        future.result()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("cleanup.policy", "compact"),
+        ("retention.ms", "604800000"),
+        ("retention.bytes", "1000000"),
+        ("max.message.bytes", "65536"),
+    ],
+)
+def test_a_topic_that_would_forget_is_not_written(
+    place: JournalPlace, name: str, value: str
+) -> None:
+    place.run("A", "began")
+    alter(place, name, value)
+    end = place.settled_end()
+    for call in (lambda: place.journal().take(holder("A")), place.reader().check):
+        with pytest.raises(ConfigError, match=f"{name}={value}") as refused:
+            call()
+        assert "set" in refused.value.hint
+    assert place.settled_end() == end
+    assert place.words("A") == ["began"], "it can still be read"
+
+
+def test_a_topic_with_more_than_one_order(place: JournalPlace) -> None:
+    new = NewTopic(place.topic, 3, replication_factor=1)
+    for future in place.bench.admin.create_topics([new], operation_timeout=20).values():
+        future.result()
+    wait_until(lambda: place.topic in place.topics(), "the topic is there")
+    for call in (lambda: place.journal().take(holder("A")), place.reader().runs):
+        with pytest.raises(ConfigError, match="has 3 partitions: a journal has one"):
+            call()
+
+
+def test_a_topic_that_is_deleted_under_a_run(place: JournalPlace) -> None:
+    reader = place.reader()
+    with place.journal(beat_s=LONG_S, patience_s=3).take(holder("A")) as held:
+        held.append(named("began"))
+        assert reader.runs() == ("A",)
+        place.delete()
+        with pytest.raises(Unknown, match=r"was deleted|no answer in time"):
+            held.append(named("intend"))
+    assert place.topic not in place.topics(), "brokers create topics by their mere name"
+    with pytest.raises(Unknown, match="was deleted, or made anew") as gone:
+        reader.runs()
+    assert "state_dir" in gone.value.hint
+    assert reader.runs() == ()
+
+
+def test_what_drctl_did_not_write(place: JournalPlace) -> None:
+    place.run("A", "began")
+    place.bench.produce(place.topic, {"key": b"of another link", "value": b"x"})
+    assert place.words("A") == ["began"]
+    place.bench.produce(place.topic, {"key": place.link.encode(), "value": b"x"})
+    for call in (lambda: place.journal().take(holder("A")), place.reader().runs):
+        with pytest.raises(ConfigError, match="holds what this drctl did not write") as refused:
+            call()
+        assert refused.value.hint
+
+
+def test_a_journal_that_somebody_mended_is_not_gone_on_with(place: JournalPlace) -> None:
+    place.run("A", "began")
+    (forged,) = chain.seal(named("done"), chain.Head(1, "0" * 64))
+    (part,) = split("A", forged)
+    place.bench.produce(place.topic, {"key": place.link.encode(), "value": encode(part)})
+    for call in (lambda: place.journal().take(holder("A")), lambda: place.reader().entries("A")):
+        with pytest.raises(Unknown, match=r"run A is damaged .* line 2 was changed"):
+            call()
+    assert len(place.reader().lines("A")) == 2, "it can be looked at"
+    assert not [r for r in place.records()[-2:] if isinstance(r, Taken)]
+
+
+def test_a_cluster_that_does_not_answer(place: JournalPlace) -> None:
+    place.properties = {**place.properties, "bootstrap.servers": "127.0.0.1:1"}
+    journal = place.journal(timeout_s=1)
+    for call in (journal.runs, journal.check, journal.alive, lambda: journal.take(holder("A"))):
+        with pytest.raises(Unreachable, match="cluster secondary"):
+            call()
+
+
+def test_what_is_needed_and_what_is_said_where_it_is_not_given(
+    cluster: TlsCluster, place: JournalPlace, bob: Rights
+) -> None:
+    do, topic, kind = AclOperation, place.topic, ResourceType.TOPIC
+    place.properties = cluster.properties("bob")
+    secret = place.properties["sasl.password"]
+
+    def refused(words: str, right: str) -> None:
+        with pytest.raises(ConfigError, match=words) as caught:
+            place.journal().take(holder("A"))
+        assert f"grant {right}" in caught.value.hint
+        assert "docs/journal.md" in caught.value.hint
+        assert secret not in caught.value.message
+
+    refused("may not be read", "READ")
+    bob.grant(kind, topic, do.DESCRIBE)
+    refused("cannot be made", "CREATE")
+    with pytest.raises(ConfigError, match="cannot be made"):
+        place.reader().check()
+    bob.grant(kind, topic, do.READ, do.CREATE)
+    refused("the settings of .* may not be read", "DESCRIBE_CONFIGS")
+    bob.grant(kind, topic, do.DESCRIBE_CONFIGS)
+    refused("may not be written", "READ, WRITE and DESCRIBE_CONFIGS")
+    with pytest.raises(ConfigError, match="may not be written"):
+        place.reader().check()
+    bob.grant(kind, topic, do.WRITE)
+    wait_until(lambda: _writable(place), "both brokers know that bob may write")
+    refused(
+        f"transactional id drctl.{place.link}", f"WRITE on the transactional id drctl.{place.link}"
+    )
+    assert not place.reader().runs()
+    bob.grant(ResourceType.TRANSACTIONAL_ID, f"drctl.{place.link}", do.WRITE)
+
+    def granted() -> bool:
+        try:
+            place.run("A", "began", "ended")
+        except ConfigError:
+            return False
+        return True
+
+    wait_until(granted, "both brokers know what bob may do")
+    assert place.words("A") == ["began", "ended"]
+    assert isinstance(decode(encode(place.records()[-1])), Beat)
+
+
+def _writable(place: JournalPlace) -> bool:
+    try:
+        place.reader().check()
+    except ConfigError:
+        return False
+    return True

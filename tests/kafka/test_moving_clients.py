@@ -1,0 +1,370 @@
+"""Clients that move from one cluster to the other without a restart, and what must come first."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Message, Producer
+from confluent_kafka.admin import NewTopic
+
+from drctl.lab.waiting import Patience
+from drctl.model.acls import Acl, Acls
+from drctl.model.fencing import Denied, Topics, denials
+from drctl.model.groups import Committed, Group, GroupProtocol, GroupState
+from drctl.model.producer_ids import Advanced, collisions, highest
+from drctl.model.topology import TopicPartition, Unavailable
+from drctl.systems.kafka.acl_reader import KafkaAclReader
+from drctl.systems.kafka.acl_writer import KafkaAclWriter
+from drctl.systems.kafka.cluster_health import KafkaHealthReader
+from drctl.systems.kafka.group_creator import KafkaGroupCreator
+from drctl.systems.kafka.group_writer import KafkaGroupWriter
+from drctl.systems.kafka.groups import KafkaGroupReader
+from drctl.systems.kafka.producer_ids import (
+    BLOCK,
+    KafkaProducerIdReader,
+    KafkaProducerIdWriter,
+)
+from tests.kafka.moving import QUIET, MovingAddress, SmallCluster
+
+pytestmark = pytest.mark.jvm
+
+IDS = ("5L6g3nShT-eMCtK--X86sA", "5L6g3nShT-eMCtK--X86sB")
+# What follows would be lost among: a partition remembers so many batches of a producer.
+REMEMBERED = 5
+QUICK = {
+    "reconnect.backoff.ms": "20",
+    "reconnect.backoff.max.ms": "200",
+    "topic.metadata.refresh.interval.ms": "1000",
+}
+
+
+class Pair(NamedTuple):
+    """Two clusters and the address that clients know."""
+
+    source: SmallCluster
+    target: SmallCluster
+    address: MovingAddress
+
+    def client(self, **settings: str) -> dict[str, str]:
+        """Of a client that follows the address."""
+        given = {name.replace("__", "."): value for name, value in settings.items()}
+        return {"bootstrap.servers": f"127.0.0.1:{self.address.port}", **QUICK, **given}
+
+    def topic(self) -> TopicPartition:
+        """A new topic of one partition on both clusters; clients are on the source."""
+        self.address.point(self.source.behind)
+        name = f"test-{uuid4().hex[:8]}"
+        for cluster in (self.source, self.target):
+            admin = cluster.admin()
+            for future in admin.create_topics([NewTopic(name, 1)], operation_timeout=20).values():
+                future.result()
+        return TopicPartition(name, 0)
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    root = tmp_path_factory.mktemp("moving")
+    address = MovingAddress()
+    clusters = [SmallCluster(root / id_[-1], id_, address) for id_ in IDS]
+    try:
+        for cluster in clusters:
+            cluster.start()
+        for cluster in clusters:
+            cluster.wait()
+        yield Pair(clusters[0], clusters[1], address)
+    finally:
+        for cluster in clusters:
+            cluster.close()
+        address.close()
+
+
+def idempotent(properties: Mapping[str, str]) -> Producer:
+    settings = {"enable.idempotence": "true", "linger.ms": "0"}
+    return Producer({**properties, **settings}, logger=QUIET)
+
+
+def write(producer: Producer, place: TopicPartition, count: int) -> list[int]:
+    """So many records, a batch each; the offsets that were acknowledged."""
+    offsets: list[int] = []
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        assert error is None, error
+        offsets.append(message.offset() or 0)
+
+    for _ in range(count):
+        producer.produce(place.topic, b"v", partition=place.partition, on_delivery=delivered)
+        assert producer.flush(30) == 0
+    return offsets
+
+
+def end(cluster: SmallCluster, place: TopicPartition) -> int:
+    from confluent_kafka import TopicPartition as Partition
+    from confluent_kafka.admin import OffsetSpec
+
+    admin = cluster.admin()
+    (asked,) = admin.list_offsets({Partition(*place): OffsetSpec.latest()}).values()
+    return int(asked.result().offset)
+
+
+def only_id(cluster: SmallCluster, place: TopicPartition) -> int:
+    """The id of the one producer that wrote there."""
+    with KafkaProducerIdReader("any", cluster.properties) as reader:
+        known = reader.in_use([place])[place]
+    assert not isinstance(known, Unavailable)
+    (producer,) = known
+    assert producer.epoch == 0
+    return producer.producer_id
+
+
+def colliding(pair: Pair) -> tuple[TopicPartition, Producer]:
+    """A producer on the source whose id has another one on the target, further on."""
+    place = pair.topic()
+    with (
+        KafkaProducerIdReader("primary", pair.source.properties) as source,
+        KafkaProducerIdReader("secondary", pair.target.properties) as target,
+        KafkaProducerIdWriter("primary", pair.source.properties) as ours,
+        KafkaProducerIdWriter("secondary", pair.target.properties) as theirs,
+    ):
+        # Level, as two clusters of the same age are: both give the next id next.
+        level = max(*source.next_ids().values(), *target.next_ids().values())  # type: ignore[type-var]
+        assert isinstance(level, int)
+        for each in (ours, theirs):
+            (advanced,) = each.advance(level + 1).values()
+            assert isinstance(advanced, Advanced)
+            assert advanced.last == level + 2
+    moving = idempotent(pair.client())
+    write(moving, place, 15)
+    return place, moving
+
+
+def test_ids_that_collide_cost_records_that_were_acknowledged(pair: Pair) -> None:
+    place, moving = colliding(pair)
+    write(idempotent(pair.target.properties), place, 15 + REMEMBERED)
+    assert only_id(pair.source, place) == only_id(pair.target, place)
+    with (
+        KafkaProducerIdReader("primary", pair.source.properties) as source,
+        KafkaProducerIdReader("secondary", pair.target.properties) as target,
+    ):
+        here, there = source.in_use([place]), target.in_use([place])
+    (met,) = collisions(here, there, lambda topic: topic)
+    assert met.silent
+    assert (met.ours.sequence, met.theirs.sequence) == (14, 14 + REMEMBERED)
+
+    pair.address.point(pair.target.behind)
+    before = end(pair.target, place)
+    acknowledged = write(moving, place, REMEMBERED)
+    assert len(acknowledged) == REMEMBERED
+    assert end(pair.target, place) == before, "not one of them is stored"
+
+
+def test_ids_moved_ahead_keep_them(pair: Pair) -> None:
+    place, moving = colliding(pair)
+    with (
+        KafkaProducerIdReader("primary", pair.source.properties) as source,
+        KafkaProducerIdReader("secondary", pair.target.properties) as target,
+        KafkaProducerIdWriter("secondary", pair.target.properties) as writer,
+    ):
+        beyond = highest(source.in_use([place]))
+        (advanced,) = writer.advance(beyond).values()
+        assert isinstance(advanced, Advanced)
+        assert advanced.done
+        write(idempotent(pair.target.properties), place, 15 + REMEMBERED)
+        assert collisions(source.in_use([place]), target.in_use([place]), lambda t: t) == ()
+    assert only_id(pair.target, place) > beyond
+
+    pair.address.point(pair.target.behind)
+    before = end(pair.target, place)
+    acknowledged = write(moving, place, REMEMBERED)
+    assert acknowledged == list(range(before, before + REMEMBERED))
+    assert end(pair.target, place) == before + REMEMBERED, "every one of them is stored"
+
+
+def test_ids_are_moved_over_blocks_and_no_further(pair: Pair) -> None:
+    with (
+        KafkaProducerIdReader("secondary", pair.target.properties) as reader,
+        KafkaProducerIdWriter("secondary", pair.target.properties) as writer,
+    ):
+        (now,) = reader.next_ids().values()
+        assert isinstance(now, int)
+        beyond = now + 2 * BLOCK + 17
+        (advanced,) = writer.advance(beyond).values()
+        assert isinstance(advanced, Advanced)
+        assert advanced.done
+        assert advanced.first == now + 1
+        assert beyond < advanced.last <= beyond + BLOCK
+        (again,) = writer.advance(beyond).values()
+        assert isinstance(again, Advanced)
+        assert (again.done, again.spent) == (True, 1), "a second time costs one id"
+        (after,) = reader.next_ids().values()
+        assert after == again.last + 1
+
+
+def test_ids_that_are_too_far_are_reached_in_several_calls(pair: Pair) -> None:
+    with KafkaProducerIdWriter("secondary", pair.target.properties, timeout_s=0.7) as writer:
+        (first,) = writer.advance(10**9).values()
+        (second,) = writer.advance(10**9).values()
+    assert isinstance(first, Advanced)
+    assert isinstance(second, Advanced)
+    assert not first.done
+    assert first.spent > BLOCK
+    assert second.first > first.last
+
+
+def test_partitions_that_are_not_there_have_no_producers(pair: Pair) -> None:
+    place, absent = pair.topic(), TopicPartition("no-such-topic", 0)
+    with KafkaProducerIdReader("primary", pair.source.properties) as reader:
+        found = reader.in_use([place, absent])
+    assert found[place] == ()
+    assert isinstance(found[absent], Unavailable)
+    assert "does not exist" in found[absent].reason
+
+
+_ENDED = (KafkaError._FATAL, KafkaError.GROUP_ID_NOT_FOUND)
+
+
+class Member:
+    """Reads in a group of KIP-848, at the address that moves; joined when it is made."""
+
+    def __init__(self, pair: Pair, group: str, place: TopicPartition) -> None:
+        self._errors: list[KafkaError] = []
+        settings = {
+            "group.id": group,
+            "group.protocol": "consumer",
+            "enable.auto.commit": "false",
+            "auto.offset.reset": "earliest",
+            "error_cb": self._errors.append,
+        }
+        self._consumer = Consumer({**pair.client(), **settings}, logger=QUIET)
+        self._consumer.subscribe([place.topic])
+        assert Patience.of(30).wait_until(lambda: self._consumer.poll(0.05) is not None)
+
+    def fate(self, wanted: bytes) -> str:
+        """What becomes of it: it reads this record, or ends for good."""
+        outcome: list[str] = []
+
+        def told() -> bool:
+            message = self._consumer.poll(0.1)
+            error = message.error() if message is not None else None
+            if error is not None and error.code() in _ENDED:
+                outcome.append(error.str())
+            elif message is not None and message.value() == wanted:
+                outcome.append("reads")
+            outcome.extend(error.str() for error in self._errors if error.code() in _ENDED)
+            return bool(outcome)
+
+        assert Patience.of(60).wait_until(told), self._errors
+        return outcome[0]
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def test_a_member_survives_only_where_its_group_was_made_ready(pair: Pair) -> None:
+    place = pair.topic()
+    ready, unready = (f"group-{uuid4().hex[:8]}" for _ in range(2))
+    write(idempotent(pair.source.properties), place, 3)
+    copies = Producer(pair.target.properties, logger=QUIET)
+    for value in (b"0", b"1", b"2", b"3"):
+        copies.produce(place.topic, value, partition=0)
+    assert copies.flush(30) == 0
+    with (
+        KafkaGroupCreator("secondary", pair.target.properties) as creator,
+        KafkaGroupReader("secondary", pair.target.properties) as groups,
+        KafkaGroupWriter("secondary", pair.target.properties) as offsets,
+    ):
+        for _ in range(2):
+            assert creator.create([ready]) == {ready: None}
+            assert groups.described([ready]) == {
+                ready: Group(ready, GroupProtocol.CONSUMER, GroupState.EMPTY)
+            }
+        wanted = {place: Committed(2)}
+        offsets.commit({ready: wanted, unready: wanted})
+        assert groups.committed([ready, unready]) == {ready: wanted, unready: wanted}
+        members = {name: Member(pair, name, place) for name in (ready, unready)}
+        try:
+            pair.address.point(pair.target.behind)
+            assert members[ready].fate(b"2") == "reads"
+            assert "group id does not exist" in members[unready].fate(b"2")
+        finally:
+            for member in members.values():
+                member.close()
+
+
+def test_positions_that_came_first_stay(pair: Pair) -> None:
+    place, name = pair.topic(), f"group-{uuid4().hex[:8]}"
+    wanted = {place: Committed(1, 0, "kept")}
+    with (
+        KafkaGroupCreator("secondary", pair.target.properties) as creator,
+        KafkaGroupReader("secondary", pair.target.properties) as groups,
+        KafkaGroupWriter("secondary", pair.target.properties) as offsets,
+    ):
+        offsets.commit({name: wanted})
+        assert creator.create([name]) == {name: None}
+        assert groups.described([name])[name] == Group(
+            name, GroupProtocol.CONSUMER, GroupState.EMPTY
+        )
+        assert groups.committed([name]) == {name: wanted}
+
+
+def test_many_groups(pair: Pair) -> None:
+    names = [f"many-{uuid4().hex[:8]}-{number}" for number in range(200)]
+    with (
+        KafkaGroupCreator("secondary", pair.target.properties, timeout_s=30) as creator,
+        KafkaGroupReader("secondary", pair.target.properties) as groups,
+    ):
+        assert creator.create(names) == dict.fromkeys(names)
+        kinds = {group.protocol for group in groups.described(names).values()}  # type: ignore[union-attr]
+    assert kinds == {GroupProtocol.CONSUMER}
+
+
+def test_an_empty_name_is_refused_and_no_other(pair: Pair) -> None:
+    name = f"group-{uuid4().hex[:8]}"
+    with KafkaGroupCreator("secondary", pair.target.properties) as creator:
+        found = creator.create([name, ""])
+    assert found[name] is None
+    assert isinstance(found[""], Unavailable)
+
+
+def test_a_cluster_without_authorizer(pair: Pair) -> None:
+    rules = denials(["User:app"], [Topics("orders")], [Denied.WRITE])
+    properties = pair.source.properties
+    with (
+        KafkaAclReader("primary", properties) as reader,
+        KafkaAclWriter("primary", properties) as writer,
+    ):
+        assert reader.acls() == Acls(enforced=False)
+        assert not reader.obeyed(rules, []).proven
+        answers: Mapping[Acl, Unavailable | None] = writer.deny(rules)
+    (answer,) = answers.values()
+    assert answer == Unavailable("the cluster has no authorizer: it enforces no ACLs")
+
+
+def test_transactions_that_are_open(pair: Pair) -> None:
+    place, name = pair.topic(), f"open-{uuid4().hex[:8]}"
+    producer = Producer({**pair.source.properties, "transactional.id": name}, logger=QUIET)
+    producer.init_transactions(30)
+    with KafkaHealthReader("primary", pair.source.properties) as reader:
+        assert reader.open_transactions([place]) == {}
+        producer.begin_transaction()
+        producer.produce(place.topic, b"v", partition=0)
+        assert producer.flush(30) == 0
+        (found,) = reader.open_transactions([place])[place]  # type: ignore[misc]
+        assert (found.since, found.transactional_id, found.state) == (0, name, "Ongoing")
+        assert found.hanging is False
+        producer.abort_transaction(30)
+        assert Patience.of(20).wait_until(lambda: reader.open_transactions([place]) == {})
+
+
+def test_a_transaction_that_moved_hangs(pair: Pair) -> None:
+    place, name = pair.topic(), f"moved-{uuid4().hex[:8]}"
+    producer = Producer(pair.client(transactional__id=name), logger=QUIET)
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    write(producer, place, 1)
+    pair.address.point(pair.target.behind)
+    write(producer, place, 1)
+    with KafkaHealthReader("secondary", pair.target.properties) as reader:
+        (found,) = reader.open_transactions([place])[place]  # type: ignore[misc]
+    assert (found.since, found.transactional_id, found.state) == (0, "", "")
+    assert found.hanging is True

@@ -1,0 +1,245 @@
+"""What only shows where there are several brokers: stalled ones, absent ones, a lost quorum."""
+
+import random
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import NewTopic
+
+from drctl.lab.guards import free_port_base
+from drctl.lab.jvm import lab_mark
+from drctl.lab.lab import Lab
+from drctl.lab.process import marked_processes
+from drctl.lab.settings import LabSettings, keep_settings
+from drctl.lab.waiting import Patience
+from drctl.model.fencing import Denied, Topics, denials
+from drctl.model.health import ClusterHealth, Controller
+from drctl.model.topology import TopicPartition, Unavailable
+from drctl.systems.kafka.acl_reader import KafkaAclReader
+from drctl.systems.kafka.acl_writer import KafkaAclWriter
+from drctl.systems.kafka.cluster_health import KafkaHealthReader
+from drctl.systems.kafka.fence_proof import KafkaFenceProver
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+pytestmark = pytest.mark.jvm
+
+RECOVERY_S = 60.0
+_MADE: list[str] = []
+# Where the machine is busy, the stalled broker's session may end before anybody looked.
+_TRIES = 3
+
+
+@pytest.fixture(scope="module")
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """The primary of a lab, alone, with three brokers."""
+    root = tmp_path_factory.mktemp("three") / "lab"
+    opened = Lab(root)
+    keep_settings(
+        root, LabSettings(port_base=free_port_base(random.Random()), brokers=3, heap_mb=320)
+    )
+    try:
+        opened.start("primary")
+        yield opened
+    finally:
+        opened.down()
+        assert not marked_processes(lab_mark(root))
+
+
+@pytest.fixture(scope="module")
+def three(brokers: Lab) -> Iterator[ClusterUnderTest]:
+    cluster = ClusterUnderTest(brokers.cluster("primary"))
+    yield cluster
+    cluster.close()
+
+
+@contextmanager
+def frozen(lab: Lab, three: ClusterUnderTest, *nodes: int) -> Iterator[None]:
+    """Brokers that stall, and go on; at the end all is as it was."""
+    for node in nodes:
+        lab.signal(f"primary-{node}", signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for node in nodes:
+            lab.signal(f"primary-{node}", signal.SIGCONT)
+        await_whole(three)
+
+
+def await_whole(three: ClusterUnderTest) -> None:
+    def whole() -> bool:
+        found = health(three, _MADE)
+        return (
+            len(found.brokers) == 3
+            and not found.under_replicated
+            and isinstance(found.controller, Controller)
+        )
+
+    assert Patience.of(RECOVERY_S).wait_until(whole)
+
+
+def health(three: ClusterUnderTest, topics: list[str]) -> ClusterHealth:
+    with KafkaHealthReader("primary", three.properties(), timeout_s=10) as reader:
+        return reader.health(topics)
+
+
+def bystanders(three: ClusterUnderTest) -> tuple[int, int]:
+    """Two nodes that are not the active controller: without them the others can go on."""
+    controller = health(three, []).controller
+    assert isinstance(controller, Controller)
+    first, second = (node for node in (1, 2, 3) if node != controller.node)
+    return first, second
+
+
+def create(three: ClusterUnderTest, *assigned: list[int], **config: str) -> str:
+    """A topic whose partitions have these replicas, the first of which leads."""
+    name = f"test-{uuid4().hex[:8]}"
+    settings = {key.replace("_", "."): value for key, value in config.items()}
+    topic = NewTopic(name, len(assigned), replica_assignment=list(assigned), config=settings)
+    for future in three.admin.create_topics([topic], operation_timeout=30).values():
+        future.result()
+
+    def led() -> bool:
+        known = three.admin.list_topics(timeout=30).topics.get(name)
+        return known is not None and all(p.leader >= 0 for p in known.partitions.values())
+
+    assert Patience.of(30).wait_until(led)
+    _MADE.append(name)
+    return name
+
+
+def test_a_fence_is_not_proven_on_a_broker_that_stalls(
+    brokers: Lab, three: ClusterUnderTest
+) -> None:
+    name = create(three, [1, 2, 3], [2, 3, 1], [3, 1, 2])
+    stalled, _ = bystanders(three)
+    rules = denials(["User:orders-app"], [Topics(name)], [Denied.WRITE])
+    properties = three.properties()
+    with (
+        KafkaAclWriter("primary", properties) as writer,
+        KafkaAclReader("primary", properties, timeout_s=4) as impatient,
+        KafkaAclReader("primary", properties, timeout_s=30) as patient,
+    ):
+        assert patient.lifted(rules, [name]).proven
+        with frozen(brokers, three, stalled):
+            began = monotonic()
+            # The call itself comes back as if all were well.
+            assert writer.deny(rules) == dict.fromkeys(rules)
+            obedience = impatient.obeyed(rules, [name])
+            took = monotonic() - began
+            assert not obedience.proven
+            assert {n for n, why in obedience.brokers.items() if why} == {stalled}
+            (doubt,) = obedience.doubts
+            assert doubt.startswith(f"not proven on broker {stalled}: broker {stalled} (")
+            assert doubt.endswith("did not answer within 4 s")
+            assert took < 15, "one that stalls holds the others up to the deadline and no longer"
+
+            def unseen() -> bool:
+                return stalled not in health(three, []).brokers
+
+            assert Patience.of(RECOVERY_S).wait_until(unseen)
+            (doubt,) = impatient.obeyed(rules, [name]).doubts
+            assert doubt.startswith(f"not proven on broker {stalled}: it holds replicas and the")
+        assert patient.obeyed(rules, [name]).proven
+        writer.restore(rules)
+        assert patient.lifted(rules, [name]).proven
+
+
+def test_records_that_a_stalled_replica_holds_back_are_no_stillness(
+    brokers: Lab, three: ClusterUnderTest
+) -> None:
+    stalled, other = bystanders(three)
+    name = create(three, [other, stalled])
+    place = TopicPartition(name, 0)
+    producer = three.producer(acks="1")
+    failures: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, _message: object) -> None:
+        failures.extend([error] if error else [])
+
+    def write(count: int) -> None:
+        for _ in range(count):
+            producer.produce(name, b"v", partition=0, on_delivery=delivered)
+        assert producer.flush(20) == 0
+        assert not failures
+
+    properties = three.properties()
+    write(5)
+    with (
+        KafkaFenceProver("primary", properties, settle_s=0.3, timeout_s=2) as prover,
+        KafkaFenceProver("primary", properties, settle_s=0.3, timeout_s=30) as patient,
+    ):
+        assert patient.still([name]).ends == {place: 5}
+        end = 5
+        for _ in range(_TRIES):
+            with frozen(brokers, three, stalled):
+                write(7)
+                # The end does not move, and yet seven acknowledged records lie behind it.
+                found = prover.still([name])
+            if place in found.unreplicated:
+                break
+            end += 7
+        assert not found.proven
+        assert (found.moved, found.ends) == ({}, {})
+        assert found.unreplicated[place] == (end, end + 7)
+        assert found.doubts == (f"{place} ends at {end}, its leader's log at {end + 7}",)
+        assert patient.still([name]).ends == {place: end + 7}
+
+
+def test_a_healthy_cluster(three: ClusterUnderTest) -> None:
+    name = create(three, [1, 2, 3], [2, 3, 1])
+    found = health(three, [name, "no-such-topic"])
+    assert isinstance(found.controller, Controller)
+    assert found.controller.node in (1, 2, 3)
+    assert found.brokers == (1, 2, 3)
+    assert (found.partitions, found.missing, found.absent) == (2, ("no-such-topic",), ())
+    wrong = found.offline, found.under_min_isr, found.under_replicated, found.unknown
+    assert wrong == ((), (), (), {})
+    assert not found.writable
+    assert health(three, [name]).writable
+
+
+def test_an_absent_broker_and_then_a_lost_quorum(brokers: Lab, three: ClusterUnderTest) -> None:
+    gone, next_gone = bystanders(three)
+    others = [node for node in (1, 2, 3) if node != gone]
+    spread = create(three, [*others, gone], min_insync_replicas="2")
+    strict = create(three, [*others, gone], min_insync_replicas="3")
+    capped = create(three, others, min_insync_replicas="3")
+    alone = create(three, [gone])
+    topics = [spread, strict, capped, alone]
+    with frozen(brokers, three, gone):
+
+        def lost() -> bool:
+            found = health(three, topics)
+            return bool(found.under_min_isr and found.absent)
+
+        assert Patience.of(RECOVERY_S).wait_until(lost)
+        found = health(three, topics)
+        assert (found.brokers, found.absent) == (tuple(others), (gone,))
+        assert found.offline == (TopicPartition(alone, 0),)
+        assert found.under_min_isr == ((TopicPartition(strict, 0), 2, 3),)
+        behind = {each.partition.topic: each for each in found.under_replicated}
+        assert behind[spread] == (TopicPartition(spread, 0), 2, 3)
+        assert capped not in behind
+        assert isinstance(found.controller, Controller)
+        assert not found.writable
+        assert health(three, [spread, capped]).writable
+        with frozen_too(brokers, next_gone):
+
+            def headless() -> bool:
+                return isinstance(health(three, topics).controller, Unavailable)
+
+            assert Patience.of(RECOVERY_S).wait_until(headless), "one of three is no quorum"
+
+
+@contextmanager
+def frozen_too(lab: Lab, node: int) -> Iterator[None]:
+    lab.signal(f"primary-{node}", signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        lab.signal(f"primary-{node}", signal.SIGCONT)

@@ -1,0 +1,186 @@
+"""A copy of `__consumer_offsets`: what counts of it, how old it is, and what it is good for."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from drctl.model.rows import Chunk, Row
+from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState
+from drctl.model.translation import Answer, GroupPartition
+from drctl.offsets.copied_offsets import CopiedOffsets, CopiedPosition, positions_of
+from drctl.offsets.evidence import Evidence, last_known
+from drctl.offsets.evidence_topics import EvidenceTopics
+from drctl.offsets.identity import SameOffsets
+from drctl.offsets.situation import Target
+from drctl.offsets.trail import step_of
+from drctl.offsets.translating import aged, translate
+from drctl.wire import consumer_offsets
+from drctl.wire.anchors import Anchor, AnchorRecord
+from drctl.wire.consumer_offsets import CommitKey, GroupKey, OffsetCommit, RecordType
+from tests.offsets.logs import MemoryCluster, MemoryLog
+
+COPY = "A.__consumer_offsets"
+NOON = 1_700_000_000_000
+ORDERS = TopicPartition("orders", 0)
+Entry = tuple[int, bytes, bytes | None]
+"""When, key and value."""
+
+
+def commit(
+    at: int, group: str, offset: int | None, *, version: int = 3, legacy: bool = False
+) -> Entry:
+    key = consumer_offsets.encode_key(CommitKey(group, *ORDERS, legacy))
+    if offset is None:
+        return at, key, None
+    return at, key, consumer_offsets.encode_commit(OffsetCommit(version, offset, -1, "", at))
+
+
+def chunk(partition: int, *entries: Entry) -> Chunk:
+    rows: list[Row] = [(n, NOON + at, key, value, ()) for n, (at, key, value) in enumerate(entries)]
+    return Chunk(COPY, partition, rows)
+
+
+def read(*chunks: Chunk) -> CopiedOffsets:
+    return positions_of(COPY, chunks)
+
+
+def offsets(found: CopiedOffsets) -> dict[str, int]:
+    return {place.group: position.offset for place, position in found.positions.items()}
+
+
+@pytest.mark.parametrize(
+    ("entries", "left"),
+    [
+        ([commit(1, "a", 5), commit(2, "a", 9), commit(3, "b", 1)], {"a": 9, "b": 1}),
+        ([commit(1, "a", 5), commit(2, "a", 3)], {"a": 3}),  # it went back
+        ([commit(2, "a", 5), commit(1, "a", 9)], {"a": 9}),  # the log's order counts, not time
+        ([commit(1, "a", 5), commit(2, "a", None)], {}),
+        ([commit(1, "a", 5), commit(2, "a", None), commit(3, "a", 2)], {"a": 2}),
+        ([commit(1, "a", 5, legacy=True), commit(2, "a", 6)], {"a": 6}),
+        ([commit(1, "a", 5), commit(2, "a", None, legacy=True)], {}),
+        (
+            [commit(1, name, 7, version=v) for v, name in enumerate("abcde")],
+            dict.fromkeys("abcde", 7),
+        ),
+    ],
+)
+def test_the_newest_record_of_a_position_counts(
+    entries: Sequence[Entry], left: dict[str, int]
+) -> None:
+    found = read(chunk(0, *entries))
+    assert offsets(found) == left
+    assert found.undecodable == 0
+    one_by_one = read(*(Chunk(COPY, 0, [row]) for row in chunk(0, *entries).rows))
+    assert one_by_one == found
+
+
+def test_a_key_that_moved_to_another_partition_counts_by_its_time() -> None:
+    for chunks in (
+        (chunk(0, commit(1, "a", 5)), chunk(1, commit(2, "a", 9))),
+        (chunk(1, commit(2, "a", 9)), chunk(0, commit(1, "a", 5))),
+        (chunk(1, commit(2, "a", 9)), chunk(0, commit(1, "a", None))),
+    ):
+        assert offsets(read(*chunks)) == {"a": 9}
+
+
+def test_other_records_are_left_alone() -> None:
+    group = consumer_offsets.encode_key(GroupKey(RecordType.GROUP_METADATA, "a"))
+    newer = b"\x00\x63whatever"
+    found = read(chunk(0, (1, group, None), (1, newer, b"?"), commit(1, "a", 5)))
+    assert (offsets(found), found.undecodable) == ({"a": 5}, 0)
+
+
+def test_what_nobody_can_read_is_counted_and_voids_what_was() -> None:
+    _, key, _ = commit(1, "a", 5)
+    found = read(chunk(0, commit(1, "a", 5), (2, key, b"\x00\x09"), commit(3, "b", 1)))
+    assert (offsets(found), found.undecodable) == ({"b": 1}, 1)
+    found = read(chunk(0, commit(1, "a", 5), (2, b"\x00\x01\x00", b""), (2, b"", b"")))
+    assert (offsets(found), found.undecodable) == ({"a": 5}, 2)
+
+
+def test_it_is_true_as_of_the_newest_record_of_its_partition() -> None:
+    found = read(chunk(0, commit(1, "a", 5), commit(60, "b", 1)), chunk(1, commit(7, "c", 2)))
+    known = {place.group: position.known_ms - NOON for place, position in found.positions.items()}
+    assert known == {"a": 60, "b": 60, "c": 7}
+
+
+def test_of_an_anchor_and_a_copy_the_newer_counts() -> None:
+    place = GroupPartition("a", ORDERS)
+    copied = {place: CopiedPosition(7, NOON, "by a copy")}
+    for observed, offset, words in ((NOON - 1, 7, "by a copy"), (NOON, 5, ""), (NOON + 1, 5, "")):
+        anchors = {place: Anchor(5, -1, "", observed, ())}
+        known = last_known(Evidence(anchors=anchors, copied=copied), lambda topic: topic)
+        assert (known[place].offset, known[place].told_by) == (offset, words)
+        assert known[place].at_ms == max(observed, NOON)
+
+
+def topics(**logs: MemoryLog) -> MemoryCluster:
+    return MemoryCluster({TopicPartition(name, 0): log for name, log in logs.items()}, "target")
+
+
+def evidence(target: MemoryCluster, topic: str | None, *, alive: bool = False) -> Evidence:
+    nowhere = MemoryCluster({}, "source")
+    places = (nowhere, nowhere), (target, target)
+    reader = EvidenceTopics(*places, lambda: None, mirrors=False, copied_topic=topic)  # type: ignore[arg-type]
+    return reader.read(alive, lambda _phase: None)
+
+
+def test_the_copy_is_read_while_the_source_is_silent() -> None:
+    rows = list(chunk(0, commit(1, "a", 5), commit(2, "a", 9)).rows)
+    target = MemoryCluster({TopicPartition(COPY, 0): MemoryLog(rows, 2)}, "target")
+    found = evidence(target, COPY)
+    assert [p.offset for p in found.copied.values()] == [9]
+    assert found.missing == ()
+    assert evidence(target, None).copied == {}
+    assert evidence(target, COPY, alive=True).copied == {}
+
+
+def test_a_copy_that_cannot_be_read_is_missing() -> None:
+    assert "it does not exist" in evidence(topics(), COPY).missing[0]
+    rows: list[Row] = [(0, NOON, b"\x00\x01", b"", ())]
+    target = MemoryCluster({TopicPartition(COPY, 0): MemoryLog(rows, 1)}, "target")
+    assert f"1 records of {COPY} cannot be decoded" in evidence(target, COPY).missing
+
+    class Leaderless(MemoryCluster):
+        def topics(self, names):  # type: ignore[no-untyped-def]
+            return {name: TopicState(name, {0: 1, 1: None}) for name in names if name == COPY} | {
+                name: None for name in names if name != COPY
+            }
+
+    target = Leaderless({TopicPartition(COPY, 0): MemoryLog([], 0)}, "target")
+    assert f"{COPY}-1: no such partition" in evidence(target, COPY).missing
+
+
+@pytest.mark.parametrize(
+    ("committed", "position", "rereads", "skips"),
+    [(40, 40, 0, 0), (120, 100, 20, 0), (3, 10, 0, 7)],
+)
+def test_positions_of_the_copy_are_clamped_to_the_targets_log(
+    committed: int, position: int, rereads: int, skips: int
+) -> None:
+    rows: list[Row] = [(n, n, None, b"v%d" % n, ()) for n in range(10, 100)]
+    target = MemoryCluster({ORDERS: MemoryLog(rows, 100, 10)}, "target")
+    place = GroupPartition("a", ORDERS)
+    known = last_known(
+        Evidence(copied={place: CopiedPosition(committed, NOON, "told by a copy")}), lambda t: t
+    )
+    method = SameOffsets(target, target, {}, target.offsets([ORDERS]), _anchored(target))
+    state = Target({"orders": TopicState("orders", {0: 1})}, target.offsets([ORDERS]), {})
+    positions = {place: position.offset for place, position in known.items()}
+    (row,) = translate(positions, (), lambda topic: topic, state, [method])
+    found = aged(row, known[place], NOON + 5_000).translation
+    assert isinstance(found.answer, Answer)
+    assert found.answer.target_offset == position
+    assert (found.answer.rereads_at_most, found.answer.skips_at_most) == (rereads, skips)
+    assert found.answer.age_seconds == 5
+    assert found.answer.evidence.endswith("told by a copy")
+    assert found.source_offset == committed
+
+
+def _anchored(target: MemoryCluster) -> dict[GroupPartition, Anchor]:
+    """Somebody else's anchor shows that offsets are kept."""
+    log = target.offsets([ORDERS])[ORDERS]
+    assert isinstance(log, PartitionOffsets)
+    last = step_of(target.logs[ORDERS].rows[-1])
+    records = (AnchorRecord(last.fingerprint, last.timestamp_ms),)
+    return {GroupPartition("other", ORDERS): Anchor(log.end, -1, "", NOON, records)}

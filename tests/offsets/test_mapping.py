@@ -1,0 +1,312 @@
+"""Copies that name their source offset: whatever else stands between them, nothing is skipped."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drctl.model.ports import ClusterReader
+from drctl.model.rows import Headers, Row
+from drctl.model.topology import TopicPartition
+from drctl.model.translation import Answer, GroupPartition
+from drctl.offsets.crossing import NARROW, SAMPLE, SAMPLES, WIDEST
+from drctl.offsets.mapping import MappedOffsets
+from drctl.offsets.origins import copy_of
+from drctl.offsets.question import NoAnswer, Question
+from drctl.offsets.trail import step_of
+from drctl.wire import migrator_headers, provenance
+from drctl.wire.anchors import Anchor, AnchorRecord
+from drctl.wire.provenance import Provenance
+from tests.offsets.logs import MemoryCluster, MemoryLog
+
+HERE, THERE = TopicPartition("t", 0), TopicPartition("copy.t", 0)
+PLACE = GroupPartition("g", HERE)
+SOURCE_ID = "id of source"
+
+
+def own(offset: int, cluster: str = SOURCE_ID, topic: str = "t", partition: int = 0) -> Headers:
+    """What drctl puts on a copy."""
+    where = Provenance(cluster, topic, partition, offset, 1000 + offset)
+    return ((provenance.HEADER.encode(), provenance.encode(where)),)
+
+
+def migrated(offset: int, cluster: str | None = SOURCE_ID) -> Headers:
+    """What Redpanda Migrator puts on a copy."""
+    name = migrator_headers.OFFSET_HEADER.encode()
+    told = ((name, migrator_headers.encode_offset(offset)),)
+    if cluster is None:
+        return told
+    origin = migrator_headers.ORIGIN_HEADER.encode(), migrator_headers.encode_origin(cluster)
+    return (*told, origin)
+
+
+def record(offset: int, headers: Headers = (), of: int | None = None) -> Row:
+    """At an offset of the target, the copy of a record of the source, or somebody else's."""
+    if of is None:
+        return (offset, 5, None, b"local", headers)
+    return (offset, 1000 + of, b"k", b"v%d" % of, headers)
+
+
+@dataclass
+class World:
+    """A source log and its copy.
+
+    Attributes:
+        copied: at each target offset, the source offset of which it is a copy; None for others'.
+    """
+
+    source: MemoryLog
+    target: MemoryLog
+    copied: dict[int, int | None]
+
+    def furthest(self, committed: int) -> int:
+        """The last position behind which every copied record that was not consumed comes."""
+        lasts: dict[int, int] = {}
+        for there, here in self.copied.items():
+            if here is not None and here >= committed:
+                lasts[here] = max(there, lasts.get(here, 0))
+        return min(lasts.values(), default=self.target.end)
+
+    def reread(self, position: int, committed: int) -> int:
+        """Copies of consumed records from a position on, each counted once."""
+        again = {h for t, h in self.copied.items() if t >= position and h is not None}
+        return sum(h < committed for h in again)
+
+    def asks(
+        self, committed: int | None, *, dead: bool = False, anchor: Anchor | None = None
+    ) -> Answer | NoAnswer:
+        source = MemoryCluster({HERE: self.source})
+        target = MemoryCluster({THERE: self.target})
+        question = Question(PLACE, committed, THERE)
+        there = None if dead else (cast(ClusterReader, source), source)
+        logs = target.offsets([THERE])
+        known = {PLACE: anchor} if anchor else {}
+        method = MappedOffsets(SOURCE_ID, there, target, logs, known)
+        return method.answers([question])[question]
+
+
+def world(runs: Sequence[tuple[str, int, int]], start: int = 0, headers: str = "migrated") -> World:
+    """A target of runs: `("copies", first, end)`, `("others", count, 0)`, `("holes", count, 0)`."""
+    named = {"migrated": migrated, "own": own}[headers]
+    rows: list[Row] = []
+    copied: dict[int, int | None] = {}
+    at, last = start, 0
+    for kind, first, end in runs:
+        if kind == "holes":
+            at += first
+            continue
+        for number in range(first, end) if kind == "copies" else range(first):
+            here = number if kind == "copies" else None
+            copied[at] = here
+            rows.append(record(at, named(here) if here is not None else (), here))
+            last = max(last, end)
+            at += 1
+    source = [record(n, (), n) for n in range(last)]
+    return World(MemoryLog(source, last), MemoryLog(rows, at, start), copied)
+
+
+RUNS = st.one_of(
+    st.tuples(st.just("copies"), st.integers(0, 60), st.integers(1, 80)),
+    st.tuples(st.just("others"), st.integers(1, 60), st.just(0)),
+    st.tuples(st.just("holes"), st.integers(1, 200), st.just(0)),
+)
+
+
+@st.composite
+def replicated(draw: st.DrawFn, again: bool) -> World:
+    """Records in the source's order, others' between them; at some places the replicator fell."""
+    runs: list[tuple[str, int, int]] = []
+    at = draw(st.integers(0, 30))
+    for kind, first, end in draw(st.lists(RUNS, max_size=8)):
+        if kind == "copies":
+            back = draw(st.integers(0, min(at, 20))) if again else 0
+            runs.append((kind, at - back, at + end))
+            at += end
+        else:
+            runs.append((kind, first, 0))
+    kind = draw(st.sampled_from(["migrated", "own"]))
+    return world(runs, draw(st.integers(0, 3)), kind)
+
+
+@settings(deadline=None)
+@given(replicated(again=False), st.integers(0, 300), st.booleans())
+def test_the_position_is_exact_and_the_bound_holds(found: World, at: int, dead: bool) -> None:
+    answer = found.asks(at, dead=dead)
+    if isinstance(answer, NoAnswer):
+        last = found.target.end - SAMPLE
+        ends = {t for t in found.copied if t < found.target.start + SAMPLE or t >= last}
+        assert all(found.copied[there] is None for there in ends), answer
+    if isinstance(answer, Answer):
+        skipped = answer.target_offset > found.furthest(at)
+        assert not skipped
+        assert answer.rereads_at_most is not None
+        assert found.reread(answer.target_offset, at) <= answer.rereads_at_most
+        lacking = at - 1 - max((h for h in found.copied.values() if h is not None), default=0)
+        assert answer.rereads_at_most <= max(0, lacking)
+
+
+@settings(deadline=None)
+@given(replicated(again=True), st.integers(0, 300))
+def test_nothing_is_skipped_where_the_replicator_fell(found: World, at: int) -> None:
+    answer = found.asks(at)
+    if isinstance(answer, Answer):
+        assert answer.target_offset <= found.furthest(at)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 30_000), st.integers(0, 20_000), st.integers(0, 12_000))
+def test_long_logs_take_few_reads(others: int, holes: int, at: int) -> None:
+    """Others wrote before and behind; the copies in the middle are found by halving."""
+    runs = [("copies", 0, 40), ("others", others, 0), ("copies", 40, 10_000), ("holes", holes, 0)]
+    found = world([*runs, ("others", others, 0)])
+    source, target = MemoryCluster({HERE: found.source}), MemoryCluster({THERE: found.target})
+    method = MappedOffsets(
+        SOURCE_ID,
+        (cast(ClusterReader, source), source),
+        target,
+        target.offsets([THERE]),
+        {},
+    )
+    question = Question(PLACE, at, THERE)
+    answer = method.answers([question])[question]
+    assert isinstance(answer, Answer)
+    assert answer.target_offset <= found.furthest(at)
+    assert answer.rereads_at_most is not None
+    assert found.reread(answer.target_offset, at) <= answer.rereads_at_most
+    assert target.read_offsets <= SAMPLES * SAMPLE + 20 * (NARROW + 8 * NARROW + WIDEST)
+
+
+def test_a_log_without_holes_takes_one_look() -> None:
+    found = world([("copies", 0, 50_000)], start=7)
+    target = MemoryCluster({THERE: found.target})
+    method = MappedOffsets(SOURCE_ID, None, target, target.offsets([THERE]), {})
+    asked = [Question(GroupPartition(f"g{n}", HERE), n, THERE) for n in range(100, 50_000, 1_000)]
+    for question, answer in method.answers(asked).items():
+        assert isinstance(answer, Answer)
+        assert question.committed is not None
+        assert (answer.target_offset, answer.rereads_at_most) == (question.committed + 7, 0)
+    assert target.read_offsets <= SAMPLES * SAMPLE + len(asked) * NARROW
+
+
+@pytest.mark.parametrize(
+    ("committed", "position", "rereads", "words"),
+    [
+        (0, 0, 0, "first copy, at 0, is of source offset 0"),
+        (30, 30, 0, "at 29 is of source offset 29, the next copy, at 30, of 30"),
+        (50, 50, 0, "at 49 is of source offset 49"),  # others' records are read, not passed over
+        (51, 81, 0, "copies are equal to the source's records"),
+        (90, 120, 0, "at 119 is of source offset 89"),
+        (95, 120, 5, "of the 5 offsets from there to the position no copy was found"),
+    ],
+)
+def test_positions(committed: int, position: int, rereads: int, words: str) -> None:
+    found = world([("copies", 0, 50), ("others", 30, 0), ("copies", 50, 90), ("others", 99, 0)])
+    answer = found.asks(committed)
+    assert isinstance(answer, Answer)
+    assert (answer.target_offset, answer.rereads_at_most) == (position, rereads)
+    assert answer.skips_at_most == 0
+    assert words in answer.evidence
+
+
+def test_a_group_that_consumed_nothing_begins_with_the_log() -> None:
+    answer = world([("others", 30, 0), ("copies", 5, 90)]).asks(5)
+    assert isinstance(answer, Answer)
+    assert (answer.target_offset, answer.rereads_at_most, answer.skips_at_most) == (0, 0, 0)
+
+
+def test_what_the_target_has_deleted_counts_as_skipped() -> None:
+    found = world([("copies", 40, 90)], start=40)
+    answer = found.asks(25)
+    assert isinstance(answer, Answer)
+    assert (answer.target_offset, answer.rereads_at_most, answer.skips_at_most) == (40, 0, 15)
+    answer = world([("copies", 40, 90)]).asks(25)  # nothing was deleted: so it began there
+    assert isinstance(answer, Answer)
+    assert (answer.target_offset, answer.skips_at_most) == (0, 0)
+
+
+def test_a_source_topic_made_anew_leaves_no_bound() -> None:
+    found = world([("copies", 0, 100), ("copies", 0, 60)])
+    answer = found.asks(30, dead=True)
+    assert isinstance(answer, Answer)
+    assert answer.target_offset <= found.furthest(30)
+    assert answer.rereads_at_most is None
+    assert "do not stand in the source's order" in answer.evidence
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        (),
+        own(3, cluster="another"),
+        own(3, topic="another"),
+        own(3, partition=1),
+        migrated(3, cluster="another"),
+        migrated(3, cluster=None),
+        (*migrated(3), *migrated(4)),
+        (*own(3), *migrated(4)),
+        ((migrator_headers.OFFSET_HEADER.encode(), b"3"), migrated(3)[1]),
+        ((provenance.HEADER.encode(), b"{}"),),
+        ((provenance.HEADER.encode(), None), (b"other", b"3")),
+    ],
+)
+def test_headers_that_tell_nothing(headers: Headers) -> None:
+    assert copy_of(record(9, headers, 3), SOURCE_ID, HERE) is None
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        own(3),
+        migrated(3),
+        (*migrated(3), *own(3)),
+        ((b"a", None), *own(3), *own(8, cluster="the hop before")),
+        (*own(3), *own(3)),
+    ],
+)
+def test_headers_that_tell_an_offset(headers: Headers) -> None:
+    row = record(9, headers, 3)
+    assert copy_of(row, SOURCE_ID, HERE) == (9, 3, step_of(row))
+
+
+def test_what_a_header_says_is_held_against_the_source() -> None:
+    found = world([("copies", 0, 50)])
+    other = [record(n, (), n + 1) for n in range(50)]
+    answer = replace(found, source=MemoryLog(other, 50)).asks(20)
+    assert isinstance(answer, NoAnswer)
+    assert "where the source has another one" in answer.reason
+    # A replicator that changes ids in values leaves the times as they are.
+    changed = [(n, 1000 + n, b"k", b"other", ()) for n in range(50)]
+    assert isinstance(replace(found, source=MemoryLog(changed, 50)).asks(20), Answer)  # type: ignore[arg-type]
+    # Of what the source has deleted nothing can be said.
+    answer = replace(found, source=MemoryLog([], 50, 50)).asks(20)
+    assert isinstance(answer, Answer)
+    assert "equal to the source" not in answer.evidence
+
+
+def test_what_a_header_says_is_held_against_the_anchor() -> None:
+    found = world([("copies", 0, 50)])
+
+    def noted(of: int, offset: int = 20) -> Anchor:
+        step = step_of(record(of, (), of))
+        return Anchor(offset, -1, "", 0, (AnchorRecord(step.fingerprint, step.timestamp_ms),))
+
+    for anchor in (noted(19), noted(5, offset=6), replace(noted(19), records=())):
+        assert isinstance(found.asks(20, dead=True, anchor=anchor), Answer)
+    answer = found.asks(20, dead=True, anchor=noted(17))
+    assert isinstance(answer, NoAnswer)
+    assert "its anchor says that it is not" in answer.reason
+
+
+def test_without_what_it_takes() -> None:
+    found = world([("copies", 0, 50)])
+    assert isinstance(found.asks(None), NoAnswer)
+    assert isinstance(world([("others", 50, 0)]).asks(10), NoAnswer)
+    assert isinstance(world([]).asks(10), NoAnswer)
+    target = MemoryCluster({THERE: found.target})
+    question = Question(PLACE, 10, THERE)
+    for cluster_id, logs in (("", target.offsets([THERE])), (SOURCE_ID, {})):
+        method = MappedOffsets(cluster_id, None, target, logs, {})
+        assert isinstance(method.answers([question])[question], NoAnswer)

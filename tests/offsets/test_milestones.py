@@ -1,0 +1,270 @@
+"""Milestones: how they are spread, what they cost, and what they are good for on a bad day."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drctl.model.errors import Unreachable
+from drctl.model.rows import Chunk, Row, TopicRanges
+from drctl.model.topology import PartitionOffsets
+from drctl.model.translation import Answer, GroupPartition
+from drctl.offsets import milestones
+from drctl.offsets.anchored import AnchorAnswers
+from drctl.offsets.milestones import REACH, SPACING, milestones_before
+from drctl.offsets.question import NoAnswer, Question
+from drctl.offsets.searching import TargetSearch
+from drctl.offsets.trail import step_of
+from drctl.wire.anchors import MOST_MILESTONES, MOST_RECORDS, Anchor, Milestone
+from tests.offsets.anchoring import NOON, ORDERS, Clock, OneTracker, Source, Topic, log, row
+from tests.offsets.logs import MemoryCluster, MemoryLog
+
+BILLING = GroupPartition("billing", ORDERS)
+LONG = 30_000
+ROWS = [row(n) for n in range(LONG)]
+
+
+@pytest.fixture
+def source() -> Source:
+    return Source({ORDERS: log(LONG, rows=ROWS)})
+
+
+@pytest.fixture
+def topic() -> Topic:
+    return Topic()
+
+
+@pytest.fixture
+def one(source: Source, topic: Topic) -> OneTracker:
+    return OneTracker(source, topic, Clock())
+
+
+def noted(one: OneTracker, group: str = "billing") -> Anchor:
+    assert one.run().complete
+    return one.store.topic.anchors()[GroupPartition(group, ORDERS)]
+
+
+def distances(anchor: Anchor) -> list[int]:
+    return [anchor.offset - milestone.position for milestone in anchor.milestones]
+
+
+def well_spread(found: Sequence[int]) -> bool:
+    """Each at most so many times as far back as the one before."""
+    return all(near < far <= SPACING * near for near, far in pairwise((MOST_RECORDS, *found)))
+
+
+def test_the_first_pass_goes_back_to_the_beginning(source: Source, one: OneTracker) -> None:
+    source.stand("billing", orders=LONG - 5)
+    anchor = noted(one)
+    found = distances(anchor)
+    assert well_spread(found)
+    assert found[-1] == anchor.offset - 1
+    assert len(found) <= 7
+    for milestone in anchor.milestones:
+        step = step_of(row(milestone.position - 1))
+        assert (milestone.timestamp_ms, milestone.fingerprint) == step
+    assert source.read_offsets <= MOST_RECORDS + len(found) * 8
+
+
+def test_what_is_known_is_not_read_again(source: Source, one: OneTracker) -> None:
+    read = []
+    for at in range(10_000, 20_000, 100):
+        source.stand("billing", orders=at)
+        source.read_offsets = 0
+        assert well_spread(distances(noted(one)))
+        read.append(source.read_offsets - MOST_RECORDS)
+    # One near the position in most passes; those further back are met again and again.
+    assert sum(read[1:]) / len(read[1:]) < 2 * 8
+
+
+def test_positions_nearby_share_them(source: Source, one: OneTracker) -> None:
+    for number in range(200):
+        source.stand(f"g{number}", orders=20_000 + number)
+    anchor = noted(one, "g7")
+    assert well_spread(distances(anchor))
+    assert source.read_offsets < MOST_RECORDS + 200 + 8 * 60, "not 200 times six or seven"
+    assert all(well_spread(distances(each)) for each in one.store.topic.anchors().values())
+
+
+def test_no_more_is_read_than_may_be_at_once(
+    source: Source, one: OneTracker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(milestones, "READ_AT_ONCE", 40)
+    groups = {f"g{number}": 3_000 + number * 500 for number in range(50)}
+    for name, at in groups.items():
+        source.stand(name, orders=at)
+    assert one.run().complete
+    assert source.read_offsets <= 50 * MOST_RECORDS + 40 * 8
+    for step in range(1, 12):  # each pass fills some of the gaps
+        for name, at in groups.items():
+            source.stand(name, orders=at + step)
+        source.read_offsets = 0
+        one.tracker.now_ms.after(30_000)  # type: ignore[attr-defined]
+        assert one.run().complete
+        assert source.read_offsets <= 50 * (MOST_RECORDS + 1) + 40 * 8
+    found = one.store.topic.anchors().values()
+    assert all(well_spread(distances(anchor)) for anchor in found)
+
+
+def test_a_group_that_goes_back_keeps_those_before_it(source: Source, one: OneTracker) -> None:
+    source.stand("billing", orders=20_000)
+    before = noted(one)
+    source.stand("billing", orders=9_000)
+    source.read_offsets = 0
+    after = noted(one)
+    assert well_spread(distances(after))
+    assert {m.position for m in after.milestones} & {m.position for m in before.milestones}
+
+
+def test_another_log_has_others(source: Source, one: OneTracker) -> None:
+    source.stand("billing", orders=20_000)
+    noted(one)
+    source.ids["orders"] = "made anew"
+    source.logs[ORDERS] = log(300)
+    source.stand("billing", orders=200)
+    anchor = noted(one)
+    assert well_spread(distances(anchor))
+    assert distances(anchor)[-1] == 199
+
+
+def test_retention_leaves_what_was_known(source: Source, one: OneTracker) -> None:
+    source.stand("billing", orders=20_000)
+    noted(one)
+    source.logs[ORDERS] = log(LONG, start=19_990)
+    source.stand("billing", orders=20_010)
+    anchor = noted(one)
+    assert len(anchor.records) == 20
+    assert distances(anchor)[-1] > 10_000
+    source.logs[ORDERS] = log(LONG, start=20_050)
+    source.stand("billing", orders=20_020)
+    anchor = noted(one)
+    assert anchor.records == ()
+    assert distances(anchor)[-1] > 10_000
+
+
+def test_what_cannot_be_read_does_not_spoil_the_pass(source: Source, one: OneTracker) -> None:
+    source.stand("billing", orders=20_000)
+    reads: list[TopicRanges] = []
+    read = source.read
+
+    def second_fails(ranges: TopicRanges) -> Any:
+        reads.append(ranges)
+        if len(reads) > 1:
+            raise Unreachable("gone")
+        return read(ranges)
+
+    source.read = second_fails  # type: ignore[method-assign]
+    anchor = noted(one)
+    assert len(anchor.records) == MOST_RECORDS
+    assert anchor.milestones == ()
+
+
+@settings(deadline=None)
+@given(
+    st.integers(1, 10**12),
+    st.integers(0, 10**12),
+    st.sets(st.integers(1, 10**12), max_size=60),
+    st.integers(0, 2**40),
+)
+def test_they_are_well_spread_whatever_is_known(
+    offset: int, start: int, known: set[int], turn: int
+) -> None:
+    """Every offset holds a record, and everything that is asked for is read."""
+
+    class Whole:
+        def read(self, ranges: TopicRanges) -> Any:
+            for _, partitions in ranges.items():
+                for partition, runs in partitions.items():
+                    for run in runs:
+                        assert log_start <= run.start < run.end <= offset
+                        rows: list[Row] = [(n, n, None, b"", ()) for n in range(*run)]
+                        yield Chunk(ORDERS.topic, partition, rows)
+
+    log_start = min(start, offset - 1)
+    there = {ORDERS: {at: Milestone(at, 1, at) for at in known}}
+    logs = {(ORDERS, offset): PartitionOffsets(log_start, 2 * 10**12, 2 * 10**12)}
+    found = milestones_before(Whole(), logs, there, turn)[ORDERS, offset]  # type: ignore[arg-type]
+    away = [offset - milestone.position for milestone in found]
+    assert len(found) <= MOST_MILESTONES
+    assert all(distance > MOST_RECORDS for distance in away)
+    gone = [distance for distance in away if distance >= offset - log_start]
+    assert well_spread(away[: len(away) - len(gone)])
+    far = min(REACH, offset - log_start - 1)
+    assert far <= MOST_RECORDS or away[-1] >= far
+
+
+class World:
+    """A tracked source that is lost, and what was replicated of it."""
+
+    def __init__(self, passes: Sequence[int]) -> None:
+        self.source = Source({ORDERS: log(LONG, rows=ROWS)})
+        self.one = OneTracker(self.source, Topic(), Clock())
+        for offset in passes:
+            self.source.stand("billing", orders=offset)
+            assert self.one.run().complete
+
+    def asks(self, copied: int, *, others: int = 0, timed: bool = True) -> Answer | NoAnswer:
+        """Where the group goes on, if so many records were copied when the source was lost."""
+        late = NOON + 10**6
+        rows: list[Row] = [(n + 7, *ROWS[n][1:]) for n in range(copied)]
+        rows += [(copied + 7 + n, late + n, None, b"since", ()) for n in range(others)]
+        target = MemoryCluster({ORDERS: MemoryLog(rows, copied + others + 7, 7)})
+        search = TargetSearch(target, target, {"orders": timed})  # type: ignore[arg-type]
+        anchors = self.one.store.topic.anchors()
+        question = Question(BILLING, anchors[BILLING].offset, ORDERS)
+        return AnchorAnswers(anchors, search, NOON).answers([question])[question]
+
+
+@pytest.mark.parametrize("others", [0, 5_000])
+@pytest.mark.parametrize("lag", [0, 10, 33, 40, 1_000, 5_000, 25_000, 27_998])
+def test_replication_was_behind_when_the_source_was_lost(lag: int, others: int) -> None:
+    world = World([3_000, 15_000, 28_000])
+    copied = 28_000 - lag
+    answer = world.asks(copied, others=others)
+    assert isinstance(answer, Answer)
+    assert answer.skips_at_most == 0
+    assert answer.target_offset <= copied + 7
+    again = copied + 7 - answer.target_offset
+    assert answer.rereads_at_most is not None
+    assert again + lag <= answer.rereads_at_most <= SPACING * max(lag, MOST_RECORDS)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 28_000), st.lists(st.integers(40, 28_000), min_size=1, max_size=4))
+def test_nothing_is_skipped_however_far_it_was_behind(copied: int, passes: list[int]) -> None:
+    world = World(passes)
+    answer = world.asks(copied)
+    offset = passes[-1]
+    exact = min(copied, offset) + 7
+    assert isinstance(answer, Answer)
+    assert answer.target_offset <= exact
+    assert answer.rereads_at_most is not None
+    lag = max(0, offset - copied)
+    assert exact - answer.target_offset + lag <= answer.rereads_at_most
+    assert answer.rereads_at_most <= SPACING * max(lag, MOST_RECORDS)
+
+
+def test_equal_records_around_a_milestone_count() -> None:
+    same: list[Row] = [(n, NOON + n // 50, b"k", b"v", ()) for n in range(2_000)]
+    world = World([])
+    world.source.logs[ORDERS] = MemoryLog(same, 2_000)
+    world.source.stand("billing", orders=2_000)
+    assert world.one.run().complete
+    target = MemoryCluster({ORDERS: MemoryLog(same[:1_000], 1_000)})
+    search = TargetSearch(target, target, {"orders": True})  # type: ignore[arg-type]
+    anchors = world.one.store.topic.anchors()
+    question = Question(BILLING, 2_000, ORDERS)
+    answer = AnchorAnswers(anchors, search, NOON).answers([question])[question]
+    assert isinstance(answer, Answer)
+    assert answer.target_offset <= 1_000
+    assert answer.rereads_at_most is not None
+    assert answer.rereads_at_most >= 2_000 - answer.target_offset
+
+
+def test_nothing_was_copied_or_times_are_the_targets_own() -> None:
+    world = World([28_000])
+    assert isinstance(world.asks(0), NoAnswer)
+    assert isinstance(world.asks(20_000, timed=False), NoAnswer)

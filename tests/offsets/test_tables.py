@@ -1,0 +1,141 @@
+"""What a terminal shows of a translation, whatever its width."""
+
+from dataclasses import replace
+from io import StringIO
+from typing import cast
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console, RenderableType
+
+from drctl.cli.offsets_explained import WIDEST, Explanation
+from drctl.cli.offsets_table import translation_table
+from drctl.config.link import Link
+from drctl.model.topology import TopicPartition
+from drctl.model.translation import Answer, GroupPartition, Method, Translation
+from drctl.offsets.link_translation import LinkTranslated
+from drctl.offsets.question import NoAnswer
+from drctl.offsets.situation import SourceGroups
+from drctl.offsets.translating import Explained
+
+WIDTHS = [40, 80, 100, 140, 200]
+PLACE = GroupPartition("payments-settlement-europe", TopicPartition("flights.orders-v2", 11))
+BEST = Answer(
+    Method.RECORD_MATCH, 3_940, 0, 0, "the last consumed record is at offset 3939 of the target"
+)
+ANCHOR = Answer(
+    Method.ANCHOR, 3_536, 404, 0,
+    "anchor of source offset 3940: the last consumed records are not on the target; the one before "
+    "source offset 3536 is, at 3535; the position is told by primary.__consumer_offsets", 31.4,
+)  # fmt: skip
+OLD = Answer(Method.CONSUMER_TIMESTAMP, 1_203_536, None, None, "of some time", 3 * 86_400)
+WENT_BACK = NoAnswer(
+    "its checkpoint is of source offset 4940, behind the position 3940: the group went back, and "
+    "the checkpoint would skip records"
+)
+ROW = Translation(PLACE, 3_940, PLACE.partition, BEST, (ANCHOR, OLD))
+EXPLAINED = Explained(
+    ROW,
+    (
+        ("anchor", ANCHOR),
+        ("record-match", BEST),
+        ("checkpoint", WENT_BACK),
+        ("consumer-timestamp", OLD),
+        ("timestamp", NoAnswer("the target cannot be asked")),
+    ),
+)
+
+
+def drawn(what: RenderableType, width: int) -> list[str]:
+    page = StringIO()
+    Console(file=page, width=width, highlight=False).print(what)
+    return page.getvalue().splitlines()
+
+
+def squeezed(lines: list[str]) -> str:
+    return "".join("".join(lines).split())
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_of_an_explanation_is_lost_or_too_wide(width: int) -> None:
+    lines = drawn(Explanation(EXPLAINED), width)
+    assert max(map(cell_len, lines)) <= min(width, WIDEST)
+    if width < 80:
+        return
+    text = " ".join(" ".join(lines).split())
+    for method, said in EXPLAINED.said:
+        (line,) = (line for line in lines if line[5:].startswith(f"{method} "))
+        if isinstance(said, Answer):
+            assert f"{said.target_offset:,}" in line
+        words = said.evidence if isinstance(said, Answer) else said.reason
+        if width < 130 and isinstance(said, Answer):
+            assert words in text, "reasons stand below their numbers, in one piece"
+        else:
+            for word in words.split():
+                assert word in text
+    assert "record-match is taken" in text
+
+
+@pytest.mark.parametrize(("width", "lines"), [(80, 23), (100, 20), (140, 16), (200, 16)])
+def test_an_explanation_takes_no_more_lines_than_it_has_to(width: int, lines: int) -> None:
+    assert len(drawn(Explanation(EXPLAINED), width)) <= lines
+
+
+def test_which_one_is_taken_and_how_old_it_is() -> None:
+    lines = drawn(Explanation(EXPLAINED), 140)
+    assert lines[0] == "payments-settlement-europe in flights.orders-v2-11: source offset 3,940"
+    taken = next(line for line in lines if line.startswith("  *"))
+    assert taken.split()[1:6] == ["record-match", "3,940", "0", "0", "now"]
+    assert any(line.split()[:5] == ["anchor", "3,536", "404", "0", "31"] for line in lines)
+    assert any(line.split()[-5:] == ["3", "d", "of", "some", "time"] for line in lines)
+
+
+def test_a_row_that_is_blocked_or_has_no_answer() -> None:
+    odd = replace(ROW, blocked="answers contradict each other", contradictions=("a \x1b says b",))
+    lines = drawn(Explanation(replace(EXPLAINED, translation=odd)), 100)
+    assert "blocked: answers contradict each other" in lines
+    assert "contradiction: a \\x1b says b" in lines
+    none = Explained(replace(ROW, answer=None), (("checkpoint", WENT_BACK),))
+    lines = drawn(Explanation(none), 100)
+    assert lines[-1] == "No method has an answer."
+    unsure = replace(ROW, answer=OLD)
+    assert (
+        "every answer may skip"
+        in drawn(Explanation(replace(EXPLAINED, translation=unsure)), 100)[-1]
+    )
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_of_a_translation_is_lost_or_too_wide(width: int) -> None:
+    blocked = replace(ROW, blocked="the group is STABLE on the target, with 3 members")
+    rows = tuple(Explained(row, ()) for row in (ROW, blocked, replace(ROW, answer=None)))
+    source = SourceGroups({}, elsewhere=3, unseen={"somebody": "not authorized to describe it"})
+    result = LinkTranslated(rows, source, "id", ("a topic that could not be read",))
+
+    class Ends:
+        source, target = "primary", "secondary"
+
+    lines = drawn(translation_table(cast(Link, Ends()), result), width)
+    assert max(map(cell_len, lines)) <= width
+    whole = squeezed(lines)
+    for words in (
+        blocked.blocked,
+        "not authorized to describe it",
+        "a topic that could not be read",
+    ):
+        assert "".join(words.split()) in whole
+    if width >= 100:
+        assert sum("payments-settlement-europe" in line for line in lines) == 4
+
+
+def test_rows_are_a_table_where_there_is_room() -> None:
+    def known(width: int) -> list[str]:
+        result = LinkTranslated((Explained(ROW, ()),), SourceGroups({}), "id", ())
+
+        class Ends:
+            source, target = "primary", "secondary"
+
+        return drawn(translation_table(cast(Link, Ends()), result), width)
+
+    assert any(line.split()[0] == "Group" for line in known(100) if line)
+    assert any("payments-settlement-europe, flights.orders-v2-11" in line for line in known(80))

@@ -1,0 +1,432 @@
+"""Runs for the report: real plans, carried out by the real engine over kinds that play a script.
+
+A kind describes its step as it does in production; what it would see outside stands in its part.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from drctl.engine.chain import beginning, seal, verify
+from drctl.engine.entries import Entry
+from drctl.engine.executing import Execution
+from drctl.engine.kind import Description, Facts, Kind, Seen, State, Trait
+from drctl.engine.ports import Hands, Look
+from drctl.engine.registry import KINDS
+from drctl.engine.story import read_story
+from drctl.model.errors import Refused
+from drctl.model.plan import Duty, Json, Plan, Step
+from drctl.report.run_data import ReportData
+from drctl.report.run_reading import report_data
+from tests.engine.switches import Crash, Deaf, Hurried, Notes, World
+
+ADA = {"user": "ada", "host": "laptop-7"}
+BOB = {"user": "bob", "host": "bastion-2"}
+BEGAN = 1_772_720_407.0
+"""2026-03-05 14:20:07 UTC."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a step sees.
+
+    Attributes:
+        looks: seconds that its check takes.
+        takes: seconds until its proof is there.
+        dies: the process ends while it waits.
+        stays: it cannot be taken back.
+    """
+
+    words: str = "seen"
+    facts: Json = field(default_factory=dict)
+    intent: Json = field(default_factory=dict)
+    looks: float = 0.2
+    takes: float = 0.4
+    end: State = State.DONE
+    items: tuple[str, ...] = ()
+    complaints: tuple[str, ...] = ()
+    owes: str = ""
+    refuses: Refused | None = None
+    dies: bool = False
+    stays: bool = False
+
+
+Script = Mapping[str, Part]
+
+
+@dataclass
+class Stage:
+    """Where the parts are played: each step by its id, in the order of the plan."""
+
+    script: Script
+    clock: Hurried
+    until: float = 0
+
+    def part(self, intent: Json) -> Part:
+        return self.script.get(intent["part"], Part())
+
+
+@dataclass(frozen=True)
+class Played:
+    """A kind of production on the stage."""
+
+    real: Kind
+    stage: Stage
+
+    @property
+    def name(self) -> str:
+        return self.real.name
+
+    @property
+    def traits(self) -> Trait:
+        return self.real.traits
+
+    def describe(self, settings: Json) -> Description:
+        return self.real.describe(settings)
+
+    def check(self, settings: Json, facts: Facts, look: Look) -> Json:
+        step = settings["part"]
+        part = self.stage.script.get(step, Part())
+        self.stage.clock.seconds += part.looks
+        if part.refuses is not None:
+            raise part.refuses
+        return {**part.intent, "part": step}
+
+    def apply(self, intent: Json, hands: Hands) -> tuple[str, ...]:
+        part = self.stage.part(intent)
+        self.stage.until = self.stage.clock.seconds + part.takes
+        return part.complaints
+
+    def verify(self, intent: Json, look: Look) -> Seen:
+        part, clock = self.stage.part(intent), self.stage.clock
+        if self.stage.until - clock.seconds > 1e-6:
+            if part.dies and self.stage.until - clock.seconds < part.takes / 2:
+                raise Crash
+            return Seen(State.WAITING, part.words, part.facts, part.items)
+        return Seen(part.end, part.words, part.facts, part.items, part.owes)
+
+    def undo(self, intent: Json, hands: Hands) -> tuple[str, ...]:
+        self.stage.clock.seconds += 0.7
+        return ()
+
+    def undone(self, intent: Json, look: Look) -> Seen:
+        if self.stage.part(intent).stays:
+            return Seen(State.FAILED, "the rules are still on broker 2", {}, ("broker 2",))
+        return Seen(State.DONE, "as it was before")
+
+
+def staged(plan: Plan) -> Plan:
+    """The plan, each step of which knows its part."""
+    steps = (replace(s, settings={**s.settings, "part": s.id}) for s in plan.steps)
+    return replace(plan, steps=tuple(steps))
+
+
+class Run:
+    """A run that grows: `play` begins it or goes on with it."""
+
+    def __init__(self, plan: Plan, name: str = "20260305T142007Z-main") -> None:
+        self.plan = staged(plan)
+        self.notes = Notes(World(), run=name)
+        self.clock = Hurried(BEGAN)
+
+    def play(self, script: Script, who: Mapping[str, str] = ADA, stop_after: float = 1e9) -> "Run":
+        stage = Stage(script, self.clock)
+        self.clock.stop_after = self.clock.waited + stop_after
+        kinds = {name: Played(kind, stage) for name, kind in KINDS.items()}
+        world = World()
+        look, hands = cast(Look, world), cast(Hands, world)
+        engine = Execution(
+            cast(Mapping[str, Kind], kinds), look, hands, self.notes, self.clock, Deaf()
+        )
+        try:
+            if not self.entries:
+                engine.start(self.plan, who)
+            else:
+                engine.go_on(read_story(self.entries), who)
+        except Crash:
+            pass
+        return self
+
+    def rest(self, seconds: float) -> "Run":
+        self.clock.seconds += seconds
+        return self
+
+    @property
+    def entries(self) -> list[Entry]:
+        return self.notes.entries
+
+    @property
+    def data(self) -> ReportData:
+        lines = seal(self.entries, beginning(self.notes.run))
+        return report_data(read_story(self.entries), verify(self.notes.run, lines))
+
+
+PRINCIPALS = ("User:orders-app", "User:payments-app")
+CONNECTORS = ("mm2-source", "mm2-checkpoint")
+
+
+def planned(
+    link: str = "main",
+    ends: tuple[str, str] = ("primary", "secondary"),
+    principals: tuple[str, ...] = PRINCIPALS,
+    connectors: tuple[str, ...] = CONNECTORS,
+    overrides: Mapping[str, str] | None = None,
+) -> Plan:
+    """Written down here: what the sequences make of a link is no concern of the report."""
+    source, target = ends
+    fenced = {"cluster": source, "principals": list(principals), "settle_seconds": 2}
+    quiet = {"cluster": source}
+    steps = (
+        _preflight("planned", overrides or {}),
+        Step("take-stock", "take-stock", {"clusters": list(ends)}, 30),
+        Step("fence-producers", "fence-producers", fenced, 120),
+        Step("drain", "drain", {"target": target}, 600),
+        Step("grace", "quiesce-consumers", quiet, 20, Duty.OPTIONAL),
+        Step("fence-consumers", "fence-consumers", fenced, 60),
+        Step("quiesce", "quiesce-consumers", quiet, 60),
+        *_opening(link, ends, connectors),
+    )
+    return Plan("failover-planned", link, source, target, steps, BASIS, overrides or {})
+
+
+def unplanned() -> Plan:
+    source, target = ends = ("primary", "secondary")
+    fenced = {"cluster": source, "principals": list(PRINCIPALS), "settle_seconds": 2}
+    steps = (
+        _preflight("unplanned", {}),
+        Step("take-stock", "take-stock", {"clusters": list(ends)}, 30),
+        Step("fence-producers", "fence-producers", fenced, 15, Duty.BEST_EFFORT),
+        Step("measure-loss", "measure-loss", {"source": source, "target": target}, 30),
+        *_opening("main", ends, CONNECTORS),
+    )
+    return Plan("failover-unplanned", "main", source, target, steps, BASIS)
+
+
+BASIS = {"topics": "12 topics, 96 partitions"}
+
+
+def _preflight(mode: str, overrides: Mapping[str, str]) -> Step:
+    return Step("preflight", "preflight", {"mode": mode, "overrides": dict(overrides)}, 30)
+
+
+def _opening(link: str, ends: tuple[str, str], connectors: tuple[str, ...]) -> tuple[Step, ...]:
+    source, target = ends
+    return (
+        Step("stop-replication", "stop-replication", {"connectors": list(connectors)}, 60),
+        Step("commit-offsets", "commit-offsets", {"link": link, "cluster": target}, 30),
+        Step("open-target", "open-target", {"cluster": target, "principals": []}, 60),
+        *(
+            Step(
+                f"switch-endpoint-{number + 1}",
+                "switch-endpoint",
+                {"number": number, "kind": kind, "to": target},
+                120,
+            )
+            for number, kind in enumerate(("dns", "haproxy"))
+        ),
+        Step("verify-clients", "verify-clients", {"source": source, "target": target}, 120),
+    )
+
+
+STOCK = Part(
+    "primary: 96 partitions, 14 groups, secondary: 96 partitions, 0 groups",
+    {"silent": [], "active_groups": {"primary": ["billing"], "secondary": []}},
+    {
+        "clusters": {
+            "primary": {"cluster_id": "kF2aPrimary"},
+            "secondary": {"cluster_id": "zQ9bSec"},
+        }
+    },
+    looks=1.3,
+    takes=0.1,
+)
+LINES = [
+    [group, "orders", number, None, [1000 + number, -1, ""]]
+    for group, count in (("billing", 12), ("shipping", 12), ("fraud-scoring", 6))
+    for number in range(count)
+]
+OFFSETS = Part(
+    "30 positions of 3 groups read back as committed",
+    {"positions": 30, "groups": 3, "same": 4, "rereads_at_most": 40, "left_out": []},
+    {"lines": LINES, "rereads": {"billing": 38, "shipping": 2, "fraud-scoring": 0}},
+    looks=2.2,
+    takes=1.1,
+)
+WARNINGS = [
+    "retention: orders: the oldest unreplicated record is deleted in 5 h",
+    "endpoint-caches: dns: nobody can see how long clients keep an answer (not checked)",
+    "connect: connect-2: it answers slowly",
+]
+GOOD: Script = {
+    "preflight": Part("no guard fails; 3 to know of", {"warnings": WARNINGS}, looks=3.1, takes=0),
+    "take-stock": STOCK,
+    "fence-producers": Part(
+        "all 3 brokers deny it; the ends of 96 partitions stood still for 2 s", takes=6.4
+    ),
+    "drain": Part("no record is missing on the target", {"missing": 0}, takes=11.5),
+    "grace": Part("2 of 14 groups are read in: billing, shipping", takes=30, items=("billing",)),
+    "fence-consumers": Part("all 3 brokers deny it", takes=3.5),
+    "quiesce": Part("nobody reads in any of 14 groups", takes=2.5),
+    "stop-replication": Part("2 connectors are stopped", takes=2),
+    "commit-offsets": OFFSETS,
+    "open-target": Part("secondary took a record and gave it back", takes=1),
+    "switch-endpoint-1": Part("kafka.example.net points to secondary", takes=4),
+    "switch-endpoint-2": Part("backend kafka sends clients to secondary", takes=1.5),
+    "verify-clients": Part("all 11 groups are read in on secondary", takes=9),
+}
+LOST: Script = {
+    **GOOD,
+    "take-stock": replace(
+        STOCK,
+        words="primary does not answer, secondary: 96 partitions, 9 groups",
+        facts={"silent": ["primary"], "active_groups": {}},
+        looks=10.0,
+    ),
+    "fence-producers": Part(refuses=Refused("primary does not answer", "it is owed"), looks=10),
+    "measure-loss": Part(
+        "about 1,240 records of the last 4.5 s", {"records": 1240, "seconds": 4.5}, looks=0.1
+    ),
+}
+
+
+def done() -> Run:
+    return Run(planned(overrides={"retention": "the tail is copied in minutes"})).play(GOOD)
+
+
+def owed() -> Run:
+    return Run(unplanned()).play(LOST)
+
+
+def refused() -> Run:
+    guard = Refused(
+        "replication-lag: orders: 1,204 records are not on the target",
+        "wait until it is 0, or --override replication-lag=REASON",
+    )
+    return Run(planned()).play({**GOOD, "preflight": Part(refuses=guard, looks=3)})
+
+
+NO_PLACE = Refused(
+    "3 positions cannot be committed: fraud-scoring orders-3: no method has evidence",
+    "drctl offsets explain tells why; or --override groups-left-out=REASON",
+)
+
+
+def turned_back() -> Run:
+    return Run(planned()).play({**GOOD, "commit-offsets": Part(refuses=NO_PLACE, looks=4)})
+
+
+def half_back() -> Run:
+    fence = replace(GOOD["fence-producers"], stays=True)
+    script = {
+        **GOOD,
+        "fence-producers": fence,
+        "commit-offsets": Part(refuses=NO_PLACE, looks=4),
+    }
+    return Run(planned()).play(script)
+
+
+def stopped() -> Run:
+    dns = Part(
+        "kafka.example.net still points to primary",
+        takes=500,
+        items=("ns1.example.net answers with primary", "ns2.example.net does not answer"),
+        complaints=("ns2.example.net: refused the update (REFUSED)",),
+    )
+    return Run(planned()).play({**GOOD, "switch-endpoint-1": dns})
+
+
+def unknown() -> Run:
+    missing = Part(
+        "the tail cannot be compared: primary does not answer", end=State.UNKNOWN, takes=5
+    )
+    return Run(planned()).play({**GOOD, "drain": missing})
+
+
+def interrupted() -> Run:
+    slow = replace(GOOD["drain"], takes=400, words="12,400 records are still missing")
+    return Run(planned()).play({**GOOD, "drain": slow}, stop_after=25)
+
+
+def lost() -> Run:
+    dies = replace(GOOD["stop-replication"], takes=20, dies=True)
+    return Run(planned()).play({**GOOD, "stop-replication": dies})
+
+
+def resumed() -> Run:
+    dies = replace(GOOD["stop-replication"], takes=8, dies=True)
+    run = Run(planned()).play({**GOOD, "stop-replication": dies})
+    return run.rest(5400).play(GOOD, BOB)
+
+
+ATTACK = (
+    "<script>document.title='pwned'</script><img src='/leak' onerror=\"document.title='pwned'\">"
+)
+CONTROLS = "\ud800\x1b[2J\x07\u202e\x00\u200bend ]]> & | ` * _ [x](http://x)"
+
+
+def late() -> Run:
+    slow = Part("2 of 11 groups have not come yet: billing", takes=500, items=("billing", "vat"))
+    return Run(planned()).play({**GOOD, "verify-clients": slow})
+
+
+def vast() -> Run:
+    """As many groups and partitions as the engine is measured with."""
+    lines = [
+        [f"group-{group}", f"topic-{number % 500}", number, None, [number, -1, ""]]
+        for group in range(1000)
+        for number in range(10)
+    ]
+    left_out = [f"group-{number} topic-7-3: no method has evidence" for number in range(400)]
+    offsets = Part(
+        "10,000 positions of 1,000 groups read back as committed",
+        {"positions": 10_000, "same": 0, "rereads_at_most": 1_234_567, "left_out": left_out},
+        {"lines": lines, "rereads": {f"group-{number}": number for number in range(1000)}},
+        items=tuple(left_out),
+        owes=f"400 positions were left out: {left_out[0]}",
+    )
+    guards = replace(GOOD["preflight"], facts={"warnings": WARNINGS * 200})
+    return Run(unplanned()).play({**LOST, "preflight": guards, "commit-offsets": offsets})
+
+
+def hostile() -> Run:
+    bad = f"{ATTACK}{CONTROLS}"
+    plan = planned(
+        link=bad,
+        ends=(f"source {bad}", f"target {bad}"),
+        principals=(f"User:{bad}", "User:" + "x" * 300),
+        connectors=(bad,),
+        overrides={bad: bad},
+    )
+    part = Part(bad, {"warnings": [bad, WARNINGS[0]]}, items=(bad,) * 30, owes=bad)
+    lines = [[f"group {bad}", bad, 0, None, [1, -1, ""]]]
+    offsets = Part(
+        bad,
+        {"positions": 1, "groups": 1, "same": 0, "rereads_at_most": 1, "left_out": [bad]},
+        {"lines": lines},
+        complaints=(bad,),
+        owes=bad,
+    )
+    script = {
+        **GOOD,
+        "preflight": part,
+        "take-stock": replace(STOCK, facts={"silent": [bad]}),
+        "commit-offsets": offsets,
+        "verify-clients": Part(bad, items=(bad, "y" * 500), end=State.FAILED),
+    }
+    return Run(plan, f"run {ATTACK}").play(script, {"user": bad, "host": bad})
+
+
+EVERY = {
+    "done": done,
+    "owed": owed,
+    "refused": refused,
+    "turned-back": turned_back,
+    "half-back": half_back,
+    "stopped": stopped,
+    "unknown": unknown,
+    "interrupted": interrupted,
+    "lost": lost,
+    "resumed": resumed,
+    "late": late,
+    "hostile": hostile,
+}

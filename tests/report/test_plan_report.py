@@ -1,0 +1,149 @@
+"""A plan as a document that can be compared, and as lines for a terminal."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from drctl.checks.registry import GUARDS
+from drctl.engine.invariants import violations
+from drctl.engine.registry import KINDS
+from drctl.model.failover import Mode
+from drctl.model.finding import Finding, Status
+from drctl.model.plan import Plan
+from drctl.report.plan_json import plan_document
+from drctl.report.plan_lines import (
+    guard_rows,
+    guards_in_words,
+    step_rows,
+    verdict,
+    what_to_type,
+)
+from tests.cli.documents import check
+from tests.report import runs
+
+FINDINGS = (
+    Finding("connect", Status.OK, "worker-1", "it answers"),
+    Finding("retention", Status.WARN, "orders", "5 h are left", cost="the tail", cure="raise it"),
+    Finding("lag", Status.FAIL, "orders", "1,204 records are missing", cure="wait until it is 0"),
+    Finding("caches", Status.NOT_CHECKED, "dns", "nobody can see them"),
+    Finding("alive", Status.FAIL, "primary", "it still answers", cure="fence it"),
+)
+EXECUTE = "drctl failover --mode planned --link main --execute"
+
+
+def document(plan: Plan, findings: tuple[Finding, ...] = FINDINGS) -> dict[str, object]:
+    made = plan_document(plan, findings, violations(plan, KINDS), EXECUTE)
+    return check(json.loads(json.dumps(made)))
+
+
+def test_the_document_of_a_plan() -> None:
+    plan = runs.planned(overrides={"alive": "it is a drill"})
+    made = document(plan)
+    assert made["fingerprint"] == plan.fingerprint
+    assert made["refused"] == [
+        {
+            "by": "guard",
+            "guard": "lag",
+            "reason": "orders: 1,204 records are missing",
+            "cure": "wait until it is 0",
+        }
+    ]
+    findings = made["findings"]
+    assert isinstance(findings, list)
+    assert [f["check"] for f in findings] == ["alive", "lag", "caches", "retention", "connect"]
+    assert made["overrides"] == [{"guard": "alive", "reason": "it is a drill"}]
+    assert made["execute"] == EXECUTE
+
+
+def test_a_plan_comes_back_from_its_document() -> None:
+    plan = runs.planned(overrides={"alive": "it is a drill"})
+    made = document(plan)
+    steps = made["steps"]
+    assert isinstance(steps, list)
+    overrides = {o["guard"]: o["reason"] for o in made["overrides"]}  # type: ignore[attr-defined]
+    assert Plan.from_json({**made, "overrides": overrides}) == plan
+    assert steps[2]["way_back"] == "remove exactly the rules that were added"
+
+
+def test_the_same_plan_is_the_same_text_whoever_asked_first() -> None:
+    plan = runs.planned()
+    assert json.dumps(document(plan)) == json.dumps(document(plan, FINDINGS[::-1]))
+
+
+def test_a_plan_that_breaks_a_rule_is_refused_by_order() -> None:
+    plan = runs.planned()
+    broken = replace(plan, steps=tuple(s for s in plan.steps if s.id != "fence-producers"))
+    refused = document(broken, ())["refused"]
+    assert isinstance(refused, list)
+    assert {(each["by"], each["guard"]) for each in refused} == {("order", None)}
+    told = what_to_type(broken, (), violations(broken, KINDS), EXECUTE)
+    assert all(line.startswith("The plan itself breaks a rule: step ") for line in told)
+    assert verdict(broken, (), violations(broken, KINDS)).startswith("Refused: ")
+
+
+def test_the_rows_of_the_steps() -> None:
+    rows = step_rows(runs.unplanned())
+    fence, opening = rows[2], next(row for row in rows if row.opens)
+    assert (
+        fence.title
+        == "fence producers on primary: deny WRITE to User:orders-app, User:payments-app"
+    )
+    assert fence.unless == "where it cannot be done, it is owed and the run goes on"
+    assert (rows[0].way_back, fence.way_back != "") == ("", True)
+    assert [row.number for row in rows] == list(range(1, 11))
+    assert opening.id == "open-target"
+
+
+def test_the_rows_of_the_guards_are_the_worst_first() -> None:
+    rows = guard_rows(FINDINGS, {"alive": "it is a drill"})
+    told = [(row.status.value, row.check, row.overridden, row.against) for row in rows]
+    assert told == [
+        ("fail", "alive", "it is a drill", False),
+        ("fail", "lag", "", True),
+        ("not-checked", "caches", "", False),
+        ("warn", "retention", "", False),
+    ]
+    words = guards_in_words(FINDINGS, {"alive": "it is a drill"})
+    assert words == "2 fail (1 passed over), 1 not checked, 1 warn, 1 ok"
+    assert guards_in_words((), {}) == "no guard was asked"
+
+
+def test_what_was_not_checked_is_against_the_failover_that_rests_on_it() -> None:
+    name = next(
+        name
+        for name, check_ in GUARDS.items()
+        if check_.guards and check_.guards.needed == {Mode.PLANNED}
+    )
+    unseen = (Finding(name, Status.NOT_CHECKED, "x", "it did not answer"),)
+    assert verdict(runs.planned(), unseen, ()).startswith("Refused: ")
+    assert verdict(runs.unplanned(), unseen, ()).startswith("Ready: ")
+    assert [row.against for row in guard_rows(unseen, {}, Mode.PLANNED)] == [True]
+    assert [row.against for row in guard_rows(unseen, {}, Mode.UNPLANNED)] == [False]
+
+
+def test_what_to_type() -> None:
+    plan = runs.planned(overrides={"alive": "it is a drill"})
+    assert what_to_type(plan, FINDINGS, (), EXECUTE) == (
+        "Wait until it is 0.",
+        "Or pass over with a reason, guard by guard: --override GUARD=REASON (lag)",
+    )
+    assert verdict(plan, FINDINGS, ()) == (
+        "Refused: failover-planned of link main, primary to secondary, 13 steps; 1 objection below."
+    )
+    ready = what_to_type(plan, FINDINGS[:2], (), EXECUTE)
+    assert ready == (f"Nothing has been changed. To carry it out: {EXECUTE}",)
+    assert verdict(plan, FINDINGS[:2], ()).startswith("Ready: ")
+
+
+@pytest.mark.parametrize("bad", [runs.ATTACK, runs.CONTROLS])
+def test_hostile_names_are_printable_in_lines_and_safe_in_json(bad: str) -> None:
+    plan = runs.planned(link=bad, ends=(bad, f"{bad}2"), principals=(bad,), connectors=(bad,))
+    found = tuple(replace(f, subject=bad, reason=bad, cost=bad, cure=bad) for f in FINDINGS)
+    texts = [verdict(plan, found, (bad,)), *what_to_type(plan, found, (bad,), bad)]
+    for row in step_rows(plan):
+        texts += [row.title, row.proof, row.way_back]
+    for guard in guard_rows(found, {"lag": bad}):
+        texts += [guard.subject, guard.reason, guard.cost, guard.cure, guard.overridden]
+    assert [text for text in texts if not text.isprintable()] == []
+    assert json.dumps(document(plan, found)).isprintable()

@@ -1,0 +1,276 @@
+"""What is read out of the journals of real runs."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import cast
+
+import pytest
+
+from drctl.engine import entries as write
+from drctl.engine.chain import Harm, beginning, seal, verify
+from drctl.engine.ports import Look
+from drctl.engine.steps.commit_offsets import CommitOffsets
+from drctl.engine.steps.preflight import Preflight
+from drctl.engine.story import read_story
+from drctl.model.errors import ExitCode, Unknown
+from drctl.model.finding import Finding, Status
+from drctl.model.plan import Duty, Plan, Step
+from drctl.report.run_data import Became, Doing, ReportData, Standing, StepReport, Warned, Writes
+from drctl.report.run_json import report_document
+from drctl.report.run_next import next_steps
+from drctl.report.run_reading import report_data, sound_entries
+from tests.cli.documents import check
+from tests.engine.switches import Blind, Crash, Hurried, Notes, World, execution, kinds, plan
+from tests.engine.test_interruptions import CASES, Countdown, Prepare, points
+from tests.report import runs
+from tests.report.runs import GOOD, Part, Run
+
+BLIND = cast(Look, Blind())
+
+ENDINGS = {
+    "done": (Standing.DONE, 0, "", Writes.TARGET),
+    "owed": (Standing.DONE, 1, "", Writes.TARGET),
+    "refused": (Standing.REFUSED, 3, "preflight", Writes.AS_BEFORE),
+    "turned-back": (Standing.REFUSED, 3, "commit-offsets", Writes.AS_BEFORE),
+    "half-back": (Standing.STOPPED, 4, "fence-producers", Writes.UNKNOWN),
+    "stopped": (Standing.STOPPED, 4, "switch-endpoint-1", Writes.TARGET),
+    "unknown": (Standing.UNKNOWN, 5, "drain", Writes.NOWHERE),
+    "interrupted": (Standing.INTERRUPTED, 130, "drain", Writes.NOWHERE),
+    "lost": (Standing.NOT_ENDED, None, "stop-replication", Writes.NOWHERE),
+    "resumed": (Standing.DONE, 0, "", Writes.TARGET),
+    "late": (Standing.UNKNOWN, 5, "verify-clients", Writes.TARGET),
+    "hostile": (Standing.UNKNOWN, 5, "verify-clients", Writes.TARGET),
+}
+
+
+@pytest.mark.parametrize("name", runs.EVERY)
+def test_how_each_run_stands(name: str) -> None:
+    data = runs.EVERY[name]().data
+    code = data.ending.exit_code
+    found = (data.ending.standing, code and int(code), data.ending.step, data.writes)
+    assert found == ENDINGS[name]
+
+
+def test_a_planned_run_tells_rto_and_rpo() -> None:
+    data = runs.done().data
+    fence, last = _step(data, "fence-producers"), _step(data, "switch-endpoint-2")
+    assert fence.started is not None
+    assert last.started is not None
+    assert last.seconds is not None
+    assert data.rto.start == fence.started + timedelta(seconds=0.2)
+    assert data.rto.end == last.started + timedelta(seconds=last.seconds)
+    assert data.rto.seconds == pytest.approx(57.8)
+    assert "switch-endpoint-2" in data.rto.how
+    assert (data.rpo.records, data.rpo.seconds, data.rpo.exact) == (0, 0.0, True)
+    assert data.endpoints == (2, 2)
+
+
+def test_without_endpoints_the_rto_ends_where_the_target_was_seen_to_be_open() -> None:
+    whole = runs.planned()
+    steps = tuple(step for step in whole.steps if step.kind != "switch-endpoint")
+    data = Run(replace(whole, steps=steps)).play(GOOD).data
+    assert data.rto.seconds == pytest.approx(51.9)
+    assert "the target was open and seen to be (step open-target)" in data.rto.how
+
+
+def test_an_unplanned_run_tells_an_estimate_and_what_it_owes() -> None:
+    data = runs.owed().data
+    assert (data.rpo.records, data.rpo.seconds, data.rpo.exact) == (1240, 4.5, False)
+    assert data.rto.seconds is None
+    assert "no fence was set" in data.rto.how
+    assert not data.fenced
+    assert list(data.owed) == ["fence-producers"]
+    assert _step(data, "fence-producers").became is Became.OWED
+    assert data.not_checked[0] == "primary did not answer before anything was changed"
+
+
+def test_a_fence_that_worked_in_an_unplanned_run_is_measured_from() -> None:
+    script = {**runs.LOST, "fence-producers": Part("all 3 brokers deny it", takes=2)}
+    data = Run(runs.unplanned()).play(script).data
+    assert data.rto.seconds is not None
+    assert data.rto.how.endswith("without the outage before the run")
+    assert data.ending.exit_code is ExitCode.DONE
+
+
+def test_what_was_done_but_owes_is_done_and_owed() -> None:
+    offsets = replace(GOOD["commit-offsets"], owes="1 position was left out: a orders-0")
+    data = Run(runs.planned()).play({**GOOD, "commit-offsets": offsets}).data
+    step = _step(data, "commit-offsets")
+    assert (step.became, step.owed) == (Became.DONE, "1 position was left out: a orders-0")
+    assert data.ending.exit_code is ExitCode.FOUND
+
+
+def test_what_was_taken_back_owes_nothing_and_tells_what_failed() -> None:
+    data = runs.turned_back().data
+    taken = [step.id for step in data.became(Became.TAKEN_BACK)]
+    assert taken == ["fence-producers", "fence-consumers", "stop-replication"]
+    failed = _step(data, "commit-offsets")
+    assert (failed.became, failed.waited) == (Became.FAILED, None)
+    assert data.turned_back.startswith("3 positions cannot be committed")
+    assert (data.owed, data.positions, data.rto.seconds) == ({}, None, None)
+
+
+def test_what_could_not_be_taken_back_is_named() -> None:
+    data = runs.half_back().data
+    step = _step(data, "fence-producers")
+    assert (step.became, step.items) == (Became.NOT_TAKEN_BACK, ("broker 2",))
+    assert step.taken_back == "the rules are still on broker 2"
+    assert (data.rpo.records, data.rpo.how) == (None, "not measured: the target was not opened")
+
+
+def test_a_run_that_somebody_else_went_on_with() -> None:
+    data = runs.resumed().data
+    assert [(a.who, a.host, a.ending) for a in data.attempts] == [
+        ("ada", "laptop-7", "wrote nothing more at stop-replication"),
+        ("bob", "bastion-2", "came to the end"),
+    ]
+    away = [span for span in data.spans if span.doing is Doing.NOBODY]
+    assert [span.seconds for span in away] == [pytest.approx(5400, abs=8)]
+    assert "by the clocks of several hosts, with the time in which nobody was at work" in (
+        data.rto.how
+    )
+    worked = sum(span.seconds for span in data.spans if span.doing is not Doing.NOBODY)
+    assert sum(step.seconds or 0 for step in data.steps) == pytest.approx(worked, abs=0.02)
+
+
+def test_clocks_that_do_not_agree_give_no_rto_and_no_negative_time() -> None:
+    dies = replace(GOOD["stop-replication"], takes=8, dies=True)
+    run = Run(runs.planned()).play({**GOOD, "stop-replication": dies})
+    data = run.rest(-3600).play(GOOD, runs.BOB).data
+    assert data.rto.seconds is None
+    assert "clocks do not agree" in data.rto.how
+    assert min(span.seconds for span in data.spans) >= 0
+    check(report_document(data))
+
+
+def test_complaints_and_items_of_a_step_that_failed() -> None:
+    step = _step(runs.stopped().data, "switch-endpoint-1")
+    assert step.complaints == ("ns2.example.net: refused the update (REFUSED)",)
+    assert len(step.items) == 2
+    assert step.seconds == pytest.approx(120.2)
+    assert runs.stopped().data.endpoints == (0, 2)
+
+
+def test_guards_overrides_ids_and_groups() -> None:
+    data = runs.done().data
+    assert [w.checked for w in data.warned] == [True, False, True]
+    assert "endpoint-caches: dns: nobody can see how long clients keep an answer" in (
+        data.not_checked
+    )
+    assert data.overrides == {"retention": "the tail is copied in minutes"}
+    assert data.ids == {"primary": "kF2aPrimary", "secondary": "zQ9bSec"}
+    assert data.mode == "planned"
+    assert data.positions is not None
+    told = [(g.name, g.positions, g.rereads_at_most) for g in data.positions.groups]
+    assert told == [("billing", 12, 38), ("shipping", 12, 2), ("fraud-scoring", 6, 0)]
+    assert (data.positions.same, data.positions.rereads_at_most) == (4, 40)
+
+
+def test_a_harmed_journal_is_told() -> None:
+    run = Run(runs.planned()).play(GOOD)
+    lines = list(seal(run.entries, beginning("r")))
+    del lines[4]
+    verdict = verify("r", lines)
+    data = report_data(read_story(sound_entries("r", lines, verdict)), verdict)
+    assert data.chain is not None
+    assert data.chain.harm is Harm.REMOVED
+    assert len(data.steps) == 13
+    assert data.ending.standing is Standing.NOT_ENDED
+    assert check(report_document(data))["journal"]["harm"] == "removed"
+    assert next_steps(data)[0].what == "Do not rely on this report."
+    with pytest.raises(Unknown, match="nothing of the journal of run r is as it was written"):
+        sound_entries("r", lines[1:], verify("r", lines[1:]))
+
+
+def test_a_kind_that_this_drctl_does_not_know_is_still_reported() -> None:
+    unknown = Plan("later", "main", "a", "b", (Step("magic", "magic", {"x": 1}),))
+    at = runs.done().data.began
+    story = read_story([write.began("r", unknown, {"who": "eve", "host": "h"}, at)])
+    data = report_data(story)
+    assert "does not know" in data.steps[0].title
+    assert data.attempts[0].who == "eve"
+    check(report_document(data))
+
+
+@pytest.mark.parametrize("at", [None, 7, "yesterday", "2026-03-05T14:20:07"])
+def test_an_entry_without_a_usable_time_is_a_damaged_journal(at: object) -> None:
+    told = list(Run(runs.planned()).play(GOOD).entries)
+    told[3] = {**told[3], "at": at}
+    with pytest.raises(Unknown, match="cannot be read"):
+        report_data(read_story(told))
+
+
+@pytest.mark.parametrize("prepare", CASES, ids=lambda case: case.__name__)
+def test_the_report_says_of_every_crash_and_resume_what_the_engine_said(prepare: Prepare) -> None:
+    for number in (*range(points(prepare)), 10**6):
+        world = World()
+        prepare(world)
+        notes = Notes(world)
+        world.fall = Countdown(number)
+        try:
+            execution(world, notes).start(plan(), runs.ADA)
+        except Crash:
+            if not notes.entries:
+                continue
+            report_data(read_story(notes.entries), kinds=kinds())
+        world.fall = lambda point: None
+        story = read_story(notes.entries)
+        if not story.status:
+            outcome = execution(world, notes).go_on(story, runs.BOB)
+            ending = report_data(read_story(notes.entries), kinds=kinds()).ending
+            assert (ending.standing.value, ending.exit_code) == (
+                outcome.status.value,
+                outcome.exit_code,
+            )
+            assert ending.step == outcome.step
+
+
+@pytest.mark.parametrize("name", ["done", "owed", "half-back", "resumed", "stopped"])
+def test_every_beginning_of_a_journal_makes_a_sound_document(name: str) -> None:
+    whole = runs.EVERY[name]().entries
+    for length in range(1, len(whole) + 1):
+        data = report_data(read_story(whole[:length]))
+        check(report_document(data))
+        if length < len(whole) and whole[length - 1]["entry"] in ("began", "intend", "resumed"):
+            assert data.ending.standing is Standing.NOT_ENDED
+
+
+def test_interruption_and_unknown_are_told_as_the_engine_tells_them() -> None:
+    stopped = World(stuck={"stop"}), Hurried(stop_after=1)
+    for world, clock in (stopped, (World(unseen={"drain"}), Hurried())):
+        notes = Notes(world)
+        _, outcome = execution(world, notes, clock).start(plan(fence=Duty.BEST_EFFORT), runs.ADA)
+        ending = report_data(read_story(notes.entries), kinds=kinds()).ending
+        assert (ending.standing.value, ending.step) == (outcome.status.value, outcome.step)
+        assert ending.exit_code is outcome.exit_code
+
+
+def test_the_facts_that_are_read_are_those_that_steps_write() -> None:
+    nothing: dict[str, object] = {"cluster": "b", "lines": [], "same": 3, "left_out": ["x"]}
+    seen = CommitOffsets().verify({**nothing, "rereads_at_most": 9}, BLIND)
+    run = Run(runs.planned()).play({**GOOD, "commit-offsets": Part(facts=seen.facts)})
+    found = run.data.positions
+    assert found is not None
+    assert (found.same, found.rereads_at_most, found.left_out) == (3, 9, ("x",))
+
+
+def test_what_a_guard_could_not_look_at_is_read_from_what_preflight_writes() -> None:
+    class Findings:
+        def findings(self, mode: str) -> tuple[Finding, ...]:
+            return (
+                Finding("some", Status.WARN, "a", "it is slow"),
+                Finding("other", Status.NOT_CHECKED, "b", "nobody could see it"),
+            )
+
+    settings = {"mode": "planned", "overrides": {}}
+    intent = Preflight().check(settings, {}, cast(Look, Findings()))
+    facts = Preflight().verify(intent, BLIND).facts
+    data = Run(runs.planned()).play({**GOOD, "preflight": Part(facts=facts)}).data
+    assert data.warned == (
+        Warned("some: a: it is slow", True),
+        Warned("other: b: nobody could see it", False),
+    )
+
+
+def _step(data: ReportData, identity: str) -> StepReport:
+    return next(step for step in data.steps if step.id == identity)

@@ -1,0 +1,181 @@
+"""One run as Markdown, JSON and JUnit XML: the same truth, whatever stands in the names."""
+
+import json
+import os
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from drctl.report import run_lines, run_markdown
+from drctl.report.printable import plain
+from drctl.report.run_json import report_document, run_document
+from drctl.report.run_junit import render as junit
+from drctl.report.run_known import known, unknown
+from drctl.report.run_next import next_steps
+from drctl.report.run_words import length, verdict
+from tests.cli.documents import check
+from tests.report import runs
+
+CASES = Path(__file__).parent / "cases" / "runs"
+every = pytest.mark.parametrize("name", runs.EVERY)
+
+
+@every
+def test_the_text_of_each_run(name: str) -> None:
+    text = run_markdown.render(runs.EVERY[name]().data)
+    expected = CASES / f"{name}.md"
+    if os.environ.get("DRCTL_REGENERATE"):
+        expected.parent.mkdir(parents=True, exist_ok=True)
+        expected.write_text(text, encoding="utf-8")
+    assert text == expected.read_text(encoding="utf-8")
+
+
+def test_every_case_is_used() -> None:
+    assert {path.stem for path in CASES.iterdir()} == set(runs.EVERY)
+
+
+@every
+def test_nothing_that_is_said_has_a_control_character(name: str) -> None:
+    data = runs.EVERY[name]().data
+    texts = [verdict(data), *known(data), *unknown(data), *run_lines.named(data)]
+    for step in next_steps(data):
+        texts += [step.what, step.why, step.command]
+    for figure in run_lines.figures(data):
+        texts += [figure.name, figure.value, figure.how]
+    for row in run_lines.step_rows(data):
+        texts += [row.id, row.became, row.seconds, row.told]
+    texts += run_markdown.render(data).splitlines() + junit(data).splitlines()
+    assert [text for text in texts if not text.isprintable()] == []
+
+
+def test_markdown_of_hostile_names_is_text_and_nothing_else() -> None:
+    text = run_markdown.render(runs.hostile().data)
+    without_code = re.sub(r"(`+) .*? \1|`[^`]*`", "", text.replace("\\`", ""))
+    assert "<" not in without_code
+    assert not re.search(r"(?<!\\)[\[\]*]", without_code.replace("**", ""))
+    assert not re.search(r"(?<!\\)://", without_code)
+    assert run_markdown.text("a_b [x](http://y) <i> @ada www.z") == (
+        "a\\_b \\[x\\](http\\://y) &lt;i&gt; &#64;ada www\\.z"
+    )
+    assert run_markdown.code("a `` b") == "``` a `` b ```"
+
+
+@every
+def test_the_documents_fit_their_schemas(name: str) -> None:
+    data = runs.EVERY[name]().data
+    whole = check(json.loads(json.dumps(report_document(data))))
+    short = check(json.loads(json.dumps(run_document(data, "report.html"))))
+    assert short["rto_seconds"] == whole["rto"]["seconds"]
+    assert [s["status"] for s in short["steps"]] == [s["status"] for s in whole["steps"]]
+    assert short["owed"] == [each["what"] for each in whole["owed"]]
+    assert short["report"] == "report.html"
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        ("done", "done"),
+        ("owed", "done"),
+        ("refused", "refused"),
+        ("stopped", "stopped"),
+        ("unknown", "unknown"),
+        ("interrupted", "stopped"),
+        ("lost", "unknown"),
+    ],
+)
+def test_scripts_know_four_words(name: str, status: str) -> None:
+    assert run_document(runs.EVERY[name]().data)["status"] == status
+
+
+def test_the_detail_of_a_step_names_every_item_and_complaint() -> None:
+    steps = run_document(runs.stopped().data)["steps"]
+    failed = next(step for step in steps if step["id"] == "switch-endpoint-1")
+    assert failed["detail"] == (
+        "kafka.example.net still points to primary; ns1.example.net answers with primary; "
+        "ns2.example.net does not answer; ns2.example.net: refused the update (REFUSED)"
+    )
+    assert run_document(runs.done().data)["steps"][0]["started"] == "2026-03-05T14:20:07.000+00:00"
+
+
+SUITE = {
+    *("id", "package", "name", "timestamp", "hostname", "tests", "failures", "errors", "skipped"),
+    "time",
+}
+"""What the schemas of Ant and Jenkins both allow; those that one of them demands are all there."""
+
+
+@every
+def test_junit_is_what_the_common_schemas_allow(name: str) -> None:
+    data = runs.EVERY[name]().data
+    text = junit(data)
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff]", text)
+    root = ElementTree.fromstring(text)
+    assert (root.tag, root.attrib) == ("testsuites", {})
+    (suite,) = root
+    assert (suite.tag, set(suite.attrib)) == ("testsuite", SUITE)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", suite.attrib["timestamp"])
+    order = [child.tag for child in suite]
+    cases = suite.findall("testcase")
+    assert order == ["properties", *["testcase"] * len(cases), "system-out", "system-err"]
+    assert [c.attrib["name"] for c in cases] == [plain(step.id) for step in data.steps]
+    for case in cases:
+        assert set(case.attrib) == {"classname", "name", "time"}
+        assert re.fullmatch(r"\d+\.\d{3}", case.attrib["time"])
+        assert len(case) <= 1
+        for told in case:
+            wanted = {"message"} if told.tag == "skipped" else {"message", "type"}
+            assert set(told.attrib) == wanted
+    for tag, count in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
+        assert suite.attrib[count] == str(len(suite.findall(f"testcase/{tag}")))
+    assert suite.attrib["tests"] == str(len(cases))
+
+
+@every
+def test_junit_is_red_wherever_the_exit_code_is_not_0(name: str) -> None:
+    data = runs.EVERY[name]().data
+    suite = ElementTree.fromstring(junit(data))[0]
+    red = int(suite.attrib["failures"]) + int(suite.attrib["errors"])
+    assert (red == 0) == (data.ending.exit_code == 0)
+
+
+def test_junit_tells_failed_from_unknown_and_from_skipped() -> None:
+    def tags(name: str) -> dict[str, str]:
+        root = ElementTree.fromstring(junit(runs.EVERY[name]().data))
+        return {c.attrib["name"]: c[0].tag for c in root.iter("testcase") if len(c)}
+
+    assert tags("done") == {"grace": "skipped"}
+    assert tags("owed") == {"fence-producers": "failure"}
+    turned = tags("turned-back")
+    assert (turned["commit-offsets"], turned["fence-producers"]) == ("failure", "skipped")
+    assert tags("unknown")["drain"] == "error"
+    assert tags("half-back")["fence-producers"] == "error"
+    assert tags("lost")["stop-replication"] == "error"
+
+
+def test_what_is_bad_stands_out_in_the_rows() -> None:
+    bad = [row.id for row in run_lines.step_rows(runs.half_back().data) if row.bad]
+    assert bad == ["fence-producers", "commit-offsets"]
+    assert run_lines.named(runs.owed().data) == (
+        "owed by fence-producers: fence producers on primary: deny WRITE to User:orders-app, "
+        "User:payments-app: primary does not answer: it is owed",
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, "-"),
+        (0.04, "0.0 s"),
+        (57.84, "57.8 s"),
+        (59.97, "1 min"),
+        (60, "1 min"),
+        (172.2, "2 min 52 s"),
+        (3599.7, "1 h"),
+        (5460, "1 h 31 min"),
+        (90_000, "25 h"),
+    ],
+)
+def test_lengths(seconds: float | None, text: str) -> None:
+    assert length(seconds) == text

@@ -1,0 +1,166 @@
+"""The page of a run as a file, and its timeline as shapes."""
+
+import re
+from functools import cache
+from html import unescape
+
+import pytest
+
+from drctl.report.run_data import Doing
+from drctl.report.run_known import known, unknown
+from drctl.report.run_lines import figures
+from drctl.report.run_next import next_steps
+from drctl.report.run_page import render
+from drctl.report.run_picture import picture
+from drctl.report.run_words import chip, verdict
+from tests.report import runs
+from tests.report.test_gap_page import Document
+
+every = pytest.mark.parametrize("name", runs.EVERY)
+
+
+@cache
+def page_of(name: str) -> str:
+    return render(runs.EVERY[name]().data)
+
+
+@every
+def test_the_page_is_whole_and_names_nothing_outside_itself(name: str) -> None:
+    document = Document(page_of(name))
+    assert document.open == []
+    active = {"script", "img", "iframe", "link", "object", "embed", "base", "form"}
+    assert not active & {*document.tags}
+    outside = {"src", "href", "style", "srcset"}
+    assert not [a for a in document.attributes if a[1] in outside or a[1].startswith("on")]
+
+
+@every
+def test_no_address_and_no_invisible_character(name: str) -> None:
+    page = page_of(name)
+    assert not re.search(r"@import|url\((?!#)", page)
+    if name != "hostile":
+        assert not re.search(r"https?:|//[a-z]", page)
+    shown = unescape(page).replace("\n", "")
+    assert [char for char in set(shown) if not char.isprintable()] == []
+
+
+@every
+def test_the_page_says_what_the_words_say(name: str) -> None:
+    data = runs.EVERY[name]().data
+    text = Document(page_of(name)).text
+    for said in (chip(data), verdict(data), *known(data), *unknown(data)):
+        assert said in text
+    for step in next_steps(data):
+        assert f"{step.what} {step.why}" in text
+        assert step.command in text
+    for figure in figures(data):
+        assert f"{figure.name} {figure.value} {figure.how}" in text
+
+
+@every
+def test_the_page_has_every_step_with_its_proof_and_its_way_back(name: str) -> None:
+    data = runs.EVERY[name]().data
+    text = Document(page_of(name)).text
+    assert text.count("Proof: ") == len(data.steps)
+    assert text.count("Way back: ") == sum(step.way_back != "" for step in data.steps)
+
+
+def test_a_planned_run_shows_guards_groups_people_and_the_journal() -> None:
+    text = Document(page_of("done")).text
+    for words in (
+        "retention the tail is copied in minutes",
+        "endpoint-caches: dns: nobody can see how long clients keep an answer (not checked)",
+        "billing 12 38 shipping 12 2 fraud-scoring 6 0",
+        "ada laptop-7 2026-03-05 14:20:07 2026-03-05 14:21:19 came to the end",
+        "as it was written: ",
+        "kF2aPrimary",
+    ):
+        assert words in text
+
+
+def test_what_is_left_out_is_counted() -> None:
+    text = Document(page_of("hostile")).text
+    assert "and 10 items more; drctl report" in text
+
+
+def test_a_page_of_very_much_stays_small_and_counts_what_it_leaves_out() -> None:
+    page = render(runs.vast().data)
+    assert len(page.encode()) < 200_000
+    text = Document(page).text
+    for words in (
+        "and 975 groups more; drctl report",
+        "and 380 items more",
+        "and 550 findings more",
+        "10,000 positions of 1,000 groups committed on secondary",
+        "group-999 10 999",
+    ):
+        assert words in text
+
+
+def test_the_policy_allows_this_style_and_nothing_else() -> None:
+    found = [a for a in Document(page_of("done")).attributes if a[1] == "content"]
+    policy = next(value for _, _, value in found if "default-src" in value)
+    pattern = r"default-src 'none'; style-src 'sha256-[^']+'; base-uri 'none'; form-action 'none'"
+    assert re.fullmatch(pattern, policy)
+
+
+@every
+def test_the_timeline_stays_within_its_frame(name: str) -> None:
+    shown = picture(runs.EVERY[name]().data)
+    assert shown is not None
+    bars = [bar for row in shown.rows for bar in row.bars]
+    bars += [*shown.cuts, *([shown.refused] if shown.refused else [])]
+    assert all(bar.x >= 0 and bar.x + bar.width <= 100.01 and bar.width > 0 for bar in bars)
+    ticks = [tick.x for tick in shown.ticks]
+    assert ticks == sorted(ticks)
+
+
+def test_steps_follow_each_other_and_the_rto_spans_from_fence_to_endpoint() -> None:
+    shown = picture(runs.done().data)
+    assert shown is not None
+    assert shown.refused is not None
+    starts = [row.bars[0].x for row in shown.rows]
+    assert starts == sorted(starts)
+    rows = {row.id: row for row in shown.rows}
+    effect = next(bar for bar in rows["fence-producers"].bars if bar.doing == Doing.EFFECT)
+    last = rows["switch-endpoint-2"].bars[-1]
+    assert shown.refused.x == pytest.approx(effect.x, abs=0.01)
+    assert shown.refused.x + shown.refused.width == pytest.approx(last.x + last.width, abs=0.01)
+    assert shown.refused_for == "57.8 s"
+
+
+def test_a_long_absence_takes_little_room_and_is_marked() -> None:
+    shown = picture(runs.resumed().data)
+    assert shown is not None
+    (cut,) = shown.cuts
+    assert cut.width == pytest.approx(6, abs=0.01)
+    assert "1 h 30 min" in cut.title
+    assert [tick.text for tick in shown.ticks] == ["14:20:07", "15:51:01"]
+    assert ("nobody", "nobody at work, not to scale") in shown.legend
+
+
+def test_what_was_taken_back_is_drawn_and_ends_the_time_without_writes() -> None:
+    shown = picture(runs.turned_back().data)
+    assert shown is not None
+    assert shown.refused is not None
+    fence = next(row for row in shown.rows if row.id == "fence-producers")
+    assert [bar.doing for bar in fence.bars] == ["looking", "effect", "taking-back"]
+    end = fence.bars[-1].x + fence.bars[-1].width
+    assert shown.refused.x + shown.refused.width == pytest.approx(end, abs=0.01)
+
+
+def test_who_cannot_write_yet_is_told_so() -> None:
+    data = runs.interrupted().data
+    shown = picture(data)
+    assert shown is not None
+    assert data.rto.start is not None
+    assert (data.until - data.rto.start).total_seconds() == pytest.approx(24.7)
+    assert shown.refused_for == "24.7 s so far"
+
+
+def test_a_run_that_took_no_time_has_no_picture() -> None:
+    nothing = runs.Part(looks=0, takes=0)
+    run = runs.Run(runs.unplanned())
+    data = run.play({step.id: nothing for step in run.plan.steps}).data
+    assert picture(data) is None
+    assert "What happened when" not in render(data)

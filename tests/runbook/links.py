@@ -1,0 +1,35 @@
+"""Links to build plans for, from the one that has everything to the one that has nothing."""
+
+from drctl.engine.sequences.circumstances import Circumstances, FenceMethod
+
+FULL = Circumstances(
+    "main",
+    "primary",
+    "secondary",
+    ("User:orders-app", "User:billing"),
+    ("mm2-source", "mm2-checkpoint"),
+    ("dns", "haproxy"),
+    {"cluster primary": "P1", "cluster secondary": "S1"},
+    {"replication-lag": "agreed"},
+    replicator="mirrormaker2",
+)
+BARE = Circumstances(
+    "main",
+    "primary",
+    "secondary",
+    fence_method=FenceMethod.NONE,
+    source_answers=False,
+)
+SITE = Circumstances(
+    "main",
+    "primary",
+    "secondary",
+    (),
+    ("replicator",),
+    ("file",),
+    fence_method=FenceMethod.COMMAND,
+    fence_command=("./fence", "on"),
+    fence_undo=("./fence", "off"),
+    replicator="confluent-replicator",
+)
+LINKS = {"full": FULL, "bare": BARE, "site": SITE}

@@ -1,0 +1,64 @@
+"""Files with errors, and what lint says. DRCTL_REGENERATE=1 writes the expected texts."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from drctl.model.errors import ConfigError, ExitCode
+from drctl.runbook.linting import lint, lint_all
+from drctl.runbook.reading import load
+from drctl.runbook.site import Site
+
+FOLDER = Path(__file__).parent / "cases"
+CASES = sorted(FOLDER.glob("*.yaml"))
+SITE = Site(
+    (
+        ("systemctl", "stop", "*"),
+        ("systemctl", "start", "mm2"),
+        ("systemctl", "status", "..."),
+        ("ls", "a", "..."),
+        ("ls",),
+    )
+)
+
+
+def test_there_are_cases() -> None:
+    assert len(CASES) >= 20
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda path: path.stem)
+def test_says_everything_that_is_wrong(case: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(case.parent)
+    said = "".join(f"{line}\n" for line in lint(Path(case.name), SITE).lines)
+    expected = case.with_suffix(".expected")
+    if os.environ.get("DRCTL_REGENERATE"):
+        expected.write_text(said, encoding="utf-8")
+    assert said == expected.read_text(encoding="utf-8")
+    assert said
+    assert all(line.isprintable() for line in said.splitlines())
+
+
+def test_what_is_wrong_with_the_file_keeps_it_from_being_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(FOLDER)
+    with pytest.raises(ConfigError) as caught:
+        load(Path("when.yaml"))
+    lines = lint(Path("when.yaml")).lines
+    assert caught.value.message.splitlines()[1:] == list(lines)
+    assert caught.value.exit_code is ExitCode.USAGE
+
+
+def test_a_folder_is_all_of_its_files_and_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
+    found = lint_all([FOLDER, tmp_path / "missing.yaml"], SITE)
+    assert [each.path for each in found] == [*CASES, tmp_path / "missing.yaml"]
+    assert found[-1].lines == (
+        f"{tmp_path / 'missing.yaml'}: cannot be read: No such file or directory",
+    )
+    assert not found[-1].clean
+
+
+def test_no_tag_of_a_file_was_executed() -> None:
+    assert not (FOLDER / "x").exists()
+    assert not Path("x").exists()

@@ -1,0 +1,87 @@
+"""A runbook that was built is carried out by the engine like any other plan."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from drctl.engine.entries import What
+from drctl.engine.executing import Execution
+from drctl.engine.outcome import Outcome, Status
+from drctl.engine.ports import Hands, Look, Missing
+from drctl.engine.questions import answers
+from drctl.engine.registry import KINDS
+from drctl.runbook.building import build
+from drctl.runbook.reading import read
+from tests.engine.switches import Blind, Deaf, Hurried, Notes, World
+from tests.engine.test_looks import FINE, Two
+from tests.runbook.links import FULL
+
+TEXT = """name: x
+about: x
+parameters: {most: {type: integer, about: x, default: 5}}
+steps:
+  - {id: agreed, manual: "the owner of ${source} agrees"}
+  - {id: guards, check: [mm2-topics]}
+  - {id: led, wait: {for: source led, at_most: 1m}}
+  - {id: empty, wait: {for: groups empty, at_most: 1m}, duty: optional}
+  - {id: found, gap: {scope: full, at_most: "${most}"}}
+  - {id: told, manual: they know, duty: best-effort}
+"""
+
+
+@dataclass
+class Asked(Two):
+    """Two clusters, and answers that were given beforehand."""
+
+    given: dict[str, bool] = field(default_factory=dict)
+
+    def answer(self, question: str, text: str) -> bool | None:
+        return self.given.get(question)
+
+
+def carried_out(two: Asked, *given: str) -> tuple[Outcome, Notes]:
+    plan = build(read(TEXT, Path("x.yaml")), {}, FULL)
+    two.given = dict(answers(plan, given))
+    two.said = tuple(type(FINE)("mm2-topics", each.status, "x", "y") for each in two.said)
+    notes = Notes(World())
+    run = Execution(KINDS, cast(Look, two), cast(Hands, Blind()), notes, Hurried(), Deaf())
+    return run.start(plan, {"user": "ada"})[1], notes
+
+
+def facts(notes: Notes) -> dict[str, object]:
+    return {str(e["step"]): e["facts"] for e in notes.entries if e["entry"] == What.DONE}
+
+
+def test_all_steps_are_done_and_the_answers_are_in_the_journal() -> None:
+    outcome, notes = carried_out(Asked(said=(FINE,)), "agreed=yes", "told=yes")
+    assert outcome.status is Status.DONE
+    assert facts(notes)["agreed"] == {"answer": "yes"}
+    assert facts(notes)["found"] == {"unreplicated": 0}
+
+
+@pytest.mark.parametrize(
+    ("two", "given", "status", "step"),
+    [
+        (Asked(said=(FINE,)), [], Status.REFUSED, "agreed"),
+        (Asked(said=(FINE,)), ["agreed=no"], Status.REFUSED, "agreed"),
+        (Asked(), ["agreed=yes"], Status.REFUSED, "guards"),
+        (Asked(said=(FINE,), leaders={0: None}), ["agreed=yes"], Status.REFUSED, "led"),
+        (Asked(said=(FINE,), lacking=Missing(6)), ["agreed=yes"], Status.REFUSED, "found"),
+        (Asked(said=(FINE,), lacking=Missing(0, ("x",))), ["agreed=yes"], Status.UNKNOWN, "found"),
+    ],
+    ids=["not answered", "no", "a guard", "a deadline", "too many", "not compared"],
+)
+def test_it_ends_where_a_step_cannot_be_done(
+    two: Asked, given: list[str], status: Status, step: str
+) -> None:
+    outcome, _ = carried_out(two, *given)
+    assert (outcome.status, outcome.step) == (status, step)
+
+
+def test_what_nobody_answered_and_may_be_left_out_is_owed() -> None:
+    outcome, notes = carried_out(Asked(said=(FINE,)), "agreed=yes")
+    assert (outcome.status, outcome.owes) == (Status.DONE, True)
+    owed = [e["what"] for e in notes.entries if e["entry"] == What.OWED]
+    assert owed[0].startswith("they know: not answered")

@@ -1,0 +1,58 @@
+"""Runbooks of drctl and of the site, by name."""
+
+from pathlib import Path
+
+import pytest
+
+from drctl.model.errors import ConfigError, UsageError
+from drctl.runbook.listing import find, listing
+
+OWN = "name: {name}\nabout: Ours. And more.\nsteps: [{{id: a, manual: x}}]\n"
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    for name in ("ours", "drill"):
+        (tmp_path / f"{name}.yaml").write_text(OWN.format(name=name))
+    (tmp_path / "broken.yaml").write_text("name: broken\n")
+    (tmp_path / "notes.txt").write_text("no runbook\n")
+    return tmp_path
+
+
+def test_shipped_ones_are_listed_with_what_they_are_for() -> None:
+    found = {each.name: each for each in listing()}
+    assert len(found) == 9
+    assert found["drill"].about == "Rehearse a switchover without moving anybody: everything is" + (
+        " looked at that one rests on, and nothing is changed"
+    )
+    assert all(each.sound and not each.own and not each.replaced for each in found.values())
+
+
+def test_the_sites_own_stand_beside_them_and_replace_those_of_the_same_name(own: Path) -> None:
+    found = listing(own)
+    assert len(found) == 12
+    assert [(e.own, e.replaced) for e in found if e.name == "drill"] == [
+        (True, False),
+        (False, True),
+    ]
+    broken = next(each for each in found if each.name == "broken")
+    assert (broken.sound, broken.about) == (False, "")
+    assert next(each for each in found if each.name == "ours").about == "Ours"
+
+
+def test_one_is_found_by_its_name(own: Path) -> None:
+    assert find("drill", own).path == own / "drill.yaml"
+    assert find("drill").path.parent.name == "runbooks"
+    assert find("ours", own).file.about == "Ours. And more."
+
+
+def test_one_that_is_not_there_or_is_not_sound(own: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        find("dril")
+    assert caught.value.hint == "did you mean 'drill'?"
+    with pytest.raises(UsageError, match=r"there is no runbook '\.\./drill'"):
+        find("../drill", own)
+    with pytest.raises(ConfigError, match="about: is required"):
+        find("broken", own)
+    with pytest.raises(ConfigError, match="is no folder"):
+        listing(own / "missing")

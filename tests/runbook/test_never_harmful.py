@@ -1,0 +1,141 @@
+"""Whatever a person writes: no plan that breaks a rule is built, and lint says so before."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from drctl.engine.invariants import violations
+from drctl.engine.registry import KINDS
+from drctl.engine.sequences.circumstances import Circumstances, FenceMethod
+from drctl.model.errors import ConfigError, UsageError
+from drctl.model.plan import Plan
+from drctl.runbook.building import build
+from drctl.runbook.facts import FACTS
+from drctl.runbook.linting import deep_problems
+from drctl.runbook.reading import Runbook, look_at
+from drctl.runbook.rules import broken
+from drctl.runbook.site import Site
+
+SHORT: tuple[Mapping[str, Any], ...] = (
+    {"step": "preflight"},
+    {"step": "take-stock"},
+    {"step": "fence-producers"},
+    {"step": "drain"},
+    {"step": "quiesce-consumers"},
+    {"step": "stop-replication"},
+    {"step": "commit-offsets"},
+    {"step": "open-target"},
+    {"step": "switch-endpoint"},
+    {"step": "switch-endpoint", "with": {"endpoint": 2}},
+    {"step": "verify-clients"},
+    {"step": "manual-fence", "with": {"text": "x", "undo": "y"}},
+    {"step": "manual-start-replication", "with": {"text": "x"}},
+    {"step": "manual-reconcile", "with": {"text": "x"}},
+    {"step": "manual-check", "with": {"text": "x"}},
+    {"command": {"argv": ["x"]}},
+    {"check": ["mm2-topics"]},
+    {"gap": {"scope": "tail"}},
+    {"manual": "x"},
+    {"sequence": "failover-planned"},
+    {"sequence": "failover-unplanned"},
+)
+WHENS = (
+    None,
+    None,
+    None,
+    "source == reachable",
+    "source == unreachable",
+    "fence == acl",
+    "endpoints > 1",
+    "endpoints > 7 and endpoints < 9",
+    "not replicator == none",
+)
+ORDERED = SHORT[:11]
+MANY = len(ORDERED)
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(SHORT), st.sampled_from(WHENS), st.sampled_from([None, None, "optional"])
+    ),
+    min_size=1,
+    max_size=10,
+)
+# Near to what is right: most of a switchover, in its order, with something wrong here and there.
+nearly = st.tuples(
+    st.lists(
+        st.sampled_from((True, True, True, True, True, False)),
+        min_size=len(ORDERED),
+        max_size=len(ORDERED),
+    ),
+    st.lists(st.sampled_from((None,) * 15 + WHENS), min_size=MANY, max_size=MANY),
+).map(
+    lambda drawn: (
+        [
+            (step, when, None)
+            for step, kept, when in zip(ORDERED, drawn[0], drawn[1], strict=True)
+            if kept
+        ]
+        or [(SHORT[0], None, None)]
+    )
+)
+circumstances = st.builds(
+    lambda source, replicator, fence, connectors, endpoints: Circumstances(
+        "main",
+        "primary",
+        "secondary",
+        ("User:a",),
+        tuple(f"c{n}" for n in range(connectors)),
+        ("dns",) * endpoints,
+        replicator=replicator,
+        fence_method=fence,
+        fence_command=("f",),
+        source_answers=source,
+    ),
+    st.booleans(),
+    st.sampled_from(FACTS["replicator"].words),
+    st.sampled_from(list(FenceMethod)),
+    st.integers(0, 3),
+    st.integers(0, 12),
+)
+
+
+def written(drawn: list[tuple[Mapping[str, Any], str | None, str | None]]) -> str:
+    found = []
+    for number, (step, when, duty) in enumerate(drawn):
+        more = {"when": when} if when else {}
+        more |= {"duty": duty} if duty and "sequence" not in step else {}
+        found.append({"id": f"s{number}", **step, **more})
+    return yaml.safe_dump({"name": "x", "about": "x", "steps": found}, sort_keys=False)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.one_of(steps, nearly, nearly), st.lists(circumstances, min_size=1, max_size=4))
+def test_no_plan_breaks_a_rule_without_lint_saying_so(
+    drawn: list[tuple[Mapping[str, Any], str | None, str | None]], seen: list[Circumstances]
+) -> None:
+    runbook, problems = look_at(written(drawn), Path("x.yaml"))
+    assert runbook is not None
+    assert not problems
+    said = list(deep_problems(runbook, Site()))
+    event("lint is content" if not said else "lint is not")
+    for each in seen:
+        plan, refused = made(runbook, each)
+        event("built" if plan else "not built" if refused else "nothing to do")
+        assert not refused or said
+        if plan is not None:
+            assert violations(plan, KINDS) == ()
+            assert broken(plan) == ()
+
+
+def made(runbook: Runbook, seen: Circumstances) -> tuple[Plan | None, bool]:
+    """The plan; or whether something is wrong with the runbook."""
+    try:
+        return build(runbook, {}, seen), False
+    except ConfigError:
+        return None, True
+    except UsageError:
+        return None, False

@@ -1,0 +1,143 @@
+"""Runbooks -> plans, for links of all kinds. DRCTL_REGENERATE=1 writes the expected ones."""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from drctl.engine.registry import KINDS
+from drctl.engine.sequences.circumstances import Circumstances, Mode
+from drctl.engine.sequences.failover import failover
+from drctl.model.errors import ConfigError, UsageError
+from drctl.model.plan import Plan
+from drctl.runbook.building import build
+from drctl.runbook.reading import Runbook, load, read
+from drctl.runbook.rules import broken
+from drctl.runbook.site import Site
+from drctl.runbook.specs import SPECS
+from tests.runbook.links import BARE, FULL, LINKS
+
+FOLDER = Path(__file__).parent / "plans"
+NAMES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
+
+
+def runbook(steps: str, parameters: str = "{}") -> Runbook:
+    head = f"name: x\nabout: x\nparameters: {parameters}\nsteps:\n"
+    return read(head + "".join(f"  - {line}\n" for line in steps.splitlines()), Path("x.yaml"))
+
+
+@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize("name", NAMES)
+def test_the_plan_is_as_expected(name: str, link: str) -> None:
+    plan = build(load(FOLDER / f"{name}.yaml"), {}, LINKS[link])
+    said = json.dumps(plan.to_json(), indent=1) + "\n"
+    expected = FOLDER / f"{name}.{link}.json"
+    if os.environ.get("DRCTL_REGENERATE"):
+        expected.write_text(said, encoding="utf-8")
+    assert said == expected.read_text(encoding="utf-8")
+    assert broken(plan) == ()
+    assert Plan.from_json(json.loads(said)) == plan
+    assert plan.fingerprint == build(load(FOLDER / f"{name}.yaml"), {}, LINKS[link]).fingerprint
+
+
+def test_every_kind_of_the_engine_can_stand_in_a_runbook_and_is_tried() -> None:
+    assert set(SPECS) == set(KINDS)
+    plans = [
+        build(load(FOLDER / f"{name}.yaml"), {}, seen) for name in NAMES for seen in LINKS.values()
+    ]
+    assert {step.kind for plan in plans for step in plan.steps} == set(KINDS)
+
+
+def test_every_step_of_a_plan_can_be_described() -> None:
+    for name in NAMES:
+        for seen in LINKS.values():
+            for step in build(load(FOLDER / f"{name}.yaml"), {}, seen).steps:
+                told = KINDS[step.kind].describe(step.settings)
+                assert told.title
+                assert told.proof
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("seen", LINKS.values(), ids=list(LINKS))
+def test_a_sequence_is_the_one_of_the_engine(mode: Mode, seen: Circumstances) -> None:
+    made = build(runbook(f"{{id: go, sequence: failover-{mode.value}}}"), {}, seen).steps
+    wanted = failover(mode, seen).steps
+    assert [step.id for step in made] == [f"go.{step.id}" for step in wanted]
+    for ours, theirs in zip(made, wanted, strict=True):
+        settings = dict(theirs.settings)
+        if "question" in settings:
+            settings["question"] = ours.id
+        assert ours == replace(theirs, id=ours.id, settings=settings)
+
+
+def test_values_replace_references_once_and_are_not_looked_into_again() -> None:
+    book = runbook(
+        '{id: a, manual: "${one} and ${two} and $${one}"}',
+        "{one: {type: string, about: x}, two: {type: string, about: x}}",
+    )
+    plan = build(book, {"one": "${two}", "two": "{{7*7}} $(id)"}, FULL)
+    assert plan.step("a").settings["text"] == "${two} and {{7*7}} $(id) and ${one}"
+
+
+def test_a_value_in_an_environment_is_no_reference_there() -> None:
+    book = runbook(
+        "{id: j, step: preflight}\n{id: s, step: take-stock}\n"
+        '{id: a, command: {argv: [x], env: {A: "${one}", B: "${env:B} $${c}"}}}',
+        "{one: {type: string, about: x}}",
+    )
+    env = build(book, {"one": "${env:PASSWORD}"}, FULL).step("a").settings["env"]
+    assert env == {"A": "$${env:PASSWORD}", "B": "${env:B} $${c}"}
+
+
+def test_a_command_is_held_against_what_the_site_allows_with_the_values_in_it() -> None:
+    book = runbook(
+        "{id: j, step: preflight}\n{id: s, step: take-stock}\n"
+        '{id: a, command: {argv: [systemctl, stop, "${unit}"]}}',
+        "{unit: {type: string, about: x}}",
+    )
+    site = Site((("systemctl", "stop", "*"),))
+    assert build(book, {"unit": "mm2"}, FULL, site).step("a").settings["argv"][2] == "mm2"
+    for argv in ("--force", "-f"):
+        with pytest.raises(ConfigError, match="not among the `commands`"):
+            build(book, {"unit": argv}, FULL, site)
+    with pytest.raises(ConfigError, match="there are none"):
+        build(book, {"unit": "mm2"}, FULL, Site(()))
+
+
+def test_a_plan_that_breaks_a_rule_is_not_built() -> None:
+    book = runbook(
+        "{id: a, step: preflight}\n{id: b, step: take-stock}\n{id: c, step: open-target}"
+    )
+    with pytest.raises(ConfigError) as caught:
+        build(book, {}, FULL)
+    assert caught.value.message.splitlines() == [
+        "2 problems in x.yaml",
+        "x.yaml:7:5: steps[2]: step c needs one that fences writes: two clusters that take writes"
+        " at once cannot be brought together again",
+        "x.yaml:7:5: steps[2]: step c needs one that stops replication: a replicator that runs on"
+        " appends old records behind new ones",
+    ]
+
+
+def test_what_does_not_fit_the_link_is_said_with_its_place() -> None:
+    book = runbook("{id: a, step: switch-endpoint, with: {endpoint: 3}}")
+    with pytest.raises(ConfigError, match=r"x.yaml:5:53: .*is the number of no endpoint"):
+        build(book, {}, FULL)
+
+
+def test_a_runbook_that_has_no_step_for_the_circumstances_is_refused() -> None:
+    with pytest.raises(UsageError, match="no step of x is for these circumstances") as caught:
+        build(runbook("{id: a, manual: x, when: source == reachable}"), {}, BARE)
+    assert "source is unreachable" in caught.value.hint
+
+
+def test_the_plan_rests_on_the_facts_it_asked_for() -> None:
+    book = runbook("{id: a, manual: x, when: source == reachable}\n{id: b, manual: x}")
+    basis = build(book, {}, FULL).basis
+    assert basis["fact source"] == "reachable"
+    assert basis["runbook x"] == book.fingerprint
+    assert basis["cluster primary"] == "P1"
+    assert "fact target" not in basis
+    assert build(book, {}, BARE).basis["fact source"] == "unreachable"

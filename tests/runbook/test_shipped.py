@@ -1,0 +1,93 @@
+"""The runbooks that ship: sound for every link, and every drctl command line in them is one."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from drctl import resources
+from drctl.cli.commands import COMMANDS
+from drctl.runbook.building import build
+from drctl.runbook.linting import lint
+from drctl.runbook.listing import files
+from drctl.runbook.parameters import sample
+from drctl.runbook.reading import load
+from drctl.runbook.rendering import render
+from tests.docs.test_command_lines import parse
+from tests.runbook.links import LINKS
+
+FOLDER = resources.shipped("runbooks")
+FILES = files(FOLDER)
+NAMES = {
+    "planned-switchover",
+    "unplanned-failover",
+    "failback",
+    "offsets-only",
+    "migrate-topic",
+    "broker-failure",
+    "all-replicas-down",
+    "connector-recovery",
+    "drill",
+}
+COMING = frozenset({"runbook", "resume"})
+"""Commands of this version that may not be registered yet."""
+
+
+def test_all_are_there() -> None:
+    assert {path.stem for path in FILES} == NAMES
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_nothing_is_wrong_with_them(path: Path) -> None:
+    assert lint(path).lines == ()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("link", LINKS)
+def test_they_make_a_plan_for_every_link(path: Path, link: str) -> None:
+    runbook = load(path)
+    given = {n: str(sample(p)) for n, p in runbook.file.parameters.items() if p.default is None}
+    assert build(runbook, given, LINKS[link]).steps
+
+
+def command_lines(page: str) -> Iterator[list[str]]:
+    blocks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    for line in "\n".join(blocks).splitlines():
+        words = shlex.split(line)
+        if words and words[0] == "drctl":
+            yield words[1:]
+    for code in re.findall(r"`drctl ([^`]+)`", page):
+        yield shlex.split(code)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_command_line_of_drctl_is_one(path: Path) -> None:
+    found = list(command_lines(render(load(path))))
+    assert found
+    for words in found:
+        if words[0] not in COMING - COMMANDS.keys() and words[0] not in ("resume", "runbook"):
+            parse(words)
+
+
+def test_no_file_of_kafka_is_named_that_does_not_exist() -> None:
+    known = {
+        "kafka-acls.sh",
+        "kafka-broker-api-versions.sh",
+        "kafka-configs.sh",
+        "kafka-consumer-groups.sh",
+        "kafka-leader-election.sh",
+        "kafka-log-dirs.sh",
+        "kafka-topics.sh",
+    }
+    pages = "".join(render(load(path)) for path in FILES)
+    assert set(re.findall(r"kafka-[a-z-]+\.sh", pages)) <= known
+
+
+def test_pages_that_they_refer_to_are_there() -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in FILES)
+    for name in re.findall(r"`(runbooks/[a-z-]+\.md)`", text):
+        assert (FOLDER.parent / name).is_file(), name
+    for name in re.findall(r"runbook\s+`([a-z-]+)`", text):
+        assert name in NAMES, name

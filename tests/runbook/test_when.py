@@ -1,0 +1,117 @@
+"""The language of `when:`: what it says, and that it says nothing else."""
+
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drctl.runbook.facts import FACTS, Value, observed, worlds
+from drctl.runbook.when import Both, Compare, Expression, Mistake, Not, parse
+from tests.runbook.links import BARE, FULL
+
+NOW = observed(FULL)
+EMPTY: frozenset[Value] = frozenset()
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("source == reachable", True),
+        ("source != reachable", False),
+        ("replicator == mirrormaker2 and endpoints > 1", True),
+        ("endpoints >= 3 or endpoints < 2", False),
+        ("endpoints <= 2", True),
+        ("not endpoints > 0", False),
+        ("not not endpoints > 0", True),
+        ("endpoints == 0 and source == reachable or target == reachable", True),
+        ("endpoints == 0 and (source == reachable or target == reachable)", False),
+        ("  ( ( fence==acl ) )", True),
+        ("not fence == acl or connectors == 2", True),
+        ("not (fence == acl or connectors == 2)", False),
+    ],
+)
+def test_it_means_what_it_says(text: str, holds: bool) -> None:
+    assert parse(text).holds(NOW) is holds
+
+
+def test_facts_are_those_of_the_circumstances() -> None:
+    assert set(NOW) == set(FACTS)
+    assert observed(BARE)["source"] == "unreachable"
+    assert [observed(BARE)[name] for name in ("fence", "endpoints", "connectors")] == ["none", 0, 0]
+
+
+def test_worlds_have_every_value_and_those_around_each_number() -> None:
+    found = [
+        observed(seen)
+        for seen in worlds(
+            {
+                "endpoints": frozenset({7}),
+                **dict.fromkeys(("source", "target", "replicator"), EMPTY),
+            }
+        )
+    ]
+    for name, fact in FACTS.items():
+        values = {facts[name] for facts in found}
+        if fact.words:
+            assert values == set(fact.words)
+    assert {facts["endpoints"] for facts in found} == {0, 1, 2, 6, 7, 8}
+
+
+def text_of(expression: Expression) -> str:
+    if isinstance(expression, Compare):
+        return f"{expression.fact} {expression.op} {expression.value}"
+    if isinstance(expression, Not):
+        return f"not ({text_of(expression.inner)})"
+    word = " and " if expression.every else " or "
+    return word.join(f"({text_of(part)})" for part in expression.parts)
+
+
+words = st.sampled_from([(n, w) for n, f in FACTS.items() for w in f.words])
+numbers = st.tuples(st.sampled_from(["endpoints", "connectors"]), st.integers(0, 100))
+atoms = st.one_of(
+    st.builds(lambda pair, op: Compare(pair[0], op, pair[1]), words, st.sampled_from(["==", "!="])),
+    st.builds(
+        lambda pair, op: Compare(pair[0], op, pair[1]),
+        numbers,
+        st.sampled_from(["==", "!=", "<", "<=", ">", ">="]),
+    ),
+)
+expressions: st.SearchStrategy[Expression] = st.recursive(
+    atoms,
+    lambda inner: st.one_of(
+        st.builds(Not, inner),
+        st.builds(
+            lambda every, parts: Both(every, tuple(parts)),
+            st.booleans(),
+            st.lists(inner, min_size=2, max_size=3),
+        ),
+    ),
+    max_leaves=8,
+)
+
+
+@given(expressions)
+def test_what_is_written_is_what_is_read(expression: Expression) -> None:
+    assert parse(text_of(expression)) == expression
+
+
+def mistake_in(text: str) -> Mistake | None:
+    try:
+        parse(text)
+    except Mistake as mistake:
+        return mistake
+    return None
+
+
+@given(st.text(string.printable, max_size=40))
+def test_any_other_text_is_a_mistake_with_a_place(text: str) -> None:
+    mistake = mistake_in(text)
+    assert mistake is None or 0 <= mistake.at <= len(text)
+    assert mistake is None or str(mistake).isprintable()
+
+
+@pytest.mark.parametrize("text", ["not " * 50 + "endpoints > 0", "(" * 5000, "endpoints > 0 " * 3])
+def test_depth_and_length_have_an_end(text: str) -> None:
+    with pytest.raises(Mistake):
+        parse(text)

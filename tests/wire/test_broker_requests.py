@@ -1,0 +1,174 @@
+"""Requests and answers, as Kafka's message definitions lay them out."""
+
+import pytest
+
+from drctl.model.acls import Acl
+from drctl.wire import (
+    acls,
+    broker_requests,
+    group_heartbeats,
+    log_ends,
+    open_transactions,
+    producer_ids,
+    quorum,
+)
+from drctl.wire.broker_requests import Api
+from drctl.wire.cursor import Cursor
+from drctl.wire.undecodable import Undecodable
+
+OLD = Api("Old", 7, 1, False, "0.10")
+NEW = Api("New", 61, 0, True, "2.8")
+
+
+def cursor(text: str) -> Cursor:
+    return Cursor("test", bytes.fromhex(text.replace(" ", "")))
+
+
+def test_headers_of_both_kinds() -> None:
+    client = "0005 6472 6374 6c"
+    assert broker_requests.request(OLD, 3, b"x").hex() == (
+        f"00000010 0007 0001 00000003 {client} 78".replace(" ", "")
+    )
+    assert broker_requests.request(NEW, 3, b"x").hex() == (
+        f"00000011 003d 0000 00000003 {client} 00 78".replace(" ", "")
+    )
+    number, rest = broker_requests.answer(NEW, bytes.fromhex("00000003 00 aa".replace(" ", "")))
+    assert (number, rest.rest()) == (3, b"\xaa")
+
+
+def test_versions() -> None:
+    found = broker_requests.read_versions(cursor("0000 00000001 003d 0000 0002"))
+    assert found == {61: (0, 2)}
+    with pytest.raises(Undecodable, match="error 35"):
+        broker_requests.read_versions(cursor("0023 00000000"))
+
+
+def test_producers_of_partitions() -> None:
+    asked = producer_ids.describe_producers({"t": [1, 2]})
+    assert asked.hex() == "0202740300000001000000020000"
+    producer = "0000000000000007 00000001 00000013 0000018bcfe56800 00000002 0000000000000005 00"
+    found = producer_ids.read_producers(
+        cursor(
+            f"00000000 02 0274 03 00000001 0000 00 02 {producer} 00"
+            "00000002 0006 0362 79 01 00 00 00"
+        )
+    )
+    assert found == (
+        producer_ids.PartitionProducers(
+            "t", 1, 0, "", (producer_ids.Producer(7, 1, 19, 1_700_000_000_000, 2, 5),)
+        ),
+        producer_ids.PartitionProducers("t", 2, 6, "by", ()),
+    )
+
+
+def test_an_id_of_nobodys_transaction() -> None:
+    assert producer_ids.init_producer_id().hex() == "000000ea60ffffffffffffffffffff00"
+    given = producer_ids.read_init(cursor("00000000 0000 00000000000003e8 0000 00"))
+    assert given == (0, 1000, 0)
+
+
+def test_the_quorum() -> None:
+    assert quorum.describe_quorum().hex() == (
+        "0213" + b"__cluster_metadata".hex() + "0200000000000000"
+    )
+    replica = "00000001 0000000000000009 00"
+    name = "13" + b"__cluster_metadata".hex()
+    found = quorum.read_quorum(
+        cursor(
+            f"0000 02 {name} 02 00000000 0000 00000001 00000004 0000000000000009"
+            f"02 {replica} 01 00 00 00"
+        )
+    )
+    assert found == quorum.Quorum(0, 1, 4, (1,))
+
+
+def test_members_that_join_and_leave() -> None:
+    assert group_heartbeats.find_coordinators(["g"]).hex() == "0002026700"
+    joins = group_heartbeats.heartbeat("g", "", group_heartbeats.JOIN, 60_000)
+    assert joins.hex() == "0267010000000000000000ea6001000100"
+    leaves = group_heartbeats.heartbeat("g", "m", group_heartbeats.LEAVE, 60_000)
+    assert leaves.hex() == "0267026dffffffff0000ffffffff00000000"
+    beat = group_heartbeats.read_heartbeat(
+        cursor("00000000 0000 00 026d 00000001 00001388 ff 01 00")
+    )
+    assert beat == (0, "", "m", 1)
+    found = group_heartbeats.read_coordinators(
+        cursor("00000000 02 0267 00000002 0268 00002384 0000 00 00 00")
+    )
+    assert found == (group_heartbeats.Coordinator("g", 2, 0, ""),)
+
+
+def test_transactions() -> None:
+    assert open_transactions.list_transactions([7]).hex() == "0102000000000000000700"
+    state = "08" + b"Ongoing".hex()
+    listed = cursor(f"00000000 0000 01 02 0278 0000000000000007 {state} 00 00")
+    assert open_transactions.read_listed(listed) == (0, (("x", 7, "Ongoing"),))
+    assert open_transactions.describe_transactions(["x"]).hex() == "02027800"
+    described = cursor(
+        f"00000000 02 0000 0278 {state} 0000ea60 0000018bcfe56800 0000000000000007 0001"
+        "02 0274 02 00000003 00 00 00"
+    )
+    assert open_transactions.read_described(described) == (
+        open_transactions.Described(
+            0, "x", "Ongoing", 60_000, 1_700_000_000_000, 7, 1, frozenset({("t", 3)})
+        ),
+    )
+
+
+def test_a_replicas_own_end() -> None:
+    asked = log_ends.ask_log_ends({"t": [1]})
+    assert asked.hex() == "fffffffe000000010001740000000100000001ffffffffffffffff"
+    found = log_ends.read_log_ends(
+        cursor("00000001 000174 00000001 00000001 0000 ffffffffffffffff 0000000000000064")
+    )
+    assert found == (log_ends.End("t", 1, 0, 100),)
+
+
+@pytest.mark.parametrize(
+    "read", [producer_ids.read_producers, producer_ids.read_init, quorum.read_quorum]
+)
+def test_what_is_cut_short_is_no_answer(read: object) -> None:
+    with pytest.raises(Undecodable, match="too few"):
+        read(cursor("0000"))  # type: ignore[operator]
+
+
+def test_rules_about_topics() -> None:
+    assert acls.describe_acls().hex() == "0200010000010100"
+    assert acls.describe_acls("DENY").hex() == "0200010000010200"
+    user, everywhere = "09" + b"User:app".hex(), "022a"
+    found = acls.read_acls(
+        cursor(
+            f"00000000 0000 00 02 02 0274 03 03 {user} {everywhere} 04 02 00"
+            f"{user} {everywhere} 63 03 00 00 00"
+        )
+    )
+    assert found == acls.Listed(
+        0,
+        "",
+        frozenset(
+            {
+                Acl("t", "LITERAL", "User:app", "*", "WRITE", "DENY"),
+                Acl("t", "LITERAL", "User:app", "*", "UNKNOWN_99", "ALLOW"),
+            }
+        ),
+    )
+    refused = acls.read_acls(cursor("00000000 001f 036e6f 01 00"))
+    assert refused == acls.Listed(31, "no", frozenset())
+
+
+def test_rules_added_and_removed() -> None:
+    rule = Acl("t", "PREFIXED", "User:app", "*", "READ", "DENY")
+    user, everywhere = "09" + b"User:app".hex(), "022a"
+    written = f"02 02 0274 04 {user} {everywhere} 03 02 00 00".replace(" ", "")
+    assert acls.create_acls([rule]).hex() == written
+    assert acls.delete_acls([rule]).hex() == written
+    created = acls.read_created(cursor("00000000 03 0000 00 00 001f 036e6f 00 00"))
+    assert created == ((0, ""), (31, "no"))
+    match = f"02 0274 04 {user} {everywhere} 03 02 00"
+    deleted = acls.read_deleted(
+        cursor(
+            f"00000000 05 0000 00 01 00 0000 00 02 0000 00 {match} 00"
+            f"001f 036e6f 01 00 0000 00 02 ffff 036e6f {match} 00 00"
+        )
+    )
+    assert deleted == ((0, ""), (0, ""), (31, "no"), (-1, "no"))
