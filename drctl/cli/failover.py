@@ -83,8 +83,7 @@ def failover(
     given = PlanOptions(
         ("failover", "--mode", mode.value, "--patience", patience, "--grace", grace),
         link,
-        mode,
-        True,
+        mode is Mode.UNPLANNED,
         execute,
         yes,
         tuple(override or ()),

@@ -23,8 +23,8 @@ from drctl.engine.invariants import violations
 from drctl.engine.questions import answers, unanswered
 from drctl.engine.registry import KINDS
 from drctl.engine.sequences.circumstances import Circumstances
+from drctl.engine.steps.preflight import Preflight
 from drctl.model.errors import ConfigError, ExitCode, Refused, UsageError
-from drctl.model.failover import Mode
 from drctl.model.plan import Plan, changed_parts
 
 if TYPE_CHECKING:
@@ -45,13 +45,12 @@ class PlanOptions:
 
     Attributes:
         words: of the command line that makes the same plan again.
-        guards: whether the guards of a failover are asked, and not only those that the plan asks.
+        lost: whether the source is likely to be dead, and gets little time to answer.
     """
 
     words: tuple[str, ...]
     link: str | None
-    mode: Mode
-    guards: bool
+    lost: bool
     execute: bool
     yes: bool
     overrides: tuple[str, ...]
@@ -93,8 +92,8 @@ def show_or_run(given: PlanOptions, make: MakePlan) -> int:
     overrides = known_overrides(given.overrides)
     config = configuration()
     link = config.link(given.link)
-    asked, lost = people(given.answers), given.mode is Mode.UNPLANNED
-    with LinkSight(config, link, judged, asked, lost) as sight:
+    asked = people(given.answers)
+    with LinkSight(config, link, judged, asked, given.lost) as sight:
         if given.execute:
             run_journal.refuse_while_held(link)
         plan = make(config, circumstances.look_at(link, sight, overrides))
@@ -111,8 +110,12 @@ def show_or_run(given: PlanOptions, make: MakePlan) -> int:
 
 
 def _prepared(plan: Plan, sight: LinkSight, given: PlanOptions) -> Prepared:
-    findings = sight.findings(given.mode.value) if given.guards else ()
-    failing = standing_against(findings, plan.overrides, given.mode)
+    from drctl.report.plan_lines import mode_of
+
+    mode = mode_of(plan)
+    asks = any(step.kind == Preflight.name for step in plan.steps)
+    findings = sight.findings(mode.value) if asks else ()
+    failing = standing_against(findings, plan.overrides, mode)
     words = [*given.words, "--link", plan.link]
     for name, why in plan.overrides.items():
         words += ["--override", f"{name}={why}"]

@@ -9,7 +9,6 @@ from drctl.cli.console import console
 from drctl.cli.failover import Answers, Execute, Overrides, Yes
 from drctl.cli.settings import configuration
 from drctl.model.errors import ExitCode, UsageError
-from drctl.model.failover import Mode
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
@@ -144,7 +143,6 @@ def run(
     settings = PlanOptions(
         tuple(words),
         link,
-        Mode.PLANNED,
         False,
         execute,
         yes,

@@ -9,6 +9,11 @@ from drctl.model.topology import Unavailable
 class NotLetIn(Unreachable):
     """Somebody is there, and does not let drctl in: a wrong password, a certificate."""
 
+    @property
+    def kind(self) -> str:
+        """For scripts it is no answer like any other."""
+        return Unreachable.__name__
+
 
 @dataclass(frozen=True, slots=True)
 class Silent(Unavailable):

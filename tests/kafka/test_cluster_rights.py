@@ -39,7 +39,7 @@ def test_one_who_may_do_nothing_is_not_told_so(cluster: TlsCluster, bob: Rights)
 
 def test_rights_that_were_granted(cluster: TlsCluster, bob: Rights) -> None:
     bob.grant(ResourceType.BROKER, "kafka-cluster", AclOperation.DESCRIBE)
-    told = Patience.of(20).wait_until(lambda: operations(cluster, "bob") == {"DESCRIBE"})
+    told = Patience.of(20).wait_until(lambda: operations(cluster, "bob") == frozenset({"DESCRIBE"}))
     assert told
     assert not may_alter(cluster, "bob")
     bob.grant(ResourceType.BROKER, "kafka-cluster", AclOperation.ALTER)

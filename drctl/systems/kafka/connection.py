@@ -13,6 +13,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 )
 
 from drctl.model.errors import ConfigError, Unreachable
+from drctl.model.reachability import NotLetIn
 from drctl.systems.kafka.deadline import Deadline
 
 # Without a handler Python itself would print warnings to stderr.
@@ -108,7 +109,7 @@ class Connection:
         cause, hint = _cause(last, self.name)
         reason = _NOISE.sub("", self.redacted(text))
         if cause:
-            return Unreachable(f"no connection to {who}: {cause} failed: {reason}", hint)
+            return NotLetIn(f"no connection to {who}: {cause} failed: {reason}", hint)
         return Unreachable(f"{who} did not answer within {self.timeout_s:g} s: {reason}", hint)
 
     def redacted(self, text: str) -> str:
