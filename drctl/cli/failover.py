@@ -1,11 +1,19 @@
 """`drctl failover`: moves a link's clients from its source to its target."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from drctl.cli.shared_options import (
+    Answers,
+    Execute,
+    ExpectPlan,
+    LinkName,
+    Overrides,
+    PlanOut,
+    Yes,
+)
 from drctl.model.failover import Mode
 
 if TYPE_CHECKING:
@@ -13,34 +21,9 @@ if TYPE_CHECKING:
     from drctl.engine.sequences.circumstances import Circumstances
     from drctl.model.plan import Plan
 
-Execute = Annotated[
-    bool, typer.Option("--execute", help="Carry it out; without, the plan is printed.")
-]
-Yes = Annotated[
-    bool, typer.Option("--yes", help="With --execute: do not ask for the cluster's name.")
-]
-Overrides = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--override",
-        metavar="GUARD=REASON",
-        help="Pass over a guard that the plan names; may be repeated. Kept in the journal.",
-    ),
-]
-Answers = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--answer",
-        metavar="QUESTION=yes|no",
-        help="Answer a question of a manual step beforehand; may be repeated.",
-    ),
-]
-
 
 def failover(
-    link: Annotated[
-        str | None, typer.Option(metavar="LINK", help="A link of drctl.yaml; else the only one.")
-    ] = None,
+    link: LinkName = None,
     mode: Annotated[
         Mode,
         typer.Option(help="planned: both clusters are alive. unplanned: the source is lost."),
@@ -56,13 +39,8 @@ def failover(
         str,
         typer.Option(metavar="TIME", help="How long consumers may take to leave by themselves."),
     ] = "20s",
-    plan_out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the plan there, as JSON.")
-    ] = None,
-    expect_plan: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Go on only if the plan is the one in this file."),
-    ] = None,
+    plan_out: PlanOut = None,
+    expect_plan: ExpectPlan = None,
 ) -> int:
     """Move a link's clients from its source to its target, in an order that loses nothing.
 

@@ -7,6 +7,7 @@ import typer
 from drctl.cli import wiring
 from drctl.cli.console import console
 from drctl.cli.settings import configuration
+from drctl.cli.shared_options import LinkName, Local
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
@@ -14,10 +15,6 @@ if TYPE_CHECKING:
     from drctl.model.journal import JournalReader
 
 RunName = Annotated[str | None, typer.Argument(metavar="[RUN]", help="Else all are listed.")]
-LinkName = Annotated[
-    str | None, typer.Option(metavar="LINK", help="A link of drctl.yaml; else the only one.")
-]
-Local = Annotated[bool, typer.Option("--local", help="Read the copy of this machine, no cluster.")]
 
 
 def journal(run: RunName = None, link: LinkName = None, local: Local = False) -> int:

@@ -7,24 +7,12 @@ import typer
 
 from drctl.cli.offsets_track import track
 from drctl.cli.offsets_translate import explain, translate
+from drctl.cli.shared_options import Execute, Overrides, Yes
 
 app = typer.Typer(help="Where consumer groups stand: translated, saved, put back.")
 app.command()(translate)
 app.command()(explain)
 app.command()(track)
-
-Execute = Annotated[bool, typer.Option("--execute", help="Write; without, the plan is printed.")]
-Yes = Annotated[
-    bool, typer.Option("--yes", help="With --execute: do not ask for the cluster's name.")
-]
-Overrides = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--override",
-        metavar="GUARD=REASON",
-        help="Pass over a guard that the plan names; may be repeated. Kept in the journal.",
-    ),
-]
 
 
 @app.command()

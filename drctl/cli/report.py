@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from drctl.cli.console import console
-from drctl.cli.journal import LinkName, Local, reader_of
+from drctl.cli.journal import reader_of
 from drctl.cli.options import Output, options
 from drctl.cli.settings import configuration
+from drctl.cli.shared_options import LinkName, Local
 from drctl.model.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:

@@ -4,16 +4,14 @@ from typing import Annotated
 
 import typer
 
-from drctl.cli.failover import Answers, Execute, Yes
+from drctl.cli.shared_options import Answers, Execute, LinkName, Yes
 
 
 def resume(
     run: Annotated[
         str | None, typer.Argument(metavar="[RUN]", help="Else the newest that has not ended.")
     ] = None,
-    link: Annotated[
-        str | None, typer.Option(metavar="LINK", help="A link of drctl.yaml; else the only one.")
-    ] = None,
+    link: LinkName = None,
     execute: Execute = False,
     yes: Yes = False,
     answer: Answers = None,

@@ -6,8 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from drctl.cli.console import console
-from drctl.cli.failover import Answers, Execute, Overrides, Yes
 from drctl.cli.settings import configuration
+from drctl.cli.shared_options import (
+    Answers,
+    Execute,
+    ExpectPlan,
+    LinkName,
+    Overrides,
+    PlanOut,
+    Yes,
+)
 from drctl.model.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -19,9 +27,6 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Runbooks: YAML that becomes a plan, for people and for CI.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Of a runbook; list names them.")]
-LinkName = Annotated[
-    str | None, typer.Option(metavar="LINK", help="A link of drctl.yaml; else the only one.")
-]
 Values = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Of a parameter; may be repeated."),
@@ -116,13 +121,8 @@ def run(
     yes: Yes = False,
     override: Overrides = None,
     answer: Answers = None,
-    plan_out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the plan there, as JSON.")
-    ] = None,
-    expect_plan: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Go on only if the plan is the one in this file."),
-    ] = None,
+    plan_out: PlanOut = None,
+    expect_plan: ExpectPlan = None,
 ) -> int:
     """Make the plan of a runbook, and with --execute carry it out.
 
