@@ -4,8 +4,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 BIN := .venv/bin
-# Two files at a time, in their order: the long ones of tests/cluster begin early.
-SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
+# Two files at a time; tests/conftest.py says which go first, and which never at once.
+SIDE_BY_SIDE := -n 2 --dist loadgroup --no-loadscope-reorder
 
 .PHONY: help install demo test test-fast bench lint format lock clean
 

@@ -37,6 +37,36 @@ class NewTopic(Protocol):
     ) -> str: ...
 
 
+CROWDED = (
+    "tests/cluster/test_standalone.py",
+    "tests/cluster/test_submit.py",
+    "tests/lab/test_shapes.py",
+    "tests/kafka/test_three_brokers.py",
+)
+"""Each starts so many JVMs that two of them at once take longer than one after the other."""
+
+LONG = (*CROWDED, "tests/cluster/test_failover.py", "tests/cluster/", "tests/lab/", "tests/spark/")
+"""What begins first where two files run side by side: the longest of all."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A file is run by one process; the crowded ones by the same."""
+
+    def file_of(item: pytest.Item) -> str:
+        return item.nodeid.partition("::")[0]
+
+    def rank(item: pytest.Item) -> int:
+        starts = (n for n, name in enumerate(LONG) if file_of(item).startswith(name))
+        return next(starts, len(LONG))
+
+    items.sort(key=rank)
+    for item in items:
+        file = file_of(item)
+        group = "crowded" if file in CROWDED else file
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def signals_as_on_a_terminal() -> None:
     """Commands inherit which signals are ignored: under nohup, or in the background, some are."""

@@ -99,7 +99,14 @@ def get(url: str) -> str:
 
 def applications(cluster: Standalone) -> list[dict[str, Any]]:
     """What runs and what has run, as the master says."""
-    state = json.loads(get(cluster.pages[0] + "/json/"))
+    pages: list[str] = []
+
+    def there() -> bool:
+        pages.append(get(cluster.pages[0] + "/json/"))
+        return bool(pages[-1])
+
+    assert Patience.of(60).wait_until(there), "the master does not answer"
+    state = json.loads(pages[-1])
     return [*state["activeapps"], *state["completedapps"]]
 
 

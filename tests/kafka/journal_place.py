@@ -85,7 +85,7 @@ class JournalPlace:
     def records(self) -> list[JournalRecord]:
         """Everything committed in it."""
         place = Place(self.topic, 0)
-        with KafkaClusterReader("bench", self.bench.properties) as reader:
+        with KafkaClusterReader("bench", self.bench.properties, timeout_s=40) as reader:
             found = reader.following({place: 0}, 10_000)[place]
         assert isinstance(found, tuple), found
         return [decode(record.value) for record in found]

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     AdminClient,
     AlterConfigOpType,
@@ -22,6 +22,15 @@ from drctl.model.topology import Record
 QUIET = logging.getLogger("tests.lab")
 QUIET.addHandler(logging.NullHandler())
 DEADLINE_S = 30
+_MOVING = frozenset(
+    {
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._TIMED_OUT,
+        KafkaError._TRANSPORT,
+    }
+)
 
 Ending = Literal["none", "commit", "abort", "open"]
 
@@ -112,12 +121,7 @@ class ClusterUnderTest:
         consumer = Consumer({**self.properties(), "group.id": "tests-never-joined"}, logger=QUIET)
         try:
             partitions = consumer.list_topics(topic, timeout=DEADLINE_S).topics[topic].partitions
-            return {
-                number: consumer.get_watermark_offsets(
-                    TopicPartition(topic, number), timeout=DEADLINE_S
-                )[1]
-                for number in partitions
-            }
+            return {number: _end(consumer, TopicPartition(topic, number)) for number in partitions}
         finally:
             consumer.close()
 
@@ -135,6 +139,19 @@ class ClusterUnderTest:
                 return
             self.admin.poll(0.05)
         raise AssertionError(f"{name} of {self.name} has no leaders after {DEADLINE_S} s")
+
+
+def _end(consumer: Consumer, place: TopicPartition) -> int:
+    """The end offset; a broker that has just come back may not lead yet what it will."""
+    until = time.monotonic() + DEADLINE_S
+    while True:
+        try:
+            return int(consumer.get_watermark_offsets(place, timeout=DEADLINE_S)[1])
+        except KafkaException as failed:
+            known = failed.args[0].code() in _MOVING
+            if time.monotonic() > until or not known:
+                raise
+            time.sleep(0.1)
 
 
 def _append(producer: Producer, topic: str, records: Iterable[Record]) -> list[int]:
