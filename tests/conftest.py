@@ -49,22 +49,26 @@ LONG = (*CROWDED, "tests/cluster/test_failover.py", "tests/cluster/", "tests/lab
 """What begins first where two files run side by side: the longest of all."""
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file is run by one process; the crowded ones by the same."""
+def file_of(item: pytest.Item) -> str:
+    """From the top of the project."""
+    return item.nodeid.partition("::")[0]
 
-    def file_of(item: pytest.Item) -> str:
-        return item.nodeid.partition("::")[0]
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """A file is run by one process; the crowded ones by the same."""
+    file = file_of(item)
+    item.add_marker(pytest.mark.xdist_group("crowded" if file in CROWDED else file))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where two processes share the files, the longest begin first."""
 
     def rank(item: pytest.Item) -> int:
         starts = (n for n, name in enumerate(LONG) if file_of(item).startswith(name))
         return next(starts, len(LONG))
 
-    items.sort(key=rank)
-    for item in items:
-        file = file_of(item)
-        group = "crowded" if file in CROWDED else file
-        item.add_marker(pytest.mark.xdist_group(group))
+    if config.getoption("dist", "no") != "no" or hasattr(config, "workerinput"):
+        items.sort(key=rank)
 
 
 @pytest.fixture(scope="session", autouse=True)
