@@ -4,10 +4,11 @@ import random
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import uuid4
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from drctl.lab.environment import describe
 from drctl.lab.guards import free_port_base
@@ -49,22 +50,29 @@ LONG = (*CROWDED, "tests/cluster/test_failover.py", "tests/cluster/", "tests/lab
 """What begins first where two files run side by side: the longest of all."""
 
 
-def file_of(item: pytest.Item) -> str:
+def file_of(nodeid: str) -> str:
     """From the top of the project."""
-    return item.nodeid.partition("::")[0]
+    return nodeid.partition("::")[0]
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
+class ByFile(LoadScopeScheduling):  # type: ignore[misc, unused-ignore]
     """A file is run by one process; the crowded ones by the same."""
-    file = file_of(item)
-    item.add_marker(pytest.mark.xdist_group("crowded" if file in CROWDED else file))
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = file_of(nodeid)
+        return "crowded" if file in CROWDED else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
+    """Whatever --dist says: with pytest 9 its groups do nothing."""
+    return ByFile(config, log)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Where two processes share the files, the longest begin first."""
 
     def rank(item: pytest.Item) -> int:
-        starts = (n for n, name in enumerate(LONG) if file_of(item).startswith(name))
+        starts = (n for n, name in enumerate(LONG) if file_of(item.nodeid).startswith(name))
         return next(starts, len(LONG))
 
     if config.getoption("dist", "no") != "no" or hasattr(config, "workerinput"):
