@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from drctl.offsets.wanted import Wanted
     from drctl.systems.connect.client import ConnectReader
 
-_SHOWN = 3
 _BUDGET_S = 120.0
 _CANARIES = 50
 _QUICK_S = 3.0

@@ -35,6 +35,7 @@ class OpenTarget:
         cluster = settings["cluster"]
         topics = sorted({look.target_topic(topic) for topic in look.topics()})
         found = look.acls(cluster).acls()
+        unseen = found.reason if isinstance(found, Unavailable) else ""
         rules = () if isinstance(found, Unavailable) else found.rules
         principals = set(settings["principals"])
         lifted = [rule for rule in rules if _denies(rule, principals, topics)]
@@ -42,6 +43,7 @@ class OpenTarget:
             "cluster": cluster,
             "topics": topics,
             "lifted": [list(rule) for rule in lifted],
+            "unseen": unseen,
             "text": uuid.uuid4().hex,
         }
 
@@ -62,7 +64,11 @@ class OpenTarget:
         if not look.heard(cluster, CANARY_TOPIC, intent["text"]):
             return Seen(State.WAITING, f"the canary is not on {cluster} yet")
         words = f"{cluster} took a record and gave it back"
-        return Seen(State.DONE, words, {"lifted": len(intent["lifted"])})
+        owes = ""
+        if intent["unseen"]:
+            # The canary is drctl's own: it says nothing of what applications may do.
+            owes = f"look whether rules of {cluster} deny applications: {intent['unseen']}"
+        return Seen(State.DONE, words, {"lifted": len(intent["lifted"])}, owes=owes)
 
     def undo(self, intent: Json, hands: Hands) -> tuple[str, ...]:
         """Deny again."""

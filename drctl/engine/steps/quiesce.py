@@ -5,6 +5,7 @@ import json
 
 from drctl.engine.kind import Description, Facts, Looking, Seen, State, Trait
 from drctl.engine.ports import Look
+from drctl.model.errors import Unreachable
 from drctl.model.plan import Json
 from drctl.model.topology import Unavailable
 
@@ -46,13 +47,17 @@ class Quiesce(Looking):
 
 
 def _positions(cluster: str, look: Look) -> list[list[object]]:
-    committed = look.groups(cluster).committed(look.link_groups(cluster))
-    return sorted(
-        [name, *place, at.offset]
-        for name, found in committed.items()
-        if not isinstance(found, Unavailable)
-        for place, at in found.items()
-    )
+    """Of all groups.
+
+    Raises:
+        Unreachable: those of a group could not be read: whether they stand still is not known.
+    """
+    rows: list[list[object]] = []
+    for name, found in look.groups(cluster).committed(look.link_groups(cluster)).items():
+        if isinstance(found, Unavailable):
+            raise Unreachable(f"the positions of group {name} cannot be read: {found.reason}")
+        rows += [[name, *place, at.offset] for place, at in found.items()]
+    return sorted(rows)
 
 
 def _digest(rows: list[list[object]]) -> str:

@@ -38,7 +38,7 @@ class StopReplication:
         return {"before": {name: connectors.state(name).state for name in settings["connectors"]}}
 
     def apply(self, intent: Json, hands: Hands) -> tuple[str, ...]:
-        """Stop those that are not stopped."""
+        """Stop them; one that is stopped stays so."""
         connectors = hands.connectors()
         return _each(intent, lambda name, _before: connectors.stop(name))
 

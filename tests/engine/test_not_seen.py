@@ -1,0 +1,74 @@
+"""What could not be seen is not taken for well: a step says so, and somebody is told."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from drctl.engine.kind import State
+from drctl.engine.ports import Look
+from drctl.engine.steps.open_target import OpenTarget
+from drctl.engine.steps.quiesce import Quiesce
+from drctl.model.acls import Acl, Acls
+from drctl.model.errors import Unreachable
+from drctl.model.groups import Committed, Group, GroupProtocol, GroupState
+from drctl.model.topology import TopicPartition, Unavailable
+
+PLACE = TopicPartition("orders", 0)
+DENIAL = Acl("orders", "LITERAL", "User:app", "*", "WRITE", "DENY")
+
+
+def look(**parts: Any) -> Look:
+    return cast(Look, SimpleNamespace(**parts))
+
+
+def target(found: Acls | Unavailable) -> Look:
+    return look(
+        topics=lambda: ("orders",),
+        target_topic=lambda topic: topic,
+        acls=lambda _name: SimpleNamespace(
+            acls=lambda: found, lifted=lambda *_: SimpleNamespace(proven=True, doubts=())
+        ),
+        heard=lambda *_: True,
+    )
+
+
+def opened(found: Acls | Unavailable) -> Any:
+    seen = target(found)
+    intent = OpenTarget().check({"cluster": "b", "principals": ["User:app"]}, {}, seen)
+    return OpenTarget().verify(intent, seen)
+
+
+def test_an_opening_whose_rules_nobody_saw_is_owed_a_look() -> None:
+    told = opened(Unavailable("this user may not see ACLs"))
+    assert told.state is State.DONE
+    assert told.owes == "look whether rules of b deny applications: this user may not see ACLs"
+
+
+@pytest.mark.parametrize("rules", [(), (DENIAL,)])
+def test_one_whose_rules_were_seen_is_owed_nothing(rules: tuple[Acl, ...]) -> None:
+    told = opened(Acls(True, rules))
+    assert (told.state, told.owes, told.facts) == (State.DONE, "", {"lifted": len(rules)})
+
+
+def consumers(committed: Any) -> Look:
+    group = Group("app", GroupProtocol.CLASSIC, GroupState.STABLE)
+    groups = SimpleNamespace(
+        described=lambda names: dict.fromkeys(names, group),
+        committed=lambda names: dict.fromkeys(names, committed),
+    )
+    return look(link_groups=lambda _name: ("app",), groups=lambda _name: groups)
+
+
+def test_positions_that_cannot_be_read_do_not_stand_still() -> None:
+    intent = {"cluster": "a", "fenced": True, "digest": ""}
+    with pytest.raises(Unreachable, match="positions of group app cannot be read: no coordinator"):
+        Quiesce().verify(intent, consumers(Unavailable("no coordinator")))
+
+
+def test_those_of_a_fenced_group_that_are_read_and_unmoved_do() -> None:
+    standing = consumers({PLACE: Committed(5)})
+    intent = Quiesce().check({"cluster": "a"}, {"fence-consumers": {}}, standing)
+    assert Quiesce().verify(intent, standing).state is State.DONE
+    moved = consumers({PLACE: Committed(6)})
+    assert Quiesce().verify(intent, moved).state is State.WAITING
