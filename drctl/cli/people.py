@@ -1,12 +1,11 @@
 """Questions that a plan asks a person: on a terminal, or answered beforehand with --answer."""
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from drctl.cli.console import console
 from drctl.cli.terminal import is_terminal
-from drctl.model.errors import UsageError
 
 _WORDS = {"yes": True, "no": False}
 
@@ -33,29 +32,10 @@ class People:
         return self._said[question]
 
 
-def parse_answers(given: Iterable[str]) -> Mapping[str, bool]:
-    """`QUESTION=yes` or `=no`, as typed.
-
-    Raises:
-        UsageError: it is neither.
-    """
-    found = {}
-    for text in given:
-        name, _, word = text.partition("=")
-        if not name or word not in _WORDS:
-            raise UsageError(f"--answer {text}: is no answer", "write --answer QUESTION=yes or =no")
-        found[name] = _WORDS[word]
-    return found
-
-
-def people(given: Iterable[str]) -> People:
-    """Those of this command line.
-
-    Raises:
-        UsageError: an answer is none.
-    """
+def people() -> People:
+    """Those of this terminal; what the command line answers is known once there is a plan."""
     attended = bool(sys.stdin and is_terminal(sys.stdin) and sys.stderr and is_terminal(sys.stderr))
-    return People(parse_answers(given), attended)
+    return People({}, attended)
 
 
 def _asked(text: str) -> bool | None:

@@ -92,18 +92,18 @@ def show_or_run(given: PlanOptions, make: MakePlan) -> int:
     overrides = known_overrides(given.overrides)
     config = configuration()
     link = config.link(given.link)
-    asked = people(given.answers)
+    asked = people()
     with LinkSight(config, link, judged, asked, given.lost) as sight:
         if given.execute:
             run_journal.refuse_while_held(link)
         plan = make(config, circumstances.look_at(link, sight, overrides))
-        answered = answers(plan, given.answers)
+        asked.given = answers(plan, given.answers)
         prepared = _prepared(plan, sight, given)
         document = _document(prepared)
         _plan_files(document, given)
         if not given.execute:
             return _show(prepared, document)
-        _refuse(prepared, {} if asked.terminal else unanswered(plan, answered))
+        _refuse(prepared, {} if asked.terminal else unanswered(plan, asked.given))
         confirm(link.target, f"{plan.name} over link {link.name}", yes=given.yes)
         _refuse_if_changed(plan, circumstances.look_at(link, sight, overrides))
         return _carry_out(config, link, sight, plan)

@@ -16,6 +16,7 @@ from drctl.cli.run_watching import Lines
 from drctl.cli.settings import configuration
 from drctl.cli.stopping import stoppable
 from drctl.engine.executing import Execution
+from drctl.engine.questions import answers
 from drctl.engine.registry import KINDS
 from drctl.engine.sequences.failover import LOST
 from drctl.engine.story import Story, read_story
@@ -90,8 +91,10 @@ def _must_fit(story: Story, link: "Link") -> None:
 def _carry_on(config: "Config", link: "Link", found: Story, given: ResumeOptions) -> int:
     run = found.run
     held = run_journal.holder(run)
+    asked = people()
+    asked.given = answers(found.plan, given.answers)
     with (
-        LinkSight(config, link, judged, people(given.answers), found.plan.name == LOST) as sight,
+        LinkSight(config, link, judged, asked, found.plan.name == LOST) as sight,
         run_journal.gone_on(config, link, held) as (journal, entries),
         stoppable() as clock,
     ):

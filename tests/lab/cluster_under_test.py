@@ -17,6 +17,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 )
 
 from drctl.lab.cluster import LabCluster
+from drctl.lab.waiting import Patience
 from drctl.model.topology import Record
 
 QUIET = logging.getLogger("tests.lab")
@@ -143,15 +144,18 @@ class ClusterUnderTest:
 
 def _end(consumer: Consumer, place: TopicPartition) -> int:
     """The end offset; a broker that has just come back may not lead yet what it will."""
-    until = time.monotonic() + DEADLINE_S
-    while True:
+    ends: list[int] = []
+
+    def told() -> bool:
         try:
-            return int(consumer.get_watermark_offsets(place, timeout=DEADLINE_S)[1])
+            ends.append(int(consumer.get_watermark_offsets(place, timeout=DEADLINE_S)[1]))
         except KafkaException as failed:
-            known = failed.args[0].code() in _MOVING
-            if time.monotonic() > until or not known:
+            if failed.args[0].code() not in _MOVING:
                 raise
-            time.sleep(0.1)
+        return bool(ends)
+
+    assert Patience.of(DEADLINE_S).wait_until(told), f"nobody leads {place}"
+    return ends[-1]
 
 
 def _append(producer: Producer, topic: str, records: Iterable[Record]) -> list[int]:
