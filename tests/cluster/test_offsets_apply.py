@@ -409,7 +409,10 @@ def hanging(stage: Stage, lab: Lab, *words: str) -> tuple[int, dict[str, Any]]:
     assert node is not None
     with stage.drctl.started(*words, "-o", "json") as process:
         try:
+            until = time.monotonic() + 60
+            # The write follows within milliseconds: a slower look would miss it.
             while process.poll() is None:
+                assert time.monotonic() < until, "no intent was written"
                 new = [file for file in journals(stage) if file not in known]
                 if new and b'"intent"' in new[0].read_bytes():
                     node.suspend()

@@ -1,0 +1,69 @@
+"""`drctl report` and `journal` from the copy of this machine: no cluster is asked."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import yaml
+
+from drctl.engine import entries
+from drctl.engine.sequences.circumstances import Circumstances, Mode
+from drctl.engine.sequences.failover import failover
+from drctl.systems.journal.run_files import RunFiles
+from tests.cli.conftest import Run
+from tests.cli.documents import check
+
+RUN = "20261122T010203.000000Z"
+AT = datetime(2026, 11, 22, 1, 2, 3, tzinfo=UTC)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A drctl.yaml whose clusters nobody answers for, and a run that was refused."""
+    clusters = {name: {"bootstrap": f"127.0.0.1:{n}"} for n, name in enumerate(("a", "b"), 1)}
+    links = {"main": {"from": "a", "to": "b", "topics": ["t"]}}
+    document = yaml.safe_dump({"clusters": clusters, "links": links})
+    (tmp_path / "drctl.yaml").write_text(document, encoding="utf-8")
+    plan = failover(Mode.PLANNED, Circumstances("main", "a", "b"))
+    with RunFiles(tmp_path / ".drctl" / "runs").anew(RUN) as file:
+        file.append([entries.began(RUN, plan, {"user": "ada", "host": "h"}, AT)])
+        file.append([entries.turned_back("preflight", "a guard fails", AT)])
+        file.append([entries.ended("refused", AT)])
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_journal_that_is_as_it_was_written(folder: Path, called: Run) -> None:
+    ran = called("report", "--local", "--verify", "-o", "json")
+    assert ran.code == 0, ran.stderr
+    assert check(ran.document())["schema"] == "drctl/report/1"
+    assert not list(folder.glob("report-*")), "--verify has written"
+
+
+def test_one_that_was_changed(folder: Path, called: Run) -> None:
+    file = folder / ".drctl" / "runs" / RUN / "journal.jsonl"
+    file.write_bytes(file.read_bytes().replace(b"a guard fails", b"no guard fails"))
+    ran = called("report", "--local", "--verify")
+    assert ran.code == 1, ran.stdout + ran.stderr
+    assert "changed" in ran.stdout
+
+
+@pytest.mark.parametrize(("form", "begins"), [("html", "<!"), ("md", "# "), ("junit", "<?xml")])
+def test_each_form(folder: Path, called: Run, form: str, begins: str) -> None:
+    ran = called("report", RUN, "--local", "--format", form, "--out", "told")
+    assert ran.code == 0, ran.stderr
+    assert (folder / "told").read_text(encoding="utf-8").lower().startswith(begins)
+    assert (folder / "told").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_journal_itself(folder: Path, called: Run) -> None:
+    document = check(called("journal", RUN, "--local", "-o", "json").document())
+    told = document["runs"][0]["entries"]
+    assert [entry["entry"] for entry in told] == ["began", "turned-back", "ended"]
+    assert json.loads(told[1]["line"])["why"] == "a guard fails"
+
+
+def test_a_run_that_is_not_there(folder: Path, called: Run) -> None:
+    assert called("report", "other", "--local").code == 2
+    assert called("journal", "other", "--local").code == 2
