@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from drctl.cli import wiring
+from drctl.cli import plan_wiring, wiring
 from drctl.cli.console import console
 from drctl.cli.link_sight import LinkSight
 from drctl.model.errors import Unreachable
@@ -61,19 +61,19 @@ def _ports(sight: LinkSight, left_out: "Callable[[], Sequence[LeftOut]]") -> "It
 
     config, link = sight.config, sight.link
     with (
-        wiring.cluster_ports(
+        plan_wiring.cluster_ports(
             link.source, link.source_config, sight.patience(link.source)
         ) as source,
-        wiring.cluster_ports(link.target, link.target_config) as target,
+        plan_wiring.cluster_ports(link.target, link.target_config) as target,
         wiring.both_readers(link) as (asked_source, asked_target),
     ):
         yield LinkPorts(
             source,
             target,
             wiring.position_finder(link, asked_source, asked_target),
-            wiring.connector_lister(link),
-            wiring.reverse_lister(link),
+            plan_wiring.connector_lister(link),
+            plan_wiring.reverse_lister(link),
             tuple(sight.endpoint(n) for n in range(len(link.settings.endpoints))),
-            wiring.journal_places(config, link),
+            plan_wiring.journal_places(config, link),
             left_out,
         )

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drctl.cli import wiring
+from drctl.cli import plan_wiring
 from drctl.cli.console import console
 from drctl.cli.settings import configuration
 from drctl.cli.shared_options import LinkName, Local
@@ -37,5 +37,5 @@ def journal(run: RunName = None, link: LinkName = None, local: Local = False) ->
 def reader_of(config: "Config", link: "Link", *, local: bool) -> "JournalReader":
     """What reads the journals of a link's runs."""
     if local:
-        return wiring.run_files(config)
-    return wiring.journal_reader(link.target, link.target_config, link.name)
+        return plan_wiring.run_files(config)
+    return plan_wiring.journal_reader(link.target, link.target_config, link.name)

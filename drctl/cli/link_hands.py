@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drctl.cli import wiring
+from drctl.cli import plan_wiring, wiring
 from drctl.cli.link_sight import must_have
 from drctl.cli.site_commands import run_command
 from drctl.engine.ports import CommandEnded
@@ -42,7 +42,7 @@ class LinkHands:
 
     def acls(self, name: str) -> "AclWriter":
         """The rules of one cluster."""
-        return wiring.acl_writer(name, self.config.cluster(name))
+        return plan_wiring.acl_writer(name, self.config.cluster(name))
 
     def connectors(self) -> "ConnectWriter":
         """Those that replicate the link.
@@ -51,15 +51,15 @@ class LinkHands:
             UsageError: no worker is configured.
         """
         must_have(wiring.connect_of(self.link))
-        return wiring.connect_writer_of(self.link)
+        return plan_wiring.connect_writer_of(self.link)
 
     def endpoint(self, number: int) -> "EndpointWriter":
         """One of the link's endpoints."""
-        return wiring.endpoint_writer(self.config, self.link, number)
+        return plan_wiring.endpoint_writer(self.config, self.link, number)
 
     def canary(self, name: str) -> "Canary":
         """Writes to one cluster."""
-        return wiring.canary(name, self.config.cluster(name))
+        return plan_wiring.canary(name, self.config.cluster(name))
 
     def run(
         self, identity: str, argv: Sequence[str], env: Mapping[str, str], timeout_s: float

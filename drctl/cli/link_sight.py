@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from drctl.cli import wiring
+from drctl.cli import plan_wiring, wiring
 from drctl.cli.gap_run import GapOptions, GapRuns
 from drctl.cli.people import People
 from drctl.cli.site_commands import run_command
@@ -127,12 +127,12 @@ class LinkSight:
 
     def acls(self, name: str) -> "AclReader":
         """The rules of one cluster."""
-        found: AclReader = self._once("acls", name, wiring.acl_reader)
+        found: AclReader = self._once("acls", name, plan_wiring.acl_reader)
         return found
 
     def fence(self, name: str, settle_s: float) -> "FenceProver":
         """What proves that a fence of one cluster holds."""
-        return wiring.fence_prover(name, self.cluster(name), settle_s)
+        return plan_wiring.fence_prover(name, self.cluster(name), settle_s)
 
     def connectors(self) -> Connectors:
         """Those that replicate the link.
@@ -147,7 +147,7 @@ class LinkSight:
 
     def endpoint(self, number: int) -> "EndpointReader":
         """One of the link's endpoints, counted from 0."""
-        return wiring.endpoint_reader(self.config, self.link, number)
+        return plan_wiring.endpoint_reader(self.config, self.link, number)
 
     def findings(self, mode: str) -> "Sequence[Finding]":
         """What the guards say now."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from drctl.cli import run_journal, wiring
+from drctl.cli import plan_wiring, run_journal
 from drctl.cli.confirmation import confirm
 from drctl.cli.console import console
 from drctl.cli.guarding import judged
@@ -50,7 +50,7 @@ def go_on(given: ResumeOptions) -> int:
     config = configuration()
     link = config.link(given.link)
     with console().task(f"reading the journal on {link.target}"):
-        reader = wiring.journal_reader(link.target, link.target_config, link.name)
+        reader = plan_wiring.journal_reader(link.target, link.target_config, link.name)
         story = _story(reader, given.run, link)
     _must_fit(story, link)
     if not given.execute:

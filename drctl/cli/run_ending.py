@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from drctl.cli import run_journal, wiring
+from drctl.cli import plan_wiring, run_journal
 from drctl.cli.console import console
 from drctl.model.errors import DrctlError, Unknown
 
@@ -42,7 +42,7 @@ def _data(config: "Config", story: "Story") -> "ReportData":
     from drctl.report.run_reading import report_data
 
     try:
-        verdict = chain.verify(story.run, wiring.run_files(config).lines(story.run))
+        verdict = chain.verify(story.run, plan_wiring.run_files(config).lines(story.run))
     except DrctlError as error:
         console().warn(f"this machine's copy of the journal: {error.message}")
         verdict = None

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from drctl.cli import wiring
+from drctl.cli import plan_wiring
 from drctl.model.errors import Refused
 from drctl.model.journal import Entry, Holder
 
@@ -75,7 +75,7 @@ def refuse_while_held(link: "Link") -> None:
         Refused: somebody who is alive holds the link.
         Unreachable: the cluster that keeps the journal did not answer.
     """
-    reader = wiring.journal_reader(link.target, link.target_config, link.name)
+    reader = plan_wiring.journal_reader(link.target, link.target_config, link.name)
     alive = reader.alive()
     if alive is not None:
         raise Refused(
@@ -93,8 +93,8 @@ def begun(config: "Config", link: "Link", held: Holder) -> Iterator[BothPlaces]:
         ConfigError: the topic may not be made or written.
         Unknown: it cannot be written.
     """
-    files = wiring.run_files(config)
-    topic = wiring.journal_topic(link.target, link.target_config, link.name)
+    files = plan_wiring.run_files(config)
+    topic = plan_wiring.journal_topic(link.target, link.target_config, link.name)
     with (
         topic.take(held) as taken,
         files.anew(held.run) as file,
@@ -115,8 +115,8 @@ def gone_on(
     """
     from drctl.engine import chain
 
-    files = wiring.run_files(config)
-    topic = wiring.journal_topic(link.target, link.target_config, link.name)
+    files = plan_wiring.run_files(config)
+    topic = plan_wiring.journal_topic(link.target, link.target_config, link.name)
     with (
         topic.go_on(held) as taken,
         files.go_on(held.run, taken.lines) as file,

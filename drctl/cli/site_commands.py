@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from drctl.cli import wiring
+from drctl.cli import plan_wiring
 from drctl.engine.ports import CommandEnded
 from drctl.model.errors import ConfigError, Refused, Unreachable
 
@@ -22,7 +22,7 @@ def run_command(
     from drctl.systems.endpoints.command_process import TimedOut
 
     try:
-        commands = wiring.site_commands(config, env, timeout_s)
+        commands = plan_wiring.site_commands(config, env, timeout_s)
         ended = commands.run(argv)
     except TimedOut:
         raise Unreachable(f"{argv[0]} was ended after {timeout_s:g} s") from None

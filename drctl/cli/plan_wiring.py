@@ -1,0 +1,209 @@
+"""The other half of `wiring`: opens what plans are made from and carried out with."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from drctl.cli import wiring
+
+if TYPE_CHECKING:
+    from drctl.checks.ports import ClusterPorts
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.config.schema import ClusterConfig
+    from drctl.model.endpoints import EndpointReader, EndpointWriter
+    from drctl.model.journal_place import JournalPlace
+    from drctl.systems.connect.client import ConnectWriter
+    from drctl.systems.connect.lister import ConnectLister
+    from drctl.systems.endpoints.command_process import Commands
+    from drctl.systems.journal.run_files import RunFiles
+    from drctl.systems.kafka.acl_reader import KafkaAclReader
+    from drctl.systems.kafka.acl_writer import KafkaAclWriter
+    from drctl.systems.kafka.canary import KafkaCanary
+    from drctl.systems.kafka.fence_proof import KafkaFenceProver
+    from drctl.systems.kafka.journal_reading import JournalTopicReader
+    from drctl.systems.kafka.journal_topic import JournalTopic
+
+
+def acl_reader(
+    name: str, cluster: "ClusterConfig", timeout_s: float = wiring.PATIENCE_S
+) -> "KafkaAclReader":
+    """What looks at one cluster's ACLs; connects on first use.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.systems.kafka.acl_reader import KafkaAclReader
+
+    return KafkaAclReader(name, wiring.revealed(cluster), timeout_s=timeout_s)
+
+
+def acl_writer(name: str, cluster: "ClusterConfig") -> "KafkaAclWriter":
+    """What adds and removes denying ACLs of one cluster; connects on first use.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.systems.kafka.acl_writer import KafkaAclWriter
+
+    return KafkaAclWriter(name, wiring.revealed(cluster), timeout_s=wiring.PATIENCE_S)
+
+
+def fence_prover(name: str, cluster: "ClusterConfig", settle_s: float) -> "KafkaFenceProver":
+    """What proves that nothing is written to topics of one cluster.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.systems.kafka.fence_proof import KafkaFenceProver
+
+    return KafkaFenceProver(
+        name, wiring.revealed(cluster), settle_s=settle_s, timeout_s=wiring.PATIENCE_S
+    )
+
+
+def connect_writer_of(link: "Link") -> "ConnectWriter":
+    """What changes the connectors that replicate a link."""
+    from drctl.systems.connect.client import ConnectWriter
+
+    return ConnectWriter(*map(wiring.clear_text, link.settings.replicator.connect or ()))
+
+
+def endpoint_reader(config: "Config", link: "Link", number: int) -> "EndpointReader":
+    """What looks at one of a link's endpoints.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing, or cannot be used.
+    """
+    from drctl.systems.endpoints.registry import Surroundings, open_reader
+
+    around = Surroundings(link, config.path.parent.absolute(), os.environ)
+    return open_reader(link.settings.endpoints[number], around)
+
+
+def endpoint_writer(config: "Config", link: "Link", number: int) -> "EndpointWriter":
+    """What changes one of a link's endpoints.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing, or cannot be used.
+    """
+    from drctl.systems.endpoints.registry import Surroundings, open_writer
+
+    around = Surroundings(link, config.path.parent.absolute(), os.environ)
+    return open_writer(link.settings.endpoints[number], around)
+
+
+def canary(name: str, cluster: "ClusterConfig") -> "KafkaCanary":
+    """What proves that a cluster takes writes.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.systems.kafka.canary import KafkaCanary
+
+    return KafkaCanary(name, wiring.revealed(cluster))
+
+
+def run_files(config: "Config") -> "RunFiles":
+    """What this machine keeps of the journals of runs."""
+    from drctl.systems.journal.run_files import RunFiles
+
+    return RunFiles(config.state_dir / "runs")
+
+
+def journal_topic(name: str, cluster: "ClusterConfig", link: str) -> "JournalTopic":
+    """The journals of a link's runs on the cluster that survives; connects on first use.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.systems.kafka.journal_topic import JournalTopic
+
+    return JournalTopic(name, wiring.revealed(cluster), link, timeout_s=wiring.PATIENCE_S)
+
+
+def journal_reader(name: str, cluster: "ClusterConfig", link: str) -> "JournalTopicReader":
+    """The same, and only reads.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.systems.kafka.journal_reading import JournalTopicReader
+
+    return JournalTopicReader(name, wiring.revealed(cluster), link, timeout_s=wiring.PATIENCE_S)
+
+
+def site_commands(config: "Config", env: Mapping[str, str], timeout_s: float) -> "Commands":
+    """What starts commands of the site, from the folder of drctl.yaml.
+
+    Raises:
+        ConfigError: a secret that the environment refers to is missing.
+    """
+    from drctl.config.secret import Secret, reveal
+    from drctl.config.setting import Setting
+    from drctl.systems.endpoints.command_process import Commands
+
+    folder = config.path.parent.absolute()
+    values = {
+        name: Setting(text, f"env {name} of a command", folder).resolve(os.environ)
+        for name, text in env.items()
+    }
+    secrets = frozenset(reveal(value) for value in values.values() if isinstance(value, Secret))
+    clear = {name: reveal(value) for name, value in values.items()}
+    return Commands(folder, clear, secrets, timeout_s)
+
+
+@contextmanager
+def cluster_ports(
+    name: str, cluster: "ClusterConfig", timeout_s: float = wiring.PATIENCE_S
+) -> "Iterator[ClusterPorts]":
+    """What looks at everything of one cluster that the guards judge.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.checks.ports import ClusterPorts
+    from drctl.systems.kafka.cluster_health import KafkaHealthReader
+    from drctl.systems.kafka.cluster_rights import KafkaRightsReader
+    from drctl.systems.kafka.producer_ids import KafkaProducerIdReader
+
+    properties = wiring.revealed(cluster)
+    with (
+        wiring.open_reader(name, cluster, timeout_s) as reader,
+        wiring.open_group_reader(name, cluster, timeout_s) as groups,
+        acl_reader(name, cluster, timeout_s) as acls,
+        KafkaHealthReader(name, properties, timeout_s=timeout_s) as health,
+        KafkaProducerIdReader(name, properties, timeout_s=timeout_s) as producers,
+        KafkaRightsReader(name, properties, timeout_s=timeout_s) as rights,
+    ):
+        yield ClusterPorts(reader, groups, acls, health, producers, rights)
+
+
+def connector_lister(link: "Link") -> "ConnectLister | None":
+    """What looks at the connectors that replicate a link; None where none are configured."""
+    from drctl.systems.connect.lister import ConnectLister
+
+    urls = link.settings.replicator.connect
+    return ConnectLister(*map(wiring.clear_text, urls)) if urls else None
+
+
+def reverse_lister(link: "Link") -> "ConnectLister | None":
+    """The same of those that would replicate it back."""
+    from drctl.systems.connect.lister import ConnectLister
+
+    reverse = link.settings.replicator.reverse
+    urls = (reverse.connect or ()) if reverse else ()
+    return ConnectLister(*map(wiring.clear_text, urls)) if urls else None
+
+
+def journal_places(config: "Config", link: "Link") -> "Sequence[JournalPlace]":
+    """Where a run would write its journal to.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.systems.journal.state_folder import StateFolder
+
+    topic = journal_reader(link.target, link.target_config, link.name)
+    return (topic, StateFolder(config.state_dir / "runs"))
