@@ -207,7 +207,7 @@ def test_ids_that_are_too_far_are_reached_in_several_calls(pair: Pair) -> None:
     assert isinstance(first, Advanced)
     assert isinstance(second, Advanced)
     assert not first.done
-    assert first.spent > BLOCK
+    assert first.spent > 1
     assert second.first > first.last
 
 

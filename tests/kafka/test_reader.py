@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Iterator
+from threading import Event, Thread
 from uuid import uuid4
 
 import pytest
@@ -241,6 +242,31 @@ def test_records_that_compaction_or_abortion_took_are_not_replaced_by_the_next(
     assert found[partition, 0] == Unavailable("no committed record has offset 0")
     assert found[partition, 1] == Unavailable("no committed record has offset 1")
     assert isinstance(found[partition, 2], Record)
+
+
+def test_a_partition_that_is_written_to_has_an_end(
+    reader: KafkaClusterReader, bench: Bench
+) -> None:
+    topic, enough = bench.create(), Event()
+    bench.produce(topic, *({"value": b"%d" % number} for number in range(50)))
+
+    def write() -> None:
+        producer = bench.producer(**{"linger.ms": "0"})
+        while not enough.is_set():
+            producer.produce(topic, value=b"more", partition=0)
+            producer.flush(20)
+
+    writing = Thread(target=write)
+    writing.start()
+    try:
+        found = reader.following({TopicPartition(topic, 0): 10}, 1_000_000)
+    finally:
+        enough.set()
+        writing.join(30)
+    records = found[TopicPartition(topic, 0)]
+    assert isinstance(records, tuple), records
+    assert [record.offset for record in records] == list(range(10, 10 + len(records)))
+    assert len(records) >= 40
 
 
 def test_hundreds_of_partitions_at_once(reader: KafkaClusterReader, bench: Bench) -> None:

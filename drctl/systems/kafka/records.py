@@ -42,6 +42,8 @@ def read_following(
 ) -> dict[TopicPartition, tuple[Record, ...] | Unavailable]:
     """The first committed records at or after each offset, up to so many of each.
 
+    What is appended after the call began is left out: a partition that is written to has an end.
+
     Raises:
         Unreachable: no broker answered within the deadline.
     """
@@ -50,7 +52,7 @@ def read_following(
         p: o if isinstance(o, Unavailable) else () for p, o in offsets.items()
     }
     waiting = {
-        partition: max(position, known.log_start)
+        partition: range(max(position, known.log_start), known.last_stable)
         for partition, position in positions.items()
         if isinstance(known := offsets[partition], PartitionOffsets)
         and max(position, known.log_start) < known.last_stable
@@ -64,20 +66,21 @@ def read_following(
 
 
 def _read_several(
-    consumer: SimpleConsumer, waiting: dict[TopicPartition, int], number: int, until: Deadline
+    consumer: SimpleConsumer, waiting: dict[TopicPartition, range], number: int, until: Deadline
 ) -> dict[TopicPartition, tuple[Record, ...] | Unavailable]:
-    """What was read to its end, or to the number wanted, waits no more."""
-    for partition, offset in waiting.items():
-        consumer.start(partition, offset)
+    """What was read to the end of its offsets, or to the number wanted, waits no more."""
+    for partition, offsets in waiting.items():
+        consumer.start(partition, offsets.start)
     read: dict[TopicPartition, list[Record]] = defaultdict(list)
     ended: dict[TopicPartition, tuple[Record, ...] | Unavailable] = {}
     while waiting and not until.expired:
         for fetched in consumer.poll(min(_POLL_S, until.remaining), waiting):
             partition, record = fetched.partition, _record(fetched)
             if isinstance(record, Record):
-                if record.offset >= waiting[partition]:
+                if record.offset in waiting[partition]:
                     read[partition].append(record)
-                if len(read[partition]) < number:
+                last = record.offset + 1 >= waiting[partition].stop
+                if not last and len(read[partition]) < number:
                     continue
             ended[partition] = record if isinstance(record, Unavailable) else tuple(read[partition])
             del waiting[partition]
