@@ -7,6 +7,7 @@ number is a difference of two measurements that differ in one thing only.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -99,7 +100,7 @@ def measure(stage: Stage, records: int, rounds: int) -> Iterator[Row]:
         seconds = model.core_seconds(size)
         name = f"both sides of {size / TB:g} TB, records of 1 kB, partitions of 10 GB"
         yield Row(PART, name, (seconds / 3600,), "core h")
-        needed = seconds / 3600 / CORES
+        needed = ceil(seconds / 3600 / CORES)
         yield Row(PART, f"executors of {CORES} cores for one hour, {size / TB:g} TB", (needed,), "")
 
 

@@ -20,6 +20,8 @@ from bench import (
     memory,
     offsets,
     output,
+    plan,
+    reconcile,
     rereads,
     scopes,
     tracking,
@@ -98,6 +100,10 @@ def _measures(
         ),
         dump.PART: lambda: dump.measure(stage(), options.dump_sizes),
         rereads.PART: lambda: rereads.measure(stage(), options.lagging, options.lagging_records),
+        reconcile.PART: lambda: reconcile.measure(stage(), options.records // 4, options.rounds),
+        plan.PART: lambda: plan.measure(
+            stage(), options.topics, options.topic_partitions, options.offsets.groups
+        ),
     }
 
 

@@ -13,6 +13,8 @@ from bench import (
     help_page,
     memory,
     offsets,
+    plan,
+    reconcile,
     rereads,
     scopes,
     tracking,
@@ -29,9 +31,11 @@ PARTS = (
     tracking.PART,
     dump.PART,
     rereads.PART,
+    reconcile.PART,
     scopes.PART,
     cost.PART,
     memory.PART,
+    plan.PART,
 )
 
 _SCALED = (1_000_000, 2_000_000, 4_000_000)
@@ -50,7 +54,7 @@ class Options:
         memory_variants: what is missing where memory is looked at.
         memory_most: records a side, of one more look at memory where nothing is missing; 0: none.
         scope_sizes: records a side, ascending, behind a tail of 50,000.
-        topics: that an estimate looks at, with `topic_partitions` each.
+        topics: that an estimate looks at, or a plan moves, with `topic_partitions` each.
         offsets: groups that are moved.
         dump_sizes: records of the topic that is dumped, ascending.
         lagging: groups behind a real MirrorMaker 2, which copies `lagging_records`.
@@ -116,10 +120,10 @@ def _parser() -> argparse.ArgumentParser:
         ("--cold-records", "100000", "a side, from a cold start"),
         ("--cold-runs", "3", "of each cold start"),
         ("--help-runs", "20", "of drctl --help"),
-        ("--topics", "500", "that an estimate looks at"),
+        ("--topics", "500", "that an estimate looks at, and that fail over in one plan"),
         ("--topic-partitions", "20", "of each of these"),
         ("--estimate-runs", "3", "of each estimate"),
-        ("--groups", "1000", "with 4 partitions each, that are moved, and tracked"),
+        ("--groups", "1000", "that are moved and tracked, with 4 partitions each, or fail over"),
         ("--wide-groups", "100", "of the same, with very many partitions"),
         ("--wide-partitions", "1000", "of each of these"),
         ("--checkpoints", "5000000", "records in MirrorMaker 2's topic of checkpoints"),

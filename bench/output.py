@@ -69,13 +69,19 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (
         row.part,
         row.name,
-        f"{row.value:,.3f} {row.unit}" if row.unit == "s" else f"{row.value:,.0f} {row.unit}",
+        f"{_number(row)} {row.unit}",
         f"{rate:,.0f}" if rate else "",
         f"{ratio.value:.2f}" if ratio else "",
         ratio.meaning if ratio else "",
         str(ratio.target) if ratio and ratio.target else "",
         _REACHED[ratio.reached if ratio else None],
     )
+
+
+def _number(row: Row) -> str:
+    if row.unit == "s":
+        return f"{row.value:,.3f}"
+    return f"{row.value:.3g}" if abs(row.value) < 10 else f"{row.value:,.0f}"
 
 
 def _caption(facts: Mapping[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """What ACLs allow, by the rules of Kafka's own authorizer."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from enum import StrEnum
 
@@ -7,7 +8,7 @@ from drctl.model.acls import Acl
 
 # An operation that is allowed allows these, too.
 _IMPLIED = {"DESCRIBE": frozenset({"READ", "WRITE", "DELETE", "ALTER"})}
-_ANY = "*"
+_ANY, _EVERYBODY = "*", "User:*"
 
 
 class Access(StrEnum):
@@ -16,6 +17,28 @@ class Access(StrEnum):
     YES = "allowed"
     SOME_HOSTS = "allowed from some hosts"
     NO = "not allowed"
+
+
+class RuleBook:
+    """Rules by whom and what they are about: very many of them, and very many topics."""
+
+    def __init__(self, rules: Iterable[Acl]) -> None:
+        self._exact: dict[tuple[str, str], list[Acl]] = defaultdict(list)
+        self._prefixed: dict[str, list[Acl]] = defaultdict(list)
+        for rule in rules:
+            if rule.pattern == "PREFIXED":
+                self._prefixed[rule.principal].append(rule)
+            else:
+                self._exact[rule.principal, rule.name].append(rule)
+
+    def concerning(self, principal: str, topic: str) -> list[Acl]:
+        """Those that count when a principal does something with a topic."""
+        found: list[Acl] = []
+        for who in dict.fromkeys((principal, _EVERYBODY)):
+            for name in dict.fromkeys((topic, _ANY)):
+                found += self._exact.get((who, name), ())
+            found += (r for r in self._prefixed.get(who, ()) if topic.startswith(r.name))
+        return found
 
 
 def access(rules: Iterable[Acl], principal: str, operation: str, topic: str) -> Access:
@@ -31,7 +54,7 @@ def access(rules: Iterable[Acl], principal: str, operation: str, topic: str) -> 
 
 
 def _concerns(rule: Acl, principal: str, topic: str) -> bool:
-    if rule.principal not in (principal, "User:*"):
+    if rule.principal not in (principal, _EVERYBODY):
         return False
     if rule.pattern == "PREFIXED":
         return topic.startswith(rule.name)

@@ -84,8 +84,9 @@ class Target:
         self.overview = Glance(ports.reader.overview, patience_s)
         self.groups = Glance(self._groups, patience_s)
         self.acls = Glance(ports.acls.acls, patience_s)
-        self.health = Glance(self._health, patience_s)
         self.topics = Glance(self._topics, patience_s)
+        # These wait for others, which have to be there by then.
+        self.health = Glance(self._health, patience_s)
         self.newest = Glance(self._newest, patience_s)
         self.producers = Glance(self._producers, patience_s)
 
@@ -105,7 +106,11 @@ class Target:
         return self._ports.reader.topics(tuple({*there, *map(self._link.target_topic, known)}))
 
     def _health(self) -> ClusterHealth:
-        return self._ports.health.health(self.copies())
+        topics = self.topics.answer()
+        states = {} if isinstance(topics, Unavailable) else topics
+        # Of very many topics configurations are most of the work: they are read once.
+        told = {n: s.config for n, s in states.items() if isinstance(s, TopicState) and s.config}
+        return self._ports.health.health(self.copies(), told)
 
     def _groups(self) -> Mapping[str, Group | Unavailable]:
         groups = self._ports.groups

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from drctl.checks.access import Access, access
+from drctl.checks.access import Access, RuleBook, access
 from drctl.checks.check import (
     PLANNED,
     Family,
@@ -21,7 +21,7 @@ from drctl.checks.wording import listed, several
 from drctl.model.acls import Acl, Acls
 from drctl.model.finding import Status
 
-_ALLOW, _DENY, _EVERYBODY = "ALLOW", "DENY", "User:*"
+_ALLOW, _DENY = "ALLOW", "DENY"
 _FENCED = ("WRITE", "READ")
 """What a fence denies; `open-target` lifts such rules before it lets clients in."""
 
@@ -90,22 +90,23 @@ def _refused(
     source: Acls, target: Acls, principals: Iterable[str], topics: Mapping[str, str]
 ) -> list[_Refused]:
     found: list[_Refused] = []
+    ours = RuleBook(rule for rule in source.rules if rule.permission == _ALLOW)
+    theirs = RuleBook(target.rules)
     for principal in principals:
-        # A fence that is there already says nothing of what they are allowed otherwise.
-        allowed = [r for r in _rules(source, principal) if r.permission == _ALLOW]
-        there = [r for r in _rules(target, principal) if not _of_a_fence(r, principal)]
-        found += [
-            _Refused(principal, operation, copy)
-            for topic, copy in topics.items()
-            for operation in _FENCED
-            if not source.enforced or access(allowed, principal, operation, topic) is not Access.NO
-            if access(there, principal, operation, copy) is Access.NO
-        ]
+        for topic, copy in topics.items():
+            allowed = ours.concerning(principal, topic)
+            if source.enforced and not allowed:
+                continue
+            # A fence that is there already says nothing of what they are allowed otherwise.
+            there = [r for r in theirs.concerning(principal, copy) if not _of_a_fence(r, principal)]
+            found += [
+                _Refused(principal, operation, copy)
+                for operation in _FENCED
+                if not source.enforced
+                or access(allowed, principal, operation, topic) is not Access.NO
+                if access(there, principal, operation, copy) is Access.NO
+            ]
     return found
-
-
-def _rules(acls: Acls, principal: str) -> list[Acl]:
-    return [rule for rule in acls.rules if rule.principal in (principal, _EVERYBODY)]
 
 
 def _of_a_fence(rule: Acl, principal: str) -> bool:

@@ -41,9 +41,17 @@ COMMANDS = {
     ),
     "lab": Registered("drctl.cli.lab:app", "Two real local Kafka clusters with MirrorMaker 2"),
     "gap": Registered("drctl.cli.gap:gap", "Find every record that is not on the target"),
+    "reconcile": Registered(
+        "drctl.cli.reconcile:reconcile",
+        "Copy, quarantine, export or discard the records that are not on the target",
+    ),
     "failover": Registered(
         "drctl.cli.failover:failover",
         "Move a link's clients from its source to its target, in an order that loses nothing",
+    ),
+    "failback": Registered(
+        "drctl.cli.failback:failback",
+        "Judge how far the way back to a link's lost source has come, and whether it is in order",
     ),
     "resume": Registered(
         "drctl.cli.resume:resume",
@@ -54,7 +62,7 @@ COMMANDS = {
     ),
     "report": Registered(
         "drctl.cli.report:report",
-        "Write what a run did, what it measured and what is owed, from its journal alone",
+        "Write what a run did, what it measured and what is owed, from its journal",
     ),
     "runbook": Registered(
         "drctl.cli.runbook:app", "Runbooks: YAML that becomes a plan, for people and for CI"

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TextIO
 
+from drctl.cli import live_screen
 from drctl.cli.options import GlobalOptions, Output, options
 from drctl.cli.terminal import is_terminal, printable, red, wants_color, yellow
 from drctl.model.errors import Unknown
@@ -65,7 +66,9 @@ class Console:
 
     def progress(self, message: str) -> None:
         """What is going on."""
-        if not self.options.quiet:
+        if (screen := live_screen.current()) is not None:
+            screen.note(message)
+        elif not self.options.quiet:
             _write(sys.stderr, printable(message))
 
     def detail(self, message: str) -> None:

@@ -3,7 +3,7 @@
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from drctl.gap.tail import Tail
     from drctl.model.gap import GapResult
     from drctl.model.ports import ClusterReader
+    from drctl.model.topology import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class GapOptions:
         scope: auto, full or tail.
         budget_s: how long the engineer can wait; decides what auto reads.
         execute: whether a ledger that lives on a cluster may be written.
+        only: partitions to whose tails it keeps; those whose tail has no place are read whole.
     """
 
     topics: tuple[str, ...]
@@ -42,6 +44,7 @@ class GapOptions:
     submit: bool
     budget_s: float
     execute: bool = False
+    only: "Collection[TopicPartition] | None" = None
 
 
 @dataclass(slots=True)
@@ -76,6 +79,15 @@ class GapRuns:
             result = self._analyse(out, work)
             publish(result, work, out)
         return result
+
+    def answer(self) -> "GapResult":
+        """One analysis that leaves no files.
+
+        Raises:
+            DrctlError: it could not be finished.
+        """
+        with tempfile.TemporaryDirectory(prefix="drctl-") as folder:
+            return self._analyse(Path(folder), Path(folder))
 
     def _analyse(self, out: Path, work: Path) -> "GapResult":
         from drctl.gap.analysis import GapAnalysis
@@ -141,10 +153,11 @@ class GapRuns:
     ) -> "Tail | None":
         from drctl.gap.tail import Tail
 
-        finder = wiring.position_finder(self.link, source, target)
-        if finder is None:
-            return None
-        return Tail(source, target, finder.positions(topics), finder.same_offsets)
+        finder, only = wiring.position_finder(self.link, source, target), self.options.only
+        if finder is not None:
+            found = finder.positions(topics)
+            return Tail(source, target, found, finder.same_offsets, only=only)
+        return None if only is None else Tail(source, target, {}, same_offsets=False, only=only)
 
     def _ledger(self) -> "LedgerStore | None":
         if not self.options.ledger:

@@ -2,12 +2,18 @@
 
 import os
 import random
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from drctl.cli.console import console
+from drctl.cli.options import Output, options
+
+if TYPE_CHECKING:
+    from drctl.lab.lab import Lab
+    from drctl.lab.scenarios.stage import Stage
 
 
 def run(
@@ -19,21 +25,20 @@ def run(
         bool, typer.Option("--keep", help="Leave the lab running; end it with lab down --dir.")
     ] = False,
 ) -> int:
-    """Play a story on real clusters and hold drctl's answer against the truth.
+    """Play a story on real clusters and hold what drctl does and says against the truth.
 
-    Exit code 1 where the answer differs by a single record.
+    Exit code 1 where it differs by a single record.
     """
     from drctl.lab.guards import free_port_base
     from drctl.lab.lab import Lab
     from drctl.lab.scenarios import STORIES
-    from drctl.lab.scenarios.stage import Stage
     from drctl.lab.settings import LabSettings
     from drctl.model.errors import UsageError
 
     if scenario not in STORIES:
         raise UsageError(f"there is no scenario {scenario!r}", f"scenarios: {', '.join(STORIES)}")
     lab = Lab(out.absolute() / "lab", console().progress)
-    stage = Stage(lab, out, console().progress)
+    stage = _stage(lab, out)
     lab.down()
     stage.config.unlink(missing_ok=True)
     try:
@@ -42,7 +47,7 @@ def run(
         ending = STORIES[scenario](stage)
     finally:
         if not keep:
-            console().progress("the lab is brought down")
+            console().progress("\nthe lab is brought down")
             lab.down()
     document = {
         "schema": "drctl/lab-run/1",
@@ -51,5 +56,20 @@ def run(
         "summary": ending.summary,
         "page": str(ending.page),
     }
-    console().result(f"\n{ending.summary}\nPage: {ending.page}", document)
+    pages = f"Failover: {ending.report}\nMissing records: {ending.page}"
+    console().result(f"\n{ending.summary}\n{pages}", document)
     return 0 if ending.true else 1
+
+
+def _stage(lab: "Lab", out: Path) -> "Stage":
+    from drctl.lab.scenarios.stage import Stage
+
+    given = options()
+    passed_on = [
+        *(("--quiet",) if given.quiet else ()),
+        *(("--verbose",) if given.verbose else ()),
+        *(("--no-color",) if given.no_color else ()),
+    ]
+    # What the story shows of drctl's results must not stand beside the one document on stdout.
+    shown = sys.stderr if given.output is Output.JSON else None
+    return Stage(lab, out, console().progress, tuple(passed_on), shown)

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from drctl.engine.ports import Canary
     from drctl.model.endpoints import EndpointWriter
     from drctl.model.fencing import AclWriter
+    from drctl.model.group_preparation import GroupCreator
     from drctl.model.ports import GroupWriter
+    from drctl.model.producer_ids import ProducerIdWriter
     from drctl.systems.connect.client import ConnectWriter
 
 
@@ -39,6 +41,14 @@ class LinkHands:
     def groups(self, name: str) -> "GroupWriter":
         """The positions of one cluster's groups."""
         return wiring.group_writer(name, self.config.cluster(name))
+
+    def group_creator(self, name: str) -> "GroupCreator":
+        """Makes groups of KIP-848's protocol ready on one cluster."""
+        return plan_wiring.group_creator(name, self.config.cluster(name))
+
+    def producer_ids(self, name: str) -> "ProducerIdWriter":
+        """Has one cluster skip producer ids; a call takes ten seconds at most."""
+        return plan_wiring.producer_id_writer(name, self.config.cluster(name))
 
     def acls(self, name: str) -> "AclWriter":
         """The rules of one cluster."""

@@ -1,30 +1,30 @@
 """What the steps of a plan may look at, over the real systems of one link."""
 
-import tempfile
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from drctl.cli import plan_wiring, wiring
 from drctl.cli.gap_run import GapOptions, GapRuns
+from drctl.cli.loss_sight import LossSight
 from drctl.cli.people import People
 from drctl.cli.site_commands import run_command
 from drctl.engine.ports import CommandEnded, ConnectorState, Loss, Missing
-from drctl.model.errors import Unknown, Unreachable, UsageError
+from drctl.model.errors import Unreachable, UsageError
 from drctl.model.topology import TopicPartition, Unavailable
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.config.schema import ClusterConfig
+    from drctl.gap.arrival import Arrivals
     from drctl.model.endpoints import EndpointReader
     from drctl.model.fencing import AclReader, FenceProver
     from drctl.model.finding import Finding
     from drctl.model.gap import GapResult
     from drctl.model.ports import ClusterReader, GroupReader
+    from drctl.model.producer_ids import ProducerIdReader
     from drctl.offsets.wanted import Wanted
     from drctl.systems.connect.client import ConnectReader
 
@@ -78,6 +78,7 @@ class LinkSight:
     lost: bool = False
     commands: dict[str, CommandEnded] = field(default_factory=dict, init=False)
     _copied: tuple[str, ...] | None = field(default=None, init=False)
+    _arrivals: "Arrivals | None" = field(default=None, init=False)
     _open: ExitStack = field(default_factory=ExitStack, init=False)
     _opened: dict[tuple[str, str], Any] = field(default_factory=dict, init=False)
 
@@ -130,6 +131,11 @@ class LinkSight:
         found: AclReader = self._once("acls", name, plan_wiring.acl_reader)
         return found
 
+    def producer_ids(self, name: str) -> "ProducerIdReader":
+        """The producer ids of one cluster."""
+        found: ProducerIdReader = self._once("ids", name, plan_wiring.producer_id_reader)
+        return found
+
     def fence(self, name: str, settle_s: float) -> "FenceProver":
         """What proves that a fence of one cluster holds."""
         return plan_wiring.fence_prover(name, self.cluster(name), settle_s)
@@ -170,13 +176,14 @@ class LinkSight:
         Raises:
             Unreachable: one of the clusters did not answer.
         """
-        try:
-            return self.compared("tail")
-        except Unreachable:
-            raise
-        except Unknown:
-            # Nobody says how far replication got, so everything is compared.
-            return self.compared("full")
+        if self._arrivals is None:
+            self._arrivals = self._looking_for_arrivals()
+        seen = self._arrivals.look()
+        awaited = (
+            f"{place}: it has not all arrived, or was not compared" for place in seen.awaited
+        )
+        lacking = (f"{place}: {number:,} missing" for place, number in seen.missing.items())
+        return Missing(sum(seen.missing.values()), (*seen.left_out, *awaited), tuple(lacking))
 
     def compared(self, scope: str) -> Missing:
         """What the target lacks of everything, or of the tail, by content.
@@ -184,8 +191,7 @@ class LinkSight:
         Raises:
             Unreachable: one of the clusters did not answer.
         """
-        with tempfile.TemporaryDirectory(prefix="drctl-") as folder:
-            result = self._gap(scope, Path(folder))
+        result = self._gap(GapOptions((), scope, ledger=False, submit=False, budget_s=_BUDGET_S))
         lacking = (
             f"{topic.topic}-{partition.partition}: {partition.counts.unreplicated:,} missing"
             for topic in result.topics
@@ -196,25 +202,13 @@ class LinkSight:
         return Missing(result.totals.unreplicated, left_out, tuple(lacking))
 
     def loss(self) -> Loss:
-        """What the target probably lacks, by the newest of what it holds.
+        """What the target probably lacks, by what is left of the source.
 
         Raises:
             Unreachable: the target did not answer.
         """
-        site = self.site(self.link.target)
-        partitions = site.overview().partitions
-        copies = [self.link.target_topic(topic) for topic in self.topics()]
-        places = [TopicPartition(t, n) for t in copies for n in partitions.get(t, ())]
-        times = site.max_timestamps(places).values()
-        newest = max((t for t in times if not isinstance(t, Unavailable)), default=-1)
-        if newest < 0:
-            return Loss(None, None, "the target holds no copy: nothing tells what is lost")
-        seconds = max(0.0, time.time() - newest / 1000)
-        words = (
-            f"the newest copy is {seconds:,.0f} s old by its own timestamp; what was written since"
-            " is probably lost until the source is back: how many records, nothing tells"
-        )
-        return Loss(None, seconds, words)
+        target = self.site(self.link.target)
+        return LossSight(self.config, self.link, target, self.topics()).loss()
 
     def heard(self, name: str, topic: str, text: str) -> bool:
         """Whether the record of a canary can be read on a cluster."""
@@ -262,10 +256,20 @@ class LinkSight:
             self._opened[what, name] = self._open.enter_context(opened)
         return self._opened[what, name]
 
-    def _gap(self, scope: str, folder: Path) -> "GapResult":
-        options = GapOptions((), scope, ledger=False, submit=False, budget_s=_BUDGET_S)
+    def _looking_for_arrivals(self) -> "Arrivals":
+        from drctl.gap.arrival import Arrivals
+
+        def compare(places: "Collection[TopicPartition]") -> "GapResult":
+            topics = tuple(sorted({place.topic for place in places}))
+            options = GapOptions(topics, "tail", False, False, _BUDGET_S, only=frozenset(places))
+            return self._gap(options)
+
+        source, target = self.site(self.link.source), self.site(self.link.target)
+        return Arrivals(self.link, source, target, compare)
+
+    def _gap(self, options: GapOptions) -> "GapResult":
         with GapRuns(self.config, self.link, options) as runs:
-            return runs.run(folder / scope)
+            return runs.answer()
 
 
 def must_have(client: "ConnectReader | None") -> "ConnectReader":

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from drctl.cli import live_screen
 from drctl.cli.console import console
 from drctl.cli.terminal import is_terminal
 
@@ -39,5 +40,6 @@ def people() -> People:
 
 
 def _asked(text: str) -> bool | None:
-    console().warn(f"{text}. Type yes when it is done, or no:")
-    return _WORDS.get(sys.stdin.readline().strip().lower())
+    with live_screen.paused():
+        console().warn(f"{text}. Type yes when it is done, or no:")
+        return _WORDS.get(sys.stdin.readline().strip().lower())

@@ -15,7 +15,7 @@ from drctl.cli.link_hands import LinkHands
 from drctl.cli.link_sight import LinkSight
 from drctl.cli.offsets_writing import check_confirming, command_line
 from drctl.cli.people import people
-from drctl.cli.run_watching import Lines
+from drctl.cli.run_watching import watched
 from drctl.cli.settings import configuration
 from drctl.cli.stopping import stoppable
 from drctl.engine.executing import Execution
@@ -105,7 +105,7 @@ def show_or_run(given: PlanOptions, make: MakePlan) -> int:
             return _show(prepared, document)
         _refuse(prepared, {} if asked.terminal else unanswered(plan, asked.given))
         confirm(link.target, f"{plan.name} over link {link.name}", yes=given.yes)
-        _refuse_if_changed(plan, circumstances.look_at(link, sight, overrides))
+        _refuse_if_changed(plan, make(config, circumstances.look_at(link, sight, overrides)))
         return _carry_out(config, link, sight, plan)
 
 
@@ -135,7 +135,7 @@ def _refuse(prepared: Prepared, asked: Mapping[str, str]) -> None:
         )
 
 
-def _refuse_if_changed(plan: Plan, now: Circumstances) -> None:
+def _refuse_if_changed(plan: Plan, now: Plan) -> None:
     changed = changed_parts(plan.basis, now.basis)
     if changed:
         raise Refused(
@@ -197,9 +197,13 @@ def _carry_out(config: "Config", link: "Link", sight: LinkSight, plan: Plan) -> 
     from drctl.cli.run_ending import show_end
 
     held = run_journal.holder(run_journal.new_run())
-    with run_journal.begun(config, link, held) as journal, stoppable() as clock:
+    with (
+        run_journal.begun(config, link, held) as journal,
+        stoppable() as clock,
+        watched(plan, journal, clock) as seen,
+    ):
         folder = run_journal.folder(config, held.run)
         hands = LinkHands(config, link, folder, sight.commands)
-        engine = Execution(KINDS, sight, hands, journal, clock, Lines(plan, KINDS))
+        engine = Execution(KINDS, sight, hands, seen.journal, clock, seen.watcher)
         story, outcome = engine.start(plan, run_journal.who(held))
     return show_end(config, story, outcome)

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from drctl.systems.kafka.acl_writer import KafkaAclWriter
     from drctl.systems.kafka.canary import KafkaCanary
     from drctl.systems.kafka.fence_proof import KafkaFenceProver
+    from drctl.systems.kafka.group_creator import KafkaGroupCreator
     from drctl.systems.kafka.journal_reading import JournalTopicReader
     from drctl.systems.kafka.journal_topic import JournalTopic
+    from drctl.systems.kafka.producer_ids import KafkaProducerIdReader, KafkaProducerIdWriter
 
 
 def acl_reader(
@@ -48,6 +50,41 @@ def acl_writer(name: str, cluster: "ClusterConfig") -> "KafkaAclWriter":
     from drctl.systems.kafka.acl_writer import KafkaAclWriter
 
     return KafkaAclWriter(name, wiring.revealed(cluster), timeout_s=wiring.PATIENCE_S)
+
+
+def producer_id_reader(
+    name: str, cluster: "ClusterConfig", timeout_s: float = wiring.PATIENCE_S
+) -> "KafkaProducerIdReader":
+    """What looks at one cluster's producer ids; connects on first use.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.systems.kafka.producer_ids import KafkaProducerIdReader
+
+    return KafkaProducerIdReader(name, wiring.revealed(cluster), timeout_s=timeout_s)
+
+
+def producer_id_writer(name: str, cluster: "ClusterConfig") -> "KafkaProducerIdWriter":
+    """What has one cluster skip producer ids; connects on first use.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.systems.kafka.producer_ids import KafkaProducerIdWriter
+
+    return KafkaProducerIdWriter(name, wiring.revealed(cluster), timeout_s=wiring.PATIENCE_S)
+
+
+def group_creator(name: str, cluster: "ClusterConfig") -> "KafkaGroupCreator":
+    """What makes groups of KIP-848 known to one cluster; connects on first use.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.systems.kafka.group_creator import KafkaGroupCreator
+
+    return KafkaGroupCreator(name, wiring.revealed(cluster), timeout_s=wiring.PATIENCE_S)
 
 
 def fence_prover(name: str, cluster: "ClusterConfig", settle_s: float) -> "KafkaFenceProver":
@@ -166,7 +203,6 @@ def cluster_ports(
     from drctl.checks.ports import ClusterPorts
     from drctl.systems.kafka.cluster_health import KafkaHealthReader
     from drctl.systems.kafka.cluster_rights import KafkaRightsReader
-    from drctl.systems.kafka.producer_ids import KafkaProducerIdReader
 
     properties = wiring.revealed(cluster)
     with (
@@ -174,7 +210,7 @@ def cluster_ports(
         wiring.open_group_reader(name, cluster, timeout_s) as groups,
         acl_reader(name, cluster, timeout_s) as acls,
         KafkaHealthReader(name, properties, timeout_s=timeout_s) as health,
-        KafkaProducerIdReader(name, properties, timeout_s=timeout_s) as producers,
+        producer_id_reader(name, cluster, timeout_s) as producers,
         KafkaRightsReader(name, properties, timeout_s=timeout_s) as rights,
     ):
         yield ClusterPorts(reader, groups, acls, health, producers, rights)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from drctl.cli import live_screen
 from drctl.cli.options import GlobalOptions
 from drctl.cli.terminal import is_terminal, one_line, printable
 
@@ -31,7 +32,7 @@ class SilentTask:
 
 
 class LineTask:
-    """Plain lines, at most one in five seconds, for logs of CI jobs."""
+    """Plain lines, at most one in five seconds, for logs of CI jobs; or told all the time."""
 
     def __init__(
         self,
@@ -39,12 +40,14 @@ class LineTask:
         total: float | None,
         write: Callable[[str], object],
         clock: Callable[[], float] = time.monotonic,
+        every_s: float = _SECONDS_BETWEEN_LINES,
     ) -> None:
         self._description = description
         self._total = total
         self._done = 0.0
         self._write = write
         self._clock = clock
+        self._every_s = every_s
         self._began = self._said = clock()
 
     def update(
@@ -55,7 +58,7 @@ class LineTask:
         self._total = self._total if total is None else total
         self._description = description or self._description
         now = self._clock()
-        if now - self._said >= _SECONDS_BETWEEN_LINES:
+        if now - self._said >= self._every_s:
             self._said = now
             self._write(printable(self._line(now - self._began)) + "\n")
 
@@ -70,7 +73,9 @@ class LineTask:
 @contextmanager
 def task(description: str, total: float | None, options: GlobalOptions) -> Iterator[Task]:
     """Progress of what happens inside."""
-    if options.quiet or sys.stderr is None:
+    if (screen := live_screen.current()) is not None:
+        yield LineTask(description, total, screen.note, every_s=0)
+    elif options.quiet or sys.stderr is None:
         yield SilentTask()
     elif is_terminal(sys.stderr):
         from drctl.cli.bar import bar

@@ -42,14 +42,20 @@ def report(
     ] = False,
     local: Local = False,
 ) -> int:
-    """Write what a run did, what it measured and what is owed, from its journal alone.
+    """Write what a run did, what it measured and what is owed, from its journal.
+
+    What an unplanned failover lost is exact once drctl gap has compared both clusters again.
 
     Exit codes: 0 written, or the journal is as it was written; 1 it was changed; 5 the cluster
     does not answer: --local reads the copy of this machine.
     """
+    from drctl.report.run_completion import completed
+    from drctl.report.run_gaps import gap_results
+
     config = configuration()
     with console().task("reading the journal"):
         data = _data(reader_of(config, config.link(link), local=local), run)
+        data = completed(data, gap_results(config.state_dir, data.until))
     changed = data.chain is not None and data.chain.harm is not None
     if verify:
         _tell(data)

@@ -12,7 +12,7 @@ from drctl.cli.link_sight import LinkSight
 from drctl.cli.offsets_writing import check_confirming
 from drctl.cli.people import people
 from drctl.cli.run_ending import show_end, show_state
-from drctl.cli.run_watching import Lines
+from drctl.cli.run_watching import watched
 from drctl.cli.settings import configuration
 from drctl.cli.stopping import stoppable
 from drctl.engine.executing import Execution
@@ -100,6 +100,7 @@ def _carry_on(config: "Config", link: "Link", found: Story, given: ResumeOptions
     ):
         story = read_story(entries)
         hands = LinkHands(config, link, run_journal.folder(config, run), sight.commands)
-        engine = Execution(KINDS, sight, hands, journal, clock, Lines(story.plan, KINDS))
-        outcome = engine.go_on(story, run_journal.who(held))
+        with watched(story.plan, journal, clock, entries) as seen:
+            engine = Execution(KINDS, sight, hands, seen.journal, clock, seen.watcher)
+            outcome = engine.go_on(story, run_journal.who(held))
     return show_end(config, story, outcome)

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from drctl.report import run_known, run_lines, run_next, run_words
+from drctl.report.printable import sentence
 from drctl.report.run_data import ReportData
 from drctl.report.run_words import Tone
 
@@ -36,6 +37,8 @@ def _parts(data: ReportData, page: str | None) -> Iterator[RenderableType]:
     yield from _list("Named", (*named[:_MOST], *_more(len(named))))
     yield from _list("Known", run_known.known(data))
     yield from _list("Unknown", run_known.unknown(data))
+    evidence = tuple(map(sentence, data.rpo.evidence))
+    yield from _list("What the estimate of the loss rests on", evidence)
     yield Text("\nDo now", style="bold")
     for number, step in enumerate(run_next.next_steps(data), 1):
         yield Text(f"  {number}. {step.what} {step.why}")

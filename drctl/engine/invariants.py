@@ -81,6 +81,30 @@ RULES = (
         "two clusters that take writes at once cannot be brought together again",
     ),
     Rule(
+        Trait.PREPARES_GROUPS,
+        Trait.COMMITS_OFFSETS,
+        False,
+        "positions alone make a group in which members of KIP-848's protocol end",
+    ),
+    Rule(
+        Trait.PREPARES_GROUPS,
+        Trait.OPENS,
+        False,
+        "members of KIP-848's protocol end where their group is not known",
+    ),
+    Rule(
+        Trait.FENCES_WRITES,
+        Trait.SKIPS_PRODUCER_IDS,
+        False,
+        "a source that takes writes brings new producer ids into use",
+    ),
+    Rule(
+        Trait.SKIPS_PRODUCER_IDS,
+        Trait.OPENS,
+        False,
+        "a target that takes writes gives producers the ids that others bring along",
+    ),
+    Rule(
         Trait.COMMITS_OFFSETS,
         Trait.OPENS,
         False,

@@ -53,7 +53,9 @@ class Trait(Flag):
     DRAINS = auto()
     QUIESCES = auto()
     STOPS_REPLICATION = auto()
+    PREPARES_GROUPS = auto()
     COMMITS_OFFSETS = auto()
+    SKIPS_PRODUCER_IDS = auto()
     OPENS = auto()
     """From here on there is no automatic way back: the target may have taken writes."""
     SWITCHES = auto()

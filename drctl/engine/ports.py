@@ -11,7 +11,9 @@ from typing import Any, Protocol
 from drctl.model.endpoints import EndpointReader, EndpointWriter
 from drctl.model.fencing import AclReader, AclWriter, FenceProver
 from drctl.model.finding import Finding
+from drctl.model.group_preparation import GroupCreator
 from drctl.model.ports import ClusterReader, GroupReader, GroupWriter
+from drctl.model.producer_ids import ProducerIdReader, ProducerIdWriter
 from drctl.offsets.wanted import Wanted
 
 
@@ -94,12 +96,16 @@ class Loss:
 
     Attributes:
         records: None where nothing tells.
-        seconds: between the newest copy and now; None where there is no copy.
+        seconds: for how long writes may be lost, until now; None where nothing tells.
+        at_least: records that were seen on the source and are not copied; None where nothing tells.
+        evidence: what it rests on, each piece with its age.
     """
 
     records: int | None
     seconds: float | None
     words: str
+    at_least: int | None = None
+    evidence: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +162,9 @@ class Look(Protocol):
 
     def acls(self, name: str) -> AclReader:
         """The rules of one cluster."""
+
+    def producer_ids(self, name: str) -> ProducerIdReader:
+        """The producer ids of one cluster."""
 
     def fence(self, name: str, settle_s: float) -> FenceProver:
         """What proves that a fence of one cluster holds."""
@@ -225,6 +234,12 @@ class Hands(Protocol):
 
     def groups(self, name: str) -> GroupWriter:
         """The positions of one cluster's groups."""
+
+    def group_creator(self, name: str) -> GroupCreator:
+        """Makes groups of KIP-848's protocol ready on one cluster."""
+
+    def producer_ids(self, name: str) -> ProducerIdWriter:
+        """Has one cluster skip producer ids; a call takes ten seconds at most."""
 
     def acls(self, name: str) -> AclWriter:
         """The rules of one cluster."""

@@ -21,7 +21,9 @@ from drctl.engine.steps.manual_fence import MANUAL_FENCE
 from drctl.engine.steps.measure_loss import MeasureLoss
 from drctl.engine.steps.open_target import OpenTarget
 from drctl.engine.steps.preflight import Preflight
+from drctl.engine.steps.prepare_groups import PrepareGroups
 from drctl.engine.steps.quiesce import Quiesce
+from drctl.engine.steps.skip_producer_ids import SkipProducerIds
 from drctl.engine.steps.stop_replication import StopReplication
 from drctl.engine.steps.switch_endpoint import SwitchEndpoint
 from drctl.engine.steps.take_stock import TakeStock
@@ -37,7 +39,9 @@ _ALL: tuple[Kind, ...] = (
     Drain(),
     Quiesce(),
     StopReplication(),
+    PrepareGroups(),
     CommitOffsets(),
+    SkipProducerIds(),
     OpenTarget(),
     SwitchEndpoint(),
     VerifyClients(),

@@ -10,9 +10,16 @@ from drctl.gap.comparison import ONE_CELL, ComparePlan, Identity, TopicPlan
 from drctl.gap.freeze import Frozen, FrozenTopic
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import PartitionOffsets, TopicPartition
+from drctl.wire import migrator_headers, provenance
 
 REPLICATION_HEADERS = frozenset(
-    {"__replicator_id", "__drctl_origin", "redpanda-migrator-offset", "mskreplicator-provenance"}
+    {
+        "__replicator_id",
+        provenance.HEADER,
+        migrator_headers.OFFSET_HEADER,
+        migrator_headers.ORIGIN_HEADER,
+        "mskreplicator-provenance",
+    }
 )
 """Headers that replicators add to their copies."""
 

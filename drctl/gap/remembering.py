@@ -91,7 +91,8 @@ class Remembering:
     def basis(self, frozen: Frozen) -> Basis:
         """How this ledger's digests are made; begins the ledger where there is none."""
         if self._book is None:
-            self._fingerprint = self._name()
+            ids = self.source.cluster_id(), self.target.cluster_id()
+            self._fingerprint = book_name(self.link, *ids)
             found = self.store.book(self._fingerprint)
             self._book = found or self.store.begin(self._fingerprint, self._new_book(frozen))
         book = self._book
@@ -189,17 +190,19 @@ class Remembering:
         buckets = max(64, bucket_count(frozen))
         return Book(secrets.randbits(62), buckets, self.cell_bits, version=0)
 
-    def _name(self) -> str:
-        parts = {
-            "format": FORMAT,
-            "link": self.link.name,
-            "clusters": [self.source.cluster_id(), self.target.cluster_id()],
-            "identity": {
-                name: sorted(value) if isinstance(value, frozenset) else value
-                for name, value in asdict(identity_of(self.link)).items()
-            },
-        }
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+def book_name(link: Link, source_id: str, target_id: str) -> str:
+    """What the book of a link between two clusters is called; their ids are Kafka's own."""
+    parts = {
+        "format": FORMAT,
+        "link": link.name,
+        "clusters": [source_id, target_id],
+        "identity": {
+            name: sorted(value) if isinstance(value, frozenset) else value
+            for name, value in asdict(identity_of(link)).items()
+        },
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def _reads(

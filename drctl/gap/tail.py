@@ -4,7 +4,7 @@ Nobody but the replicator knows how far it got, and what it says is checked: a s
 place (the margin) is compared too, and where anything of it is missing the window grows.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
@@ -16,13 +16,22 @@ from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
 
 MARGIN = 10_000
-"""Offsets before the replicator's position that are compared too."""
+"""Offsets before the replicator's position that are compared too, where partitions are few."""
+
+MARGINS = 400_000
+"""The same of all partitions together: of very many each gets less, but `LEAST`."""
+
+LEAST = 2 * RUN
+"""Fewer offsets may hold too few records to find their place on the target by."""
 
 WIDER = 8
 """How much wider the margin gets where something in it is missing."""
 
 LOOKED_AT = 2_000
 """Records of the target among which a place of the source is looked for."""
+
+LOOKED_AT_IN_ALL = 500_000
+"""The same of all partitions together; those that are not found get more in the next round."""
 
 
 class Position(NamedTuple):
@@ -58,7 +67,9 @@ class Tail:
 
     Attributes:
         positions: by source partition.
-        margin: offsets before a position that are looked at, at first.
+        margin: offsets before a position that are looked at, at first and at most.
+        only: the partitions that are of interest; None for all of them. Those of which nobody
+            knows how far replication got are then read whole instead of being left out.
     """
 
     source: ClusterReader
@@ -66,6 +77,7 @@ class Tail:
     positions: Mapping[TopicPartition, Position]
     same_offsets: bool
     margin: int = MARGIN
+    only: Collection[TopicPartition] | None = None
 
     def windows(
         self, plan: ComparePlan, margins: Mapping[TopicPartition, int]
@@ -81,21 +93,29 @@ class Tail:
         found: dict[TopicPartition, Window] = {}
         unknown = []
         begun: dict[TopicPartition, Window] = {}
-        for topic in plan.topics:
-            for partition, whole in topic.source.items():
-                place = TopicPartition(topic.topic, partition)
-                margin = margins.get(place, self.margin)
-                position = self.positions.get(place)
-                if _read_whole(whole, position, margin):
-                    found[place] = _whole(topic, partition, position, margin)
-                elif not topic.by_partition:
-                    unknown.append(_unknown(place, "the link does not keep partitions"))
-                elif position is None:
-                    unknown.append(_unknown(place, "nobody says how far replication got"))
-                else:
-                    begun[place] = _window(place, position, margin, whole)
         topics = {topic.topic: topic for topic in plan.topics}
+        wanted = self._wanted(plan)
+        share = min(self.margin, max(LEAST, MARGINS // max(1, len(wanted))))
+        for place in wanted:
+            topic, position = topics[place.topic], self.positions.get(place)
+            why = _unplaced(topic, position)
+            margin = margins.get(place, self.margin if why else share)
+            whole = topic.source[place.partition]
+            if _read_whole(whole, position, margin):
+                found[place] = _whole(topic, place.partition, position, margin)
+            elif position is not None and not why:
+                begun[place] = _window(place, position, margin, whole)
+            elif self.only is None:
+                unknown.append(_unknown(place, why))
+            else:
+                evidence = f"{why}: all of it is read"
+                window = _whole(topic, place.partition, position, margin)
+                found[place] = replace(window, evidence=evidence)
         return found | self._placed(begun, topics, plan.identity), tuple(unknown)
+
+    def _wanted(self, plan: ComparePlan) -> list[TopicPartition]:
+        places = (TopicPartition(t.topic, number) for t in plan.topics for number in t.source)
+        return [place for place in places if self.only is None or place in self.only]
 
     def _placed(
         self,
@@ -159,7 +179,8 @@ class Tail:
             for p, answer in zip(timed, answers, strict=True)
             if not isinstance(answer, Unavailable) and answer.offset >= 0
         }
-        read = self.target.following({there[p]: o for p, o in begins.items()}, LOOKED_AT)
+        number = min(LOOKED_AT, max(LEAST, LOOKED_AT_IN_ALL // max(1, len(begins))))
+        read = self.target.following({there[p]: o for p, o in begins.items()}, number)
         starts = {}
         for place in begins:
             records = read[there[place]]
@@ -177,11 +198,13 @@ class Tail:
 
 def windowed(plan: ComparePlan, windows: Mapping[TopicPartition, Window]) -> ComparePlan:
     """The plan cut down to its windows; without the partitions that have none."""
-    return replace(plan, topics=tuple(_cut(topic, windows) for topic in plan.topics))
+    of_topic: dict[str, dict[int, Window]] = {topic.topic: {} for topic in plan.topics}
+    for place, window in windows.items():
+        of_topic[place.topic][place.partition] = window
+    return replace(plan, topics=tuple(_cut(t, of_topic[t.topic]) for t in plan.topics))
 
 
-def _cut(topic: TopicPlan, windows: Mapping[TopicPartition, Window]) -> TopicPlan:
-    mine = {p.partition: w for p, w in windows.items() if p.topic == topic.topic}
+def _cut(topic: TopicPlan, mine: Mapping[int, Window]) -> TopicPlan:
     if not topic.by_partition:
         whole = len(mine) == len(topic.source)
         return topic if whole else replace(topic, source={}, target={}, target_deleted={})
@@ -213,6 +236,13 @@ def too_narrow(
 
 def _missing_before(gap: PartitionGap, position: int | None) -> bool:
     return position is not None and any(first < position for first, _ in gap.ranges)
+
+
+def _unplaced(topic: TopicPlan, position: Position | None) -> str:
+    """Why a partition has no place at which its tail begins; empty where it has one."""
+    if not topic.by_partition:
+        return "the link does not keep partitions"
+    return "nobody says how far replication got" if position is None else ""
 
 
 def _first(topics: Mapping[str, TopicPlan], place: TopicPartition) -> int:

@@ -11,12 +11,22 @@ from drctl.lab.cluster import LabCluster
 from drctl.lab.mirrors import Direction
 from drctl.lab.parts import Parts
 
+GROUPS = ("orders-app.*",)
+"""Those of the lab's application."""
 
-def describe(parts: Parts, topics: Sequence[str] = ()) -> str:
+
+def describe(
+    parts: Parts,
+    topics: Sequence[str] = (),
+    groups: Sequence[str] = GROUPS,
+    endpoint: str | None = None,
+) -> str:
     """The text of the file; passwords are references to the lab's own files.
 
     Args:
         topics: of the link; what MirrorMaker 2 copies where none are given.
+        groups: of the link.
+        endpoint: a file that tells clients where their cluster is; none where it is not given.
     """
     chosen = topics or (f"{parts.settings.mirrored}.*",)
     clusters = "".join(_cluster(cluster) for cluster in parts.clusters)
@@ -31,7 +41,7 @@ links:
     from: primary
     to: secondary
     topics: {json.dumps(list(chosen))}     # full-match regular expressions; exclude: likewise
-    groups: ["orders-app.*"]  # consumer groups whose offsets matter
+    groups: {json.dumps(list(groups))}  # consumer groups whose offsets matter
     replicator:
       kind: mirrormaker2      # mirrormaker2 | confluent-replicator | offset-preserving | none
       connect: {parts.worker.url}
@@ -39,7 +49,7 @@ links:
     fence:                    # how applications are kept from writing to the source
       method: acl             # acl | command | none
       principals: ["User:orders-app"]
-
+{_endpoint(endpoint)}
 policy:
   max_lag_records: 0          # a planned failover refuses above this
   max_rpo_seconds: 30
@@ -52,14 +62,20 @@ state_dir: .drctl             # journals and results, relative to this file
 """
 
 
-def write_environment(parts: Parts, file: Path) -> dict[str, Any]:
+def write_environment(
+    parts: Parts,
+    file: Path,
+    topics: Sequence[str] = (),
+    groups: Sequence[str] = GROUPS,
+    endpoint: str | None = None,
+) -> dict[str, Any]:
     """Write the file (again, if it already says the same); the document `drctl/lab-env/1`.
 
     Raises:
         Refused: another file of this name exists.
         UsageError: it cannot be written there.
     """
-    text = describe(parts)
+    text = describe(parts, topics, groups, endpoint)
     if not file.is_file() or file.read_text(encoding="utf-8") != text:
         write_new(file, text)
     return {
@@ -98,6 +114,15 @@ def _connectors(direction: Direction) -> str:
         f"connectors: {{{names}}}\n"
         f"rename: {direction.rename}  # what a topic is called on the target"
     )
+
+
+def _endpoint(file: str | None) -> str:
+    if file is None:
+        return ""
+    return f"""\
+    endpoints:                # what tells clients where their cluster is
+      - {{kind: file, path: {json.dumps(file)}}}
+"""
 
 
 def _reverse(parts: Parts) -> str:

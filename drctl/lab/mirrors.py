@@ -74,6 +74,10 @@ class Direction:
             # So that nothing but a reader is needed on the source.
             "offset-syncs.topic.location": "target",
             "sync.topic.acls.enabled": "false",
+            # A connector that is told to stop waits so long for calls to a source that is dead.
+            "admin.timeout.ms": 15_000,
+            "source.cluster.request.timeout.ms": 5_000,
+            "source.cluster.default.api.timeout.ms": 10_000,
         }
 
     def _source(self) -> dict[str, object]:

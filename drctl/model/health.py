@@ -86,8 +86,14 @@ OpenTransactions = Mapping[TopicPartition, tuple[OpenTransaction, ...] | Unavail
 class HealthReader(Protocol):
     """Looks at how a cluster stands."""
 
-    def health(self, topics: Collection[str]) -> ClusterHealth:
+    def health(
+        self, topics: Collection[str], known: Mapping[str, Mapping[str, str]] | None = None
+    ) -> ClusterHealth:
         """The cluster and these topics.
+
+        Args:
+            known: configurations of topics that were read a moment ago; those of the others are
+                asked for.
 
         Raises:
             Unreachable: no broker answered within the deadline.

@@ -152,12 +152,21 @@ class Rto:
 
 @dataclass(frozen=True, slots=True)
 class Rpo:
-    """What was lost: records, and the seconds in which they were written; None: not known."""
+    """What was lost: records, and the seconds in which they were written; None: not known.
+
+    Attributes:
+        at_least: records that are known to be lost; None where nothing tells.
+        evidence: what an estimate rests on, each piece with its age as of then.
+        compared: whether records were compared, though not all of them may tell.
+    """
 
     records: int | None
     seconds: float | None
     exact: bool
     how: str
+    at_least: int | None = None
+    evidence: tuple[str, ...] = ()
+    compared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +238,7 @@ class ReportData:
         fenced: whether the source's producers were seen to be fenced, and still are.
         endpoints: how many of the plan's endpoints were switched, and how many there are.
         chain: whether the journal is as it was written; None where nobody looked.
+        topics: of the source, that the run moved; empty where the journal does not tell.
     """
 
     run: str
@@ -254,6 +264,7 @@ class ReportData:
     chain: ChainVerdict | None = None
     writes_since: datetime | None = None
     overrides: Mapping[str, str] = field(default_factory=dict)
+    topics: tuple[str, ...] = ()
 
     @property
     def seconds(self) -> float:

@@ -34,6 +34,16 @@ def cluster_ids(story: Story) -> dict[str, str]:
     }
 
 
+def topics(story: Story) -> tuple[str, ...]:
+    """Those of the source that the run moved, as far as a step has noted them."""
+    for kind in ("measure-loss", "fence-producers"):
+        if named := _intent(story, kind).get("topics"):
+            return tuple(map(str, named))
+    seen = _intent(story, "take-stock").get("clusters", {}).get(story.plan.source, {})
+    ends = seen.get("ends", {}) if isinstance(seen, Mapping) else {}
+    return tuple(sorted({str(place).rpartition("-")[0] for place in ends}))
+
+
 def warned(story: Story) -> tuple[Warned, ...]:
     """What guards said that let the run go on."""
     told = story.facts_by_kind().get("preflight", {}).get("warnings", ())

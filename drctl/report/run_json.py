@@ -106,6 +106,8 @@ def report_document(data: ReportData) -> dict[str, Any]:
             "seconds": data.rpo.seconds,
             "exact": data.rpo.exact,
             "how": data.rpo.how,
+            "at_least": data.rpo.at_least,
+            "evidence": list(data.rpo.evidence),
         },
         "steps": [_step(step) for step in data.steps],
         "spans": [

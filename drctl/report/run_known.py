@@ -4,7 +4,15 @@ from collections.abc import Iterator
 
 from drctl.report.printable import number, plain, plural
 from drctl.report.run_data import Became, ReportData, Standing, StepReport, Writes
-from drctl.report.run_words import closed, length, lossless, turning, when, writes_now
+from drctl.report.run_words import (
+    closed,
+    length,
+    lossless,
+    lost_in_words,
+    turning,
+    when,
+    writes_now,
+)
 
 
 def known(data: ReportData) -> tuple[str, ...]:
@@ -27,6 +35,8 @@ def _known(data: ReportData) -> Iterator[str]:
         yield f"Writes were refused for {length(data.rto.seconds)}: {data.rto.how}."
     if lossless(data):
         yield f"No record was left behind: {data.rpo.how}."
+    elif data.rpo.exact and data.rpo.records is not None:
+        yield f"{lost_in_words(data).capitalize()}: {data.rpo.how}."
     if data.positions is not None:
         yield _positions(data)
     if data.overrides:

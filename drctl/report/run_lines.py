@@ -5,6 +5,7 @@ The sentences are those of `run_words` and `run_next`; these are what stands bet
 
 from dataclasses import dataclass
 
+from drctl.report import run_words
 from drctl.report.printable import plain, plural, sentence
 from drctl.report.run_data import Became, ReportData, Writes
 from drctl.report.run_words import BECAME, length, rpo_in_brief, rto_in_brief, when
@@ -88,7 +89,7 @@ def writes_how(data: ReportData) -> str:
 def left_behind(data: ReportData) -> str:
     """Records, or seconds where nobody knows how many."""
     rpo = data.rpo
-    about = "" if rpo.exact else "about "
+    about = run_words.about(rpo)
     if rpo.records is not None:
         return f"{about}{plural(rpo.records, 'record')}"
     if rpo.seconds is not None:

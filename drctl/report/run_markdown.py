@@ -43,6 +43,8 @@ def _lines(data: ReportData) -> Iterator[str]:
     yield from _section("Do now", _steps_now(data))
     yield from _section("Known", (f"- {text(each)}" for each in run_known.known(data)))
     yield from _section("Unknown", (f"- {text(each)}" for each in run_known.unknown(data)))
+    rests = (f"- {text(sentence(each))}" for each in data.rpo.evidence)
+    yield from _section("What the estimate of the loss rests on", rests)
     yield from _section("Steps", _steps(data.steps))
     yield from _section("Owed", (f"- {_both(s, w)}" for s, w in data.owed.items()))
     yield from _section("Guards passed over", (f"- {_both(*o)}" for o in data.overrides.items()))

@@ -93,6 +93,8 @@ def rpo(story: Story, kinds: Mapping[str, Kind], course: Course) -> Rpo:
             _seconds(loss.get("seconds")),
             False,
             "estimated from what survived; drctl gap makes it exact once the source answers",
+            _number(loss.get("at_least")),
+            tuple(map(str, loss.get("evidence", ()))),
         )
     if "gap" in facts:
         found = _number(facts["gap"].get("unreplicated"))

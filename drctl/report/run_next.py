@@ -90,6 +90,12 @@ def _after_done(data: ReportData) -> Iterator[NextStep]:
             "Only a comparison of the records makes the estimate exact.",
             _command(data, "gap"),
         )
+    elif data.rpo.records:
+        yield NextStep(
+            f"Decide what becomes of the {plural(data.rpo.records, 'record')} left behind.",
+            "A late copy may stand behind newer records of its key, and whatever overwrites"
+            f" {source} destroys them.",
+        )
     yield NextStep(
         f"Before {source} is used again, keep its applications away and find what only it holds.",
         f"{target} takes writes now that {source} does not have; the runbook `failback` has the"

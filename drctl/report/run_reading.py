@@ -56,6 +56,7 @@ def report_data(
         chain=chain,
         writes_since=since,
         overrides=dict(story.plan.overrides),
+        topics=run_facts.topics(story),
     )
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from drctl.report.printable import plain, plural, sentence
-from drctl.report.run_data import Became, ReportData, Standing, Writes
+from drctl.report.run_data import Became, ReportData, Rpo, Standing, Writes
 
 
 class Tone(StrEnum):
@@ -102,11 +102,19 @@ def lost_in_words(data: ReportData) -> str:
     records, seconds = data.rpo.records, data.rpo.seconds
     if records is None and seconds is None:
         return "what was left behind is not known"
-    about = "" if data.rpo.exact else "about "
     if records is None:
-        return f"{about}the last {length(seconds)} may be left behind"
-    within = f" of the last {length(seconds)}" if seconds is not None else ""
-    return f"{about}{plural(records, 'record')}{within} may be left behind"
+        return f"{about(data.rpo)}the last {length(seconds)} may be left behind"
+    if data.rpo.exact:
+        return f"{plural(records, 'record')} {'was' if records == 1 else 'were'} left behind"
+    within = f" of the last {length(seconds)}" if seconds and not data.rpo.compared else ""
+    return f"{about(data.rpo)}{plural(records, 'record')}{within} may be left behind"
+
+
+def about(rpo: Rpo) -> str:
+    """What stands before a figure that is not exact."""
+    if rpo.exact:
+        return ""
+    return "at least " if rpo.records is not None and rpo.records == rpo.at_least else "about "
 
 
 def writes_now(data: ReportData) -> str:
@@ -176,6 +184,8 @@ def rpo_in_brief(data: ReportData) -> str:
     rpo = data.rpo
     if rpo.exact:
         return "proven by content"
+    if rpo.compared:
+        return "compared by content, and not all of it can be told"
     if rpo.records is None and rpo.seconds is None:
         return sentence(rpo.how.removeprefix("not measured: "))
     within = f"of the last {length(rpo.seconds)}, " if rpo.records and rpo.seconds else ""

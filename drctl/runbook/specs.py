@@ -125,6 +125,17 @@ def _offsets(own: OffsetsSettings, seen: Circumstances, given: Given) -> Iterato
     yield given.over(parts.offsets(seen, leave_out=leave_out, identity=given.id))
 
 
+def _groups(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
+    yield given.over(parts.groups(seen, given.id))
+
+
+def _skipping(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
+    # How long its proof may take is how long it may take itself: only then there is a proof.
+    plain = parts.skipping(seen, identity=given.id)
+    patience_s = plain.patience_s if given.patience_s is None else given.patience_s
+    yield given.over(parts.skipping(seen, patience_s, given.id))
+
+
 def _open(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
     yield given.over(parts.opening(seen, given.id))
 
@@ -228,7 +239,9 @@ SPECS: Mapping[str, Spec] = {
     "drain": Spec(Nothing, _drain),
     "quiesce-consumers": Spec(Nothing, _quiesce),
     "stop-replication": Spec(StopSettings, _stop),
+    "prepare-groups": Spec(Nothing, _groups),
     "commit-offsets": Spec(OffsetsSettings, _offsets),
+    "skip-producer-ids": Spec(Nothing, _skipping),
     "open-target": Spec(Nothing, _open),
     "switch-endpoint": Spec(EndpointSettings, _switch),
     "verify-clients": Spec(Nothing, _clients),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from drctl.checks.access import Access, access
+from drctl.checks.access import Access, RuleBook, access
 from drctl.model.acls import Acl
 
 TOPIC = "__consumer_timestamps"
@@ -46,4 +46,7 @@ def rule(text: str) -> Acl:
     ],
 )
 def test_access(rules: list[str], operation: str, expected: Access) -> None:
-    assert access(map(rule, rules), "User:app", operation, TOPIC) is expected
+    given = [rule(each) for each in rules]
+    assert access(given, "User:app", operation, TOPIC) is expected
+    book = RuleBook(given).concerning("User:app", TOPIC)
+    assert access(book, "User:app", operation, TOPIC) is expected

@@ -10,11 +10,15 @@ import yaml
 from drctl.engine import entries
 from drctl.engine.sequences.circumstances import Circumstances, Mode
 from drctl.engine.sequences.failover import failover
+from drctl.model.gap import Counts, GapResult, PartitionGap, TopicGap
+from drctl.model.topology import OffsetRange
 from drctl.systems.journal.run_files import RunFiles
 from tests.cli.conftest import Run
 from tests.cli.documents import check
+from tests.report import runs
 
 RUN = "20261122T010203.000000Z"
+LATER = "20261122T020304.000000Z"
 AT = datetime(2026, 11, 22, 1, 2, 3, tzinfo=UTC)
 
 
@@ -55,6 +59,26 @@ def test_each_form(folder: Path, called: Run, form: str, begins: str) -> None:
     assert ran.code == 0, ran.stderr
     assert (folder / "told").read_text(encoding="utf-8").lower().startswith(begins)
     assert (folder / "told").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_run_that_drctl_gap_completes(folder: Path, called: Run) -> None:
+    failed_over = runs.Run(runs.unplanned(), name=LATER).play(
+        {**runs.LOST, "measure-loss": runs.Part(facts={"records": 9}, intent={"topics": ["t"]})}
+    )
+    with RunFiles(folder / ".drctl" / "runs").anew(LATER) as file:
+        file.append(failed_over.entries)
+    before = called("report", "--local", "--verify", "-o", "json").document()
+    assert (before["run"], before["rpo"]["records"], before["rpo"]["exact"]) == (LATER, 9, False)
+    topic = TopicGap("t", "t", (PartitionGap(0, OffsetRange(0, 9), None, Counts(unreplicated=7)),))
+    ids = "kF2aPrimary", "zQ9bSec"
+    ends = "primary", ids[0], "secondary", ids[1]
+    found = GapResult("main", "full", *ends, datetime.now(UTC), 1.0, "", (topic,))
+    place = folder / ".drctl" / "gap" / "main-1"
+    place.mkdir(parents=True)
+    (place / "gap.json").write_text(json.dumps(found.to_json()), encoding="utf-8")
+    after = check(called("report", "--local", "--verify", "-o", "json").document())
+    assert (after["rpo"]["records"], after["rpo"]["exact"]) == (7, True)
+    assert str(place) in after["rpo"]["how"]
 
 
 def test_the_journal_itself(folder: Path, called: Run) -> None:

@@ -18,6 +18,9 @@ from confluent_kafka import Consumer, KafkaError
 
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
+from drctl.model.producer_ids import Advanced, highest
+from drctl.model.topology import TopicPartition
+from drctl.systems.kafka.producer_ids import KafkaProducerIdReader, KafkaProducerIdWriter
 from tests.cli.conftest import DRCTL, Ran, clean_environment
 from tests.cli.documents import check
 from tests.cluster.conftest import NewDrctl
@@ -29,6 +32,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 APP = "orders-app"
 PARTITIONS = 2
 RECORDS = 200
+LEFT = 30
 GO = ("--execute", "--yes")
 DEADLINE_S = 180.0
 
@@ -40,6 +44,8 @@ class Stage:
         self.lab = lab
         self.topic = new_topic(PARTITIONS, mirrored=True)
         self.group = f"orders-app-{uuid4().hex[:8]}"
+        self.reading = {"session.timeout.ms": "6000"}
+        self.writing: dict[str, object] = {"delivery__timeout__ms": 15_000}
         self.source = ClusterUnderTest(lab.cluster("primary"))
         self.target = ClusterUnderTest(lab.cluster("secondary"))
         connectors = {name: f"mm2-{name}" for name in ("source", "checkpoint", "heartbeat")}
@@ -69,7 +75,7 @@ class Stage:
 
     def write(self, count: int, prefix: str, cluster: ClusterUnderTest | None = None) -> list[str]:
         """Write as the application; what was acknowledged."""
-        producer = (cluster or self.source).producer(APP, delivery__timeout__ms=15_000)
+        producer = (cluster or self.source).producer(APP, **self.writing)
         acknowledged: list[str] = []
 
         def told(error: KafkaError | None, message: Any) -> None:
@@ -82,16 +88,28 @@ class Stage:
         producer.flush(30)
         return acknowledged
 
+    def leave_behind(self, count: int) -> None:
+        """Write what is not replicated any more, and let drctl gap see it."""
+        client = self.lab.parts.worker.client()
+        try:
+            client.pause("mm2-source")
+            stopped = lambda: client.status("mm2-source").all_in("PAUSED")  # noqa: E731
+            assert Patience.of(60).wait_until(stopped)
+        finally:
+            client.close()
+        assert len(self.write(count, "behind")) == count
+        assert self.json("gap", "--scope", "full", code=1)["totals"]["unreplicated"] == count
+
     def read(self, cluster: ClusterUnderTest, most: int, *, wait_for: int = 0) -> list[str]:
         """Read as the group does, from where it stands, and commit what was read."""
         consumer = Consumer(
             {
                 **cluster.properties(),
+                **self.reading,
                 "group.id": self.group,
                 "enable.auto.commit": False,
                 # In partitions in which it never committed a group begins at the start anywhere.
                 "auto.offset.reset": "earliest",
-                "session.timeout.ms": 6000,
             },
             logger=QUIET,
         )
@@ -121,6 +139,28 @@ class Stage:
             return sum(self.target.end_offsets(self.topic).values()) >= count
 
         assert Patience.of(60).wait_until(there), self.target.end_offsets(self.topic)
+
+    def modern(self) -> None:
+        """Clients of KIP-848 and idempotent ones, of which the target knows nothing."""
+        self.reading = {"group.protocol": "consumer"}
+        self.writing["enable__idempotence"] = True
+        with (
+            KafkaProducerIdReader("secondary", self.target.properties()) as theirs,
+            KafkaProducerIdWriter("primary", self.source.properties()) as ours,
+        ):
+            ahead = max(each for each in theirs.next_ids().values() if isinstance(each, int)) + 50
+            assert all(isinstance(a, Advanced) and a.done for a in ours.advance(ahead).values())
+
+    def highest_id(self) -> int:
+        """Of those that the source's partitions remember."""
+        places = [TopicPartition(self.topic, number) for number in range(PARTITIONS)]
+        with KafkaProducerIdReader("primary", self.source.properties()) as reader:
+            return highest(reader.in_use(places))
+
+    def next_ids(self) -> list[int]:
+        """What the target's brokers give."""
+        with KafkaProducerIdReader("secondary", self.target.properties()) as reader:
+            return [each for each in reader.next_ids().values() if isinstance(each, int)]
 
     def denials(self, cluster: ClusterUnderTest) -> int:
         """How many rules keep somebody from the topic."""
@@ -202,18 +242,29 @@ def stage(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[Stage]
         lab.replicate(True)
 
 
+def loss_in(stage: Stage) -> dict[str, Any]:
+    """What the report of the newest run says of it."""
+    told: dict[str, Any] = stage.json("report", "--verify", code=0)["rpo"]
+    return told
+
+
 def values_of(result: dict[str, Any], name: str) -> list[Any]:
     return [step[name] for step in result["steps"]]
 
 
 def test_a_planned_one_loses_nothing_and_skips_nothing(stage: Stage) -> None:
+    stage.modern()
     written = stage.write(RECORDS, "before")
     stage.copied(RECORDS)
     read = stage.read(stage.source, most=90)
+    in_use = stage.highest_id()
+    assert in_use > max(stage.next_ids())
     plan = stage.json("failover", code=0)
-    assert [step["id"] for step in plan["steps"]][-3:] == [
+    assert [step["id"] for step in plan["steps"]][-6:] == [
+        "prepare-groups", "commit-offsets", "skip-producer-ids",
         "open-target", "switch-endpoint-1", "verify-clients",
     ]  # fmt: skip
+    assert max(stage.next_ids()) < in_use, "a plan has skipped ids"
     assert stage.denials(stage.source) == 0, "a plan has written"
     assert stage.states() == {"RUNNING"}
 
@@ -224,6 +275,12 @@ def test_a_planned_one_loses_nothing_and_skips_nothing(stage: Stage) -> None:
     assert 0 < done["rto_seconds"] < 120
     assert stage.states() == {"STOPPED"}
     assert stage.endpoint.read_text(encoding="utf-8") == stage.bootstrap("secondary")
+    told = {step["id"]: step["detail"] for step in done["steps"]}
+    assert told["prepare-groups"] == (
+        "1 groups of KIP-848's protocol are ready on secondary, 1 of them new"
+    )
+    assert f"above {in_use:,}, the highest in use on primary; it cost" in told["skip-producer-ids"]
+    assert min(stage.next_ids()) > in_use
     assert stage.write(5, "refused") == [], "the fence lets somebody through"
     written += stage.write(RECORDS, "after", stage.target)
     read += stage.read(stage.target, most=10_000, wait_for=2 * RECORDS - len(read))
@@ -319,6 +376,7 @@ def test_ctrl_c_stops_between_two_effects(stage: Stage) -> None:
 def test_an_unplanned_one_needs_no_source_and_says_what_is_owed(stage: Stage) -> None:
     written = stage.write(RECORDS, "before")
     stage.copied(RECORDS)
+    stage.leave_behind(LEFT)
     alive = stage.run("failover", "--mode", "unplanned", *GO)
     assert alive.code == 3
     assert "source-alive" in alive.stderr
@@ -326,9 +384,21 @@ def test_an_unplanned_one_needs_no_source_and_says_what_is_owed(stage: Stage) ->
     done = stage.json("failover", "--mode", "unplanned", *GO, code=1)
     assert done["status"] == "done"
     assert any("fence" in each for each in done["owed"])
+    assert any("restart idempotent producers" in each for each in done["owed"])
+    assert any("of KIP-848's protocol is not known" in each for each in done["owed"])
     assert done["rpo"]["exact"] is False
     assert stage.endpoint.read_text(encoding="utf-8") == stage.bootstrap("secondary")
+    loss = loss_in(stage)
+    assert (loss["at_least"], loss["exact"]) == (LEFT, False)
+    assert loss["records"] >= LEFT
+    evidence = "\n".join(loss["evidence"])
+    for trace in ("drctl gap saw it", "offset syncs", "Connect keeps it for connector mm2-source"):
+        assert trace in evidence
     more = stage.write(RECORDS, "after", stage.target)
     assert len(more) == RECORDS
     there = sum(stage.target.end_offsets(stage.topic).values())
     assert there == len(written) + len(more)
+    stage.lab.start("primary")
+    stage.json("gap", "--scope", "full", code=1)
+    exact = loss_in(stage)
+    assert (exact["records"], exact["exact"]) == (LEFT, True)

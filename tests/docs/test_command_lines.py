@@ -87,7 +87,7 @@ def test_there_are_command_lines_to_look_at() -> None:
         ["lab", "replication", "halt"],
         ["init", "one:9092"],
         ["lab", "up", "--brokers", "many"],
-        ["failback"],
+        ["fallback"],
     ],
 )
 def test_the_parser_refuses_what_does_not_exist(words: list[str]) -> None:
@@ -96,7 +96,7 @@ def test_the_parser_refuses_what_does_not_exist(words: list[str]) -> None:
 
 
 def test_prose_cannot_name_what_does_not_exist() -> None:
-    for words in (["failback"], ["lab", "destroy"], ["gap", "--tail"]):
+    for words in (["fallback"], ["lab", "destroy"], ["gap", "--tail"]):
         with pytest.raises(AssertionError):
             look_up(words)
 

@@ -1,14 +1,17 @@
 """A world of switches for the engine: each can be on or off, and every change is counted."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from drctl.engine.executing import Execution
 from drctl.engine.kind import Description, Facts, Kind, Looking, Seen, State, Trait
 from drctl.engine.ports import Hands, Look
+from drctl.engine.steps.prepare_groups import PrepareGroups
+from drctl.engine.steps.skip_producer_ids import SkipProducerIds
 from drctl.model.errors import Refused, Unknown
 from drctl.model.plan import Duty, Json, Plan, Step
+from tests.engine.arrivals import ENDS, Arrivals
 
 
 class Crash(BaseException):
@@ -16,23 +19,18 @@ class Crash(BaseException):
 
 
 @dataclass
-class World:
-    """The switches, and what was done to them.
+class World(Arrivals):
+    """The switches, and what was done to them; and what clients find where they arrive.
 
     Attributes:
-        applied: how often each was switched with an effect.
-        fall: called at every point where a process can end, with the point's name.
         unseen: switches that do not answer.
         stuck: switches that take no effect.
-        silent: switches that take effect, but do not say so.
+        silent: also switches that take effect, but do not say so.
     """
 
     on: dict[str, bool] = field(default_factory=dict)
-    applied: list[tuple[str, bool]] = field(default_factory=list)
-    fall: Callable[[str], None] = lambda point: None
     unseen: set[str] = field(default_factory=set)
     stuck: set[str] = field(default_factory=set)
-    silent: set[str] = field(default_factory=set)
     refused: set[str] = field(default_factory=set)
 
     def set(self, name: str, to: bool) -> None:
@@ -185,14 +183,26 @@ def kinds() -> dict[str, Kind]:
         Switch(name, traits) if Trait.CHANGES in traits else Glance(name, traits)
         for name, traits in STEPS
     ]
-    return {kind.name: kind for kind in (*looking, *doing)}
+    real: list[Kind] = [PrepareGroups(), SkipProducerIds()]
+    return {kind.name: kind for kind in (*looking, *doing, *real)}
+
+
+ORDER = (
+    *("preflight", "stock", "fence", "drain", "stop"),
+    *("prepare-groups", "offsets", "skip-producer-ids", "open", "switch"),
+)
+REAL: Mapping[str, Json] = {
+    "prepare-groups": ENDS,
+    "skip-producer-ids": {**ENDS, "at_most_seconds": 30},
+}
+"""Settings of those kinds that are drctl's own."""
 
 
 def plan(**duties: Duty) -> Plan:
     """All steps in their order."""
+    usual = dict.fromkeys(REAL, Duty.BEST_EFFORT) | duties
     steps = tuple(
-        Step(name, name, {}, 5, duties.get(name, Duty.REQUIRED))
-        for name in ("preflight", "stock", *(name for name, _ in STEPS))
+        Step(name, name, REAL.get(name, {}), 5, usual.get(name, Duty.REQUIRED)) for name in ORDER
     )
     return Plan("test", "main", "primary", "secondary", steps)
 

@@ -38,7 +38,7 @@ def test_a_failure_before_the_target_is_open_puts_everything_back_newest_first()
     assert outcome.step == "offsets"
     assert not any(world.on.values())
     undone = [line for line in words_of(notes) if line.startswith("undone")]
-    assert undone == ["undone offsets", "undone stop", "undone fence"]
+    assert undone == [f"undone {step}" for step in ("offsets", "prepare-groups", "stop", "fence")]
 
 
 def test_a_failure_after_the_target_is_open_stops_there_and_can_be_gone_on_with() -> None:

@@ -8,6 +8,8 @@ from drctl.engine.entries import What
 from drctl.engine.outcome import Outcome, Status
 from drctl.engine.story import read_story
 from drctl.model.plan import Plan
+from drctl.model.topology import TopicPartition
+from tests.engine.arrivals import SOURCE
 from tests.engine.switches import Crash, Notes, World, execution, plan
 
 WHO = {"user": "ada", "host": "laptop"}
@@ -48,7 +50,7 @@ def run_with_crashes(world: World, wanted: Plan, numbers: tuple[int, ...]) -> Ou
 
 def assert_journal_is_true(world: World, notes: Notes) -> None:
     """Whatever was changed was announced before."""
-    announced = {e["intent"].get("name") for e in notes.entries if e["entry"] == What.INTEND}
+    announced = {e["step"] for e in notes.entries if e["entry"] == What.INTEND}
     assert {name for name, _ in world.applied} <= announced
 
 
@@ -86,7 +88,20 @@ def refused_offsets(world: World) -> None:
     world.refused.add("offsets")
 
 
-CASES: tuple[Prepare, ...] = (nothing, stuck_offsets, stuck_switch, silent_stop, refused_offsets)
+def ids_far_away(world: World) -> None:
+    """The target cannot skip as many producer ids in the time that there is."""
+    world.remembered[TopicPartition("orders", 0)] = 10**9
+
+
+def a_dead_source(world: World) -> None:
+    """Nobody tells which producer ids it has in use, and of which protocol its groups are."""
+    world.silent.add(SOURCE)
+
+
+CASES: tuple[Prepare, ...] = (
+    *(nothing, stuck_offsets, stuck_switch, silent_stop, refused_offsets),
+    *(ids_far_away, a_dead_source),
+)
 
 
 def cases() -> Iterator[tuple[Prepare, int]]:
@@ -104,7 +119,7 @@ def test_the_end_is_the_same_after_a_crash(prepare: Prepare, number: int) -> Non
     prepare(world)
     wanted = run_with_crashes(whole, plan(), ())
     assert run_with_crashes(world, plan(), (number,)).status == wanted.status
-    assert world.on == whole.on
+    assert (world.on, world.end) == (whole.on, whole.end)
 
 
 @pytest.mark.parametrize("prepare", CASES, ids=lambda v: v.__name__)
@@ -118,7 +133,7 @@ def test_it_is_the_same_after_two_crashes(prepare: Prepare) -> None:
             world = World()
             prepare(world)
             assert run_with_crashes(world, plan(), (first, second)).status == wanted.status
-            assert world.on == whole.on
+            assert (world.on, world.end) == (whole.on, whole.end)
 
 
 def test_nothing_is_done_twice() -> None:
@@ -147,7 +162,7 @@ def test_a_fence_that_fell_meanwhile_is_set_again_and_the_rest_looked_at_anew() 
     assert outcome.status is Status.DONE
     assert world.on["fence"]
     again = [e["step"] for e in notes.entries if e["entry"] == What.STALE]
-    assert again == ["drain", "stop"]
+    assert again == ["drain", "stop", "prepare-groups"]
     assert world.applied.count(("fence", True)) == 2
 
 

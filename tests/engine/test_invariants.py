@@ -32,6 +32,16 @@ def test_the_sequence_keeps_every_rule() -> None:
             ("preflight", "stock", "fence", "stop", "open", "offsets"),
             "step open stands before offsets",
         ),
+        (("preflight", "stock", "offsets", "prepare-groups"), "step offsets stands before prepare"),
+        (("preflight", "stock", "skip-producer-ids", "fence"), "step skip-producer-ids stands"),
+        (
+            ("preflight", "stock", "fence", "stop", "open", "prepare-groups"),
+            "step open stands before prepare-groups",
+        ),
+        (
+            ("preflight", "stock", "fence", "stop", "open", "skip-producer-ids"),
+            "step open stands before skip-producer-ids",
+        ),
     ],
 )
 def test_a_plan_out_of_order_is_named_with_its_reason(names: tuple[str, ...], said: str) -> None:

@@ -109,6 +109,18 @@ def test_a_planned_one_loses_nothing_and_an_unplanned_one_waits_for_no_dead_clus
     assert not {"drain", "quiesce-consumers", "fence-consumers"} & {s.kind for s in unplanned.steps}
 
 
+@pytest.mark.parametrize("mode", Mode)
+def test_what_clients_find_is_made_ready_before_the_target_opens(mode: Mode) -> None:
+    plan = failover(mode, circumstances())
+    ids = [step.id for step in plan.steps]
+    ready = ["prepare-groups", "commit-offsets", "skip-producer-ids", "open-target"]
+    assert ids[ids.index("stop-replication") + 1 :][:4] == ready
+    for name in ("prepare-groups", "skip-producer-ids"):
+        step = plan.step(name)
+        assert (step.settings["source"], step.settings["target"]) == ("primary", "secondary")
+        assert step.duty is Duty.BEST_EFFORT, "what was not done is owed: no reason to turn back"
+
+
 def test_a_group_without_evidence_keeps_a_planned_one_closed_unless_that_is_overridden() -> None:
     def leaves_out(plan: Plan) -> bool:
         return bool(plan.step("commit-offsets").settings["leave_out"])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from drctl.gap.alignment import aligned
 from drctl.gap.comparison import ComparePlan, Identity, TopicPlan
 from drctl.gap.reference import compare_topic
-from drctl.gap.tail import Position, Tail, too_narrow, windowed
+from drctl.gap.tail import MARGINS, Position, Tail, too_narrow, windowed
 from drctl.model.gap import Counts, PartitionGap, RecordClass, TopicGap, Window
 from drctl.model.topology import OffsetRange, Record, TopicPartition
 from tests.gap.clusters import Cluster
@@ -139,6 +139,31 @@ def test_without_evidence_a_partition_is_left_out_unless_it_is_small() -> None:
     tail = Tail(source, target, {}, same_offsets=False, margin=100)  # type: ignore[arg-type]
     windows, unknown = tail.windows(whole, {})
     assert (windows[PLACE].whole, unknown) == (True, ())
+
+
+def test_partitions_of_interest_are_read_whole_where_nobody_knows_and_others_not_at_all() -> None:
+    source = cluster([(b"k%d" % n, n) for n in range(100)])
+    source.logs[1] = source.logs[0]
+    topic = TopicPlan(
+        "t", "t", True, True, 0, False, {p: OffsetRange(0, 100) for p in (0, 1)}, {}, {}
+    )
+    whole = ComparePlan((topic,), Identity(), buckets=8, salt=1)
+    tail = Tail(source, source, {}, same_offsets=False, margin=MARGIN, only={PLACE})  # type: ignore[arg-type]
+    windows, unknown = tail.windows(whole, {})
+    assert (list(windows), windows[PLACE].whole, unknown) == ([PLACE], True, ())
+    assert "nobody says how far" in windows[PLACE].evidence
+    assert dict(windowed(whole, windows).topics[0].source) == {0: OffsetRange(0, 100)}
+
+
+def test_very_many_partitions_get_less_of_a_margin_each() -> None:
+    number, end = 5_000, 1_000_000
+    ranges = dict.fromkeys(range(number), OffsetRange(0, end))
+    topic = TopicPlan("t", "t", True, True, 0, False, ranges, ranges, {})
+    positions = {TopicPartition("t", p): Position(end, "the test") for p in range(number)}
+    nobody = Cluster("c")
+    tail = Tail(nobody, nobody, positions, same_offsets=True)  # type: ignore[arg-type]
+    windows, _ = tail.windows(ComparePlan((topic,), Identity(), buckets=8, salt=1), {})
+    assert {end - window.source_start for window in windows.values()} == {MARGINS // number}
 
 
 def test_copies_that_keep_their_offsets_need_no_search() -> None:

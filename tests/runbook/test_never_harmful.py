@@ -27,7 +27,9 @@ SHORT: tuple[Mapping[str, Any], ...] = (
     {"step": "drain"},
     {"step": "quiesce-consumers"},
     {"step": "stop-replication"},
+    {"step": "prepare-groups"},
     {"step": "commit-offsets"},
+    {"step": "skip-producer-ids"},
     {"step": "open-target"},
     {"step": "switch-endpoint"},
     {"step": "switch-endpoint", "with": {"endpoint": 2}},
@@ -54,7 +56,7 @@ WHENS = (
     "endpoints > 7 and endpoints < 9",
     "not replicator == none",
 )
-ORDERED = SHORT[:11]
+ORDERED = SHORT[:13]
 MANY = len(ORDERED)
 
 steps = st.lists(

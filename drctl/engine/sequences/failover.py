@@ -24,6 +24,7 @@ def _planned(seen: Circumstances) -> Iterator[Step]:
     yield Step("drain", "drain", {"target": seen.target}, seen.patience_s)
     yield from parts.quiet(seen)
     yield parts.stop(seen)
+    yield parts.groups(seen)
     yield parts.offsets(seen, leave_out=seen.leaves_groups_out)
     yield from _opening(seen)
 
@@ -35,12 +36,14 @@ def _unplanned(seen: Circumstances) -> Iterator[Step]:
     yield parts.fence(seen, Duty.BEST_EFFORT)
     yield Step("measure-loss", "measure-loss", parts.ends(seen), 30)
     yield parts.stop(seen)
+    yield parts.groups(seen)
     # At 3 a.m. one group without evidence must not keep the others: it is named, and owed.
     yield parts.offsets(seen, leave_out=True)
     yield from _opening(seen)
 
 
 def _opening(seen: Circumstances) -> Iterator[Step]:
+    yield parts.skipping(seen)
     yield parts.opening(seen)
     yield from parts.switches(seen)
     yield Step("verify-clients", "verify-clients", parts.ends(seen), 120)

@@ -70,6 +70,11 @@ def stop(seen: Circumstances, identity: str = "stop-replication") -> Step:
     return Step(identity, "manual-stop-replication", asked(identity, text, back), 60)
 
 
+def groups(seen: Circumstances, identity: str = "prepare-groups") -> Step:
+    """Make groups of KIP-848's protocol ready; members that find none end, and say so."""
+    return Step(identity, "prepare-groups", ends(seen), 30, Duty.BEST_EFFORT)
+
+
 def offsets(seen: Circumstances, *, leave_out: bool, identity: str = "commit-offsets") -> Step:
     """Put the groups where they go on."""
     settings = {
@@ -79,6 +84,14 @@ def offsets(seen: Circumstances, *, leave_out: bool, identity: str = "commit-off
         "leave_out": leave_out,
     }
     return Step(identity, "commit-offsets", settings, 30)
+
+
+def skipping(
+    seen: Circumstances, patience_s: float = 30, identity: str = "skip-producer-ids"
+) -> Step:
+    """Have the target skip producer ids; where that takes too long, producers are restarted."""
+    settings = {**ends(seen), "at_most_seconds": patience_s}
+    return Step(identity, "skip-producer-ids", settings, patience_s, Duty.BEST_EFFORT)
 
 
 def opening(seen: Circumstances, identity: str = "open-target") -> Step:

@@ -24,7 +24,8 @@ class Drain(Looking):
         """What is missing now."""
         missing = look.missing()
         if missing.not_compared:
-            words = f"not everything could be compared: {missing.not_compared[0]}"
+            number = len(missing.not_compared)
+            words = f"{number:,} partitions are not proven yet: {missing.not_compared[0]}"
             return Seen(State.WAITING, words, {}, missing.not_compared)
         if missing.records:
             words = f"{missing.records:,} records are still missing"

@@ -6,7 +6,7 @@ from drctl.model.plan import Json
 
 
 class MeasureLoss(Looking):
-    """From what survived: the newest copies, and how fast they came."""
+    """From what survived: how far it was copied, until when, and what was seen of the source."""
 
     name = "measure-loss"
     traits = Trait.NONE
@@ -17,10 +17,16 @@ class MeasureLoss(Looking):
         return Description(title, "records and seconds, with what makes them uncertain")
 
     def check(self, settings: Json, facts: Facts, look: Look) -> Json:
-        """Nothing has to be decided."""
-        return {}
+        """Of which topics, for whoever compares them once the source is back."""
+        return {"topics": list(look.topics())}
 
     def verify(self, intent: Json, look: Look) -> Seen:
         """What survived says."""
         loss = look.loss()
-        return Seen(State.DONE, loss.words, {"records": loss.records, "seconds": loss.seconds})
+        facts = {
+            "records": loss.records,
+            "at_least": loss.at_least,
+            "seconds": loss.seconds,
+            "evidence": list(loss.evidence),
+        }
+        return Seen(State.DONE, loss.words, facts)

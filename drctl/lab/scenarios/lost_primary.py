@@ -1,137 +1,161 @@
-"""The primary is lost while replication lags, and comes back: which records never made it?
+"""The primary is lost while replication lags: clients move, nobody skips, nothing is forgotten.
 
-The truth is gathered beside drctl: which rows the primary acknowledged, what plain consumers find
-in both topics, and nothing else. drctl's answer has to name exactly these records.
+A real application writes, real groups read and commit. The truth is gathered beside drctl: which
+records were acknowledged, what each group read on either side, what plain consumers find in both
+topics. The groups must skip none of what the secondary has, and `drctl gap` must name exactly the
+records that never got there.
 """
 
 import signal
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
-from drctl.lab.environment import write_environment
 from drctl.lab.flights import flights
-from drctl.lab.loads import Loads, acknowledged_rows
+from drctl.lab.loads import PARTITIONS, acknowledged_rows
+from drctl.lab.mirrors import await_state
 from drctl.lab.reading import Position, count_of, read_topic
-from drctl.lab.scenarios.stage import Ending, Stage
+from drctl.lab.scenarios.company import Company, Script, company
+from drctl.lab.scenarios.reader import Reader
+from drctl.lab.scenarios.returning import bring_back
+from drctl.lab.scenarios.stage import Ending, Stage, Tracker
+from drctl.lab.scenarios.truth import GroupTruth, group_truth, in_table, require_kept
 from drctl.lab.waiting import Patience
-from drctl.model.errors import Stopped
+from drctl.model.errors import ExitCode, Stopped
 
-BEFORE = 50_000
-RATE = 2_000
-BEHIND = 4_000
-AFTER = 3_000
-WAIT_S = 60
+_FAST = 10_000
+_STATE_S = 60
 
 
-def play(stage: Stage) -> Ending:
-    """Lose the primary, go on on the secondary, get the primary back, and ask drctl.
+def play(stage: Stage, script: Script | None = None) -> Ending:
+    """Lose the primary, fail over, go on on the secondary, get the primary back, and compare.
 
     Raises:
-        Stopped: a part of the lab did not do what the story needs.
+        Stopped: a part of the lab, or drctl, did not do what the story needs.
     """
-    topic = stage.lab.parts.settings.mirrored
-    write_environment(stage.lab.parts, stage.config)
-    _replicate_everything(stage, topic)
-    _fall_behind_and_die(stage, topic)
-    replicated = read_topic(stage.lab.cluster("secondary"), topic)
-    _go_on_elsewhere(stage, topic)
-    stage.tell("the primary comes back")
-    stage.lab.start("primary")
-    stage.tell("drctl gap: which of its records are not on the secondary?\n")
-    answer = stage.gap(stage.folder / "gap")
-    truth = _truth(stage, topic, replicated)
-    return _compare(stage, truth, answer)
+    with company(stage, script or Script()) as people:
+        stage.act(1, "Work: an application writes to the primary, groups read there and commit")
+        with stage.tracked() as tracker:
+            _work(people, tracker)
+            _lose(people)
+        _fail_over(people)
+        _go_on(people)
+        rows = {row.number: row.value for row in flights(0, people.writer.next_row)}
+        there = _held(people, rows)
+        groups = [_truth(each, there) for each in people.readers]
+        stage.tell(f"\n{in_table(groups)}")
+        report = stage.reports()[-1]
+        gap = bring_back(people, there, rows)
+    skipped = sum(each.skipped for each in groups)
+    said = f"{_of_groups(groups, len(there))}\n{gap.words}"
+    true = not skipped and all(each.after for each in groups) and gap.true
+    return Ending(true, f"{'True' if true else 'WRONG'}: {said}", gap.page, report)
 
 
-def _replicate_everything(stage: Stage, topic: str) -> None:
-    loads = Loads(stage.lab)
-    stage.tell(f"{BEFORE:,} real records (flights of 2013) go into the primary")
-    loads.run(loads.spec(topic=topic, count=BEFORE))
-    stage.tell("MirrorMaker 2 copies them to the secondary")
+def _work(people: Company, tracker: Tracker) -> None:
+    stage, script, writer = people.stage, people.script, people.writer
+    stage.tell(f"{script.before:,} real records (flights of 2013) go into topic {script.topic}")
+    writer.write(script.before, _FAST)
+    for each in people.readers:
+        stage.tell(f"  group {each.habit.group} {_in_words(each)}")
+        each.start()
+    writer.start(script.rate)
+    stage.tell(f"the application goes on, with {script.rate:,} records a second")
     target = stage.lab.cluster("secondary")
-    if not Patience.of(WAIT_S).wait_until(lambda: count_of(target, topic) >= BEFORE):
-        raise Stopped(f"MirrorMaker 2 did not copy {BEFORE} records in {WAIT_S} s")
-
-
-def _fall_behind_and_die(stage: Stage, topic: str) -> None:
-    loads = Loads(stage.lab)
-    stage.tell(f"an application goes on writing, {RATE:,} records a second")
-    loads.start(loads.spec(topic=topic, rate=RATE))
-    _await_acks(loads, BEFORE + BEHIND)
-    stage.tell("replication stops: from here on the secondary lags")
-    stage.lab.replicate(False)
-    seen = loads.state("primary")["acknowledged"]
-    _await_acks(loads, seen + BEHIND)
-    stage.tell("the primary is lost (SIGKILL), in the middle of writes")
-    stage.lab.signal("primary", signal.SIGKILL)
-    state = loads.stop("primary")
-    stage.tell(
-        f"{state['acknowledged']:,} records were acknowledged; of {state['failed']:,} more nobody "
-        "knows"
+    people.wait(
+        "MirrorMaker 2 copies to the secondary",
+        lambda: count_of(target, script.topic) >= script.before,
     )
+    people.wait("every group reads", lambda: all(map(_settled, people.readers)))
+    seen = tracker.passes()
+    # The pass under way may have begun before the last of them settled.
+    people.wait("drctl offsets track sees the groups", lambda: tracker.passes() > seen + 1)
+    stage.tell("MirrorMaker 2 copies; drctl offsets track notes where the groups stand")
 
 
-def _await_acks(loads: Loads, number: int) -> None:
-    if not Patience.of(WAIT_S).wait_until(lambda: loads.state("primary")["acknowledged"] >= number):
-        raise Stopped(f"the primary did not acknowledge {number} records in {WAIT_S} s")
+def _in_words(reader: Reader) -> str:
+    habit = reader.habit
+    if habit.most:
+        return f"reads about {habit.most:,} of them, and rests"
+    return f"is slow: {habit.rate:,} records a second" if habit.rate else "keeps up"
 
 
-def _go_on_elsewhere(stage: Stage, topic: str) -> None:
-    loads = Loads(stage.lab)
-    stage.tell(f"the application moves to the secondary and writes {AFTER:,} records there")
-    loads.run(loads.spec("secondary", topic=topic, count=AFTER))
+def _settled(reader: Reader) -> bool:
+    committed = reader.committed("primary")
+    return len(committed) == PARTITIONS and sum(committed.values()) >= reader.habit.most
 
 
-@dataclass(frozen=True, slots=True)
-class Truth:
-    """What an answer is held against.
-
-    Attributes:
-        missing: positions on the primary of the records that the secondary never got.
-        acknowledged: how many records the primary had acknowledged.
-        promised: how many of the missing ones it had acknowledged.
-    """
-
-    missing: frozenset[Position]
-    acknowledged: int
-    promised: int
-
-
-def _truth(stage: Stage, topic: str, replicated: Mapping[Position, bytes]) -> Truth:
-    primary = read_topic(stage.lab.cluster("primary"), topic)
-    acks = acknowledged_rows(Loads(stage.lab).folder("primary"), topic)
-    values = {row.number: row.value for row in flights()}
-    for position, number in acks.items():
-        if primary.get(position) != values[number]:
-            raise Stopped(f"the primary lost row {number}, which it had acknowledged at {position}")
-    there = set(replicated.values())
-    missing = frozenset(p for p, value in primary.items() if value not in there)
-    return Truth(missing, len(acks), len(missing & acks.keys()))
+def _lose(people: Company) -> None:
+    stage, writer, behind = people.stage, people.writer, people.script.behind
+    stage.act(2, "Loss: replication hangs, then the primary dies in the middle of writes")
+    stage.lab.signal("connect", signal.SIGSTOP)
+    stage.tell("MirrorMaker 2 hangs (SIGSTOP); the application goes on")
+    seen = writer.acknowledged("primary")
+    try:
+        people.wait(
+            "the primary acknowledges", lambda: writer.acknowledged("primary") >= seen + behind
+        )
+        stage.lab.signal("primary", signal.SIGKILL)
+        writer.ask_to_stop()
+    finally:
+        stage.lab.signal("connect", signal.SIGCONT)
+    stage.tell("the primary is lost (SIGKILL); MirrorMaker 2 answers again, and finds nobody")
+    stage.tell(f"{writer.acknowledged('primary'):,} records were acknowledged by the primary")
+    parts = stage.lab.parts
+    client = parts.worker.client()
+    try:
+        await_state(client, parts.directions, ("RUNNING",), Patience.of(_STATE_S))
+    finally:
+        client.close()
 
 
-def _compare(stage: Stage, truth: Truth, answer: Mapping[str, Any]) -> Ending:
-    named = frozenset(
-        (partition["partition"], offset)
-        for topic in answer["topics"]
-        for partition in topic["partitions"]
-        for first, last in partition["ranges"]
-        for offset in range(first, last + 1)
+def _fail_over(people: Company) -> None:
+    stage = people.stage
+    stage.act(3, "Failover: the plan first, then the same with --execute")
+    words = ("failover", "--mode", "unplanned")
+    if stage.drctl(*words) != ExitCode.DONE:
+        raise Stopped("something stands against the plan")
+    stage.tell("")
+    code = stage.drctl(*words, "--execute", "--yes")
+    if code not in (ExitCode.DONE, ExitCode.FOUND):
+        raise Stopped(f"drctl failover ended with exit code {code}")
+    if people.signpost.cluster().name != "secondary":
+        raise Stopped("the failover did not point the applications to the secondary")
+
+
+def _go_on(people: Company) -> None:
+    stage, writer, after = people.stage, people.writer, people.script.after
+    stage.act(4, "Work goes on: the applications look at their endpoint, and find the secondary")
+    writer.stop()
+    stage.tell(f"of {writer.failed('primary'):,} records nobody knows what became of them")
+    stage.tell(f"the application writes {after:,} records to the secondary")
+    writer.write(after)
+    end = count_of(stage.lab.cluster("secondary"), people.script.topic)
+    stage.tell("every group reads from its position to the end")
+    people.wait(
+        "every group reads to the end of the secondary",
+        lambda: all(sum(each.committed("secondary").values()) == end for each in people.readers),
     )
-    page = stage.folder / "gap" / "gap.html"
-    counted = answer["totals"]["unreplicated"]
-    true = (
-        answer["complete"]
-        and answer["exit_code"] == 1
-        and bool(truth.missing)
-        and named == truth.missing
-        and counted == len(truth.missing)
+    people.leave()
+
+
+def _held(people: Company, rows: Mapping[int, bytes]) -> Mapping[Position, bytes]:
+    """What the secondary has, all that it acknowledged among it."""
+    topic = people.script.topic
+    there = read_topic(people.stage.lab.cluster("secondary"), topic)
+    acknowledged = acknowledged_rows(people.writer.log("secondary"), topic)
+    require_kept("the secondary", there, acknowledged, rows)
+    return there
+
+
+def _truth(reader: Reader, there: Mapping[Position, bytes]) -> GroupTruth:
+    group = reader.habit.group
+    return group_truth(group, reader.reads("primary"), reader.reads("secondary"), there.values())
+
+
+def _of_groups(groups: list[GroupTruth], held: int) -> str:
+    twice = sum(each.twice for each in groups)
+    skipped = {each.group: each.skipped for each in groups if each.skipped}
+    told = "; ".join(f"{group} skipped {count:,}" for group, count in skipped.items())
+    return (
+        f"of the {held:,} records of the secondary, {len(groups)} groups skipped "
+        f"{told or 'none'}; {twice:,} were read twice."
     )
-    said = (
-        f"the primary had acknowledged {truth.acknowledged:,} records; {len(truth.missing):,} of "
-        f"its records never reached the secondary ({truth.promised:,} of them acknowledged)"
-    )
-    if true:
-        return Ending(True, f"True: {said}. drctl gap named exactly these.", page)
-    wrong = f"{len(named - truth.missing)} too many, {len(truth.missing - named)} not found"
-    return Ending(False, f"WRONG: {said}. drctl gap named {len(named):,}: {wrong}.", page)

@@ -3,15 +3,17 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from drctl.lab.lab import Lab
-from drctl.model.errors import Unknown
+from drctl.model.errors import Stopped, Unknown
 
-GAP_DEADLINE_S = 300
+DEADLINE_S = 300
+_END_S = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +21,16 @@ class Ending:
     """How a story ended.
 
     Attributes:
-        true: whether drctl's answer was the truth, record by record.
-        summary: in a sentence or two.
-        page: the HTML page of the answer.
+        true: whether everything that was held against the truth was so, record by record.
+        summary: in a few sentences.
+        page: the HTML page of the missing records.
+        report: the HTML page of the failover.
     """
 
     true: bool
     summary: str
     page: Path
+    report: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,28 +40,102 @@ class Stage:
     Attributes:
         folder: for the configuration and results.
         tell: says what happens, a line each.
+        options: global options of drctl, for how it prints.
+        shown: where its results appear; None is this process's own stdout.
     """
 
     lab: Lab
     folder: Path
     tell: Callable[[str], None]
+    options: tuple[str, ...] = ()
+    shown: TextIO | None = None
 
     @property
     def config(self) -> Path:
         """The lab's drctl.yaml."""
         return self.folder / "drctl.yaml"
 
-    def gap(self, out: Path) -> dict[str, Any]:
-        """Run `drctl gap` as a process of its own, its table on this terminal.
+    def act(self, number: int, title: str) -> None:
+        """Say what comes now."""
+        self.tell(f"\n--- {number}. {title}\n")
+
+    def drctl(self, *words: str) -> int:
+        """Run a command of drctl to its end, its result on this terminal; the exit code.
 
         Raises:
-            Unknown: it ended otherwise than with an answer.
+            Unknown: it did not end in time.
         """
-        command = [sys.executable, "-m", "drctl", "--config", str(self.config)]
-        command += ["gap", "--out", str(out)]
-        done = subprocess.run(command, timeout=GAP_DEADLINE_S, check=False)
+        self.tell(f"$ drctl {' '.join(words)}")
+        try:
+            done = subprocess.run(
+                self._command(*words),
+                stdin=subprocess.DEVNULL,
+                stdout=self.shown,
+                timeout=DEADLINE_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise Unknown(f"drctl {words[0]} did not end in {DEADLINE_S} s") from None
+        return done.returncode
+
+    def answer(self, out: Path) -> dict[str, Any]:
+        """What `drctl gap --out` left there.
+
+        Raises:
+            Unknown: nothing.
+        """
         document = out / "gap.json"
-        if done.returncode not in (0, 1, 5) or not document.is_file():
-            raise Unknown(f"drctl gap ended with exit code {done.returncode} and no answer")
-        answer: dict[str, Any] = json.loads(document.read_text(encoding="utf-8"))
-        return {**answer, "exit_code": done.returncode}
+        if not document.is_file():
+            raise Unknown(f"drctl gap left no answer in {out}")
+        found: dict[str, Any] = json.loads(document.read_text(encoding="utf-8"))
+        return found
+
+    def reports(self) -> tuple[Path, ...]:
+        """The pages of all runs so far, the oldest first."""
+        return tuple(sorted((self.folder / ".drctl" / "runs").glob("*/report.html")))
+
+    @contextmanager
+    def tracked(self) -> Iterator["Tracker"]:
+        """Let `drctl offsets track` note every second where groups stand."""
+        words = ("offsets", "track", "--every", "1s", "--execute", "--yes", "--output", "json")
+        self.tell("$ drctl offsets track --every 1s --execute --yes    (in the background)")
+        log = self.folder / "track.jsonl"
+        with log.open("wb") as said, (self.folder / "track.log").open("wb") as complaints:
+            process = subprocess.Popen(
+                self._command(*words), stdin=subprocess.DEVNULL, stdout=said, stderr=complaints
+            )
+        try:
+            yield Tracker(process, log)
+        finally:
+            process.terminate()
+            try:
+                process.wait(_END_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+    def _command(self, *words: str) -> list[str]:
+        drctl = [sys.executable, "-m", "drctl", "--config", str(self.config), *self.options]
+        return [*drctl, *words]
+
+
+@dataclass(frozen=True, slots=True)
+class Tracker:
+    """`drctl offsets track`, running.
+
+    Attributes:
+        log: a line of JSON for each pass.
+    """
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def passes(self) -> int:
+        """How many of its passes saw everything.
+
+        Raises:
+            Stopped: it does not run any more.
+        """
+        if self.process.poll() is not None:
+            raise Stopped(f"drctl offsets track ended with exit code {self.process.returncode}")
+        lines = self.log.read_bytes().split(b"\n")[:-1]
+        return sum(bool(json.loads(line)["complete"]) for line in lines)

@@ -34,8 +34,14 @@ class KafkaHealthReader:
         self._connection = Connection(name, properties, timeout_s)
         self._brokers = Brokers(self._connection)
 
-    def health(self, topics: Collection[str]) -> ClusterHealth:
+    def health(
+        self, topics: Collection[str], known: Mapping[str, Mapping[str, str]] | None = None
+    ) -> ClusterHealth:
         """The cluster and these topics.
+
+        Args:
+            known: configurations of topics that were read a moment ago; those of the others are
+                asked for.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -43,18 +49,20 @@ class KafkaHealthReader:
         deadline = self._connection.deadline()
         metadata = self._connection.metadata(deadline)
         wanted = sorted(set(topics))
-        known = {name: metadata.topics[name] for name in wanted if name in metadata.topics}
-        configs = read_configurations(self._connection, tuple(known), deadline, seen=True)
+        there = {name: metadata.topics[name] for name in wanted if name in metadata.topics}
+        told = known or {}
+        asked = tuple(name for name in there if name not in told)
+        configs = read_configurations(self._connection, asked, deadline, seen=True) if asked else {}
         seen = _Seen(frozenset(metadata.brokers))
-        for name, topic in known.items():
-            seen.look(name, topic.partitions, configs[name])
+        for name, topic in there.items():
+            seen.look(name, topic.partitions, told[name] if name in told else configs[name])
         return ClusterHealth(
             str(metadata.cluster_id),
             self._controller(addresses_in(metadata), deadline),
             tuple(sorted(metadata.brokers)),
             tuple(sorted(seen.holders - metadata.brokers.keys())),
             seen.partitions,
-            tuple(name for name in wanted if name not in known),
+            tuple(name for name in wanted if name not in there),
             tuple(seen.offline),
             tuple(seen.under_min_isr),
             tuple(seen.under_replicated),

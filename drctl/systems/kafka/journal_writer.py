@@ -151,7 +151,13 @@ class JournalWriter(TransactionalWriter):
         )
 
     def _settings(self) -> dict[str, Any]:
-        return {**super()._settings(), "message.max.bytes": "1000000", "linger.ms": "0"}
+        return {
+            **super()._settings(),
+            "message.max.bytes": "1000000",
+            "linger.ms": "0",
+            # What was there before a failover of very many partitions is megabytes of JSON.
+            "compression.type": "lz4",
+        }
 
     def _ended(self, last: KafkaError) -> DrctlError:
         codes = {error.code() for error in (*self._errors, last)}

@@ -6,15 +6,16 @@ librdkafka answers one list_offsets call when the slowest leader has answered, a
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import Future
 from functools import partial
 from typing import Any, NamedTuple
 
-from confluent_kafka import OFFSET_INVALID, IsolationLevel, KafkaError
+from confluent_kafka import OFFSET_INVALID, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
+    AdminClient,
     ClusterMetadata,
     ListOffsetsResultInfo,
-    OffsetSpec,
 )
 
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
@@ -30,7 +31,64 @@ _CHUNK = 1000
 _LATEST, _EARLIEST, _NEWEST, _STABLE = -1, -2, -3, -100
 _COMMITTED, _UNCOMMITTED = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED
 
+_SILENT = KafkaError(KafkaError._TIMED_OUT, "its leader did not answer")
+
 Answer = ListOffsetsResultInfo | Fault
+
+
+class _Call:
+    """One request about many partitions; a future for each of them costs more than the request."""
+
+    def __init__(
+        self, admin: AdminClient, partitions: Collection[TopicPartition], what: int, timeout: float
+    ) -> None:
+        self._future: Future[Any] = Future()
+        self._found: dict[tuple[str, int], Any] | None = None
+        level = _COMMITTED if what == _STABLE else _UNCOMMITTED
+        when = _LATEST if what == _STABLE else what
+        # What AdminClient.list_offsets does, without a future for each partition.
+        super(AdminClient, admin).list_offsets(
+            [KafkaPartition(*partition, when) for partition in partitions],
+            self._future,
+            isolation_level_value=level.value,
+            request_timeout=timeout,
+        )
+
+    def of(self, partition: TopicPartition, timeout: float | None = None) -> Any:
+        """The answer about one of them, which may be an error.
+
+        Raises:
+            KafkaException, TimeoutError: there is no answer about any of them.
+        """
+        if self._found is None:
+            answers = self._future.result(timeout).items()
+            self._found = {(place.topic, place.partition): info for place, info in answers}
+        return self._found.get(partition, _SILENT)
+
+
+class _Share:
+    """What a future of its own would be to a partition."""
+
+    __slots__ = ("_call", "_partition")
+
+    def __init__(self, call: _Call, partition: TopicPartition) -> None:
+        self._call, self._partition = call, partition
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Why there is no answer; None where there is one.
+
+        Raises:
+            TimeoutError: it did not come in time.
+        """
+        try:
+            found = self._call.of(self._partition, timeout)
+        except KafkaException as failed:
+            return failed
+        return KafkaException(found) if isinstance(found, KafkaError) else None
+
+    def result(self) -> Any:
+        """The answer."""
+        return self._call.of(self._partition)
 
 
 class Question(NamedTuple):
@@ -146,14 +204,9 @@ def _ask(
         else:
             groups[leader, question.what].append(question)
     for (_, what), group in groups.items():
-        spec = OffsetSpec.for_timestamp(_LATEST if what == _STABLE else what)
-        isolation = _COMMITTED if what == _STABLE else _UNCOMMITTED
         for chunk in in_chunks(group, _CHUNK):
-            wanted = {KafkaPartition(*question.partition): spec for question in chunk}
-            futures = connection.admin().list_offsets(
-                wanted, isolation_level=isolation, request_timeout=timeout
-            )
-            yield from zip(chunk, futures.values(), strict=True)
+            call = _Call(connection.admin(), [each.partition for each in chunk], what, timeout)
+            yield from ((each, _Share(call, each.partition)) for each in chunk)
 
 
 def _leader(metadata: ClusterMetadata, partition: TopicPartition) -> int | Fault:

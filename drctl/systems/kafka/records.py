@@ -6,10 +6,12 @@ from itertools import zip_longest
 
 from confluent_kafka import KafkaError
 
+from drctl.model.rows import Row
 from drctl.model.topology import PartitionOffsets, Record, TopicPartition, Unavailable
 from drctl.systems.kafka.connection import Connection
 from drctl.systems.kafka.deadline import Deadline
 from drctl.systems.kafka.offsets import read_offsets
+from drctl.systems.kafka.scan_consumer import ScanConsumer
 from drctl.systems.kafka.simple_consumer import Fetched, SimpleConsumer
 
 _POLL_S = 0.2
@@ -58,7 +60,8 @@ def read_following(
         and max(position, known.log_start) < known.last_stable
     }
     if waiting:
-        with SimpleConsumer(connection.properties, _LITTLE) as consumer:
+        # Perhaps of very many partitions: a call for each record would be too much.
+        with ScanConsumer(connection.properties, _LITTLE) as consumer:
             consumer.connect(deadline.remaining)
             found |= _read_several(consumer, waiting, number, deadline)
     found |= {partition: _silence(deadline) for partition in waiting}
@@ -66,7 +69,7 @@ def read_following(
 
 
 def _read_several(
-    consumer: SimpleConsumer, waiting: dict[TopicPartition, range], number: int, until: Deadline
+    consumer: ScanConsumer, waiting: dict[TopicPartition, range], number: int, until: Deadline
 ) -> dict[TopicPartition, tuple[Record, ...] | Unavailable]:
     """What was read to the end of its offsets, or to the number wanted, waits no more."""
     for partition, offsets in waiting.items():
@@ -74,20 +77,33 @@ def _read_several(
     read: dict[TopicPartition, list[Record]] = defaultdict(list)
     ended: dict[TopicPartition, tuple[Record, ...] | Unavailable] = {}
     while waiting and not until.expired:
-        for fetched in consumer.poll(min(_POLL_S, until.remaining), waiting):
-            partition, record = fetched.partition, _record(fetched)
-            if isinstance(record, Record):
-                if record.offset in waiting[partition]:
-                    read[partition].append(record)
-                last = record.offset + 1 >= waiting[partition].stop
-                if not last and len(read[partition]) < number:
-                    continue
-            ended[partition] = record if isinstance(record, Unavailable) else tuple(read[partition])
+        for partition, error, rows in consumer.poll_rows(min(_POLL_S, until.remaining)):
+            if partition not in waiting:
+                continue
+            if error and error != KafkaError._PARTITION_EOF:
+                ended[partition] = _refused(partition, error, consumer.text_of(error))
+            elif error or _is_last(read[partition], partition, rows, waiting[partition], number):
+                ended[partition] = tuple(read[partition])
+            else:
+                continue
             del waiting[partition]
             consumer.stop(partition)
     for partition in waiting:
         consumer.stop(partition)
     return ended
+
+
+def _is_last(
+    read: list[Record], place: TopicPartition, rows: Sequence[Row], offsets: range, number: int
+) -> bool:
+    """Add what came of the offsets, up to the number; whether nothing more of it is wanted."""
+    for offset, time, key, value, headers in rows:
+        if offset in offsets:
+            named = tuple((name.decode(errors="replace"), content) for name, content in headers)
+            read.append(Record(place.partition, offset, time, key, value, named))
+        if offset + 1 >= offsets.stop or len(read) >= number:
+            return True
+    return False
 
 
 def read_leader_epochs(
@@ -217,6 +233,10 @@ def _record(fetched: Fetched) -> Record | Unavailable | None:
     """None at the end of the partition."""
     if fetched.record is not None or fetched.error == KafkaError._PARTITION_EOF:
         return fetched.record
-    if fetched.error == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-        return Unavailable(f"not authorized to read topic {fetched.partition.topic}")
-    return Unavailable(fetched.text)
+    return _refused(fetched.partition, fetched.error, fetched.text)
+
+
+def _refused(partition: TopicPartition, error: int, text: str) -> Unavailable:
+    if error == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        return Unavailable(f"not authorized to read topic {partition.topic}")
+    return Unavailable(text)

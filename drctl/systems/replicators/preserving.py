@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from drctl.gap.tail import Position
-from drctl.model.ports import ClusterReader
-from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState
+from drctl.model.ports import OffsetReader
+from drctl.model.topology import Found, Mark, TopicPartition
 
 
 class PreservingPositions:
@@ -14,7 +14,7 @@ class PreservingPositions:
         target_topic: what a topic of the source is called on the target.
     """
 
-    def __init__(self, target: ClusterReader, target_topic: Callable[[str], str]) -> None:
+    def __init__(self, target: OffsetReader, target_topic: Callable[[str], str]) -> None:
         self._target = target
         self._target_topic = target_topic
 
@@ -30,17 +30,17 @@ class PreservingPositions:
             Unreachable: no broker of the target answered within the deadline.
         """
         names = {self._target_topic(topic): topic for topic in topics}
-        states = self._target.topics(tuple(names))
         there = [
             TopicPartition(name, partition)
-            for name, state in states.items()
-            if isinstance(state, TopicState)
-            for partition in state.partitions
+            for name, partitions in self._target.overview().partitions.items()
+            if name in names
+            for partition in partitions
         ]
+        answers = self._target.look_up([(place, Mark.STABLE) for place in there])()
         return {
             TopicPartition(names[place.topic], place.partition): Position(
-                offsets.last_stable, f"{self._target.name} ends at offset {offsets.last_stable}"
+                found.offset, f"{self._target.name} ends at offset {found.offset}"
             )
-            for place, offsets in self._target.offsets(there).items()
-            if isinstance(offsets, PartitionOffsets)
+            for place, found in zip(there, answers, strict=True)
+            if isinstance(found, Found)
         }

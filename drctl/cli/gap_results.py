@@ -1,0 +1,70 @@
+"""Results of `drctl gap` on this machine: in the state_dir, or in a folder that was named."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from drctl.cli.console import console
+from drctl.model.errors import ConfigError, DrctlError, UsageError
+
+if TYPE_CHECKING:
+    from drctl.failback.gap_results import GapEvidence
+
+NEWEST = 10
+"""So many results of a link are looked at."""
+
+_MOMENT = r"\d{8}T\d{6}\.\d{6}Z"
+_EXAMPLES = 5
+
+
+def named(folder: Path) -> "GapEvidence":
+    """The result in a folder that the engineer named.
+
+    Raises:
+        UsageError: there is none.
+        ConfigError: what is there is none.
+    """
+    if not (folder / "gap.json").is_file():
+        raise UsageError(
+            f"{folder} holds no gap.json", "name the folder that drctl gap --out was given"
+        )
+    return _read(folder)
+
+
+def kept(state: Path, link: str) -> "tuple[GapEvidence, ...]":
+    """Those of a link in the state_dir, the newest first; one that cannot be read is told of."""
+    of_link = re.compile(f"{re.escape(link)}-{_MOMENT}")
+    once = [f for f in _folders(state / "gap") if of_link.fullmatch(f.name)]
+    again = [f for f in _folders(state / "gap" / link) if re.fullmatch(_MOMENT, f.name)]
+    mine = sorted([*once, *again], key=lambda f: f.name.removeprefix(f"{link}-"), reverse=True)
+    found = []
+    for folder in mine[:NEWEST]:
+        try:
+            found.append(_read(folder))
+        except DrctlError as error:
+            console().warn(error.message)
+    return tuple(sorted(found, key=lambda each: each.started, reverse=True))
+
+
+def _folders(of: Path) -> "Iterator[Path]":
+    return (each.parent for each in of.glob("*/gap.json"))
+
+
+def _read(folder: Path) -> "GapEvidence":
+    from drctl.failback.gap_results import read_gap
+    from drctl.reconcile import gap_result
+    from drctl.systems.parquet.samples import read_samples
+
+    try:
+        text = (folder / "gap.json").read_text(encoding="utf-8")
+        document = json.loads(text)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{folder}/gap.json cannot be read: {error}", "run drctl gap") from error
+    found = read_gap(document, str(folder))
+    known = replace(found, id=gap_result.read_gap(text, str(folder)).id)
+    if not known.unreplicated:
+        return known
+    return replace(known, samples=read_samples(folder / "records", _EXAMPLES))

@@ -1,0 +1,98 @@
+"""Opens what `drctl reconcile` needs from outside."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from drctl.cli import wiring
+
+if TYPE_CHECKING:
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.reconcile.gap_result import FoundGap
+    from drctl.reconcile.rows import Exporter, SourceLog
+    from drctl.systems.journal.reconcile import ReconcileJournal
+    from drctl.systems.kafka.reconcile_copier import TransactionalCopier
+    from drctl.systems.kafka.reconcile_topics import ReconcileTopic
+    from drctl.systems.spill.wanted_rows import TemporaryWantedRows
+
+
+@contextmanager
+def wanted_rows(gap: "FoundGap", folder: Path) -> "Iterator[TemporaryWantedRows]":
+    """The unreplicated records that a gap result lists.
+
+    Raises:
+        Refused: they are not there, or not those that were counted.
+        Unknown: there is no room for them.
+    """
+    from drctl.reconcile.gap_result import check_rows
+    from drctl.systems.parquet.gap_records import read_records
+    from drctl.systems.spill.wanted_rows import TemporaryWantedRows
+
+    kept = TemporaryWantedRows(read_records(folder / "records"))
+    try:
+        check_rows(gap, kept.tallies(), str(folder))
+        yield kept
+    finally:
+        kept.close()
+
+
+def source_log(link: "Link") -> "SourceLog":
+    """What reads the records; connects when asked to.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.systems.kafka.reconcile_source import KafkaSourceLog
+
+    return KafkaSourceLog(link.source, wiring.revealed(link.source_config))
+
+
+@contextmanager
+def reconcile_topic(link: "Link") -> "Iterator[ReconcileTopic]":
+    """The topic of progress on a link's target.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.systems.kafka.reconcile_topics import ReconcileTopic
+
+    topic = ReconcileTopic(link.target, wiring.revealed(link.target_config), wiring.PATIENCE_S)
+    try:
+        yield topic
+    finally:
+        topic.close()
+
+
+def copier(link: "Link") -> "TransactionalCopier":
+    """What writes to a link's target; whoever wrote before is fenced when it is entered.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.systems.kafka.connection import Connection
+    from drctl.systems.kafka.reconcile_copier import TransactionalCopier
+
+    properties = wiring.revealed(link.target_config)
+    return TransactionalCopier(Connection(link.target, properties, wiring.PATIENCE_S), link.name)
+
+
+def exporter(folder: Path, gap: "FoundGap") -> "Exporter":
+    """What writes an export."""
+    from drctl.report.reconcile_export import ExportFolder
+
+    about = {
+        "result": gap.id,
+        "link": gap.link,
+        "source": {"cluster": gap.source, "id": gap.source_id},
+        "target": {"cluster": gap.target, "id": gap.target_id},
+    }
+    return ExportFolder(folder, about)
+
+
+def journal(config: "Config", run: str) -> "ReconcileJournal":
+    """The journal of a new run."""
+    from drctl.systems.journal.reconcile import ReconcileJournal
+
+    return ReconcileJournal(config.state_dir / "reconcile", run)

@@ -1,0 +1,161 @@
+"""Has the target give only producer ids that nobody brings along from the source.
+
+Both clusters count from 0. Where a producer that moves meets another one of its id, records of its
+own may be acknowledged and not stored: see `drctl.model.producer_ids`.
+"""
+
+from collections.abc import Mapping
+
+from drctl.engine.kind import Description, Facts, Seen, State, Trait
+from drctl.engine.ports import Hands, Look
+from drctl.engine.steps.ids_in_use import NOBODY, IdsInUse, ids_in_use
+from drctl.model.errors import ConfigError, Unreachable
+from drctl.model.plan import Json
+from drctl.model.producer_ids import Advanced, ProducerIdWriter
+from drctl.model.topology import Unavailable
+
+CALL_S = 10
+"""What a call of the writer may take."""
+
+RESTART = "restart idempotent producers when they are moved: they get new ids"
+
+_EARLIER = "or skip ids days before, by a runbook with this step and more `patience`"
+
+Given = Mapping[int, int | Unavailable]
+
+
+class SkipProducerIds:
+    """Uses up ids until every broker gives higher ones; nobody misses those that are skipped."""
+
+    name = "skip-producer-ids"
+    traits = Trait.CHANGES | Trait.SKIPS_PRODUCER_IDS
+
+    def describe(self, settings: Json) -> Description:
+        """The step in words."""
+        source, target = settings["source"], settings["target"]
+        return Description(
+            f"have {target} skip the producer ids that are in use on {source}",
+            "every broker gives an id above the highest in use (to ask costs it one)",
+            "none is needed: nobody misses ids that were skipped",
+        )
+
+    def check(self, settings: Json, facts: Facts, look: Look) -> Json:
+        """The highest id in use on the source, and where the brokers of the target are.
+
+        A source that does not answer keeps nobody: what is not known is owed.
+        """
+        # Whom the step before could not reach is not waited for again.
+        silent = facts.get("prepare-groups", {}).get("silent", "")
+        known = IdsInUse(silent=silent) if silent else ids_in_use(settings["source"], look)
+        return {
+            **settings,
+            "beyond": known.highest,
+            "silent": known.silent,
+            "unread": known.unread,
+            "named": known.named,
+            "before": _before(settings["target"], look) if known.highest != NOBODY else {},
+        }
+
+    def apply(self, intent: Json, hands: Hands) -> tuple[str, ...]:
+        """Use up ids, for no longer than the step may take; done again, it goes on."""
+        if intent["beyond"] == NOBODY:
+            return ()
+        writer, calls = hands.producer_ids(intent["target"]), intent["at_most_seconds"] / CALL_S
+        answers = _advanced(writer, intent["beyond"], max(1, int(calls)))
+        return tuple(
+            f"broker {broker}: {each.reason}"
+            for broker, each in answers.items()
+            if isinstance(each, Unavailable)
+        )
+
+    def verify(self, intent: Json, look: Look) -> Seen:
+        """Whether every broker of the target gives higher ids."""
+        beyond, source, target = intent["beyond"], intent["source"], intent["target"]
+        facts = {"beyond": beyond, "unread": intent["unread"]}
+        items, owes = tuple(intent["named"]), _owes(intent)
+        if beyond == NOBODY:
+            words = f"no producer id is known to be in use on {source}: none is skipped"
+            return Seen(State.DONE, words, facts, items, owes)
+        try:
+            given = look.producer_ids(target).next_ids()
+        except ConfigError as error:
+            return Seen(State.FAILED, f"{error.message}; {RESTART}")
+        if low := _low(given, intent):
+            words = f"{target} gives ids that may be in use on {source}: {'; '.join(low)}"
+            return Seen(State.FAILED, f"{words}; {RESTART}, {_EARLIER}", {}, low)
+        if untold := _untold(given):
+            words = f"which ids {target} gives is not known of all brokers: {'; '.join(untold)}"
+            return Seen(State.WAITING, f"{words}; {RESTART}", {}, untold)
+        words = (
+            f"all {len(given)} brokers of {target} give producer ids above {beyond:,}, the highest"
+            f" in use on {source}{_cost(given, intent)}"
+        )
+        return Seen(State.DONE, words, facts, items, owes)
+
+    def undo(self, intent: Json, hands: Hands) -> tuple[str, ...]:
+        """Nothing: no id is given twice."""
+        return ()
+
+    def undone(self, intent: Json, look: Look) -> Seen:
+        """What was skipped stays so."""
+        return Seen(State.DONE, "producer ids stay skipped: nobody misses them")
+
+
+def _before(target: str, look: Look) -> dict[str, int]:
+    """By broker the id that it gives now; without those that do not tell: verify looks again."""
+    try:
+        given = look.producer_ids(target).next_ids()
+    except (Unreachable, ConfigError):
+        return {}
+    return {str(broker): each for broker, each in given.items() if isinstance(each, int)}
+
+
+def _advanced(
+    writer: ProducerIdWriter, beyond: int, calls: int
+) -> Mapping[int, Advanced | Unavailable]:
+    """The answers of the last call; there is no other where all are there, or none goes on."""
+    while True:
+        answers, calls = writer.advance(beyond), calls - 1
+        short = [each for each in answers.values() if isinstance(each, Advanced) and not each.done]
+        if not short or not calls:
+            return answers
+
+
+def _low(given: Given, intent: Json) -> tuple[str, ...]:
+    """Each broker that is not far enough, with figures."""
+    found = []
+    for broker, now in sorted(given.items()):
+        if isinstance(now, int) and now <= intent["beyond"]:
+            before = intent["before"].get(str(broker))
+            came = "" if before is None else f"came {now - before:,} further, and "
+            left = intent["beyond"] - now
+            found.append(f"broker {broker} {came}is at {now:,}, {left:,} below the highest")
+    return tuple(found)
+
+
+def _untold(given: Given) -> tuple[str, ...]:
+    """Each broker that did not say."""
+    if not given:
+        return ("no broker is there",)
+    return tuple(
+        f"broker {broker}: {each.reason}"
+        for broker, each in sorted(given.items())
+        if isinstance(each, Unavailable)
+    )
+
+
+def _cost(given: Given, intent: Json) -> str:
+    """The cluster's brokers share one sequence: how much further it is now."""
+    now = max(each for each in given.values() if isinstance(each, int))
+    before = intent["before"].values()
+    return f"; it cost {now - max(before):,} of 2^63" if before else ""
+
+
+def _owes(intent: Json) -> str:
+    source, unread = intent["source"], intent["unread"]
+    if intent["silent"]:
+        return f"{RESTART}; which ones they bring from {source} is not known: {intent['silent']}"
+    if unread:
+        told = f"{RESTART}; those in use in {unread:,} partitions of {source} are not known"
+        return f"{told}: {intent['named'][0]}"
+    return ""

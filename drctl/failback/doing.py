@@ -1,0 +1,96 @@
+"""What to type for each step; where drctl does not do it yet, what people do by hand."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+BY_HAND = "runbooks/before-the-primary-returns.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What drctl.yaml calls things, for command lines.
+
+    Attributes:
+        back: the link in the other direction; None where there is none.
+        gap: the folder of the result to rest on; empty where there is none.
+        connect: a worker of the old direction, of the way back: without user and password.
+        forward: connectors of the old direction; likewise `reverse`.
+    """
+
+    link: str
+    source: str
+    target: str
+    back: str | None
+    principals: tuple[str, ...]
+    topics: tuple[str, ...]
+    gap: str
+    connect: str
+    forward: tuple[str, ...]
+    connect_back: str
+    reverse: tuple[str, ...]
+
+
+def doing(site: Site) -> Mapping[str, tuple[str, ...]]:
+    """By step: lines that are commands, or say what has no command yet."""
+    there = f"drctl gap --link {site.link} --scope full"
+    back = f"drctl gap --link {site.back} --scope full" if site.back else _no_link(site)
+    old, way_back = site.forward, site.reverse
+    return {
+        "a": (_deny(site),),
+        "b": tuple(_put(site.connect, name, "stop") for name in old or ("CONNECTOR",)),
+        "c": (there,),
+        "d": (there, "then read gap.html of its folder"),
+        "e": (
+            f"drctl reconcile {shlex.quote(site.gap or 'DIR')} --policy copy",
+            f"without --execute it is only shown; what to decide: {BY_HAND}, steps 7 and 8",
+        ),
+        "f": (
+            "with the connector STOPPED, set its offsets to the boundary:",
+            _patch(site.connect_back, way_back[0] if way_back else "CONNECTOR"),
+            *(_put(site.connect_back, name, "resume") for name in way_back or ("CONNECTOR",)),
+        ),
+        "g": (
+            "give the connector that copies back transforms.NAME.type=org.apache.kafka.connect"
+            ".transforms.Filter with a predicate HasHeaderKey on __drctl_provenance",
+        ),
+        "h": (back,),
+        "i": (_home(site),),
+        "j": (
+            "with the connector STOPPED, set its offsets to where the switchover was:",
+            _patch(site.connect, old[0] if old else "CONNECTOR"),
+            *(_put(site.connect, name, "resume") for name in old or ("CONNECTOR",)),
+        ),
+        "k": (there, back, f"drctl offsets translate --link {site.link}"),
+    }
+
+
+def _deny(site: Site) -> str:
+    principals = site.principals or ("User:APPLICATION",)
+    who = " ".join(f"--deny-principal {shlex.quote(each)}" for each in principals)
+    topics = " ".join(f"--topic {shlex.quote(each)}" for each in site.topics or ("TOPIC",))
+    return (
+        f'kafka-acls.sh --bootstrap-server "${site.source.upper().replace("-", "_")}"'
+        f" --command-config admin.properties --add {who} --operation Write {topics}"
+    )
+
+
+def _put(connect: str, connector: str, what: str) -> str:
+    return f"curl -s -X PUT {connect or '$CONNECT'}/connectors/{shlex.quote(connector)}/{what}"
+
+
+def _patch(connect: str, connector: str) -> str:
+    return (
+        'curl -s -X PATCH -H "Content-Type: application/json" --data @boundary.json'
+        f" {connect or '$CONNECT'}/connectors/{shlex.quote(connector)}/offsets"
+    )
+
+
+def _no_link(site: Site) -> str:
+    return f"add a link from {site.target} to {site.source} to drctl.yaml, and run drctl gap on it"
+
+
+def _home(site: Site) -> str:
+    if site.back is None:
+        return f"{_no_link(site)}; then drctl failover --mode planned on it"
+    return f"drctl failover --link {site.back} --mode planned"

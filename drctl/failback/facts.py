@@ -1,0 +1,224 @@
+"""What was observed of a way back, as frozen values; everything that is judged stands here.
+
+Source and target are the ends of the link as the failover left it: the source is the cluster that
+was lost and is back, the target the one on which applications run.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from drctl.failback.gap_results import GapEvidence
+from drctl.model.connectors import Connector
+from drctl.model.endpoints import EndpointState
+from drctl.model.fencing import Stillness
+from drctl.model.health import ClusterHealth
+from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
+
+NOT_LOOKED_AT = Unavailable("nobody looked")
+
+Logs = Mapping[TopicPartition, OffsetRange | Unavailable]
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """One end of the link.
+
+    Attributes:
+        identity: Kafka's own id of the cluster.
+        logs: of the link's topics, or of their copies, by the cluster's own names.
+    """
+
+    identity: str
+    logs: Logs
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Whether applications are kept from writing to the source.
+
+    Attributes:
+        held: None where that is not visible from outside.
+        words: how that is known.
+        stillness: whether the logs grew while somebody looked; None where nobody did.
+    """
+
+    held: bool | None
+    words: str
+    stillness: Stillness | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Replicator:
+    """A connector that copies in one direction, or helps to.
+
+    Attributes:
+        copies: whether it is the one that copies records.
+        positions: the next offset that it reads, by partition; what it keeps may be a minute old.
+    """
+
+    connector: Connector
+    copies: bool
+    positions: Mapping[TopicPartition, int] | Unavailable = NOT_LOOKED_AT
+
+    @property
+    def name(self) -> str:
+        """Its name on the workers."""
+        return self.connector.name
+
+    @property
+    def states(self) -> frozenset[str]:
+        """Of itself and its tasks."""
+        return frozenset((self.connector.state, *(t.state for t in self.connector.tasks)))
+
+    @property
+    def idle(self) -> bool:
+        """Whether it does nothing, and does not begin by itself."""
+        return self.states <= {"STOPPED", "PAUSED"}
+
+    @property
+    def runs(self) -> bool:
+        """Whether it, or a task of it, is at work."""
+        return "RUNNING" in self.states and self.connector.state == "RUNNING"
+
+
+@dataclass(frozen=True, slots=True)
+class Replication:
+    """What copies in one direction.
+
+    Attributes:
+        missing: connectors that drctl.yaml names and the workers have not.
+    """
+
+    found: tuple[Replicator, ...]
+    missing: tuple[str, ...] = ()
+
+    @property
+    def copying(self) -> tuple[Replicator, ...]:
+        """Those that copy records."""
+        return tuple(each for each in self.found if each.copies)
+
+    @property
+    def runs(self) -> bool:
+        """Whether records are copied."""
+        return any(each.runs for each in self.copying)
+
+    @property
+    def never_ran(self) -> bool:
+        """Whether no connector is there that copies, or has ever copied anything."""
+        return all(each.idle and each.positions == {} for each in self.copying)
+
+
+class Began(StrEnum):
+    """Which record of the target came to the source first, behind what it had when it was lost."""
+
+    NOTHING = "nothing"
+    BOUNDARY = "boundary"
+    START = "start"
+    ELSEWHERE = "elsewhere"
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Records that name a record of the source as their origin, in drctl's provenance header.
+
+    Attributes:
+        offsets: of the originals, by partition of the source.
+        others: how many records were seen that are no copies, by the cluster's own partitions.
+        whole: whether all was looked through that was written since the failover.
+    """
+
+    offsets: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
+    others: Mapping[TopicPartition, int] = field(default_factory=dict)
+    whole: bool = True
+
+    @property
+    def total(self) -> int:
+        """How many originals."""
+        return sum(map(len, self.offsets.values()))
+
+
+class Decision(NamedTuple):
+    """What became of records of one order verdict.
+
+    Attributes:
+        order: safe, conflicting or unkeyed.
+        action: copy, quarantine or discard; an export leaves no trace on a cluster.
+    """
+
+    order: str
+    action: str
+
+
+Decided = Mapping[str, Mapping[Decision, int]]
+"""By the id of a result of `drctl gap`: how many of its records."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSeen:
+    """A group of the link on both clusters.
+
+    Attributes:
+        reading_on: clusters on which it has members.
+        positions: that it has committed on the source.
+    """
+
+    name: str
+    reading_on: tuple[str, ...]
+    positions: Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class RunTold:
+    """A run, as the journal tells it: evidence beside what is seen, never instead of it."""
+
+    run: str
+    plan: str
+    status: str
+    owed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything that was seen.
+
+    Attributes:
+        order: what the applications need: per-key, per-partition or none.
+        max_lag: how many records the way back may lag when clients are moved.
+        gaps: results of `drctl gap` from source to target, the newest first.
+        back_gaps: the same in the other direction.
+        not_the_same: by folder of a result, why its records are not those of the source.
+        copied_since: likewise, which record that it misses was copied since, and not by drctl.
+        boundaries: where new records of the target begin, by its own partitions.
+        began: by partition of the source.
+        brought: records of the source that somebody copied to the target with drctl.
+        came_back: such copies, on the source again.
+        decided: what `drctl reconcile` has done, as the target keeps it.
+        exported: ids of results of which an export is on this machine.
+    """
+
+    link: str
+    source: str
+    target: str
+    order: str = "per-key"
+    max_lag: int = 0
+    on_source: Cluster | Unavailable = NOT_LOOKED_AT
+    on_target: Cluster | Unavailable = NOT_LOOKED_AT
+    health: ClusterHealth | Unavailable = NOT_LOOKED_AT
+    fence: Fence | Unavailable = NOT_LOOKED_AT
+    forward: Replication | Unavailable = NOT_LOOKED_AT
+    reverse: Replication | Unavailable = NOT_LOOKED_AT
+    gaps: tuple[GapEvidence, ...] = ()
+    back_gaps: tuple[GapEvidence, ...] = ()
+    not_the_same: Mapping[str, str] = field(default_factory=dict)
+    copied_since: Mapping[str, str] = field(default_factory=dict)
+    boundaries: Mapping[TopicPartition, int] | Unavailable = NOT_LOOKED_AT
+    began: Mapping[TopicPartition, Began | Unavailable] | Unavailable = NOT_LOOKED_AT
+    brought: Copies | Unavailable = NOT_LOOKED_AT
+    came_back: Copies | Unavailable = NOT_LOOKED_AT
+    decided: Decided | Unavailable = NOT_LOOKED_AT
+    exported: frozenset[str] = frozenset()
+    endpoints: tuple[EndpointState | Unavailable, ...] = ()
+    groups: tuple[GroupSeen, ...] | Unavailable = NOT_LOOKED_AT
+    journal: tuple[RunTold, ...] | Unavailable = NOT_LOOKED_AT

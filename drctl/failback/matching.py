@@ -1,0 +1,177 @@
+"""Whether a result of `drctl gap` is still about what the clusters hold: else it is no evidence."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from drctl.checks.wording import several
+from drctl.failback.facts import Began, Cluster, Facts
+from drctl.failback.gap_results import GapEvidence, PartitionSeen
+from drctl.model.topology import OffsetRange, Unavailable
+
+
+class Standing(StrEnum):
+    """What a result is worth now."""
+
+    VALID = "valid"
+    STALE = "stale"
+    INCOMPLETE = "incomplete"
+    NONE = "none"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The result that the way back rests on.
+
+    Attributes:
+        result: the newest, where none is valid; None where there is none at all.
+        why: it is valid, or is not.
+        written_to: whether the source was written to, or copied from, after it had been lost and
+            searched.
+    """
+
+    standing: Standing
+    result: GapEvidence | None
+    why: str
+    written_to: bool = False
+
+    @property
+    def valid(self) -> GapEvidence | None:
+        """It, where it may be rested on."""
+        return self.result if self.standing is Standing.VALID else None
+
+
+def choose(facts: Facts) -> Chosen:
+    """The newest result that is valid; else the newest, and why it is not."""
+    judged = [_judge(result, facts) for result in facts.gaps]
+    valid = next((each for each in judged if each.standing is Standing.VALID), None)
+    if valid is not None:
+        return valid
+    if judged:
+        return judged[0]
+    why = (
+        f"no result of drctl gap from {facts.source} to {facts.target} is here; name its folder"
+        " with --gap if it was made elsewhere"
+    )
+    return Chosen(Standing.NONE, None, why)
+
+
+def reference(facts: Facts) -> GapEvidence | None:
+    """The oldest result over the same logs of the source: the nearest one to the failover.
+
+    What was brought over later does not disturb its count of what is new on the target.
+    """
+    known = [r for r in facts.gaps if r.complete and not list(_other_clusters(r, facts))]
+    same = [r for r in known if r.ends == known[0].ends]
+    return same[-1] if same else None
+
+
+def _judge(result: GapEvidence, facts: Facts) -> Chosen:
+    source, target = facts.on_source, facts.on_target
+    for name, seen in ((facts.source, source), (facts.target, target)):
+        if isinstance(seen, Unavailable):
+            why = f"whether {result.told} still holds is not known: {name}: {seen.reason}"
+            return Chosen(Standing.UNKNOWN, result, why)
+    assert isinstance(source, Cluster)
+    assert isinstance(target, Cluster)
+    stale = [*_other_clusters(result, facts), *_moved(result, facts, source, target)]
+    if stale:
+        why = f"{result.told} is stale: {several(stale)}"
+        return Chosen(Standing.STALE, result, why, _written_to(result, facts, source))
+    unread = [*_unread(result, facts, source)]
+    if unread:
+        why = f"whether {result.told} still holds is not known: {several(unread)}"
+        return Chosen(Standing.UNKNOWN, result, why)
+    if not result.complete:
+        why = several(result.not_compared) or "transactions were open"
+        told = f"{result.told} is not complete: {why}"
+        return Chosen(Standing.INCOMPLETE, result, told)
+    return Chosen(Standing.VALID, result, result.told)
+
+
+def _other_clusters(result: GapEvidence, facts: Facts) -> Iterator[str]:
+    ends = (
+        (facts.source, facts.on_source, result.source_id),
+        (facts.target, facts.on_target, result.target_id),
+    )
+    for name, seen, identity in ends:
+        if isinstance(seen, Cluster) and seen.identity != identity:
+            yield f"it is of another cluster {name} ({identity}, now {seen.identity})"
+
+
+def _moved(result: GapEvidence, facts: Facts, source: Cluster, target: Cluster) -> Iterator[str]:
+    for against in (facts.not_the_same, facts.copied_since):
+        if result.where in against:
+            yield against[result.where]
+    known = {each.place for each in result.partitions}
+    for place in sorted(source.logs.keys() - known):
+        yield f"{place} is not in it"
+    for each in result.partitions:
+        log = source.logs.get(each.place)
+        if log is None:
+            yield f"{each.place} is not on {facts.source} any more"
+        elif isinstance(log, OffsetRange):
+            yield from _moved_on_source(each, log, facts)
+        there = target.logs.get(each.copy)
+        if each.target and isinstance(there, OffsetRange) and there.end < each.target.end:
+            yield (
+                f"{each.copy} of {facts.target} ended at {each.target.end}, and ends at"
+                f" {there.end} now: it was made anew"
+            )
+
+
+def _unread(result: GapEvidence, facts: Facts, source: Cluster) -> Iterator[str]:
+    """What keeps from saying that nothing moved."""
+    for each in result.partitions:
+        log = source.logs.get(each.place)
+        if isinstance(log, Unavailable):
+            yield f"{each.place} of {facts.source}: {log.reason}"
+        elif log is not None and log.end > each.source.end and not _explained(each, facts):
+            yield (
+                f"{each.place} ended at {each.source.end}, and ends at {log.end} now: whether what"
+                " comes back alone wrote that cannot be told"
+            )
+
+
+def _moved_on_source(each: PartitionSeen, log: OffsetRange, facts: Facts) -> Iterator[str]:
+    place, before = each.place, each.source
+    if log.end < before.end:
+        yield f"{place} ended at {before.end}, and ends at {log.end} now: it was made anew, or cut"
+    elif log.end > before.end and not (_explained(each, facts) or _perhaps(each, facts)):
+        yield f"{facts.source} has moved: {place} ended at {before.end}, and ends at {log.end} now"
+    first = each.ranges[0][0] if each.ranges else None
+    if first is not None and log.start > first:
+        yield (
+            f"missing records of {place} have been deleted: they began at {first}, the log begins"
+            f" at {log.start} now"
+        )
+
+
+def _perhaps(each: PartitionSeen, facts: Facts) -> bool:
+    """Whether the way back has run and may have written that, though it cannot be told."""
+    reverse, began = facts.reverse, facts.began
+    if isinstance(reverse, Unavailable) or reverse.never_ran or isinstance(began, Unavailable):
+        return False
+    found = began.get(each.place)
+    return found is Began.ELSEWHERE or isinstance(found, Unavailable)
+
+
+def _written_to(result: GapEvidence, facts: Facts, source: Cluster) -> bool:
+    """A result of before the failover knows nothing new on the target: it just grew old."""
+    if not any(each.only_on_target for each in result.partitions):
+        return False
+    return result.where in facts.copied_since or any(
+        isinstance(log := source.logs.get(each.place), OffsetRange)
+        and log.end > each.source.end
+        and not _explained(each, facts)
+        and not _perhaps(each, facts)
+        for each in result.partitions
+    )
+
+
+def _explained(each: PartitionSeen, facts: Facts) -> bool:
+    """Whether what came since is what the way back brings: its first record was looked at."""
+    if isinstance(facts.began, Unavailable):
+        return False
+    return facts.began.get(each.place) is Began.BOUNDARY

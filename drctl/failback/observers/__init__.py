@@ -1,0 +1,1 @@
+"""Looks at one thing each, through ports, and says what was seen."""

@@ -1,0 +1,35 @@
+"""The ends of the link: their ids, and where the logs of the link's topics begin and end."""
+
+from drctl.checks.lagging import log_ranges
+from drctl.config.link import Link
+from drctl.failback.facts import Cluster
+from drctl.model.ports import OffsetReader
+from drctl.model.topology import TopicPartition
+
+
+def observe_source(link: Link, reader: OffsetReader) -> Cluster:
+    """The cluster that was lost.
+
+    Raises:
+        Unreachable: no broker answered within the deadline.
+    """
+    overview = reader.overview()
+    names = link.topics_of(overview.partitions)
+    places = [TopicPartition(t, n) for t in names for n in overview.partitions[t]]
+    return Cluster(overview.cluster_id, log_ranges(reader, places))
+
+
+def observe_target(link: Link, reader: OffsetReader) -> Cluster:
+    """The cluster on which applications run, and the link's copies there.
+
+    Raises:
+        Unreachable: no broker answered within the deadline.
+    """
+    overview = reader.overview()
+    places = [
+        TopicPartition(name, number)
+        for name, numbers in sorted(overview.partitions.items())
+        if (origin := link.source_topic(name)) is not None and link.carries(origin)
+        for number in numbers
+    ]
+    return Cluster(overview.cluster_id, log_ranges(reader, places))

@@ -1,0 +1,33 @@
+"""Groups of the link: where they are read in, and what they have committed on the source."""
+
+from drctl.config.link import Link
+from drctl.failback.facts import GroupSeen
+from drctl.model.groups import Group
+from drctl.model.ports import GroupReader
+from drctl.model.topology import Unavailable
+
+
+def observe_groups(link: Link, source: GroupReader, target: GroupReader) -> tuple[GroupSeen, ...]:
+    """All of them, by name; positions in other topics are left out.
+
+    Raises:
+        Unreachable: a cluster did not answer.
+    """
+    names = tuple(sorted(filter(link.carries_group, {*source.groups(), *target.groups()})))
+    if not names:
+        return ()
+    described = {link.source: source.described(names), link.target: target.described(names)}
+    committed = source.committed(names)
+    found = []
+    for name in names:
+        positions = committed.get(name, {})
+        known = {} if isinstance(positions, Unavailable) else positions
+        at = {place: each.offset for place, each in known.items() if link.carries(place.topic)}
+        reading = tuple(c for c, groups in described.items() if _read_in(groups.get(name)))
+        found.append(GroupSeen(name, reading, at))
+    return tuple(found)
+
+
+def _read_in(group: Group | Unavailable | None) -> bool:
+    """Whether members are seen; one that is between two states is not taken for read in."""
+    return isinstance(group, Group) and bool(group.members)

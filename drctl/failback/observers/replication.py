@@ -1,0 +1,62 @@
+"""What copies in one direction: the connectors that drctl.yaml names, and others like them.
+
+A connector that nobody told drctl of copies just as well: it is known by the addresses that it
+reads from and writes to.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from drctl.checks.connectors import REPLICATOR, SOURCE, simple_class
+from drctl.config.mirrors import mirrors
+from drctl.config.schema import ConnectorsConfig
+from drctl.failback.facts import Replication, Replicator
+from drctl.failback.ports import Workers
+from drctl.model.connectors import Connector
+from drctl.model.errors import DrctlError
+from drctl.model.topology import TopicPartition, Unavailable
+from drctl.wire.connect_offsets import ConnectKey, copied_offset, copied_partition
+
+Ends = tuple[frozenset[str], frozenset[str]]
+"""Addresses of the cluster that is read from, and of the one that is written to."""
+
+
+def observe_replication(workers: Workers, named: ConnectorsConfig, ends: Ends) -> Replication:
+    """Everything on the workers that copies from the one to the other.
+
+    Raises:
+        Unreachable: no worker answered within the deadline.
+    """
+    known = workers.described()
+    names = tuple(filter(None, (named.source, named.checkpoint, named.heartbeat)))
+    others = tuple(name for name in _alike(known, ends) if name not in names)
+    found = tuple(_replicator(known[name], workers) for name in (*names, *others) if name in known)
+    return Replication(found, tuple(name for name in names if name not in known))
+
+
+def _alike(known: Mapping[str, Connector], ends: Ends) -> Iterator[str]:
+    for mirror in mirrors({name: each.config for name, each in known.items()}):
+        if mirror.source_brokers & ends[0] and mirror.target_brokers & ends[1]:
+            yield from mirror.connectors.values()
+
+
+def _replicator(connector: Connector, workers: Workers) -> Replicator:
+    copies = simple_class(connector.config) in (SOURCE, REPLICATOR)
+    return Replicator(connector, copies, _positions(connector, workers) if copies else {})
+
+
+def _positions(
+    connector: Connector, workers: Workers
+) -> Mapping[TopicPartition, int] | Unavailable:
+    """The next offset of each partition; MirrorMaker 2 keeps the last one, Replicator the next."""
+    try:
+        entries = workers.offsets(connector.name)
+    except DrctlError as error:
+        return Unavailable(error.message)
+    step = 0 if simple_class(connector.config) == REPLICATOR else 1
+    found = {}
+    for entry in entries:
+        key = ConnectKey(connector.name, dict(entry.get("partition") or {}))
+        place, at = copied_partition(key), copied_offset(dict(entry.get("offset") or {}))
+        if place is not None and at is not None:
+            found[TopicPartition(place.topic, place.partition)] = at + step
+    return found

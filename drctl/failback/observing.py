@@ -1,0 +1,196 @@
+"""Looks at everything that a way back is judged by: all at once, and never waits for the dead.
+
+What rests on a result of `drctl gap` (what came first, what was brought over) is looked at after
+the clusters have answered.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from drctl.checks.glance import Glance
+from drctl.config.link import Link
+from drctl.config.schema import ConnectorsConfig, PolicyConfig
+from drctl.failback.facts import Cluster, Copies, Facts, Replication
+from drctl.failback.gap_results import GapEvidence
+from drctl.failback.matching import reference
+from drctl.failback.observers.arrivals import Arrivals, observe_arrivals
+from drctl.failback.observers.boundaries import observe_boundaries
+from drctl.failback.observers.clusters import observe_source, observe_target
+from drctl.failback.observers.copied_since import copied_since
+from drctl.failback.observers.copies import MOST, observe_copies, span
+from drctl.failback.observers.decisions import observe_decisions
+from drctl.failback.observers.fence import observe_fence
+from drctl.failback.observers.groups import observe_groups
+from drctl.failback.observers.journal import observe_journal
+from drctl.failback.observers.replication import Ends, observe_replication
+from drctl.failback.observers.samples import not_the_same
+from drctl.failback.ports import WayBackPorts, Workers
+from drctl.model.errors import DrctlError
+from drctl.model.topology import TopicPartition, Unavailable
+
+T = TypeVar("T")
+
+PATIENCE_S = 60.0
+"""For so long an answer is waited for; the ports have shorter deadlines of their own."""
+
+_NO_RESULT = Unavailable("no result of drctl gap of these clusters tells where to look")
+_NO_WORKERS = Unavailable("drctl.yaml names no Connect workers for it")
+
+
+class Results(NamedTuple):
+    """What `drctl gap` left, the newest first.
+
+    Attributes:
+        there: from the source to the target.
+        back: from the target to the source.
+        exported: ids of those of which an export is on this machine.
+    """
+
+    there: tuple[GapEvidence, ...]
+    back: tuple[GapEvidence, ...] = ()
+    exported: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class WayBackObserver:
+    """Fills in the facts."""
+
+    link: Link
+    policy: PolicyConfig
+    ports: WayBackPorts
+    patience_s: float = PATIENCE_S
+
+    def observe(self, results: Results) -> Facts:
+        """Ask everything at once, then what rests on the answers."""
+        facts = self._at_once(results)
+        source, target = facts.on_source, facts.on_target
+        if isinstance(source, Unavailable) or isinstance(target, Unavailable):
+            return facts
+        since = self._copied_since(results, source, target)
+        facts = replace(facts, not_the_same=self._not_the_same(results), copied_since=since)
+        result = reference(facts)
+        if result is None:
+            return replace(
+                facts,
+                boundaries=_NO_RESULT,
+                began=_NO_RESULT,
+                brought=_NO_RESULT,
+                came_back=_NO_RESULT,
+            )
+        target_reader, origin = self.ports.target, source.identity
+        boundaries = _answer(lambda: observe_boundaries(result, target_reader, origin))
+        known = {} if isinstance(boundaries, Unavailable) else boundaries
+        return replace(
+            facts,
+            boundaries=boundaries,
+            began=_answer(lambda: self._began(result, known, source)),
+            brought=_answer(lambda: self._brought(known, facts.gaps[0], source, target)),
+            came_back=_answer(lambda: self._came_back(result, source)),
+            decided=_answer(lambda: observe_decisions(self.ports.decisions, source.identity)),
+        )
+
+    def _at_once(self, results: Results) -> Facts:
+        link, ports = self.link, self.ports
+        source = self._glance(lambda: observe_source(link, ports.source))
+        target = self._glance(lambda: observe_target(link, ports.target))
+
+        def topics() -> tuple[str, ...]:
+            return tuple(sorted({place.topic for place in source.value().logs}))
+
+        health = self._glance(lambda: ports.health.health(topics()))
+        settings, verified = link.settings.fence, ports.fence_verified
+        fence = self._glance(
+            lambda: observe_fence(settings, topics(), ports.acls, ports.prover, verified)
+        )
+        forward, reverse = self._forward(), self._reverse()
+        endpoints = [self._glance(each.observe) for each in ports.endpoints]
+        groups = self._glance(
+            lambda: observe_groups(link, ports.source_groups, ports.target_groups)
+        )
+        journal = self._glance(lambda: observe_journal(ports.journal))
+        return Facts(
+            link.name,
+            link.source,
+            link.target,
+            self.policy.order,
+            self.policy.max_lag_records,
+            on_source=source.answer(),
+            on_target=target.answer(),
+            health=health.answer(),
+            fence=fence.answer(),
+            forward=forward.answer() if forward else _NO_WORKERS,
+            reverse=reverse.answer() if reverse else _NO_WORKERS,
+            gaps=results.there,
+            back_gaps=results.back,
+            exported=results.exported,
+            endpoints=tuple(each.answer() for each in endpoints),
+            groups=groups.answer(),
+            journal=journal.answer(),
+        )
+
+    def _forward(self) -> Glance[Replication] | None:
+        brokers, replicator = self.ports.brokers, self.link.settings.replicator
+        ends = brokers.source, brokers.target
+        return self._replication(self.ports.forward, replicator.connectors, ends)
+
+    def _reverse(self) -> Glance[Replication] | None:
+        brokers, reverse = self.ports.brokers, self.link.settings.replicator.reverse
+        named = reverse.connectors if reverse else ConnectorsConfig()
+        return self._replication(self.ports.reverse, named, (brokers.target, brokers.source))
+
+    def _replication(
+        self, workers: Workers | None, named: ConnectorsConfig, ends: Ends
+    ) -> Glance[Replication] | None:
+        if workers is None:
+            return None
+        asked = workers
+        return self._glance(lambda: observe_replication(asked, named, ends))
+
+    def _glance(self, question: Callable[[], T]) -> Glance[T]:
+        return Glance(question, self.patience_s)
+
+    def _not_the_same(self, results: Results) -> Mapping[str, str]:
+        asked = {
+            each.where: _answer(partial(not_the_same, each, self.ports.source))
+            for each in results.there
+        }
+        return {where: why for where, why in asked.items() if isinstance(why, str) and why}
+
+    def _copied_since(
+        self, results: Results, source: Cluster, target: Cluster
+    ) -> Mapping[str, str]:
+        readers = self.ports.source, self.ports.target
+        found = _answer(lambda: copied_since(results.there, source.identity, target, *readers))
+        return {} if isinstance(found, Unavailable) else found
+
+    def _began(
+        self, result: GapEvidence, boundaries: Mapping[TopicPartition, int], source: Cluster
+    ) -> Arrivals:
+        return observe_arrivals(result, boundaries, source, self.ports.source, self.ports.target)
+
+    def _brought(
+        self,
+        boundaries: Mapping[TopicPartition, int],
+        newest: GapEvidence,
+        source: Cluster,
+        target: Cluster,
+    ) -> Copies | Unavailable:
+        """From the boundary on; where that is too much, what came behind the newest result."""
+        since = boundaries
+        whole = span(since, target) <= MOST
+        if not whole:
+            since = {each.copy: each.target.end for each in newest.partitions if each.target}
+        return observe_copies(since, target, self.ports.target, source.identity, whole=whole)
+
+    def _came_back(self, result: GapEvidence, source: Cluster) -> Copies | Unavailable:
+        since: dict[TopicPartition, int] = dict(result.ends)
+        return observe_copies(since, source, self.ports.source, source.identity)
+
+
+def _answer(question: Callable[[], T]) -> T | Unavailable:
+    try:
+        return question()
+    except DrctlError as error:
+        return Unavailable(error.message)

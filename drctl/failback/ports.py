@@ -1,0 +1,68 @@
+"""What is needed to look at a way back; nothing of it can write."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from drctl.model.connectors import Connector
+from drctl.model.endpoints import EndpointReader
+from drctl.model.fencing import AclReader, FenceProver
+from drctl.model.health import HealthReader
+from drctl.model.journal import JournalReader
+from drctl.model.ports import ClusterReader, GroupReader
+from drctl.reconcile.progress import Key, Progress
+
+
+class Workers(Protocol):
+    """Looks at the connectors of some Connect workers."""
+
+    def described(self) -> Mapping[str, Connector]:
+        """Every connector with its configuration and its tasks, by name.
+
+        Raises:
+            Unreachable: no worker answered within the deadline.
+        """
+
+    def offsets(self, name: str) -> Sequence[Mapping[str, Any]]:
+        """What a connector keeps of how far it got.
+
+        Raises:
+            UsageError: there is none of this name.
+            Unreachable: no worker answered within the deadline.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Brokers:
+    """Addresses by which the clusters are reached, as drctl.yaml has them."""
+
+    source: frozenset[str]
+    target: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class WayBackPorts:
+    """A link and what is around it; each port is used by one thread at a time.
+
+    Attributes:
+        forward: the workers that replicate the link; None where none are configured.
+        reverse: those that replicate it back.
+        decisions: what the target keeps of `drctl reconcile`.
+        fence_verified: runs the site's own look at its fence: None where there is none, else
+            whether it is set, and what it said.
+    """
+
+    source: ClusterReader
+    target: ClusterReader
+    source_groups: GroupReader
+    target_groups: GroupReader
+    health: HealthReader
+    acls: AclReader
+    prover: FenceProver
+    forward: Workers | None
+    reverse: Workers | None
+    brokers: Brokers
+    endpoints: Sequence[EndpointReader]
+    journal: JournalReader
+    decisions: Callable[[], Mapping[Key, Progress]]
+    fence_verified: Callable[[], tuple[bool, str] | None]

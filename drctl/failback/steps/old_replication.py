@@ -1,0 +1,59 @@
+"""Step b: what copied from the source to the target is stopped, and does not begin by itself."""
+
+from drctl.checks.wording import listed, several
+from drctl.failback.facts import Replicator
+from drctl.failback.situation import Situation
+from drctl.failback.step import Seen, done, not_done, unknown
+from drctl.model.topology import Unavailable
+
+
+def old_replication(seen: Situation) -> Seen:
+    """Whether the old tail can be appended behind newer records."""
+    facts = seen.facts
+    if isinstance(facts.forward, Unavailable):
+        return unknown(
+            f"what copies from {facts.source} to {facts.target} cannot be seen:"
+            f" {facts.forward.reason}"
+        )
+    active = [each for each in facts.forward.found if not each.idle]
+    if active and seen.home is True:
+        return _again(seen)
+    if any(each.runs and each.copies for each in active):
+        return not_done(
+            f"{_told(active)}: it appends what {facts.target} lacks behind newer records, silently",
+            begun=True,
+        )
+    if active:
+        return not_done(f"{_told(active)}: it may go on at any moment")
+    if facts.forward.missing:
+        return unknown(
+            f"the workers have no connector {listed(facts.forward.missing)}: it is misnamed in"
+            " drctl.yaml, or was deleted, and whatever manages it may bring it back"
+        )
+    if not facts.forward.copying:
+        return unknown("the workers have no connector that copies this link: nobody knows what did")
+    return done(_stopped(facts.forward.found))
+
+
+def _again(seen: Situation) -> Seen:
+    source = seen.facts.source
+    if seen.proven:
+        return done(
+            "clients are home, and it runs again; comparisons both ways found nothing wrong"
+        )
+    return unknown(
+        f"clients are home on {source} and it runs again (step j): whether it was stopped before"
+        " that cannot be seen any more"
+    )
+
+
+def _told(active: list[Replicator]) -> str:
+    return several(f"connector {each.name} is {'+'.join(sorted(each.states))}" for each in active)
+
+
+def _stopped(found: tuple[Replicator, ...]) -> str:
+    paused = [each.name for each in found if "PAUSED" in each.states]
+    told = f"stopped: {listed([each.name for each in found])}"
+    if paused:
+        told += f"; only paused: {listed(paused)}, which keeps its connections: stop it"
+    return told

@@ -1,0 +1,31 @@
+"""Step k: comparisons both ways, duplicates, group positions, and what is owed."""
+
+from drctl.checks.wording import several
+from drctl.failback.facts import Facts
+from drctl.failback.situation import Situation
+from drctl.failback.step import Seen, not_done, unknown
+from drctl.model.topology import Unavailable
+
+
+def proven(seen: Situation) -> Seen:
+    """What of it can be seen from outside: never all."""
+    if seen.home is False:
+        return not_done("it comes last")
+    owed = _owed(seen.facts)
+    if not seen.proven:
+        told = "no full comparisons of both directions are here that found nothing"
+        if seen.home is None:
+            return unknown(f"{told}, and where clients are is not visible{owed}")
+        return not_done(f"{told}{owed}")
+    return unknown(
+        "comparisons both ways found nothing missing and nothing twice; whether every group stands"
+        f" where it should cannot be seen from here{owed}"
+    )
+
+
+def _owed(facts: Facts) -> str:
+    """What the journal says of it."""
+    if isinstance(facts.journal, Unavailable):
+        return f"; what is owed is not known: {facts.journal.reason}"
+    owed = [f"{what} (run {run.run})" for run in facts.journal for what in run.owed]
+    return f"; by the journal it is owed: {several(owed)}" if owed else ""

@@ -1,0 +1,70 @@
+"""Step g: what was brought over to the target does not come back to the source as a second copy."""
+
+from collections.abc import Mapping
+
+from drctl.failback.facts import Copies
+from drctl.failback.situation import Situation
+from drctl.failback.step import Observed, Seen, done, not_done, unknown
+from drctl.failback.steps.reconciled import copied, ever_copied, reconciled
+from drctl.model.topology import Unavailable
+from drctl.wire.provenance import HEADER
+
+_FILTER, _BY_HEADER = ".transforms.Filter", ".predicates.HasHeaderKey"
+
+
+def returning_copies(seen: Situation) -> Seen:
+    """Whether there is anything to keep away, and whether something does."""
+    facts = seen.facts
+    before = reconciled(seen)
+    if isinstance(facts.came_back, Copies) and facts.came_back.total:
+        return not_done(
+            f"{facts.came_back.total:,} records that were brought over have come back to"
+            f" {facts.source}: it holds them twice",
+            begun=True,
+        )
+    if before.observed is Observed.UNKNOWN:
+        return unknown("what was brought over is not known (step e)")
+    if before.observed is Observed.NOT_DONE:
+        return not_done("it is not decided yet what is brought over (step e)")
+    total = copied(seen)
+    if total:
+        return _kept_away(seen, total)
+    if not isinstance(facts.brought, Unavailable) and facts.brought.whole:
+        return done("nothing was brought over, so nothing can come back")
+    if isinstance(facts.decided, Unavailable) or ever_copied(facts.decided):
+        return unknown(
+            f"too much was written to {facts.target} to look through it for copies: nobody knows"
+            " whether any of an earlier result were brought over"
+        )
+    return done("drctl reconcile has copied nothing, so nothing can come back")
+
+
+def _kept_away(seen: Situation, brought: int) -> Seen:
+    reverse = seen.facts.reverse
+    if isinstance(reverse, Unavailable):
+        return unknown(f"whether {brought:,} copies are left out cannot be seen: {reverse.reason}")
+    if reverse.copying and all(drops_copies(each.connector.config) for each in reverse.copying):
+        return done(f"records with header {HEADER} are left out on the way back")
+    if not isinstance(seen.facts.came_back, Copies) and seen.way_back_begun:
+        return unknown(
+            f"whether any of {brought:,} copies came back: {seen.facts.came_back.reason}"
+        )
+    return not_done(
+        f"{brought:,} copies of its own records are on {seen.facts.target}, and nothing"
+        f" leaves records with header {HEADER} out on the way back"
+    )
+
+
+def drops_copies(config: Mapping[str, str]) -> bool:
+    """Whether a connector leaves out records that have drctl's header (KIP-585)."""
+    for name in filter(None, (word.strip() for word in config.get("transforms", "").split(","))):
+        of = f"transforms.{name}."
+        predicate = f"predicates.{config.get(of + 'predicate', '')}."
+        if (
+            config.get(of + "type", "").endswith(_FILTER)
+            and config.get(of + "negate", "false").lower() != "true"
+            and config.get(predicate + "type", "").endswith(_BY_HEADER)
+            and config.get(predicate + "name") == HEADER
+        ):
+            return True
+    return False

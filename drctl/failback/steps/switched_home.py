@@ -1,0 +1,66 @@
+"""Step i: the planned switchover home: endpoints lead to the source, groups have moved."""
+
+from drctl.checks.wording import listed, several
+from drctl.failback.facts import Facts, GroupSeen, Replication
+from drctl.failback.situation import Situation
+from drctl.failback.step import Seen, done, not_done, unknown
+from drctl.model.endpoints import EndpointState
+from drctl.model.topology import Unavailable
+
+_SYNC = "sync.group.offsets.enabled"
+
+
+def switched_home(seen: Situation) -> Seen:
+    """Where clients are sent, and whether positions were committed under readers."""
+    facts = seen.facts
+    early = () if seen.home is True else moved_while_read(seen)
+    if early:
+        told = several(f"{each.name} reads on {listed(each.reading_on)}" for each in early)
+        return not_done(
+            f"positions of groups were committed on {facts.source} while they are read in: {told}",
+            begun=True,
+        )
+    if not facts.endpoints:
+        return unknown("the link has no endpoints in drctl.yaml: where clients are is not visible")
+    if seen.home is True:
+        return done(_home(facts))
+    begun = bool(seen.led_home)
+    silent = [each.reason for each in facts.endpoints if isinstance(each, Unavailable)]
+    if silent:
+        return unknown(f"not every endpoint tells: {several(silent)}", begun=begun)
+    states = [each for each in facts.endpoints if isinstance(each, EndpointState)]
+    told = several(f"{each.endpoint}: {each.words}" for each in states)
+    if any(each.cluster is None for each in states):
+        return unknown(f"an endpoint leads to no known cluster: {told}", begun=begun)
+    if begun:
+        leads = f"{len(seen.led_home)} of {len(states)} endpoints lead to {facts.source}"
+        return not_done(f"{leads}: {told}", begun=True)
+    return not_done(f"clients are sent to {facts.target}: {told}")
+
+
+def moved_while_read(seen: Situation) -> tuple[GroupSeen, ...]:
+    """Groups with members whose positions on the source lie behind all that it had when lost."""
+    first, groups = seen.first, seen.facts.groups
+    if first is None or isinstance(groups, Unavailable):
+        return ()
+    where = {seen.facts.source} if _synced(seen.facts) else {seen.facts.source, seen.facts.target}
+    ends = first.ends
+    return tuple(
+        group
+        for group in groups
+        if where.intersection(group.reading_on)
+        and any(offset > ends.get(place, offset) for place, offset in group.positions.items())
+    )
+
+
+def _synced(facts: Facts) -> bool:
+    """Whether MirrorMaker 2 keeps the positions up to date all the while, as it may."""
+    found = facts.reverse.found if isinstance(facts.reverse, Replication) else ()
+    return any(each.connector.config.get(_SYNC) == "true" and each.runs for each in found)
+
+
+def _home(facts: Facts) -> str:
+    states = [each for each in facts.endpoints if isinstance(each, EndpointState)]
+    waiting = [each.unfinished[0] for each in states if each.unfinished]
+    told = f"all {len(states)} endpoints lead to {facts.source}"
+    return f"{told}; not everybody has followed: {several(waiting)}" if waiting else told

@@ -1,0 +1,139 @@
+"""Steps as seen -> the verdict: are they in order, and which one is to be done now."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from drctl.failback.facts import Began, Copies
+from drctl.failback.situation import Situation
+from drctl.failback.step import Observed, Seen
+from drctl.failback.steps.reconciled import brought, copied_conflicting
+from drctl.failback.steps.switched_home import moved_while_read
+from drctl.failback.table import TABLE
+from drctl.model.errors import ExitCode
+from drctl.model.gap import OrderVerdict
+from drctl.model.topology import Unavailable
+
+Steps = Mapping[str, Seen]
+
+
+class Verdict(StrEnum):
+    """What the order of things is."""
+
+    OK = "ok"
+    VIOLATED = "violated"
+    UNKNOWN = "unknown"
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What a command that found it ends with."""
+        codes = (ExitCode.DONE, ExitCode.REFUSED, ExitCode.UNKNOWN)
+        return dict(zip(Verdict, codes, strict=True))[self]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Something that happened before its time, or should not have happened at all.
+
+    Attributes:
+        repair: the step that is to be done now because of it.
+    """
+
+    repair: str
+    words: str
+
+
+def look(seen: Situation) -> Steps:
+    """What each observer says, by step."""
+    return {row.id: row.look(seen) for row in TABLE}
+
+
+def violations(seen: Situation, steps: Steps) -> tuple[Violation, ...]:
+    """Everything that is out of order, the most urgent first."""
+    harm = tuple(_harm(seen, steps))
+    known = {each.repair for each in harm}
+    early = (each for each in _too_early(seen, steps) if each.repair not in known)
+    return (*harm, *dict.fromkeys(early))
+
+
+def verdict(found: tuple[Violation, ...], steps: Steps) -> Verdict:
+    """Violated where anything is; else unknown where any step is: it may have happened too early.
+
+    A step that nobody can see is never taken for one that did not happen.
+    """
+    if found:
+        return Verdict.VIOLATED
+    unseen = any(each.observed is Observed.UNKNOWN for each in steps.values())
+    return Verdict.UNKNOWN if unseen else Verdict.OK
+
+
+def next_step(found: tuple[Violation, ...], steps: Steps) -> str | None:
+    """The step that is to be done now, or looked at where nobody can see it; None: all is done."""
+    if found:
+        return found[0].repair
+    waiting = (row.id for row in TABLE if steps[row.id].observed is not Observed.DONE)
+    return next(waiting, None)
+
+
+def _harm(seen: Situation, steps: Steps) -> Iterator[Violation]:
+    facts = seen.facts
+    if steps["b"].begun and seen.home is not True:
+        yield Violation("b", f"the old replication runs: {steps['b'].why}")
+    if seen.gap.written_to and Began.START not in seen.arrived.values():
+        repair = "a" if steps["a"].observed is Observed.NOT_DONE else "c"
+        words = f"{facts.source} was written to, or copied from, after it was searched"
+        yield Violation(repair, f"{words}: {seen.gap.why}")
+    if Began.START in seen.arrived.values():
+        yield Violation("f", f"the way back began at the beginning: {steps['f'].why}")
+    if isinstance(facts.came_back, Copies) and facts.came_back.total:
+        yield Violation("g", f"copies have come back: {steps['g'].why}")
+    behind = _behind_newer(seen)
+    if behind:
+        yield Violation("e", behind)
+    if seen.home is not True and moved_while_read(seen):
+        yield Violation("i", f"positions were committed too early: {steps['i'].why}")
+
+
+def _behind_newer(seen: Situation) -> str:
+    """Conflicting records that were copied all the same; empty where none was seen."""
+    result, facts = seen.gap.valid, seen.facts
+    if result is None or facts.order == "none":
+        return ""
+    words = f"older records stand behind newer ones on {facts.target}"
+    copied = copied_conflicting(seen)
+    if copied:
+        return f"{words}: {copied:,} conflicting ones were copied"
+    if isinstance(facts.brought, Unavailable):
+        return ""
+    there = brought(result, facts.brought)
+    wrong = [
+        f"{each.place} offset {each.offset}"
+        for each in result.samples
+        if each.order == OrderVerdict.CONFLICTING and each.offset in there.get(each.place, ())
+    ]
+    return f"{words}: {wrong[0]} was copied" if wrong else ""
+
+
+def _too_early(seen: Situation, steps: Steps) -> Iterator[Violation]:
+    """Steps that have happened, or begun, though one that they need has not."""
+    for row in TABLE:
+        if not steps[row.id].happened:
+            continue
+        for needed in row.needs:
+            if steps[needed].observed is Observed.NOT_DONE:
+                why = f"step {row.id} has happened, and {needed}, which it needs, has not"
+                back = f"; lead clients back to {seen.facts.target} until then" * (row.id == "i")
+                words = f"{why}: {steps[needed].why}{back}"
+                yield Violation(_first_undone(needed, steps), words)
+
+
+def _first_undone(step: str, steps: Steps) -> str:
+    """Of a step and all that it rests on, the first in the table that has not happened."""
+    rows = {row.id: row for row in TABLE}
+    wanted, waiting = {step}, [step]
+    while waiting:
+        needs = rows[waiting.pop()].needs
+        waiting += [each for each in needs if each not in wanted]
+        wanted.update(needs)
+    undone = (n for n in rows if n in wanted and steps[n].observed is Observed.NOT_DONE)
+    return next(undone, step)

@@ -1,0 +1,1 @@
+"""What becomes of the records that a gap analysis found: decisions, progress, and the run."""

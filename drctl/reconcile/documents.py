@@ -1,0 +1,112 @@
+"""A plan or its result as the document that scripts read."""
+
+from typing import Any
+
+from drctl.model.topology import TopicPartition
+from drctl.reconcile.guards import Objection
+from drctl.reconcile.progress import TOPIC, Segment
+from drctl.reconcile.results import Gone, LineResult, ReconcileResult
+
+SCHEMA = "drctl/reconcile/1"
+
+WAY_BACK = (
+    "what was appended to a topic cannot be taken back: the header __drctl_provenance finds the"
+    " copies; a quarantine topic or an export changes nothing for applications"
+)
+
+
+def document(result: ReconcileResult, folder: str, execute: str) -> dict[str, Any]:
+    """`drctl/reconcile/1`.
+
+    Args:
+        folder: of the gap result.
+        execute: the command line that carries it out, or goes on.
+    """
+    plan, gap = result.plan, result.plan.gap
+    return {
+        "schema": SCHEMA,
+        "link": gap.link,
+        "gap": {"dir": folder, "id": gap.id, "started": gap.started},
+        "source": {"cluster": gap.source, "id": gap.source_id},
+        "target": {"cluster": gap.target, "id": gap.target_id},
+        "executed": bool(result.run),
+        "status": result.status,
+        "execute": execute,
+        "run": result.run or None,
+        "journal": result.journal or None,
+        "exported": result.exported or None,
+        "progress_topic": TOPIC,
+        "seconds": round(result.seconds, 3),
+        "failure": result.failure or None,
+        "objections": [_objection(each) for each in plan.objections],
+        "overrides": [{"guard": o.guard.value, "reason": o.reason} for o in plan.overrides],
+        "notes": list(plan.notes),
+        "totals": _totals(result),
+        "lines": [_line(each) for each in result.results],
+        "gone": [_gone(place, gone) for place, gone in sorted(result.gone.items())],
+        "way_back": WAY_BACK,
+    }
+
+
+def _totals(result: ReconcileResult) -> dict[str, int]:
+    lines = result.plan.lines
+    return {
+        "records": sum(line.all.records for line in lines),
+        "bytes": sum(line.all.bytes for line in lines),
+        "done_before": sum(line.all.records - line.due.records for line in lines),
+        "due": sum(line.due.records for line in lines if line.acts),
+        "refused": sum(line.due.records for line in result.plan.refused),
+        "done": sum(each.count.records for each in result.results),
+        "gone": sum(each.count.gone for each in result.results),
+        "left_out": result.plan.left_out,
+    }
+
+
+def _line(each: LineResult) -> dict[str, Any]:
+    line = each.line
+    return {
+        "topic": line.lane.place.topic,
+        "partition": line.lane.place.partition,
+        "order": line.lane.order.value,
+        "records": line.all.records,
+        "bytes": line.all.bytes,
+        "due": line.due.records,
+        "due_bytes": line.due.bytes,
+        "action": line.action.value,
+        "to": line.to or None,
+        "before": [_segment(segment) for segment in line.done],
+        "guard": line.guard.value if line.guard else None,
+        "reason": each.reason,
+        "outcome": each.outcome.value,
+        "done": each.count.records,
+        "gone": each.count.gone,
+    }
+
+
+def _segment(segment: Segment) -> dict[str, Any]:
+    return {
+        "action": segment.action.value,
+        "through": segment.through,
+        "records": segment.records,
+        "gone": segment.gone,
+        "to": segment.to or None,
+    }
+
+
+def _objection(each: Objection) -> dict[str, Any]:
+    return {
+        "guard": each.guard.value,
+        "topic": each.place.topic if each.place else None,
+        "partition": each.place.partition if each.place else None,
+        "reason": each.reason,
+        "overridden": each.passed,
+    }
+
+
+def _gone(place: TopicPartition, gone: Gone) -> dict[str, Any]:
+    return {
+        "topic": place.topic,
+        "partition": place.partition,
+        "records": gone.records,
+        "offsets": [list(run) for run in gone.runs],
+    }

@@ -1,0 +1,62 @@
+"""Exported records as lines of JSON, and back: everything that is needed to import them again.
+
+Bytes are Base64. Names of headers are text; what is no UTF-8 in them stands there as lone
+surrogates, so that it too comes back as it was.
+"""
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from typing import Any
+
+from drctl.model.gap import OrderVerdict
+from drctl.model.topology import TopicPartition
+from drctl.reconcile.rows import Exported
+
+FORMAT = "drctl exported records, version 1"
+MANIFEST = "manifest.json"
+
+
+def line_of(record: Exported) -> bytes:
+    """One line, without its end."""
+    offset, timestamp_ms, key, value, headers = record.row
+    told = {
+        "topic": record.place.topic,
+        "partition": record.place.partition,
+        "offset": offset,
+        "target_topic": record.target_topic,
+        "timestamp": timestamp_ms,
+        "order": record.order.value,
+        "key": _text(key),
+        "value": _text(value),
+        "headers": [[n.decode("utf-8", "surrogateescape"), _text(v)] for n, v in headers],
+    }
+    return json.dumps(told, separators=(",", ":")).encode("ascii")
+
+
+def record_of(line: bytes) -> Exported:
+    """The record that a line holds.
+
+    Raises:
+        ValueError: the line is none of an export.
+    """
+    try:
+        told: Mapping[str, Any] = json.loads(line)
+        headers = tuple(
+            (name.encode("utf-8", "surrogateescape"), _bytes(value))
+            for name, value in told["headers"]
+        )
+        key, value = _bytes(told["key"]), _bytes(told["value"])
+        row = (int(told["offset"]), int(told["timestamp"]), key, value, headers)
+        place = TopicPartition(told["topic"], int(told["partition"]))
+        return Exported(place, told["target_topic"], row, OrderVerdict(told["order"]))
+    except (KeyError, TypeError) as wrong:
+        raise ValueError(f"not an exported record: {wrong!r}") from None
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else b64encode(data).decode()
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else b64decode(text, validate=True)

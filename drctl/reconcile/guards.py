@@ -1,0 +1,172 @@
+"""What stands against acting on a gap result: it is old, or about something else."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from drctl.model.errors import Refused, UsageError
+from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState, Unavailable
+from drctl.reconcile.gap_result import FoundGap, FoundPartition
+from drctl.reconcile.policy import SENDS
+from drctl.reconcile.progress import Kept, Key
+from drctl.reconcile.sight import Sight
+
+
+class Guard(StrEnum):
+    """Why something is refused."""
+
+    INCOMPLETE = "incomplete"
+    SOURCE_MOVED = "source-moved"
+    TARGET_MOVED_BACK = "target-moved-back"
+    NOT_THERE = "not-there"
+    RECREATED = "recreated"
+    ACTED_SINCE = "acted-since"
+    CONFLICTING = "conflicting"
+    NO_TIMESTAMP = "no-timestamp"
+
+    @property
+    def overridable(self) -> bool:
+        """Whether an engineer may pass it over."""
+        return self in (Guard.INCOMPLETE, Guard.SOURCE_MOVED)
+
+
+class Override(NamedTuple):
+    """A guard that the engineer passes over, and why."""
+
+    guard: Guard
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """A guard that failed.
+
+    Attributes:
+        place: None where it concerns the whole result.
+        passed: whether it was passed over.
+    """
+
+    guard: Guard
+    place: TopicPartition | None
+    reason: str
+    passed: bool = False
+
+
+def parse_overrides(given: Iterable[str]) -> tuple[Override, ...]:
+    """`GUARD=REASON` as typed.
+
+    Raises:
+        UsageError: there is no such guard, it cannot be passed over, or no reason is given.
+    """
+    known = [guard.value for guard in Guard if guard.overridable]
+    found = []
+    for text in given:
+        name, _, reason = text.partition("=")
+        if name.strip() not in known:
+            raise UsageError(
+                f"there is no guard {name.strip()!r} that can be passed over",
+                f"those that can: {', '.join(known)}",
+            )
+        if not reason.strip():
+            raise UsageError(
+                f"--override {name} needs a reason", "it is kept in the journal of the run"
+            )
+        found.append(Override(Guard(name.strip()), reason.strip()))
+    return tuple(found)
+
+
+def check_clusters(gap: FoundGap, sight: Sight) -> None:
+    """See that these are the clusters that the gap analysis saw.
+
+    Raises:
+        Refused: one is another.
+    """
+    for name, told, now in (
+        (gap.source, gap.source_id, sight.source.cluster_id),
+        (gap.target, gap.target_id, sight.target.cluster_id),
+    ):
+        if told != now:
+            raise Refused(
+                f"cluster {name} is {now} now: the gap result is about {told}",
+                "run `drctl gap` against these clusters",
+            )
+
+
+def objections(
+    gap: FoundGap, chosen: Iterable[FoundPartition], sight: Sight, kept: Kept
+) -> Iterator[Objection]:
+    """Everything that stands against acting on these partitions."""
+    for reason in gap.not_compared:
+        yield Objection(Guard.INCOMPLETE, None, f"it was not compared: {reason}")
+    progress = _by_place(gap, kept)
+    for partition in chosen:
+        for judge in (_source, _target):
+            yield from judge(partition, sight)
+        for key in progress.get(partition.place, ()):
+            yield from _told(gap, partition, sight, kept, key)
+
+
+def _by_place(gap: FoundGap, kept: Kept) -> dict[TopicPartition, list[Key]]:
+    found: dict[TopicPartition, list[Key]] = {}
+    for key in kept:
+        if key.source_id == gap.source_id:
+            found.setdefault(key.lane.place, []).append(key)
+    return found
+
+
+def _source(partition: FoundPartition, sight: Sight) -> Iterator[Objection]:
+    place, told = partition.place, partition.source_range
+    log = sight.source.log(place)
+    if not isinstance(log, PartitionOffsets):
+        yield Objection(Guard.NOT_THERE, place, _why(sight.source.state(place.topic), log))
+        return
+    if log.end < told.end:
+        reason = f"the source ends at {log.end}, before {told.end}: it was truncated or made anew"
+        yield Objection(Guard.RECREATED, place, reason)
+    elif log.end > told.end:
+        more = log.end - told.end
+        reason = f"{more} offsets were appended to the source since, and are in no gap result"
+        yield Objection(Guard.SOURCE_MOVED, place, reason)
+    if partition.whole and log.log_start > told.start:
+        reason = f"the source deleted its records from {told.start} to {log.log_start - 1} since"
+        yield Objection(Guard.SOURCE_MOVED, place, reason)
+
+
+def _target(partition: FoundPartition, sight: Sight) -> Iterator[Objection]:
+    told = partition.target_range
+    here = TopicPartition(partition.target_topic, partition.place.partition)
+    log = sight.target.log(here)
+    if isinstance(log, PartitionOffsets) and told is not None and log.end < told.end:
+        reason = f"the target ends at {log.end}, before {told.end}: it was truncated or made anew"
+        yield Objection(Guard.TARGET_MOVED_BACK, partition.place, reason)
+
+
+def _told(
+    gap: FoundGap, partition: FoundPartition, sight: Sight, kept: Kept, key: Key
+) -> Iterator[Objection]:
+    """What earlier runs left to know."""
+    place, progress = partition.place, kept[key]
+    source_id = sight.source.topic_id(place.topic)
+    target_id = sight.target.topic_id(partition.target_topic)
+    if key.result == gap.id:
+        for name, was, now in (
+            ("source", progress.source_topic_id, source_id),
+            ("target", progress.target_topic_id, target_id),
+        ):
+            if was and now and was != now:
+                reason = f"the {name}'s topic was made anew since records of it were acted upon"
+                yield Objection(Guard.RECREATED, place, reason)
+    elif progress.target_topic_id == target_id and progress.source_topic_id == source_id:
+        seen = partition.target_range.end if partition.target_range else 0
+        copied = [s for s in progress.segments if s.to == partition.target_topic]
+        if any(s.action in SENDS and s.to_last >= seen for s in copied):
+            reason = f"records of it were copied since, by gap result {key.result}"
+            yield Objection(Guard.ACTED_SINCE, place, reason)
+
+
+def _why(state: TopicState | Unavailable | None, log: object) -> str:
+    if state is None:
+        return "the topic does not exist on the source"
+    found = state if isinstance(state, Unavailable) else log
+    return found.reason if isinstance(found, Unavailable) else "it does not exist on the source"

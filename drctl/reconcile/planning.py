@@ -1,0 +1,220 @@
+"""From a gap result, policies and what the clusters say now to a plan that can be printed and run.
+
+Nothing here asks or writes: the same question and the same sight give the same plan.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from drctl.model.gap import OrderVerdict
+from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState
+from drctl.reconcile.gap_result import FoundGap, FoundPartition
+from drctl.reconcile.guards import Guard, Objection, Override, objections
+from drctl.reconcile.policy import RECORDED, Action, Policies, destination
+from drctl.reconcile.progress import Kept, Key, Lane, Progress, Segment
+from drctl.reconcile.rows import Tally, WantedRows
+from drctl.reconcile.sight import Sight
+
+_ORDERS = tuple(OrderVerdict)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What happens to the records of one lane.
+
+    Attributes:
+        all: of its records.
+        due: those that are not done yet.
+        done: what earlier runs did, in order.
+        to: the topic they go to; empty where to none.
+        guard: why they are refused; None where they are not.
+    """
+
+    lane: Lane
+    target_topic: str
+    all: Tally
+    due: Tally
+    done: tuple[Segment, ...]
+    action: Action
+    to: str
+    guard: Guard | None = None
+    reason: str = ""
+
+    @property
+    def acts(self) -> bool:
+        """Whether anything is left to be done, and may be."""
+        return self.action is not Action.REFUSE and self.due.records > 0
+
+    @property
+    def through(self) -> int:
+        """The source offset up to which it is done; -1 where nothing is."""
+        return self.done[-1].through if self.done else -1
+
+
+@dataclass(frozen=True)
+class ReconcilePlan:
+    """What would be done with the records of a gap result.
+
+    Attributes:
+        kept: progress of this gap result, as it is now.
+        left_out: records of topics that nothing was said about.
+    """
+
+    gap: FoundGap
+    lines: tuple[Line, ...]
+    objections: tuple[Objection, ...]
+    overrides: tuple[Override, ...]
+    notes: tuple[str, ...]
+    kept: Mapping[Lane, Progress]
+    left_out: int = 0
+
+    @cached_property
+    def blocked(self) -> tuple[Objection, ...]:
+        """What nobody passed over: nothing may be done at all."""
+        return tuple(o for o in self.objections if not o.passed)
+
+    @cached_property
+    def refused(self) -> tuple[Line, ...]:
+        """Lines that are left to be decided."""
+        return tuple(line for line in self.lines if line.guard is not None)
+
+    @cached_property
+    def acting(self) -> tuple[Line, ...]:
+        """Lines that do something."""
+        return () if self.blocked else tuple(line for line in self.lines if line.acts)
+
+    @cached_property
+    def recorded(self) -> tuple[Line, ...]:
+        """Those of them that write to the target."""
+        return tuple(line for line in self.acting if line.action in RECORDED)
+
+
+def build_plan(
+    gap: FoundGap,
+    policies: Policies,
+    rows: WantedRows,
+    sight: Sight,
+    kept: Kept,
+    overrides: tuple[Override, ...] = (),
+) -> ReconcilePlan:
+    """One line for each lane of the chosen topics that holds records."""
+    chosen = [p for p in gap.partitions if policies.chooses(p.place.topic)]
+    passed = frozenset(each.guard for each in overrides)
+    against = tuple(
+        replace(o, passed=o.guard in passed) for o in objections(gap, chosen, sight, kept)
+    )
+    own = {
+        key.lane: progress
+        for key, progress in kept.items()
+        if (key.result, key.source_id) == (gap.id, gap.source_id)
+    }
+    tallies = rows.tallies()
+    lines = tuple(_lines(chosen, policies, rows, tallies, sight, own))
+    names = {p.place for p in chosen}
+    left = sum(tally.records for lane, tally in tallies.items() if lane.place not in names)
+    return ReconcilePlan(
+        gap, lines, against, overrides, tuple(_notes(chosen, lines, sight)), own, left
+    )
+
+
+def keys(gap: FoundGap, lane: Lane) -> Key:
+    """What the progress of a lane is kept by."""
+    return Key(gap.id, gap.source_id, lane)
+
+
+def _lines(
+    chosen: Iterable[FoundPartition],
+    policies: Policies,
+    rows: WantedRows,
+    tallies: Mapping[Lane, Tally],
+    sight: Sight,
+    own: Mapping[Lane, Progress],
+) -> Iterator[Line]:
+    for partition in chosen:
+        for order in _ORDERS:
+            lane = Lane(partition.place, order)
+            tally, progress = tallies.get(lane, Tally()), own.get(lane)
+            if not tally.records:
+                continue
+            done = rows.done(lane, progress.through) if progress else Tally()
+            action = policies.of(partition.place.topic, order, partition.newer_on_target)
+            line = Line(
+                lane,
+                partition.target_topic,
+                tally,
+                _less(tally, done),
+                progress.segments if progress else (),
+                action,
+                destination(action, partition.target_topic),
+            )
+            yield _judged(line, partition, sight)
+
+
+def _less(tally: Tally, done: Tally) -> Tally:
+    return Tally(
+        tally.records - done.records,
+        tally.bytes - done.bytes,
+        tally.untimed - done.untimed,
+        tally.last,
+    )
+
+
+def _judged(line: Line, partition: FoundPartition, sight: Sight) -> Line:
+    """The line, refused where it must be."""
+    if not line.due.records:
+        return line
+    if line.action is Action.REFUSE:
+        reason = "the target holds something newer: say with --conflicting what becomes of them"
+        return replace(line, guard=Guard.CONFLICTING, reason=reason)
+    if line.action is not Action.COPY:
+        return line
+    here = TopicPartition(partition.target_topic, partition.place.partition)
+    state = sight.target.state(here.topic)
+    if not isinstance(sight.target.log(here), PartitionOffsets):
+        reason = f"{here} is not on the target, or cannot be seen: make it first"
+        return _refused(line, Guard.NOT_THERE, reason)
+    own_time = isinstance(state, TopicState) and state.log_append_time
+    if line.due.untimed and not own_time:
+        reason = (
+            f"{line.due.untimed} of the records have no timestamp, or 0, which librdkafka cannot"
+            " write: quarantine keeps it in the header, export in the file"
+        )
+        return _refused(line, Guard.NO_TIMESTAMP, reason)
+    return line
+
+
+def _refused(line: Line, guard: Guard, reason: str) -> Line:
+    return replace(line, action=Action.REFUSE, to="", guard=guard, reason=reason)
+
+
+def _notes(chosen: Iterable[FoundPartition], lines: Iterable[Line], sight: Sight) -> Iterator[str]:
+    copied = sorted({ln.to for ln in lines if ln.acts and ln.action is Action.COPY})
+    for topic in copied:
+        state = sight.target.state(topic)
+        if not isinstance(state, TopicState):
+            continue
+        if state.log_append_time:
+            yield f"{topic} of the target keeps its own time: copies get the time of copying"
+        if state.compacted:
+            yield f"{topic} of the target is compacted: of each key only the last record stays"
+        retention = int(state.config.get("retention.ms", -1))
+        if retention >= 0 and not state.compacted:
+            days = retention / 86_400_000
+            yield f"{topic} of the target deletes what is older than {days:g} days, copies too"
+    more = sum(
+        log.end - p.target_range.end
+        for p in chosen
+        if p.target_range is not None
+        and isinstance(log := _target_log(p, sight), PartitionOffsets)
+        and log.end > p.target_range.end
+    )
+    if more:
+        yield (
+            f"{more} offsets were appended to the target since, drctl's own included: verdicts of"
+            " order do not know of them"
+        )
+
+
+def _target_log(partition: FoundPartition, sight: Sight) -> object:
+    return sight.target.log(TopicPartition(partition.target_topic, partition.place.partition))

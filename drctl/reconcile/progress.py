@@ -1,0 +1,170 @@
+"""How far each part of a gap result is done: values, their arithmetic, and how they are kept.
+
+A lane is what is decided together: one order verdict of one partition. `through` is the source
+offset up to which all of its records are done. It is written in the transaction that holds the
+records themselves, so that neither counts without the other.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from drctl.model.errors import Unknown
+from drctl.model.gap import OrderVerdict
+from drctl.model.topology import TopicPartition
+from drctl.reconcile.policy import Action
+from drctl.wire.exact_json import parsed, written
+from drctl.wire.undecodable import Undecodable
+
+TOPIC = "__drctl_reconcile"
+"""Compacted, on the cluster that is written to."""
+
+_VERSION = 1
+_FORMAT = "reconcile"
+
+
+class Lane(NamedTuple):
+    """The records of one order verdict of one partition of the source."""
+
+    place: TopicPartition
+    order: OrderVerdict
+
+
+class Key(NamedTuple):
+    """What progress is kept by.
+
+    Attributes:
+        result: the id of the gap result.
+        source_id: Kafka's id of the cluster that the records come from.
+    """
+
+    result: str
+    source_id: str
+    lane: Lane
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Records that were treated alike.
+
+    Attributes:
+        through: the source offset of the last of them.
+        gone: how many of the records were not there any more.
+        to: the topic they went to; empty where to none.
+        to_last: the last offset there; -1 where none.
+    """
+
+    action: Action
+    through: int
+    records: int
+    bytes: int
+    gone: int = 0
+    to: str = ""
+    to_last: int = -1
+
+    def __add__(self, other: "Segment") -> "Segment":
+        """This one, gone on with by another of the same action and destination."""
+        return replace(
+            self,
+            through=other.through,
+            records=self.records + other.records,
+            bytes=self.bytes + other.bytes,
+            gone=self.gone + other.gone,
+            to_last=max(self.to_last, other.to_last),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What became of a lane so far.
+
+    Attributes:
+        source_topic_id: of the topic at the first step: a topic made anew holds other records.
+    """
+
+    source_topic_id: str
+    target_topic_id: str
+    segments: tuple[Segment, ...] = ()
+
+    @property
+    def through(self) -> int:
+        """The last source offset that is done; -1 where none is."""
+        return self.segments[-1].through if self.segments else -1
+
+    @property
+    def records(self) -> int:
+        """How many are done, those that were gone included."""
+        return sum(s.records + s.gone for s in self.segments)
+
+    def after(self, done: Segment) -> "Progress":
+        """The progress once this is done, too.
+
+        Raises:
+            ValueError: it does not lie behind what is done.
+        """
+        if done.through <= self.through:
+            raise ValueError(f"{done.through} is not behind {self.through}")
+        last = self.segments[-1] if self.segments else None
+        if last is not None and (last.action, last.to) == (done.action, done.to):
+            return replace(self, segments=(*self.segments[:-1], last + done))
+        return replace(self, segments=(*self.segments, done))
+
+
+Kept = Mapping[Key, Progress]
+Change = tuple[bytes, bytes]
+
+
+def encode(key: Key, progress: Progress) -> Change:
+    """A record of the topic of progress."""
+    place, order = key.lane
+    name = {
+        "drctl": _VERSION,
+        "result": key.result,
+        "cluster": key.source_id,
+        "topic": place.topic,
+        "partition": place.partition,
+        "order": order.value,
+    }
+    value = {
+        "source_topic_id": progress.source_topic_id,
+        "target_topic_id": progress.target_topic_id,
+        "segments": [
+            [s.action.value, s.through, s.records, s.bytes, s.gone, s.to, s.to_last]
+            for s in progress.segments
+        ],
+    }
+    return written(name), written(value)
+
+
+def decode(records: Iterable[tuple[bytes, bytes]]) -> dict[Key, Progress]:
+    """What the topic of progress holds.
+
+    Raises:
+        Unknown: a record is not what this drctl writes.
+    """
+    found = {}
+    for key, value in records:
+        try:
+            known, progress = _key(parsed(_FORMAT, key)), _progress(parsed(_FORMAT, value))
+        except (Undecodable, KeyError, TypeError, ValueError) as wrong:
+            raise Unknown(
+                f"topic {TOPIC} holds a record that this drctl does not understand: {wrong!r}",
+                "use the drctl that wrote it: what is done is not known otherwise",
+            ) from None
+        found[known] = progress
+    return found
+
+
+def _key(data: Any) -> Key:
+    if data["drctl"] != _VERSION:
+        raise ValueError(f"version {data['drctl']}")
+    place = TopicPartition(str(data["topic"]), int(data["partition"]))
+    return Key(data["result"], data["cluster"], Lane(place, OrderVerdict(data["order"])))
+
+
+def _progress(data: Any) -> Progress:
+    segments = tuple(
+        Segment(Action(action), int(through), int(records), int(size), int(gone), to, int(last))
+        for action, through, records, size, gone, to, last in data["segments"]
+    )
+    return Progress(data["source_topic_id"], data["target_topic_id"], segments)

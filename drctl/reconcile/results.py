@@ -1,0 +1,127 @@
+"""What became of a plan, lane by lane."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from drctl.model.errors import ExitCode
+from drctl.model.topology import TopicPartition
+from drctl.reconcile.planning import Line, ReconcilePlan
+from drctl.reconcile.policy import Action
+
+MOST_RUNS = 1_000
+"""Runs of offsets that are named for a partition; the journal has them all."""
+
+
+class Outcome(StrEnum):
+    """How it ended for one lane."""
+
+    PLANNED = "planned"
+    DONE = "done"
+    REFUSED = "refused"
+    PARTIAL = "partial"
+    """Some or all of its records are left."""
+    UNKNOWN = "unknown"
+    """It may be done: nobody could say."""
+
+
+_QUIET = frozenset({Outcome.PLANNED, Outcome.DONE})
+
+
+@dataclass(slots=True)
+class Count:
+    """What this run did to a lane."""
+
+    records: int = 0
+    bytes: int = 0
+    gone: int = 0
+
+
+@dataclass(slots=True)
+class Gone:
+    """Offsets of records that the source does not hold any more, as runs."""
+
+    runs: list[tuple[int, int]] = field(default_factory=list)
+    records: int = 0
+
+    def add(self, offset: int) -> None:
+        """One more, behind those before."""
+        self.records += 1
+        if self.runs and self.runs[-1][1] == offset - 1:
+            self.runs[-1] = (self.runs[-1][0], offset)
+        elif len(self.runs) < MOST_RUNS:
+            self.runs.append((offset, offset))
+
+
+@dataclass(frozen=True, slots=True)
+class LineResult:
+    """What became of one line."""
+
+    line: Line
+    outcome: Outcome
+    count: Count
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReconcileResult:
+    """What became of a plan.
+
+    Attributes:
+        run: by which the journal is found; empty where nothing was done.
+        failure: why it ended early; empty where it did not.
+        failure_code: the exit code of that alone.
+        gone: what the source did not hold any more.
+        exported: where the export is; empty where there is none.
+    """
+
+    plan: ReconcilePlan
+    run: str = ""
+    journal: str = ""
+    seconds: float = 0.0
+    results: tuple[LineResult, ...] = ()
+    gone: Mapping[TopicPartition, Gone] = field(default_factory=dict)
+    exported: str = ""
+    failure: str = ""
+    hint: str = ""
+    failure_code: ExitCode | None = None
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Never 0 where anything was refused, partial, gone or unknown."""
+        outcomes = {each.outcome for each in self.results}
+        changed = any(r.count.records or r.count.gone for r in self.results)
+        if Outcome.UNKNOWN in outcomes:
+            return ExitCode.UNKNOWN
+        if not self.plan.blocked and Outcome.PLANNED in outcomes <= _QUIET:
+            return ExitCode.DONE
+        if self.failure_code not in (None, ExitCode.STOPPED) and not changed:
+            return self.failure_code
+        if self.plan.blocked or outcomes - {Outcome.DONE}:
+            return ExitCode.STOPPED if changed else ExitCode.REFUSED
+        return ExitCode.FOUND if any(map(_gone, self.results)) else ExitCode.DONE
+
+    @property
+    def status(self) -> str:
+        """The exit code as a word; `planned` where it says that a plan may be carried out."""
+        code = self.exit_code
+        found = any(each.outcome is Outcome.PLANNED for each in self.results)
+        return "planned" if found and code is ExitCode.DONE else code.name.lower()
+
+
+def _gone(result: LineResult) -> int:
+    return result.count.gone + sum(segment.gone for segment in result.line.done)
+
+
+def left_alone(line: Line) -> LineResult:
+    """The result of a line that does nothing."""
+    refused = line.guard is not None or (line.action is Action.REFUSE and line.due.records)
+    return LineResult(line, Outcome.REFUSED if refused else Outcome.DONE, Count(), line.reason)
+
+
+def planned(plan: ReconcilePlan) -> tuple[LineResult, ...]:
+    """What each line says before anything is done."""
+    return tuple(
+        LineResult(line, Outcome.PLANNED, Count(), line.reason) if line.acts else left_alone(line)
+        for line in plan.lines
+    )

@@ -1,0 +1,59 @@
+"""Both ends of a link are asked for each thing once, however many checks want it."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from drctl.checks.ends import Source, Target
+from drctl.checks.ports import ClusterPorts
+from drctl.config.link import Link
+from drctl.config.loading import read
+from drctl.model.topology import Found, Overview, TopicPartition, TopicState, Unavailable
+
+STATES: Mapping[str, TopicState | Unavailable] = {
+    "told": TopicState("told", {0: 1}, {"min.insync.replicas": "2"}),
+    "hidden": TopicState("hidden", {0: 1}),
+    "dark": Unavailable("no answer"),
+}
+
+
+def link() -> Link:
+    clusters = {name: {"bootstrap": f"{name}:1"} for name in ("a", "b")}
+    links = {"main": {"from": "a", "to": "b", "topics": [".*"]}}
+    return read(yaml.safe_dump({"clusters": clusters, "links": links}), Path("x.yaml")).link()
+
+
+@dataclass
+class Everything:
+    """All ports of a cluster in one object; notes what health is told."""
+
+    told: list[Any] = field(default_factory=list)
+
+    def overview(self) -> Overview:
+        return Overview("id", dict.fromkeys(STATES, (0,)))
+
+    def topics(self, names: Collection[str]) -> Mapping[str, TopicState | Unavailable]:
+        return {name: STATES[name] for name in names}
+
+    def look_up(
+        self, questions: Sequence[tuple[TopicPartition, int]]
+    ) -> Callable[[], Sequence[Found]]:
+        return lambda: [Found(0, 0) for _ in questions]
+
+    def health(self, topics: Collection[str], known: Mapping[str, Mapping[str, str]]) -> str:
+        self.told += [sorted(topics), known]
+        return "well"
+
+    def __getattr__(self, name: str) -> Callable[..., tuple[()]]:
+        return lambda *_: ()
+
+
+def test_configurations_that_were_read_are_not_asked_for_again() -> None:
+    seen = Everything()
+    ports = ClusterPorts(*[cast(Any, seen)] * 6)
+    target = Target(link(), ports, Source(link(), ports, 5), 5)
+    target.health.value()
+    assert seen.told == [sorted(STATES), {"told": {"min.insync.replicas": "2"}}]

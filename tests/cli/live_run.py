@@ -1,0 +1,86 @@
+"""A failover whose steps play a script, carried out by the real engine on this terminal.
+
+A program of its own, so that a test can be the terminal: `python -m tests.cli.live_run [SPEED]`.
+"""
+
+import sys
+from collections.abc import Mapping
+from typing import Any, cast
+
+from drctl.cli.console import console
+from drctl.cli.people import People
+from drctl.cli.run_watching import watched
+from drctl.cli.stopping import StoppableClock, stoppable
+from drctl.engine.executing import Execution
+from drctl.engine.kind import Description, Facts, Kind, Seen, State, Trait
+from drctl.engine.ports import Hands, Look
+from drctl.engine.registry import KINDS
+from drctl.model.plan import Json
+from tests.engine.switches import Notes, World
+from tests.report import runs
+
+HOSTILE = "\x1b[2J\x07\u202e[bold red]orders[/]\r\n"
+
+
+class Drama:
+    """A kind of production, of which only what it says is played."""
+
+    def __init__(self, real: Kind, clock: StoppableClock, speed: float) -> None:
+        self._real, self._clock, self._speed = real, clock, speed
+        self._began = 0.0
+        self.name = real.name
+
+    @property
+    def traits(self) -> Trait:
+        return self._real.traits
+
+    def describe(self, settings: Json) -> Description:
+        return self._real.describe(settings)
+
+    def check(self, settings: Json, facts: Facts, look: Look) -> Json:
+        if settings["part"] == "stop-replication":
+            asked = People({}, terminal="ask" in sys.argv)
+            return {"part": settings["part"], "said": asked.answer("stop", "stop the connectors")}
+        return {"part": settings["part"]}
+
+    def apply(self, intent: Json, hands: Hands) -> tuple[str, ...]:
+        self._began = self._clock.monotonic()
+        return ()
+
+    def verify(self, intent: Json, look: Look) -> Seen:
+        part = intent["part"]
+        passed = (self._clock.monotonic() - self._began) * self._speed
+        if part == "drain":
+            left = round(12_400 - 2_000 * passed)
+            with console().task(f"comparing {HOSTILE}", 10) as task:
+                task.update(done=passed)
+            if left > 0:
+                return Seen(State.WAITING, f"{left:,} records are still missing {HOSTILE}")
+        if passed < 1 and part in ("preflight", "verify-clients"):
+            return Seen(State.WAITING, f"{part} is not done yet")
+        failed = part == "verify-clients" and "fail" in sys.argv
+        state = State.FAILED if failed else State.DONE
+        return Seen(state, f"{part} was seen {HOSTILE}", {"missing": 0})
+
+    def undo(self, intent: Json, hands: Hands) -> tuple[str, ...]:
+        return ()
+
+    def undone(self, intent: Json, look: Look) -> Seen:
+        return Seen(State.DONE, "as it was before")
+
+
+def main(speed: float) -> int:
+    plan = runs.staged(runs.planned())
+    world = World()
+    with stoppable() as clock, watched(plan, Notes(world), clock) as seen:
+        parts = {name: Drama(kind, clock, speed) for name, kind in KINDS.items()}
+        kinds = cast(Mapping[str, Kind], parts)
+        nothing: Any = world
+        engine = Execution(kinds, nothing, nothing, seen.journal, clock, seen.watcher)
+        _, outcome = engine.start(plan, {"user": "ada", "host": "laptop-7"})
+    print(f"ended: {outcome.status} {outcome.step}".strip())
+    return int(outcome.exit_code)
+
+
+if __name__ == "__main__":
+    sys.exit(main(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0))

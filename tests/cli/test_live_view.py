@@ -1,0 +1,346 @@
+"""A run on a terminal: what is drawn fits, says what is true, and lets a person stop."""
+
+import fcntl
+import io
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, cast
+
+import pytest
+from rich.cells import cell_len
+
+from drctl.cli import live_screen
+from drctl.cli.drawing import SafeConsole
+from drctl.cli.live_course import LiveCourse, Overheard, Snapshot, counted
+from drctl.cli.live_picture import Picture, window
+from drctl.cli.options import GlobalOptions, Output
+from drctl.cli.progress import task
+from drctl.engine.executing import Execution
+from drctl.engine.kind import State
+from drctl.engine.ports import Missing
+from drctl.engine.registry import KINDS
+from drctl.engine.story import read_story
+from drctl.lab.waiting import Patience
+from drctl.report.run_data import Became
+from tests.cli.conftest import clean_environment
+from tests.engine.switches import Deaf, Hurried, Notes, World, kinds, plan
+from tests.engine.test_looks import Two
+from tests.report import runs
+
+STOP = "Ctrl-C stops between two effects; drctl resume goes on."
+
+
+@pytest.mark.parametrize(
+    ("words", "left"),
+    [
+        ("12,400 records are still missing", 12_400),
+        ("2 of 14 groups are read in: a", 2),
+        ("no record is missing", None),
+        ("broker 2 does not have the rule", None),
+        ("2026-11-22 is no count", None),
+        ("7", None),
+    ],
+)
+def test_what_is_left_stands_first_in_the_words(words: str, left: int | None) -> None:
+    assert counted(words) == left
+
+
+def test_so_it_does_in_the_words_of_the_kinds_that_count() -> None:
+    seen = KINDS["drain"].verify({}, cast(Any, Two(lacking=Missing(12_400))))
+    assert (seen.state, counted(seen.words)) == (State.WAITING, 12_400)
+    intent = {"target": "b", "groups": ["app", "other"]}
+    seen = KINDS["verify-clients"].verify(intent, cast(Any, Two()))
+    assert (seen.state, counted(seen.words)) == (State.WAITING, 2)
+
+
+class Stage:
+    """The engine over a world of switches, watched; each picture that could be drawn is kept."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.clock, self.notes = world, Hurried(), Notes(world)
+        self.seen: list[tuple[Snapshot, float]] = []
+
+    def run(self, *, again: bool = False) -> Snapshot:
+        held = [*self.notes.entries]
+        course = LiveCourse(plan(), kinds(), "r1", self.clock.monotonic, held)
+
+        def keep() -> None:
+            self.seen.append((course.snapshot, self.clock.monotonic()))
+
+        class Watching(Deaf):
+            def step(self, *told: Any) -> None:
+                course.step(*told)
+                keep()
+
+            def waiting(self, *told: Any) -> None:
+                course.waiting(*told)
+                keep()
+
+            def ended(self, *told: Any) -> None:
+                course.ended(*told)
+                keep()
+
+        def heard(entries: Any) -> None:
+            course.heard(entries)
+            keep()
+
+        journal = Overheard(self.notes, heard)
+        look: Any = self.world
+        engine = Execution(kinds(), look, look, journal, self.clock, Watching())
+        if again:
+            engine.go_on(read_story(held), {"user": "bob"})
+        else:
+            engine.start(plan(), {"user": "ada"})
+        return course.snapshot
+
+    def currents(self) -> list[str]:
+        """The steps that were being done, in their order."""
+        found = [seen.current for seen, _ in self.seen if seen.current]
+        return [c for n, c in enumerate(found) if n == 0 or found[n - 1] != c]
+
+
+def became(seen: Snapshot) -> dict[str, Became]:
+    return {line.id: line.became for line in seen.lines}
+
+
+def test_a_run_that_comes_to_its_end() -> None:
+    stage = Stage(World())
+    last = stage.run()
+    assert stage.currents() == [step.id for step in plan().steps]
+    assert set(became(last).values()) == {Became.DONE}
+    assert (last.current, last.wait, last.turned_back) == ("", None, "")
+
+
+def test_one_that_is_turned_back_and_gone_on_with() -> None:
+    world = World(stuck={"offsets"})
+    stage = Stage(world)
+    last = stage.run()
+    assert last.turned_back
+    assert stage.currents()[-2:] == ["stop", "fence"]
+    assert stage.currents().count("stop") == 2
+    assert became(last)["fence"] is Became.TAKEN_BACK
+    waits = [seen.wait for seen, _ in stage.seen if seen.wait]
+    assert waits[0].until == pytest.approx(stage.clock.seconds, abs=10)
+
+    world = World(unseen={"drain"})
+    stage = Stage(world)
+    assert became(stage.run())["drain"] is Became.UNKNOWN
+    world.unseen.clear()
+    stage.seen.clear()
+    assert set(became(stage.run(again=True)).values()) == {Became.DONE}
+    assert stage.seen[0][0].lines[0].became is Became.DONE
+    assert stage.seen[0][0].lines[0].spent is None, "seconds of somebody else"
+
+
+def test_a_falling_figure_has_a_pace() -> None:
+    clock = Hurried()
+    course = LiveCourse(runs.planned(), KINDS, "r1", clock.monotonic)
+    course.step("drain", 4, 13)
+    course.waiting("drain", "900 records are still missing", 60)
+    clock.wait(5)
+    course.waiting("drain", "1,000 records are still missing", 55)
+    clock.wait(5)
+    course.waiting("drain", "750 records are still missing", 50)
+    wait = course.snapshot.wait
+    assert wait is not None
+    assert (wait.left, wait.most) == (750, 1_000)
+    assert wait.seconds_left(clock.seconds) == pytest.approx(15)
+    shown = drawn(course.snapshot, clock.seconds + 2, 100, 40)
+    assert "[#####...............] 750 left of 1,000, about 21.0 s more at this pace" in shown
+    assert "given up in 48.0 s" in shown
+
+
+def drawn(seen: Snapshot, now: float, width: int, height: int, *, stopping: bool = False) -> str:
+    file = io.StringIO()
+    terminal = SafeConsole(file=file, width=width, height=height, markup=False, highlight=False)
+    terminal.print(Picture(seen, now, stopping=stopping))
+    return file.getvalue()
+
+
+def hostile() -> tuple[Snapshot, float]:
+    """In the middle of a run that has nothing but hostile texts."""
+    run, clock = runs.hostile(), Hurried()
+    course = LiveCourse(run.plan, KINDS, runs.ATTACK, clock.monotonic, run.entries)
+    course.step("drain", 4, 13)
+    course.waiting("drain", f"12,400 records {runs.CONTROLS * 9}", 60)
+    course.noted(runs.CONTROLS)
+    return course.snapshot, clock.seconds + 3
+
+
+@pytest.mark.parametrize("width", [1, 8, 20, 40, 71, 72, 200])
+@pytest.mark.parametrize("height", [1, 2, 3, 4, 5, 6, 9, 12, 18, 19, 60])
+def test_it_fits_every_terminal_and_nothing_in_it_acts(width: int, height: int) -> None:
+    shown = drawn(*hostile(), width, height).removesuffix("\n").split("\n")
+    assert len(shown) <= max(1, height - 1)
+    assert all(cell_len(line) <= width and line.isprintable() for line in shown)
+    if width >= 72:
+        assert any(re.match(r" +4 drain +now +0\.0 s|.* 4 drain ", line) for line in shown)
+        assert height < 3 or shown[-1] == STOP
+    stopping = drawn(*hostile(), width, height, stopping=True)
+    assert width < 72 or height < 3 or "once more stops at once" in stopping
+
+
+@pytest.mark.parametrize("count", range(8))
+def test_the_window_holds_the_place(count: int) -> None:
+    for room in range(1, 9):
+        for place in range(count):
+            first, after = window(count, place, room)
+            assert 0 <= first <= place < after <= count
+            assert after - first + (after - first < count and room > 1) <= room
+
+
+class Tty(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("options", "environ", "terminal", "drawn"),
+    [
+        (GlobalOptions(), {"TERM": "xterm"}, True, True),
+        (GlobalOptions(), {"TERM": "xterm"}, False, False),
+        (GlobalOptions(), {"TERM": "dumb"}, True, False),
+        (GlobalOptions(), {"TERM": "xterm", "NO_COLOR": "1"}, True, False),
+        (GlobalOptions(no_color=True), {"TERM": "xterm"}, True, False),
+        (GlobalOptions(quiet=True), {"TERM": "xterm"}, True, False),
+        (GlobalOptions(output=Output.JSON), {"TERM": "xterm"}, True, False),
+    ],
+)
+def test_it_is_drawn_for_people_only(
+    options: GlobalOptions,
+    environ: Mapping[str, str],
+    terminal: bool,
+    drawn: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(live_screen, "options", lambda: options)
+    monkeypatch.setattr(sys, "stderr", Tty() if terminal else io.StringIO())
+    assert live_screen.wanted() is drawn
+
+
+def test_progress_becomes_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    notes: list[str] = []
+    monkeypatch.setattr(sys, "stderr", Tty())
+    with live_screen.shown(lambda: "picture", notes.append):
+        with task("comparing", 10, GlobalOptions()) as comparing:
+            comparing.update(done=5)
+        shown = live_screen.current()
+        with live_screen.paused():
+            assert live_screen.current() is None
+        assert live_screen.current() is shown
+    assert live_screen.current() is None
+    assert [note.split(",")[0] for note in notes] == ["comparing: 50% (5 of 10)"]
+
+
+class Terminal:
+    """A terminal that a program runs on."""
+
+    def __init__(self) -> None:
+        self.ours, self.theirs = pty.openpty()
+        self.drawn = bytearray()
+        self.resize(24, 100)
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def resize(self, lines: int, columns: int) -> None:
+        fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+    def run(self, *arguments: str, environ: Mapping[str, str]) -> None:
+        program = [sys.executable, "-m", "tests.cli.live_run", *arguments]
+        self.process = subprocess.Popen(
+            ["setsid", "--ctty", *program],
+            stdin=self.theirs,
+            stdout=self.theirs,
+            stderr=self.theirs,
+            env={**clean_environment(), "TERM": "xterm", **environ},
+        )
+        threading.Thread(target=self._read, args=(os.dup(self.ours),), daemon=True).start()
+
+    def press(self, keys: bytes) -> None:
+        os.write(self.ours, keys)
+
+    def text(self) -> str:
+        """Everything that was ever drawn, without what moves and colours."""
+        return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", self.drawn.decode(errors="replace"))
+
+    def await_text(self, words: str) -> None:
+        assert Patience.of(40).wait_until(lambda: words in self.text()), self.text()[-3000:]
+
+    def wait(self) -> int:
+        assert self.process is not None
+        return self.process.wait(40)
+
+    def close(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(10)
+        os.close(self.theirs)
+        os.close(self.ours)
+
+    def _read(self, terminal: int) -> None:
+        with os.fdopen(terminal, "rb", buffering=0) as drawn, suppress(OSError):
+            while data := drawn.read(4096):
+                self.drawn += data
+
+
+@contextmanager
+def terminal(*arguments: str, **environ: str) -> Iterator[Terminal]:
+    opened = Terminal()
+    try:
+        opened.run(*arguments, environ=environ)
+        yield opened
+    finally:
+        opened.close()
+
+
+def test_a_run_on_a_terminal_of_changing_size() -> None:
+    with terminal("3", "ask") as shown:
+        shown.await_text("4 drain              now")
+        shown.await_text("left of 12,400")
+        for lines, columns in ((5, 20), (1, 1), (12, 60), (24, 100)):
+            shown.resize(lines, columns)
+        shown.await_text("Type yes when it is done, or no:")
+        shown.press(b"yes\n")
+        shown.await_text("ended: done")
+        assert shown.wait() == 0
+        told = shown.drawn.decode()
+    assert "\x1b[2J" not in told, "a text of a cluster has cleared the screen"
+    assert "\u202e" not in told
+    assert "\x07" not in told
+    assert told.count("\x1b[?25l") == told.count("\x1b[?25h") == 2, "the cursor stays hidden"
+
+
+@pytest.mark.parametrize("presses", [1, 2])
+def test_ctrl_c(presses: int) -> None:
+    with terminal("1") as shown:
+        shown.await_text("4 drain              now")
+        shown.press(b"\x03")
+        if presses == 1:
+            shown.await_text("ended: interrupted drain")
+            assert shown.wait() == 130
+        else:
+            shown.press(b"\x03")
+            assert shown.wait() in (-signal.SIGINT, 1, 130)
+        shown.await_text("stopping after what is being done now; once more stops at once")
+        cursor = lambda: shown.drawn.count(b"\x1b[?25h") == 1  # noqa: E731
+        assert Patience.of(10).wait_until(cursor), "it stays hidden"
+
+
+def test_a_log_gets_lines() -> None:
+    with terminal("40", TERM="dumb") as shown:
+        assert shown.wait() == 0
+        shown.await_text("ended: done")
+        told = shown.drawn.decode()
+    assert "\x1b" not in told
+    assert "[13/13] see the consumers at work on secondary" in told

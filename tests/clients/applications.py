@@ -1,0 +1,212 @@
+"""Applications that run in the namespace, their clients' settings, and what happened to them."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from drctl.lab.waiting import Patience
+from drctl.systems.artifacts.java import find_java
+from drctl.systems.artifacts.resolution import resolve
+from tests.clients.brokers import COPIED, QUIET
+from tests.clients.namespace import Namespace
+
+_HERE = Path(__file__).parent
+_QUICK_JVM = ("-Dsun.net.inetaddr.ttl=1",)
+_JVM = ("-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+
+
+class Client(NamedTuple):
+    """A client of an application.
+
+    Attributes:
+        name: with its role behind the last point.
+        given: its settings, beside the bootstrap and the group.
+    """
+
+    name: str
+    given: Mapping[str, str]
+
+    @property
+    def produces(self) -> bool:
+        """Whether it writes; else it reads."""
+        return self.name.endswith(".producer")
+
+    @property
+    def modern(self) -> bool:
+        """Whether it reads in a group of KIP-848."""
+        return self.given.get("group.protocol") == "consumer"
+
+
+class Event(NamedTuple):
+    """Something that happened to a client.
+
+    Attributes:
+        at_s: on the monotonic clock of the machine.
+        offset: -1 where it has nothing to do with a record.
+    """
+
+    at_s: float
+    client: str
+    what: str
+    offset: int
+    text: str
+
+    @property
+    def there(self) -> bool:
+        """Whether it was a new record of the target: the source's offsets are smaller."""
+        return self.what in ("acknowledged", "read") and self.offset >= COPIED
+
+
+@dataclass
+class Application:
+    """A process with clients; what it printed so far is in `events`.
+
+    Attributes:
+        seen: each client with each thing that has happened to it.
+    """
+
+    clients: tuple[Client, ...]
+    process: "subprocess.Popen[bytes]"
+    output: Path
+    errors: Path
+    events: list[Event] = field(default_factory=list)
+    seen: set[tuple[str, str]] = field(default_factory=set)
+    _read: int = 0
+
+    def look(self) -> None:
+        """Take in what it printed since."""
+        with self.output.open("rb") as lines:
+            lines.seek(self._read)
+            for line in lines:
+                if not line.endswith(b"\n"):
+                    break
+                self._read += len(line)
+                event = _event(line.decode())
+                self.events.append(event)
+                self.seen |= {(event.client, what) for what in _kinds(event)}
+
+    def end(self) -> None:
+        """It does not say goodbye either."""
+        self.process.kill()
+        self.process.wait(10)
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+
+def _event(line: str) -> Event:
+    nanoseconds, client, what, text = line.rstrip("\n").split("\t")
+    at_s = int(nanoseconds) / 1e9
+    if what not in ("acknowledged", "read"):
+        return Event(at_s, client, what, -1, text)
+    offset, _, value = text.partition(" ")
+    return Event(at_s, client, what, int(offset), value)
+
+
+class Applications:
+    """All that run at the same time."""
+
+    def __init__(self, namespace: Namespace, folder: Path, topic: str, bootstrap: str) -> None:
+        self._namespace, self._folder = namespace, folder
+        self._topic, self._bootstrap = topic, bootstrap
+        self._running: list[Application] = []
+
+    @property
+    def clients(self) -> tuple[Client, ...]:
+        """Of all applications."""
+        return tuple(client for each in self._running for client in each.clients)
+
+    def events(self) -> list[Event]:
+        """Everything until now."""
+        self._look()
+        return [event for each in self._running for event in each.events]
+
+    def without(self, clients: Collection[Client], what: str) -> set[str]:
+        """Those of them that nothing of this kind has happened to."""
+        self._look()
+        return {client.name for client in clients if not self._saw(client, what)}
+
+    def librdkafka(self, clients: Sequence[Client]) -> None:
+        """Start one with librdkafka."""
+        program = [sys.executable, str(_HERE / "librdkafka_program.py")]
+        self._start("librdkafka", program, clients)
+
+    def java(self, name: str, clients: Sequence[Client], classes: Path, *, quick: bool) -> None:
+        """Start one with Java's clients.
+
+        Args:
+            classes: where the compiled program is.
+            quick: whether its Java forgets addresses after a second, and not after 30.
+        """
+        options = (*_JVM, *(_QUICK_JVM if quick else ()))
+        program = [str(find_java()), *options, "-cp", f"{classes}:{_jars()}", "JavaProgram"]
+        self._start(name, program, clients)
+
+    def end(self) -> None:
+        """End all."""
+        for each in self._running:
+            each.end()
+
+    def wait(self, seconds: float, clients: Collection[Client], what: str) -> None:
+        """Until something of this kind has happened to each of these clients."""
+        in_time = Patience.of(seconds).wait_until(lambda: not self.without(clients, what))
+        missing = self.without(clients, what)
+        assert in_time, f"{what}: not {sorted(missing)}; {self.last(missing)}"
+
+    def last(self, names: Collection[str]) -> dict[str, list[Event]]:
+        """What happened last to these."""
+        events = self.events()
+        return {name: [e for e in events if e.client == name][-3:] for name in names}
+
+    def _look(self) -> None:
+        for each in self._running:
+            assert each.process.poll() is None, each.errors.read_text(errors="replace")[-2000:]
+            each.look()
+
+    def _saw(self, client: Client, what: str) -> bool:
+        return any((client.name, what) in each.seen for each in self._running)
+
+    def _start(self, name: str, program: Sequence[str], clients: Sequence[Client]) -> None:
+        folder = self._folder / name
+        folder.mkdir()
+        files = [self._written(folder, client) for client in clients]
+        argv = self._namespace.inside([*program, self._topic, *files])
+        output, errors = folder / "output", folder / "errors"
+        with output.open("wb") as told, errors.open("wb") as said:
+            # Its standard input ends with this process: so does it then.
+            process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=told, stderr=said)
+        self._running.append(Application(tuple(clients), process, output, errors))
+
+    def _written(self, folder: Path, client: Client) -> str:
+        settings = {"bootstrap.servers": self._bootstrap, **client.given}
+        if not client.produces:
+            settings["group.id"] = group_of(client, self._topic)
+        path = folder / f"{client.name}.properties"
+        path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        return str(path)
+
+
+def group_of(client: Client, topic: str) -> str:
+    """Each consumer has a group of its own, and each topic."""
+    return f"{client.name}-{topic}"
+
+
+def _kinds(event: Event) -> tuple[str, ...]:
+    return (event.what, "there") if event.there else (event.what,)
+
+
+def compiled(folder: Path) -> Path:
+    """The Java application, for all that run it."""
+    source = _HERE / "JavaProgram.java"
+    command = [str(find_java()), "-m", "jdk.compiler/com.sun.tools.javac.Main"]
+    jars = os.pathsep.join(map(str, resolve("kafka", progress=QUIET.info)))
+    command += ["-cp", jars, "-d", str(folder), str(source)]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    return folder
+
+
+def _jars() -> str:
+    return os.fspath(resolve("kafka", progress=QUIET.info)[0].parent / "*")

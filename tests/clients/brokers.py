@@ -1,0 +1,224 @@
+"""Two small clusters with an address each: one that clients reach, and one behind a proxy.
+
+No passwords; an authorizer that allows everything, until a fence denies something.
+"""
+
+import logging
+import subprocess
+from collections.abc import Collection
+from pathlib import Path
+from uuid import uuid4
+
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import TopicPartition as Partition
+from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from drctl.model.acls import Acl
+from drctl.model.fencing import Denied, Topics, denials
+from drctl.model.groups import Committed
+from drctl.model.topology import TopicPartition
+from drctl.systems.artifacts.java import find_java
+from drctl.systems.artifacts.resolution import resolve
+from drctl.systems.kafka.acl_writer import KafkaAclWriter
+from drctl.systems.kafka.group_creator import KafkaGroupCreator
+from drctl.systems.kafka.group_writer import KafkaGroupWriter
+from tests.kafka.tls_broker import wait_until
+
+QUIET = logging.getLogger("tests.clients")
+PORT, BEHIND_PROXY, _CONTROLLER = 9092, 9093, 9094
+COPIED = 5000
+"""Records that the target holds before anybody moves: their offsets are those of no source."""
+
+EVERYBODY = "User:ANONYMOUS"
+# Whoever starts these takes them along, however it ends.
+TAKEN_ALONG = ("setpriv", "--pdeathsig", "KILL", "--")
+_SMALL = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_SERVER = """
+node.id=1
+process.roles=broker,controller
+controller.quorum.voters=1@{address}:{controller}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,CLIENTS:PLAINTEXT,PROXIED:PLAINTEXT
+inter.broker.listener.name=CLIENTS
+listeners=CLIENTS://{address}:{port},PROXIED://{address}:{behind},CONTROLLER://{address}:{controller}
+advertised.listeners=CLIENTS://{address}:{port},PROXIED://{proxy}:{port}
+log.dirs={logs}
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+allow.everyone.if.no.acl.found=true
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=2
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=2
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+log.retention.ms=-1
+"""
+
+
+class Cluster:
+    """One node; `start`, `wait`, and `kill` as often as needed."""
+
+    def __init__(self, name: str, folder: Path, address: str, proxy: str) -> None:
+        self.name, self.address, self._folder = name, address, folder
+        self.properties = {
+            "bootstrap.servers": f"{address}:{PORT}",
+            "reconnect.backoff.max.ms": "200",
+        }
+        folder.mkdir(parents=True)
+        self._config = folder / "server.properties"
+        self._config.write_text(
+            _SERVER.format(
+                address=address,
+                proxy=proxy,
+                port=PORT,
+                behind=BEHIND_PROXY,
+                controller=_CONTROLLER,
+                logs=folder / "data",
+            )
+        )
+        jars = resolve("kafka", progress=QUIET.info)
+        self._java = [str(find_java()), *_SMALL, "-cp", f"{jars[0].parent}/*"]
+        self._process: subprocess.Popen[bytes] | None = None
+        self._used = False
+
+    @property
+    def lives(self) -> bool:
+        """Whether its process runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start it, without waiting; its disk is formatted the first time."""
+        if not (self._folder / "data").exists():
+            words = [
+                "kafka.tools.StorageTool",
+                "format",
+                "-t",
+                _cluster_id(),
+                "-c",
+                str(self._config),
+            ]
+            subprocess.run([*self._java, *words], check=True, capture_output=True, timeout=60)
+        with (self._folder / "log").open("ab") as log:
+            command = [*TAKEN_ALONG, *self._java, "kafka.Kafka", str(self._config)]
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+
+    def wait(self) -> None:
+        """See it answer; whoever uses it first may do everything from then on."""
+        admin = self.admin()
+
+        def answers() -> bool:
+            assert self.lives, self.log_end()
+            try:
+                return bool(admin.list_topics(timeout=1).brokers)
+            except KafkaException:
+                return False
+
+        wait_until(answers, f"{self.name} answers; its log is in {self._folder}")
+        if not self._used:
+            for done in admin.create_acls(_everything()).values():
+                done.result()
+            self._used = True
+
+    def kill(self) -> None:
+        """It is gone at once, and says goodbye to nobody."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(10)
+
+    def log_end(self) -> str:
+        """The end of what it logged."""
+        return (self._folder / "log").read_text(errors="replace")[-2000:]
+
+    def admin(self) -> AdminClient:
+        """An admin client; keep it until its futures are read."""
+        return AdminClient({**self.properties}, logger=QUIET)
+
+    def create(self, topic: str) -> None:
+        """A topic of one partition, with a leader."""
+        admin = self.admin()
+        (made,) = admin.create_topics([NewTopic(topic, 1)], operation_timeout=20).values()
+        made.result()
+
+        def led() -> bool:
+            partitions = admin.list_topics(timeout=5).topics[topic].partitions
+            return bool(partitions) and partitions[0].leader >= 0
+
+        wait_until(led, f"a leader of {topic} on {self.name}")
+
+    def fill(self, topic: str) -> None:
+        """What replication would have brought."""
+        producer = Producer({**self.properties, "linger.ms": "20"}, logger=QUIET)
+        for number in range(COPIED):
+            producer.produce(topic, f"copy/{number}".encode(), partition=0)
+        assert producer.flush(30) == 0
+
+    def expect(self, topic: str, classic: Collection[str], modern: Collection[str]) -> None:
+        """Make groups ready to go on behind the copies: what failover's steps do."""
+        position = {TopicPartition(topic, 0): Committed(COPIED)}
+        wanted = dict.fromkeys((*classic, *modern), position)
+        with (
+            KafkaGroupCreator(self.name, self.properties, timeout_s=20) as creator,
+            KafkaGroupWriter(self.name, self.properties, timeout_s=20) as writer,
+        ):
+            # The first group makes the cluster create a topic for them all.
+            wait_until(
+                lambda: set(creator.create(modern).values()) <= {None}, f"groups on {self.name}"
+            )
+            answers = writer.commit(wanted)
+        assert all(why is None for of in answers.values() for why in of.values()), answers
+
+    def fence(self, topic: str) -> None:
+        """Nobody may write to the topic any more."""
+        rules: tuple[Acl, ...] = denials([EVERYBODY], [Topics(topic)], [Denied.WRITE])
+        with KafkaAclWriter(self.name, self.properties, timeout_s=30) as writer:
+            assert set(writer.deny(rules).values()) == {None}
+
+    def stored(self, topic: str) -> dict[int, str]:
+        """What stands behind the copies by now, by offset."""
+        settings = {**self.properties, "group.id": "unused", "enable.auto.commit": "false"}
+        consumer = Consumer(settings, logger=QUIET)
+        found: dict[int, str] = {}
+        try:
+            # Clients go on writing: the end is not waited for, but asked.
+            _, end = consumer.get_watermark_offsets(Partition(topic, 0), timeout=20)
+            consumer.assign([Partition(topic, 0, COPIED)])
+            while COPIED + len(found) < end:
+                message = consumer.poll(20)
+                assert message is not None, f"{self.name} does not answer"
+                assert message.error() is None, message.error()
+                found[message.offset() or 0] = (message.value() or b"").decode()
+        finally:
+            consumer.close()
+        return found
+
+
+def _cluster_id() -> str:
+    # Kafka takes 16 bytes in URL-safe base64; no digit of these is special.
+    return f"{uuid4().hex[:20]}AA"
+
+
+def _everything() -> list[AclBinding]:
+    literal, allow = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
+    names = {
+        ResourceType.TOPIC: "*",
+        ResourceType.GROUP: "*",
+        ResourceType.TRANSACTIONAL_ID: "*",
+        ResourceType.BROKER: "kafka-cluster",
+    }
+    return [
+        AclBinding(kind, name, literal, EVERYBODY, "*", AclOperation.ALL, allow)
+        for kind, name in names.items()
+    ]

@@ -1,0 +1,56 @@
+"""Settings of the clients that are moved: as they come, as docs/clients.md advises, and wrong."""
+
+from collections.abc import Mapping
+
+from tests.clients.applications import Client
+
+_BOTH: Mapping[str, str] = {
+    "client.dns.lookup": "use_all_dns_ips",
+    "metadata.recovery.strategy": "rebootstrap",
+    "metadata.recovery.rebootstrap.trigger.ms": "10000",
+    "reconnect.backoff.max.ms": "500",
+    "socket.connection.setup.timeout.ms": "2000",
+}
+ADVISED: Mapping[str, Mapping[str, str]] = {
+    "librdkafka": {
+        **_BOTH,
+        "socket.timeout.ms": "10000",
+        "topic.metadata.refresh.interval.ms": "30000",
+    },
+    "java": {**_BOTH, "request.timeout.ms": "10000", "metadata.max.age.ms": "30000"},
+}
+CLASSIC: Mapping[str, str] = {"session.timeout.ms": "10000", "heartbeat.interval.ms": "2000"}
+_READS: Mapping[str, str] = {"auto.offset.reset": "earliest"}
+_KEEPS = {"metadata.recovery.strategy": "none"}
+# The address behind the name, looked up backwards once: without a name there, the address itself.
+_LOOKS_UP_ONCE = {"client.dns.lookup": "resolve_canonical_bootstrap_servers_only"}
+
+
+def advised(library: str) -> list[Client]:
+    """A producer and a consumer of each protocol that follow quickly."""
+    given = ADVISED[library]
+    return [
+        Client(f"{library}.advised.producer", given),
+        Client(f"{library}.advised.classic.consumer", {**given, **_READS, **CLASSIC}),
+        Client(
+            f"{library}.advised.kip848.consumer",
+            {**given, **_READS, "group.protocol": "consumer"},
+        ),
+    ]
+
+
+def default(library: str) -> list[Client]:
+    """The same with nothing set that has to do with it."""
+    return [
+        Client(f"{library}.default.producer", {}),
+        Client(f"{library}.default.classic.consumer", _READS),
+        Client(f"{library}.default.kip848.consumer", {**_READS, "group.protocol": "consumer"}),
+    ]
+
+
+def stuck(library: str) -> list[Client]:
+    """What never comes."""
+    never = [Client(f"{library}.no-rebootstrap.producer", {**ADVISED[library], **_KEEPS})]
+    if library == "java":
+        never.append(Client("java.canonical.producer", {**ADVISED["java"], **_LOOKS_UP_ONCE}))
+    return never

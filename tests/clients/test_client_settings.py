@@ -1,0 +1,281 @@
+"""Settings of clients, judged: what was measured to move is ok, what was seen to stay is not."""
+
+import ctypes
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka.cimpl
+import pytest
+
+from drctl.checks.client_config import ClientConfig, Library, library_of
+from drctl.checks.client_settings import CLIENT_CHECKS, client_findings
+from drctl.model.finding import Finding, Status
+from drctl.systems.artifacts.java import find_java
+from drctl.systems.artifacts.resolution import resolve
+from drctl.wire.properties import read_properties
+from tests.clients import profiles
+from tests.docs.pages import page, rows
+
+JAVA, LIBRDKAFKA = Library.JAVA, Library.LIBRDKAFKA
+OK, WARN, FAIL, NOT_CHECKED = Status.OK, Status.WARN, Status.FAIL, Status.NOT_CHECKED
+NEWEST = {JAVA: (4, 3), LIBRDKAFKA: (2, 16)}
+DEFAULT = re.compile(r"([\w.]+) is not set; the default is (\S+)")
+
+
+def client(library: Library = JAVA, **more: Any) -> ClientConfig:
+    """One about which everything is known."""
+    given = {
+        "values": {"bootstrap.servers": "kafka.example.org:9092", **more.pop("values", {})},
+        "names": ("kafka.example.org",),
+        "version": NEWEST[library],
+        "jvm": "-Xmx1g -Dsun.net.inetaddr.ttl=5",
+    }
+    return ClientConfig("application", library, **{**given, **more})
+
+
+def said(name: str, of: ClientConfig) -> Finding | None:
+    (check,) = [check for check in CLIENT_CHECKS if check.name == name]
+    found = check.findings(of)
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+GROUP = {"group.id": "billing"}
+CASES: list[tuple[str, ClientConfig, Status, str]] = [
+    ("bootstrap", client(), OK, "asks the endpoint"),
+    ("bootstrap", client(names=("KAFKA.example.org.",)), OK, "asks the endpoint"),
+    ("bootstrap", client(values={"bootstrap.servers": "a:9092,b:9092"}), FAIL, "a, b is not"),
+    ("bootstrap", client(values={"bootstrap.servers": "kafka.example.org:1,b:1"}), WARN, "b is"),
+    (
+        "bootstrap",
+        client(names=(), values={"bootstrap.servers": "[::1]:1,10.0.0.1:1"}),
+        FAIL,
+        "::1",
+    ),
+    ("bootstrap", client(names=()), NOT_CHECKED, "was not said"),
+    ("bootstrap", client(values={"bootstrap.servers": " "}), NOT_CHECKED, "application's code"),
+    ("bootstrap", client(values={"bootstrap.servers": "${env:K}"}), NOT_CHECKED, "a reference"),
+    ("bootstrap", client(endpoint="file"), WARN, "only when it starts"),
+    ("rebootstrap", client(), OK, "asks its bootstrap again"),
+    ("rebootstrap", client(values={"metadata.recovery.strategy": "NONE"}), FAIL, "never asks"),
+    ("rebootstrap", client(version=(3, 9)), FAIL, "never asks"),
+    (
+        "rebootstrap",
+        client(version=(3, 9), values={"metadata.recovery.strategy": "rebootstrap"}),
+        OK,
+        "asks its bootstrap again",
+    ),
+    ("rebootstrap", client(version=(3, 7)), FAIL, "never asks"),
+    (
+        "rebootstrap",
+        client(version=(3, 7), values={"metadata.recovery.strategy": "rebootstrap"}),
+        FAIL,
+        "cannot bootstrap anew",
+    ),
+    ("rebootstrap", client(LIBRDKAFKA, version=(2, 10)), OK, "asks its bootstrap again"),
+    ("rebootstrap", client(LIBRDKAFKA, version=None), NOT_CHECKED, "which version"),
+    ("rebootstrap-trigger", client(), WARN, "late"),
+    ("rebootstrap-trigger", client(version=(3, 9)), WARN, "no such limit"),
+    (
+        "rebootstrap-trigger",
+        client(values={"metadata.recovery.rebootstrap.trigger.ms": "60000"}),
+        OK,
+        "silent source",
+    ),
+    (
+        "rebootstrap-trigger",
+        client(values={"metadata.recovery.rebootstrap.trigger.ms": "1m"}),
+        NOT_CHECKED,
+        "not a whole number",
+    ),
+    ("dns-lookup", client(), OK, "each time"),
+    (
+        "dns-lookup",
+        client(values={"client.dns.lookup": "resolve_canonical_bootstrap_servers_only"}),
+        FAIL,
+        "stood for when it started",
+    ),
+    ("dns-lookup", client(values={"client.dns.lookup": "${x}"}), NOT_CHECKED, "a reference"),
+    ("dns-cache", client(), OK, "forgets"),
+    ("dns-cache", client(jvm=None), NOT_CHECKED, "was not said"),
+    ("dns-cache", client(jvm="-Djava.security.properties=x"), NOT_CHECKED, "a file of its own"),
+    ("dns-cache", client(jvm=""), WARN, "Java's default, 30 s"),
+    ("dns-cache", client(jvm="-Dnetworkaddress.cache.ttl=1"), WARN, "Java's default, 30 s"),
+    ("dns-cache", client(jvm="-Dsun.net.inetaddr.ttl=60"), WARN, "for 60 s"),
+    ("dns-cache", client(jvm="-Dsun.net.inetaddr.ttl=-1"), FAIL, "for ever"),
+    ("reconnect-backoff", client(), OK, "tries again soon"),
+    ("reconnect-backoff", client(LIBRDKAFKA), WARN, "pauses long"),
+    ("reconnect-backoff", client(values={"reconnect.backoff.max.ms": "x"}), NOT_CHECKED, "whole"),
+    ("connect-timeout", client(), OK, "in time"),
+    ("connect-timeout", client(LIBRDKAFKA), WARN, "waits long"),
+    (
+        "connect-timeout",
+        client(values={"socket.connection.setup.timeout.ms": ""}),
+        NOT_CHECKED,
+        "whole",
+    ),
+    ("request-timeout", client(), OK, "in time"),
+    ("request-timeout", client(LIBRDKAFKA), WARN, "waits long"),
+    ("request-timeout", client(values={"request.timeout.ms": "?"}), NOT_CHECKED, "whole"),
+    ("delivery-timeout", client(), OK, "records wait"),
+    ("delivery-timeout", client(LIBRDKAFKA, values={"message.timeout.ms": "0"}), OK, "wait"),
+    ("delivery-timeout", client(LIBRDKAFKA, values={"delivery.timeout.ms": "20"}), WARN, "may not"),
+    ("delivery-timeout", client(values={"delivery.timeout.ms": "${x}"}), NOT_CHECKED, "reference"),
+    ("group-protocol", client(values=GROUP), OK, "need not be known"),
+    ("group-protocol", client(values={**GROUP, "group.protocol": "CONSUMER"}), OK, "has to be"),
+    ("group-protocol", client(values={**GROUP, "group.protocol": "${x}"}), NOT_CHECKED, "refer"),
+    ("offset-reset", client(values=GROUP), WARN, "skips to the end"),
+    ("offset-reset", client(values={**GROUP, "auto.offset.reset": "none"}), WARN, "it stops"),
+    ("offset-reset", client(values={**GROUP, "auto.offset.reset": "earliest"}), OK, "begins anew"),
+    ("offset-reset", client(values={**GROUP, "auto.offset.reset": "${x}"}), NOT_CHECKED, "refer"),
+    ("transactions", client(), OK, "without transactions"),
+    ("transactions", client(values={"transactional.id": "pay"}), FAIL, "does not know"),
+    ("transactions", client(values={"transactional.id": "${x}"}), NOT_CHECKED, "reference"),
+]
+
+
+@pytest.mark.parametrize(("name", "of", "status", "reason"), CASES)
+def test_a_setting(name: str, of: ClientConfig, status: Status, reason: str) -> None:
+    found = said(f"client-{name}", of)
+    assert found is not None
+    assert (found.status, found.subject) == (status, "application")
+    assert reason in found.reason
+    assert bool(found.cost) or status not in (WARN, FAIL)
+    assert bool(found.cure) == (status is not OK)
+
+
+def test_each_check_says_everything_that_it_can_say() -> None:
+    seen = {
+        check.name: {s for n, _, s, _ in CASES if f"client-{n}" == check.name}
+        for check in CLIENT_CHECKS
+    }
+    assert seen == {check.name: check.statuses for check in CLIENT_CHECKS}
+
+
+@pytest.mark.parametrize(
+    ("of", "silent"),
+    [
+        (client(LIBRDKAFKA), {"client-dns-cache", "client-group-protocol", "client-offset-reset"}),
+        (client(values=GROUP), {"client-delivery-timeout", "client-transactions"}),
+        (
+            client(values={**GROUP, "acks": "all"}, endpoint="haproxy"),
+            {"client-dns-cache", "client-dns-lookup"},
+        ),
+    ],
+)
+def test_what_does_not_concern_a_client_is_not_said(of: ClientConfig, silent: set[str]) -> None:
+    names = {check.name for check in CLIENT_CHECKS}
+    assert {finding.check for finding in client_findings(of)} == names - silent
+
+
+def test_no_other_value_is_shown() -> None:
+    values = {**GROUP, "sasl.password": "planted", "sasl.jaas.config": "planted"}
+    of = client(values=values)
+    assert "planted" not in repr((client_findings(of), of))
+
+
+@pytest.mark.parametrize("library", list(Library))
+def test_clients_that_were_seen_to_move(library: Library) -> None:
+    for each in profiles.advised(library.value):
+        values = {**each.given, **({} if each.produces else GROUP)}
+        found = client_findings(client(library, values=values))
+        assert {finding.status for finding in found} == {OK}, each.name
+
+
+@pytest.mark.parametrize("library", list(Library))
+def test_clients_that_were_seen_to_stay(library: Library) -> None:
+    for each in profiles.stuck(library.value):
+        found = client_findings(client(library, values=each.given))
+        assert [f.status for f in found if f.status is not OK] == [FAIL], each.name
+
+
+@pytest.mark.parametrize(
+    ("values", "library"),
+    [
+        ({"sasl.username": "app"}, LIBRDKAFKA),
+        ({"key.deserializer": "x"}, JAVA),
+        ({"bootstrap.servers": "x"}, None),
+        ({"sasl.username": "app", "key.deserializer": "x"}, None),
+    ],
+)
+def test_whose_settings_they_are(values: Mapping[str, str], library: Library | None) -> None:
+    assert library_of(values) is library
+
+
+def test_a_properties_file() -> None:
+    text = (
+        "# a comment\n! another\n\n"
+        "bootstrap.servers = a:9092,\\\n    b:9092\n"
+        "group.id:billing\nlinger.ms 5\nempty=\nalone\n"
+        "key\\ with\\:signs=\\u00e4\\tb\\\\\n  last=1\nlast=2\nopen=x\\"
+    )
+    assert read_properties(text) == {
+        "bootstrap.servers": "a:9092,b:9092",
+        "group.id": "billing",
+        "linger.ms": "5",
+        "empty": "",
+        "alone": "",
+        "key with:signs": "ä\tb\\",
+        "last": "2",
+        "open": "x",
+    }
+
+
+def defaults(library: Library) -> dict[str, str]:
+    """What the checks take where a setting is missing."""
+    both = [client(library), client(library, values=GROUP)]
+    evidence = [finding.evidence for of in both for finding in client_findings(of)]
+    found = (DEFAULT.search(text) for text in evidence)
+    return {told[1]: told[2] for told in found if told}
+
+
+def test_defaults_of_librdkafka() -> None:
+    """Asked of the library itself, which Python's package has loaded already."""
+    assert confluent_kafka.cimpl.__file__
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    library = ctypes.CDLL(next(line.split()[-1] for line in maps if "librdkafka" in line))
+
+    def asked(kind: str, key: str) -> str:
+        new, get = (getattr(library, f"rd_kafka_{kind}_{what}") for what in ("new", "get"))
+        new.restype = ctypes.c_void_p
+        text, size = ctypes.create_string_buffer(200), ctypes.c_size_t(200)
+        missing = get(ctypes.c_void_p(new()), key.encode(), text, ctypes.byref(size))
+        return "" if missing else text.value.decode()
+
+    taken = defaults(LIBRDKAFKA)
+    assert len(taken) > 7
+    for key, value in taken.items():
+        real = asked("conf", key) or asked("topic_conf", key)
+        assert real.replace("largest", "latest") == value, key
+
+
+@pytest.mark.jvm
+def test_defaults_of_java() -> None:
+    jars = resolve("kafka", progress=lambda _message: None)
+    program = str(Path(__file__).with_name("ClientDefaults.java"))
+    command = [str(find_java()), "-cp", f"{jars[0].parent}/*", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    real = dict(line.split("\t") for line in done.stdout.splitlines())
+    taken = defaults(JAVA)
+    assert len(taken) > 7
+    for key, value in taken.items():
+        assert real[key].lower() == value, key
+
+
+def test_the_page_tells_every_check() -> None:
+    told = {
+        row[0].strip("`"): row[1:] for row in rows(page("docs/clients.md").section("## Checks"))
+    }
+    assert list(told) == [check.name for check in CLIENT_CHECKS]
+    for check in CLIENT_CHECKS:
+        about, worse = told[check.name]
+        assert about == check.about
+        assert worse == (", ".join(check.worse) or "-")
+
+
+def test_the_page_advises_what_was_measured() -> None:
+    shown = [read_properties(block) for block in page("docs/clients.md").blocks("properties")]
+    assert shown == [profiles.ADVISED["librdkafka"], profiles.ADVISED["java"]]

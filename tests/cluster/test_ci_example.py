@@ -1,0 +1,179 @@
+"""The pipeline of docs/ci.md, run as it stands there, on real clusters with MirrorMaker 2."""
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from confluent_kafka import TopicPartition
+
+from drctl.lab.lab import Lab
+from drctl.lab.waiting import Patience
+from drctl.model.topology import Record
+from tests.cli.conftest import DRCTL, Ran, clean_environment
+from tests.cli.documents import check
+from tests.cluster.conftest import NewDrctl
+from tests.conftest import NewTopic
+from tests.docs.pages import page
+from tests.kafka.members import commit
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(240)]
+
+PAGE = page("docs/ci.md")
+RECORDS = 60
+CONSUMED = 37
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A repository with drctl.yaml and the scripts of the page; commands run in it."""
+
+    folder: Path
+
+    def run(self, script: str) -> Ran:
+        """As a runner does: each step is a script of its own that ends at the first failure."""
+        found = os.pathsep.join((str(DRCTL.parent), os.environ["PATH"]))
+        done = subprocess.run(
+            ["bash", "-e", "-c", script],
+            cwd=self.folder,
+            env={**clean_environment(), "PATH": found},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    def job(self, name: str) -> Ran:
+        """The commands of a job of the workflow, up to the first that fails."""
+        (text,) = PAGE.blocks("workflow")
+        steps = yaml.safe_load(text)["jobs"][name]["steps"]
+        commands = [step["run"] for step in steps if "run" in step]
+        assert commands
+        for command in commands:
+            ran = self.run(command)
+            if ran.code:
+                break
+        return ran
+
+    def document(self, name: str) -> dict[str, object]:
+        """One that drctl left."""
+        return check(json.loads((self.folder / name).read_text(encoding="utf-8")))
+
+
+@dataclass(frozen=True)
+class Standby:
+    """A topic that is copied, and a group that has read some of it on the primary."""
+
+    topic: str
+    group: str
+    secondary: ClusterUnderTest
+
+    def positions(self) -> dict[int, int]:
+        """Of the group on the standby cluster."""
+        from drctl.model.topology import Unavailable
+        from drctl.systems.kafka.groups import KafkaGroupReader
+
+        with KafkaGroupReader(self.secondary.name, self.secondary.properties()) as reader:
+            found = reader.committed((self.group,))[self.group]
+        assert not isinstance(found, Unavailable), found
+        return {place.partition: at.offset for place, at in found.items()}
+
+
+@pytest.fixture
+def standby(
+    lab: Lab, new_topic: NewTopic, primary: ClusterUnderTest, secondary: ClusterUnderTest
+) -> Standby:
+    topic = new_topic(1, mirrored=True)
+    group = f"orders-app-{uuid4().hex[:8]}"
+    primary.produce(topic, [Record(0, -1, -1, b"k", b"%d" % n) for n in range(RECORDS)])
+    commit(primary.properties(), group, TopicPartition(topic, 0, CONSUMED))
+    assert Patience.of(60).wait_until(lambda: secondary.end_offsets(topic)[0] >= RECORDS)
+    return Standby(topic, group, secondary)
+
+
+@pytest.fixture
+def checkout(lab: Lab, standby: Standby, new_drctl: NewDrctl) -> Checkout:
+    replicator = {
+        "kind": "mirrormaker2",
+        "connect": lab.parts.worker.url,
+        "connectors": lab.parts.directions[0].names,
+        "rename": "${topic}",
+    }
+    main = {
+        "from": "primary",
+        "to": "secondary",
+        "topics": [standby.topic],
+        "groups": [standby.group],
+        "replicator": replicator,
+        "fence": {"method": "acl", "principals": ["User:orders-app"]},
+    }
+    # MirrorMaker 2 says once a minute how far it came.
+    folder = new_drctl({"main": main}, policy={"max_lag_records": 1_000_000}).folder
+    (folder / "ci").mkdir()
+    for name in ("plan", "run"):
+        (folder / "ci" / f"{name}.sh").write_text(script(name), encoding="utf-8")
+    return Checkout(folder)
+
+
+def script(name: str) -> str:
+    """A script of the page, by its first line."""
+    (found,) = [each for each in PAGE.blocks("sh") if each.startswith(f"# ci/{name}.sh: ")]
+    return found
+
+
+def agreeing() -> str:
+    """The command line that makes the plan on which people agree."""
+    (found,) = [each for each in PAGE.blocks("sh") if "--plan-out agreed.json" in each]
+    return found
+
+
+def test_the_pipeline_of_the_page(
+    checkout: Checkout, standby: Standby, primary: ClusterUnderTest
+) -> None:
+    agreed = checkout.run(agreeing())
+    assert agreed.code == 0, agreed.stdout + agreed.stderr
+    planned = checkout.job("plan")
+    assert planned.code == 0, planned.stdout + planned.stderr
+    plan = checkout.document("plan.json")
+    assert plan["fingerprint"] == checkout.document("agreed.json")["fingerprint"]
+    assert standby.positions() == {}, "a plan has written"
+
+    ran = checkout.job("run")
+    assert ran.code == 0, ran.stdout + ran.stderr
+    done = checkout.document("run.json")
+    assert (done["schema"], done["status"]) == ("drctl/run/1", "done")
+    assert standby.positions() == {0: CONSUMED}
+    steps = done["steps"]
+    assert isinstance(steps, list)
+    suite = ElementTree.parse(checkout.folder / "report.xml").getroot()[0]
+    assert [case.get("name") for case in suite.iter("testcase")] == [step["id"] for step in steps]
+    assert (suite.get("failures"), suite.get("errors")) == ("0", "0")
+    assert str(done["run"]) in (checkout.folder / "report.html").read_text(encoding="utf-8")
+
+    primary.add_partitions(standby.topic, 2)
+    other = checkout.job("plan")
+    assert other.code == 3
+    assert "the plan is not the one in agreed.json" in other.stderr
+    assert "topics of primary" in other.stderr
+    refused = checkout.job("run")
+    assert refused.code == 3
+    assert "the plan is not the one in agreed.json" in refused.stderr
+
+
+def test_a_question_that_nobody_answered_refuses_the_run(
+    checkout: Checkout, standby: Standby
+) -> None:
+    assert checkout.run(agreeing()).code == 0
+    ran = checkout.run(script("run").replace("--answer look=yes ", ""))
+    assert ran.code == 3
+    assert "nobody is there to answer look" in ran.stderr
+    assert not (checkout.folder / "report.xml").exists()
+    assert standby.positions() == {}

@@ -1,0 +1,102 @@
+"""What is missing behind a fence, on real clusters: looked for cheaply, proven by content, once."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from drctl.cli.gap_run import GapRuns
+from drctl.cli.link_sight import LinkSight
+from drctl.config.loading import load
+from drctl.engine.ports import Missing
+from drctl.lab.waiting import Patience
+from drctl.model.gap import GapResult
+from drctl.model.topology import Record, TopicPartition
+from tests.conftest import NewTopic
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
+
+Look = Callable[..., LinkSight]
+Compared = list[frozenset[TopicPartition]]
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> Compared:
+    """The partitions of each comparison that was made."""
+    made, answer = Compared(), GapRuns.answer
+
+    def noted(runs: GapRuns) -> GapResult:
+        made.append(frozenset(runs.options.only or ()))
+        return answer(runs)
+
+    monkeypatch.setattr(GapRuns, "answer", noted)
+    return made
+
+
+@pytest.fixture
+def look(lab_yaml: Callable[..., Path]) -> Iterator[Look]:
+    """Opens what looks over a link of a topic; MirrorMaker 2 brings it unless told otherwise."""
+    with ExitStack() as opened:
+
+        def make(topic: str, **replicator: object) -> LinkSight:
+            config = load(lab_yaml(topic))
+            link = config.link("main")
+            changed = link.settings.replicator.model_copy(update=replicator)
+            settings = link.settings.model_copy(update={"replicator": changed})
+            return opened.enter_context(
+                LinkSight(config, replace(link, settings=settings), lambda _sight, _mode: ())
+            )
+
+        yield make
+
+
+def records(numbers: range, partitions: int) -> list[Record]:
+    now_ms = int(time.time() * 1000)
+    return [Record(n % partitions, 0, now_ms, b"k", b"%d" % n) for n in numbers]
+
+
+def await_missing(sight: LinkSight, wanted: Missing) -> None:
+    found: list[Missing] = []
+
+    def seen() -> bool:
+        found.append(sight.missing())
+        return found[-1] == wanted
+
+    assert Patience.of(60).wait_until(seen), found[-1]
+
+
+def test_what_mirror_maker_brings_is_waited_for_and_compared_once(
+    look: Look, compared: Compared, new_topic: NewTopic, primary: ClusterUnderTest
+) -> None:
+    topic = new_topic(2, mirrored=True, on=("primary",))
+    primary.produce(topic, records(range(60), 2))
+    sight = look(topic)
+    await_missing(sight, Missing(0))
+    compared.clear()
+    assert [sight.missing() for _ in range(3)] == [Missing(0)] * 3
+    assert compared == []
+    primary.produce(topic, records(range(60, 70), 1))
+    await_missing(sight, Missing(0))
+    assert set(compared) == {frozenset({TopicPartition(topic, 0)})}
+
+
+def test_what_never_comes_is_named_whoever_replicates(
+    look: Look,
+    compared: Compared,
+    new_topic: NewTopic,
+    primary: ClusterUnderTest,
+    secondary: ClusterUnderTest,
+) -> None:
+    topic = new_topic(2)
+    written = records(range(60), 2)
+    primary.produce(topic, written)
+    secondary.produce(topic, [r for r in written if r.value != b"31"])
+    sight, lacking = look(topic, kind="none"), Missing(1, (), (f"{topic}-1: 1 missing",))
+    await_missing(sight, lacking)
+    compared.clear()
+    assert sight.missing() == lacking
+    assert compared == []

@@ -1,0 +1,83 @@
+"""What a survivor and this machine tell of a source that is not asked: real traces of each kind."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from drctl.cli.link_sight import LinkSight
+from drctl.cli.loss_sight import LossSight
+from drctl.config.loading import load
+from drctl.lab.lab import Lab
+from drctl.lab.waiting import Patience
+from drctl.model.groups import Committed
+from drctl.model.topology import Record, TopicPartition
+from drctl.systems.kafka.group_writer import KafkaGroupWriter
+from drctl.wire import heartbeats
+from tests.cluster.conftest import NewDrctl
+from tests.cluster.offsets_command import OffsetsCommand
+from tests.conftest import NewTopic
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
+
+HEARTBEATS = "primary.heartbeats"
+RECORDS = 60
+
+
+@pytest.fixture
+def beats(secondary: ClusterUnderTest) -> Iterator[int]:
+    """Copied heartbeats; when the newest was sent, milliseconds."""
+    newest = round(time.time() * 1000)
+    secondary.create_topic(HEARTBEATS, 1, {"cleanup.policy": "compact"})
+    key = heartbeats.encode_key(heartbeats.Flow("secondary", "primary"))
+    values = [heartbeats.encode_value(newest - 1000), heartbeats.encode_value(newest), b"odd", None]
+    secondary.produce(HEARTBEATS, [Record(0, -1, newest, key, value) for value in values])
+    yield newest
+    secondary.delete_topics([HEARTBEATS])
+
+
+def test_each_trace_is_found(
+    lab: Lab,
+    primary: ClusterUnderTest,
+    secondary: ClusterUnderTest,
+    new_topic: NewTopic,
+    new_drctl: NewDrctl,
+    beats: int,
+) -> None:
+    topic = new_topic(1, mirrored=True)
+    values = [Record(0, -1, 1_000 + n, b"k", b"v%d" % n) for n in range(RECORDS)]
+    primary.produce(topic, values)
+    copied = lambda: secondary.end_offsets(topic)[0] == RECORDS  # noqa: E731
+    assert Patience.of(60).wait_until(copied)
+    group, place = f"{topic}-app", TopicPartition(topic, 0)
+    with KafkaGroupWriter("primary", primary.properties()) as writer:
+        assert writer.commit({group: {place: Committed(RECORDS)}}) == {group: {place: None}}
+    replicator = {
+        "kind": "mirrormaker2",
+        "connect": f"http://127.0.0.1:{lab.parts.settings.connect_port}",
+        "connectors": {"source": "mm2-source", "checkpoint": "mm2-checkpoint"},
+        "rename": "${topic}",
+    }
+    link = {"from": "primary", "to": "secondary", "topics": [topic], "groups": [group]}
+    drctl = new_drctl({"main": {**link, "replicator": replicator}})
+    OffsetsCommand(drctl.config).json("track", "--once", "--execute", "--yes")
+    assert drctl.gap("--scope", "full", "--ledger").code == 0
+    config = load(drctl.config)
+
+    with LinkSight(config, config.link(None), lambda *_: (), lost=True) as sight:
+        target = sight.site("secondary")
+        lost = LossSight(config, sight.link, target, [topic]).traces()
+        loss = sight.loss()
+    ends = {each.evidence.partition(",")[0]: each.seen[place].offset for each in lost.ends}
+    assert ends["drctl offsets track saw groups there"] == RECORDS
+    assert ends["the ledger of drctl gap"] == RECORDS
+    upto = {each.evidence: each.upto[place] for each in lost.copied}
+    assert upto["offset syncs, and what was copied behind them"] == RECORDS
+    assert upto.get("Connect keeps it for connector mm2-source", RECORDS) <= RECORDS
+    signs = {each.evidence: each.at_ms for each in lost.signs}
+    assert signs[f"the newest copied heartbeat, in {HEARTBEATS}"] == beats
+    assert not lost.silent
+    assert loss.at_least == 0
+    assert loss.seconds is not None
+    assert loss.seconds <= time.time() - beats / 1000

@@ -1,0 +1,315 @@
+"""`drctl reconcile` on two real clusters: records are copied once, in order, whatever is killed."""
+
+import json
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drctl.lab.waiting import Patience
+from drctl.model import errors
+from drctl.model.topology import Record, TopicPartition
+from drctl.reconcile.export import record_of
+from drctl.reconcile.policy import QUARANTINE
+from drctl.reconcile.progress import TOPIC
+from drctl.systems.kafka.connection import Connection
+from drctl.systems.kafka.reconcile_copier import TransactionalCopier
+from drctl.systems.kafka.reconcile_topics import ReconcileTopic
+from drctl.wire import provenance
+from tests.cli.conftest import DRCTL
+from tests.cluster.conftest import NewDrctl
+from tests.cluster.logs import read_logs
+from tests.cluster.offsets_command import OffsetsCommand
+from tests.conftest import NewTopic
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
+
+START = 1_700_000_000_000
+LARGE = bytes(range(256)) * 3600
+"""Some 900 kB."""
+
+
+def record(number: int, partition: int = 0, **changes: Any) -> Record:
+    held: dict[str, Any] = {"key": f"k{number}".encode(), "value": f"v{number}".encode()}
+    return Record(partition, 0, START + number, **{**held, **changes})
+
+
+class Command(OffsetsCommand):
+    """Any command, in this process or one of its own."""
+
+    def _line(self, words: tuple[str, ...]) -> list[str]:
+        return [str(DRCTL), "--config", str(self.config), *words]
+
+
+class Stage:
+    """A link over one topic, which both clusters hold."""
+
+    def __init__(
+        self,
+        drctl: Command,
+        topic: str,
+        primary: ClusterUnderTest,
+        secondary: ClusterUnderTest,
+    ) -> None:
+        self.drctl, self.topic = drctl, topic
+        self.primary, self.secondary = primary, secondary
+        self.quarantine = QUARANTINE + topic
+        self._gaps = 0
+
+    def gap(self, code: int = 1) -> str:
+        """A fresh gap result; its folder."""
+        self._gaps += 1
+        out = str(self.drctl.folder / f"gap{self._gaps}")
+        found = self.drctl.json("gap", "--scope", "full", "--out", out, code=code)
+        assert found["complete"]
+        return out
+
+    def reconcile(self, *words: str, code: int = 0) -> dict[str, Any]:
+        return self.drctl.json("reconcile", *words, code=code)
+
+    def execute(self, *words: str, code: int = 0) -> dict[str, Any]:
+        return self.reconcile(*words, "--execute", "--yes", code=code)
+
+    def held(self, cluster: ClusterUnderTest, topic: str = "") -> dict[int, list[Record]]:
+        """The committed records of each partition."""
+        topic = topic or self.topic
+        return dict(read_logs(cluster, [topic])[topic].records)
+
+
+@pytest.fixture
+def stage(
+    new_drctl: NewDrctl,
+    new_topic: NewTopic,
+    primary: ClusterUnderTest,
+    secondary: ClusterUnderTest,
+) -> Iterator[Callable[..., Stage]]:
+    made: list[str] = []
+
+    def make(partitions: int = 1) -> Stage:
+        topic = new_topic(partitions)
+        made.append(QUARANTINE + topic)
+        link = {
+            "from": "primary",
+            "to": "secondary",
+            "topics": [topic],
+            "replicator": {"kind": "none"},
+        }
+        drctl = new_drctl({topic: link})
+        return Stage(Command(drctl.config), topic, primary, secondary)
+
+    yield make
+    secondary.delete_topics(made)
+
+
+def without_place(found: Sequence[Record]) -> list[tuple[Any, ...]]:
+    """Partition, time, key, value and headers, drctl's own left out."""
+    return [
+        (
+            r.partition,
+            r.timestamp_ms,
+            r.key,
+            r.value,
+            tuple(h for h in r.headers if h[0] != provenance.HEADER),
+        )
+        for r in found
+    ]
+
+
+def origins(found: Sequence[Record]) -> list[int]:
+    """The source offsets that the copies among these records name."""
+    headers = (value for r in found for name, value in r.headers if name == provenance.HEADER)
+    return [provenance.decode(value).offset for value in headers]
+
+
+TAIL = [
+    record(10, headers=(("a", b"1"), ("a", None), ("b", b"")), key=None),
+    record(11, key=b"", value=b""),
+    record(12, value=None),
+    record(13, value=LARGE),
+    record(14, key=b"\xff\x00", value=b"\x00"),
+    record(15),
+    record(15),
+]
+
+
+def test_copies_are_the_records_themselves_and_say_where_they_come_from(
+    stage: Callable[..., Stage],
+) -> None:
+    at = stage(2)
+    both = [record(n, n % 2) for n in range(10)]
+    at.primary.produce(at.topic, [*both, *TAIL])
+    at.secondary.produce(at.topic, both)
+    found = at.gap()
+    plan = at.reconcile(found, "--policy", "copy")
+    assert (plan["status"], plan["executed"]) == ("planned", False)
+    assert plan["totals"]["due"] == len(TAIL)
+    assert len(at.held(at.secondary)[0]) == 5, "a plan writes nothing"
+    done = at.execute(found, "--policy", "copy")
+    assert (done["status"], done["totals"]["done"]) == ("done", len(TAIL))
+    source, target = at.held(at.primary), at.held(at.secondary)
+    for partition in (0, 1):
+        assert without_place(target[partition]) == without_place(source[partition])
+    first = next(r for r in target[0] if origins([r]))
+    cluster_id = at.primary.admin.list_topics(timeout=20).cluster_id
+    told = provenance.Provenance(cluster_id, at.topic, 0, 5, TAIL[0].timestamp_ms)
+    assert provenance.decode(first.headers[-1][1]) == told
+    again = at.execute(found, "--policy", "copy")
+    assert (again["status"], again["executed"]) == ("done", False)
+    assert at.held(at.secondary) == target
+    at.gap(code=0)  # copies are no other records than those that were missing
+
+
+def test_killed_again_and_again_each_record_is_there_once_and_in_order(
+    stage: Callable[..., Stage],
+) -> None:
+    at = stage(3)
+    value = bytes(2000)
+    at.primary.produce(at.topic, (record(n, n % 3, value=value) for n in range(30_000)))
+    found = at.gap()
+    words = ("reconcile", found, "--policy", "copy", "--execute", "--yes")
+    killed = 0
+    while killed < 3:
+        before = sum(at.secondary.end_offsets(at.topic).values())
+        with at.drctl.started(*words) as process:
+
+            def moved(before: int = before, process: Any = process) -> bool:
+                gone = process.poll() is not None
+                return gone or sum(at.secondary.end_offsets(at.topic).values()) > before + 50
+
+            assert Patience.of(60).wait_until(moved)
+            if process.poll() is not None:
+                break
+            process.kill()
+            process.wait(20)
+            killed += 1
+    assert killed, "it was done before it could be killed"
+    done = at.execute(found, "--policy", "copy")
+    assert done["status"] == "done"
+    told = sum(s["records"] for line in done["lines"] for s in line["before"])
+    assert told + done["totals"]["done"] == 30_000
+    source, target = at.held(at.primary), at.held(at.secondary)
+    for partition in range(3):
+        assert origins(target[partition]) == list(range(10_000))
+        assert without_place(target[partition]) == without_place(source[partition])
+
+
+def test_conflicting_records_wait_for_a_decision_of_their_own(
+    stage: Callable[..., Stage], tmp_path: Path
+) -> None:
+    at = stage(1)
+    tail = [record(1, key=b"hot"), record(2), record(3, key=b"hot"), record(4, key=None)]
+    at.primary.produce(at.topic, tail)
+    at.secondary.produce(at.topic, [record(1000, key=b"hot")])
+    found = at.gap()
+    refused = at.reconcile(found, "--policy", "copy", code=3)
+    assert refused["totals"]["refused"] == 2
+    some = at.execute(found, "--policy", "copy", code=4)
+    assert (some["totals"]["done"], some["totals"]["refused"]) == (2, 2)
+    assert origins(at.held(at.secondary)[0]) == [1, 3]
+    out = tmp_path / "export"
+    exported = at.execute(found, "--policy", "copy", "--conflicting", "export", "--out", str(out))
+    assert exported["exported"] == str(out)
+    files = sorted(out.iterdir())
+    assert [stat.S_IMODE(path.stat().st_mode) for path in files] == [0o600, 0o600]
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["files"][0]["records"] == 2
+    lines = (out / manifest["files"][0]["file"]).read_bytes().splitlines()
+    rows = [record_of(line) for line in lines]
+    back = [
+        Record(r.place.partition, o, t, k, v, tuple((n.decode(), c) for n, c in h))
+        for r in rows
+        for o, t, k, v, h in [r.row]
+    ]
+    assert back == [r for r in at.held(at.primary)[0] if r.key == b"hot"]
+    aside = at.execute(found, "--policy", "copy", "--conflicting", "quarantine")
+    assert (aside["status"], aside["totals"]["done"]) == ("done", 2)
+    kept = at.held(at.secondary, at.quarantine)[0]
+    assert (without_place(kept), origins(kept)) == (without_place(back), [0, 2])
+    assert origins(at.held(at.secondary)[0]) == [1, 3]
+
+
+def test_a_discard_is_named_noted_and_ends_the_matter(stage: Callable[..., Stage]) -> None:
+    at = stage(1)
+    at.primary.produce(at.topic, [record(1), record(2)])
+    found = at.gap()
+    at.drctl.json("reconcile", found, "--policy", "discard", "--execute", "--yes", code=2)
+    words = (found, "--topic", f"{at.topic}=discard")
+    at.reconcile(*words, "--execute", code=3)  # nobody is there to type the cluster's name
+    done = at.execute(*words)
+    assert (done["status"], done["totals"]["done"]) == ("done", 2)
+    told = Path(done["journal"]).read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["entry"] for line in told] == ["began", "intent", "outcome", "ended"]
+    assert stat.S_IMODE(Path(done["journal"]).stat().st_mode) == 0o600
+    assert at.held(at.secondary)[0] == []
+    then = at.reconcile(found, "--policy", "copy")
+    assert then["totals"]["due"] == 0
+    assert then["lines"][0]["before"][0]["action"] == "discard"
+
+
+def test_a_result_that_is_old_is_refused(stage: Callable[..., Stage]) -> None:
+    at = stage(1)
+    at.primary.produce(at.topic, [record(n) for n in range(5)])
+    found = at.gap()
+    at.primary.produce(at.topic, [record(9)])
+    refused = at.execute(found, "--policy", "copy", code=3)
+    assert [o["guard"] for o in refused["objections"]] == ["source-moved"]
+    fresh = at.gap()
+    done = at.execute(fresh, "--policy", "copy")
+    assert done["totals"]["done"] == 6
+    # The older result does not know of these copies.
+    late = at.execute(found, "--policy", "copy", "--override", "source-moved=test", code=3)
+    assert [o["guard"] for o in late["objections"] if not o["overridden"]] == ["acted-since"]
+    assert origins(at.held(at.secondary)[0]) == list(range(6))
+
+
+def test_records_that_are_gone_meanwhile_are_named(stage: Callable[..., Stage]) -> None:
+    at = stage(1)
+    at.primary.produce(at.topic, [record(n) for n in range(6)])
+    found = at.gap()
+    at.primary.delete_records(at.topic, 0, 2)
+    refused = at.execute(found, "--policy", "copy", code=3)
+    assert [o["guard"] for o in refused["objections"]] == ["source-moved"]
+    words = (found, "--policy", "copy", "--override", "source-moved=retention")
+    done = at.execute(*words, code=1)
+    assert done["gone"] == [{"topic": at.topic, "partition": 0, "records": 2, "offsets": [[0, 1]]}]
+    assert origins(at.held(at.secondary)[0]) == [2, 3, 4, 5]
+
+
+def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(
+    stage: Callable[..., Stage],
+) -> None:
+    at = stage(1)
+    at.primary.produce(at.topic, [record(n) for n in range(3)])
+    found = at.gap()
+    at.primary.delete_topics([at.topic])
+    at.primary.create_topic(at.topic)
+    at.primary.produce(at.topic, [record(n + 100) for n in range(3)])
+    stopped = at.execute(found, "--policy", "copy", code=3)
+    assert "another record at offset 0" in stopped["failure"]
+    assert at.held(at.secondary)[0] == []
+
+
+def test_a_second_engineer_fences_the_first(
+    stage: Callable[..., Stage], secondary: ClusterUnderTest
+) -> None:
+    at = stage(1)
+    connection = Connection("secondary", secondary.properties(), 10)
+    ReconcileTopic("secondary", secondary.properties()).make()
+    place, row = TopicPartition(at.topic, 0), (0, START, b"k", b"v", ())
+    with TransactionalCopier(connection, at.topic) as first:
+        first.begin()
+        first.append(place, row, ("h", b"first"))
+        assert first.settle() == {place: 0}
+        with TransactionalCopier(connection, at.topic) as second:
+            with pytest.raises(errors.Fenced):
+                first.commit()
+            first.abort()
+            second.begin()
+            second.append(place, row, ("h", b"second"))
+            second.settle()
+            second.commit()
+    assert [r.headers for r in at.held(secondary)[0]] == [(("h", b"second"),)]
+    assert TOPIC in secondary.admin.list_topics(timeout=20).topics

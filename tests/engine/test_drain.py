@@ -1,0 +1,45 @@
+"""The drain is through only where nothing is missing, and nothing is left to be compared."""
+
+from typing import cast
+
+import pytest
+
+from drctl.engine.kind import Seen, State
+from drctl.engine.ports import Look, Missing
+from drctl.engine.registry import KINDS
+
+
+class Tail:
+    """What a look at the tail says."""
+
+    def __init__(self, found: Missing) -> None:
+        self.found = found
+
+    def missing(self) -> Missing:
+        return self.found
+
+
+def drained(found: Missing) -> Seen:
+    return KINDS["drain"].verify({}, cast(Look, Tail(found)))
+
+
+def test_nothing_is_missing() -> None:
+    seen = drained(Missing(0))
+    assert (seen.state, seen.facts) == (State.DONE, {"missing": 0})
+
+
+@pytest.mark.parametrize(
+    ("found", "words", "items"),
+    [
+        (Missing(1200, (), ("t-0: 1,200 missing",)), "1,200 records", ("t-0: 1,200 missing",)),
+        (Missing(0, ("t-1: on its way", "t-2: no leader")), "2 partitions are not proven", None),
+        (Missing(7, ("t-1: on its way",), ("t-0: 7 missing",)), "t-1: on its way", None),
+    ],
+)
+def test_what_is_missing_or_not_compared_is_waited_for(
+    found: Missing, words: str, items: tuple[str, ...] | None
+) -> None:
+    seen = drained(found)
+    assert seen.state is State.WAITING
+    assert words in seen.words
+    assert seen.items == (found.not_compared if items is None else items)

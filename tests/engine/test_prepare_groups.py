@@ -1,0 +1,140 @@
+"""Groups of KIP-848's protocol are made ready on the target, or what is owed is said."""
+
+from typing import cast
+
+import pytest
+
+from drctl.engine.kind import Seen, State
+from drctl.engine.outcome import Status
+from drctl.engine.ports import Hands, Look
+from drctl.engine.steps.prepare_groups import BATCH, RESTART, PrepareGroups
+from drctl.model.groups import Group, GroupProtocol, GroupState, Member
+from drctl.model.plan import Json
+from drctl.model.topology import Unavailable
+from tests.engine.arrivals import ENDS, NEW, OLD, SOURCE, TARGET, Arrivals, empty
+from tests.engine.switches import Blind, Notes, World, execution, plan
+
+KIND = PrepareGroups()
+READ_IN = Group("busy", OLD, GroupState.STABLE, (Member("c", "h"),))
+
+
+def clusters(source: list[Group], target: list[Group]) -> Arrivals:
+    both = {SOURCE: source, TARGET: target}
+    return Arrivals(groups_of={site: {g.name: g for g in them} for site, them in both.items()})
+
+
+def checked(world: Arrivals) -> Json:
+    return KIND.check(ENDS, {}, cast(Look, world))
+
+
+def seen(intent: Json, world: Arrivals) -> Seen:
+    return KIND.verify(intent, cast(Look, world))
+
+
+def done(world: Arrivals) -> Seen:
+    intent = checked(world)
+    assert KIND.apply(intent, cast(Hands, world)) == ()
+    return seen(intent, world)
+
+
+def test_those_of_the_new_protocol_are_made_and_no_others() -> None:
+    source = [empty("absent", NEW), empty("ready", NEW), empty("known", NEW), empty("old", OLD)]
+    world = clusters(source, [empty("ready", NEW), empty("known", OLD), empty("old", OLD)])
+    told = done(world)
+    assert (told.state, told.owes) == (State.DONE, "")
+    assert told.words == "3 groups of KIP-848's protocol are ready on secondary, 2 of them new"
+    assert told.facts == {"created": 2, "ready": 1, "silent": ""}
+    protocols = {name: group.protocol for name, group in world.groups_of[TARGET].items()}  # type: ignore[union-attr]
+    assert protocols == {"absent": NEW, "ready": NEW, "known": NEW, "old": OLD}
+
+
+def test_a_link_without_such_groups_touches_nothing() -> None:
+    world = clusters([empty("old", OLD)], [])
+    intent = checked(world)
+    assert KIND.apply(intent, cast(Hands, Blind())) == ()
+    assert seen(intent, world).state is State.DONE
+
+
+def test_one_that_is_read_in_on_the_target_is_left_alone_and_owed() -> None:
+    world = clusters([empty("app", NEW), empty("busy", NEW)], [READ_IN])
+    told = done(world)
+    assert world.groups_of[TARGET]["busy"] == READ_IN
+    assert told.state is State.DONE
+    said = "busy: somebody reads in it on secondary, as a group of another protocol"
+    assert told.items == (said,)
+    assert told.owes == f"{RESTART}; 1 groups were not made ready: {said}"
+
+
+@pytest.mark.parametrize("site", [SOURCE, TARGET])
+def test_one_that_a_cluster_does_not_describe_is_owed(site: str) -> None:
+    world = clusters([empty("app", NEW)], [])
+    world.groups_of[site]["app"] = Unavailable("its coordinator is away")
+    told = done(world)
+    assert told.state is State.DONE
+    assert told.owes == f"{RESTART}; 1 groups were not made ready: app: its coordinator is away"
+
+
+def test_one_that_was_not_made_is_named_until_it_is_there() -> None:
+    world = clusters([empty("app", NEW), empty("deaf", NEW)], [empty("deaf", OLD)])
+    world.deaf.add("deaf")
+    intent = checked(world)
+    assert KIND.apply(intent, cast(Hands, world)) == ("deaf: its coordinator is away",)
+    told = seen(intent, world)
+    assert (told.state, told.items) == (State.WAITING, ("deaf: classic",))
+    assert told.words.startswith("1 of 2 groups are not ready on secondary: deaf: classic; restart")
+    world.deaf.clear()
+    KIND.apply(intent, cast(Hands, world))
+    assert seen(intent, world).state is State.DONE
+
+
+def test_one_that_was_forgotten_again_is_seen_to_be_missing() -> None:
+    world = clusters([empty("app", NEW)], [])
+    intent = checked(world)
+    KIND.apply(intent, cast(Hands, world))
+    world.groups_of[TARGET].clear()
+    assert seen(intent, world).items == ("app: not there",)
+
+
+def test_a_thousand_are_made_in_batches() -> None:
+    world = clusters([empty(f"app-{n}", NEW) for n in range(1000)], [])
+    points: list[str] = []
+    world.fall = points.append
+    assert done(world).facts["created"] == 1000
+    assert points.count("after groups are made") == 1000 / BATCH
+
+
+def test_types_that_a_dead_source_takes_along_are_not_guessed() -> None:
+    world = clusters([], [empty("ready", NEW), empty("app", OLD), empty("other", OLD)])
+    world.silent.add(SOURCE)
+    intent = checked(world)
+    assert KIND.apply(intent, cast(Hands, Blind())) == ()
+    told = seen(intent, world)
+    silent = "cluster primary did not answer within 3 s"
+    assert told.state is State.DONE
+    assert told.facts == {"created": 0, "ready": 1, "silent": silent}
+    assert told.items == ("app", "other")
+    assert told.owes == (
+        f"{RESTART}; which groups of primary are of KIP-848's protocol is not known (2 of secondary"
+        f" may be): {silent}"
+    )
+
+
+def test_a_run_whose_source_is_dead_goes_on_and_owes_both() -> None:
+    world = World(silent={SOURCE})
+    story, outcome = execution(world, Notes(world)).start(plan(), {})
+    assert (outcome.status, outcome.owes) == (Status.DONE, True)
+    assert list(story.owed) == ["prepare-groups", "skip-producer-ids"]
+    assert all(told.startswith("restart ") for told in story.owed.values())
+    assert world.on["switch"]
+
+
+def test_nothing_is_taken_back_and_that_is_said() -> None:
+    intent = checked(clusters([empty("app", NEW)], []))
+    assert KIND.undo(intent, cast(Hands, Blind())) == ()
+    assert KIND.undone(intent, cast(Look, Blind())).state is State.DONE
+    assert "forgotten by themselves" in KIND.describe(ENDS).way_back
+
+
+def test_share_groups_are_none_of_its_business() -> None:
+    world = clusters([Group("share", GroupProtocol.SHARE, GroupState.UNKNOWN)], [])
+    assert done(world).facts["created"] == 0

@@ -1,0 +1,221 @@
+"""The target skips the producer ids that are in use on the source, or says what is owed."""
+
+from typing import Any, cast
+
+import pytest
+
+from drctl.engine.entries import What
+from drctl.engine.kind import Seen, State
+from drctl.engine.outcome import Status
+from drctl.engine.ports import Hands, Look
+from drctl.engine.sequences.circumstances import Circumstances
+from drctl.engine.sequences.parts import skipping
+from drctl.engine.steps.ids_in_use import BATCH, NAMED
+from drctl.engine.steps.skip_producer_ids import SkipProducerIds
+from drctl.model.plan import Duty, Json
+from drctl.model.topology import TopicPartition, Unavailable
+from tests.engine.arrivals import ENDS, SOURCE, STEP, TARGET, Arrivals
+from tests.engine.switches import Blind, Notes, World, execution, plan
+
+WHO = {"user": "ada", "host": "laptop"}
+KIND = SkipProducerIds()
+AWAY = Unavailable("its leader did not answer for it")
+RESTART = "restart idempotent producers when they are moved: they get new ids"
+
+
+def settings(at_most_s: float = 30) -> Json:
+    return {**ENDS, "at_most_seconds": at_most_s}
+
+
+def checked(world: Arrivals, at_most_s: float = 30) -> Json:
+    return KIND.check(settings(at_most_s), {}, cast(Look, world))
+
+
+def applied(world: Arrivals, at_most_s: float = 30) -> Json:
+    intent = checked(world, at_most_s)
+    assert KIND.apply(intent, cast(Hands, world)) == ()
+    return intent
+
+
+def seen(intent: Json, world: Arrivals) -> Seen:
+    return KIND.verify(intent, cast(Look, world))
+
+
+def calls(world: Arrivals) -> list[str]:
+    """From now on every point that is passed."""
+    points: list[str] = []
+    world.fall = points.append
+    return points
+
+
+def remembered(highest: Any, count: int = 1) -> dict[TopicPartition, Any]:
+    return {TopicPartition(f"t{n % 500}", n // 500): highest for n in range(count)}
+
+
+def test_every_broker_gives_higher_ids_and_what_that_cost_is_said() -> None:
+    world = Arrivals()
+    intent = applied(world)
+    told = seen(intent, world)
+    assert (told.state, told.owes, told.items) == (State.DONE, "", ())
+    assert told.words == (
+        "all 2 brokers of secondary give producer ids above 2,500, the highest in use on primary;"
+        " it cost 1,462 of 2^63"
+    )
+    assert world.given == {1: 2502, 2: 2503}
+    again = seen(intent, world)
+    assert world.given == {1: 2503, 2: 2504}, "a look costs an id of each broker"
+    assert again.facts == told.facts, "a run that goes on compares them"
+
+
+def test_ids_that_are_higher_already_cost_a_look() -> None:
+    world = Arrivals(given={1: 9000})
+    assert seen(applied(world), world).state is State.DONE
+    assert world.given == {1: 9003}
+
+
+def test_what_a_broker_says_of_itself_proves_nothing() -> None:
+    world = Arrivals()
+    intent = applied(world)
+    world.given[2] = 1100
+    told = seen(intent, world)
+    assert told.state is State.FAILED
+    assert told.items == ("broker 2 came 60 further, and is at 1,101, 1,399 below the highest",)
+
+
+def test_where_no_id_is_in_use_none_is_skipped_and_none_spent() -> None:
+    world = Arrivals(remembered=remembered(-1))
+    intent = checked(world)
+    assert KIND.apply(intent, cast(Hands, Blind())) == ()
+    told = seen(intent, world)
+    assert (told.state, told.owes) == (State.DONE, "")
+    assert told.words == "no producer id is known to be in use on primary: none is skipped"
+    assert world.given == {1: 40, 2: 1040}
+
+
+def test_ten_thousand_partitions_are_asked_in_batches_and_journaled_as_one_figure() -> None:
+    world = Arrivals(remembered=remembered(77, 10_000))
+    intent = applied(world)
+    assert world.batches == [BATCH] * 5
+    assert (intent["beyond"], intent["unread"], intent["named"]) == (77, 0, [])
+
+
+def test_a_dead_source_is_asked_once_and_what_nobody_knows_is_owed() -> None:
+    world = Arrivals(silent={SOURCE})
+    points = calls(world)
+    intent = checked(world)
+    assert points == [f"look at {SOURCE}"]
+    assert KIND.apply(intent, cast(Hands, Blind())) == ()
+    told = seen(intent, world)
+    assert points == [f"look at {SOURCE}"], "the target has nothing to tell"
+    assert told.state is State.DONE
+    assert told.owes == (
+        f"{RESTART}; which ones they bring from primary is not known: cluster primary did not"
+        " answer within 3 s"
+    )
+
+
+def test_a_source_that_was_silent_a_moment_ago_is_not_waited_for_again() -> None:
+    before = {"prepare-groups": {"silent": "cluster primary did not answer within 3 s"}}
+    world = Arrivals()
+    intent = KIND.check(settings(), before, cast(Look, Blind()))
+    told = seen(intent, world)
+    assert told.owes.endswith("is not known: cluster primary did not answer within 3 s")
+    assert world.given == {1: 40, 2: 1040}
+
+
+def test_partitions_that_do_not_tell_are_owed_and_the_others_count() -> None:
+    world = Arrivals(remembered={**remembered(1500, 30), TopicPartition("z", 0): AWAY})
+    told = seen(applied(world), world)
+    assert told.state is State.DONE
+    assert told.facts == {"beyond": 1500, "unread": 1}
+    assert told.items == ("z-0: its leader did not answer for it",)
+    assert told.owes == (
+        f"{RESTART}; those in use in 1 partitions of primary are not known: z-0: its leader did not"
+        " answer for it"
+    )
+
+
+def test_a_source_of_which_nothing_comes_back_is_not_asked_on() -> None:
+    world = Arrivals(remembered=remembered(AWAY, 10_000))
+    intent = checked(world)
+    assert world.batches == [BATCH]
+    assert (intent["unread"], len(intent["named"])) == (10_000, NAMED)
+    told = seen(intent, world)
+    assert told.state is State.DONE
+    assert "those in use in 10,000 partitions of primary are not known" in told.owes
+
+
+@pytest.mark.parametrize(("at_most_s", "times"), [(5, 1), (30, 3), (60, 6)])
+def test_ids_far_away_end_with_the_time_that_there_is_and_with_figures(
+    at_most_s: float, times: int
+) -> None:
+    world = Arrivals(remembered=remembered(10**9), given={1: 40})
+    intent = checked(world, at_most_s)
+    points = calls(world)
+    assert KIND.apply(intent, cast(Hands, world)) == ()
+    assert points.count("after ids are skipped") == times
+    told = seen(intent, world)
+    at = 41 + times * STEP + 1
+    assert told.state is State.FAILED, "waiting brings nothing"
+    assert told.words == (
+        "secondary gives ids that may be in use on primary: broker 1 came"
+        f" {at - 41:,} further, and is at {at:,}, {10**9 - at:,} below the highest; {RESTART}, or"
+        " skip ids days before, by a runbook with this step and more `patience`"
+    )
+
+
+def test_a_second_time_goes_on() -> None:
+    world = Arrivals(remembered=remembered(5 * STEP), given={1: 40})
+    intent = applied(world)
+    assert seen(intent, world).state is State.FAILED
+    KIND.apply(intent, cast(Hands, world))
+    assert seen(intent, world).state is State.DONE
+
+
+def test_a_broker_that_does_not_tell_is_waited_for() -> None:
+    world = Arrivals(given={1: 40, 2: Unavailable("broker 2 did not answer")})
+    intent = checked(world)
+    assert KIND.apply(intent, cast(Hands, world)) == ("broker 2: broker 2 did not answer",)
+    told = seen(intent, world)
+    assert (told.state, told.items) == (State.WAITING, ("broker 2: broker 2 did not answer",))
+    assert RESTART in told.words
+    world.given[2] = 3000
+    assert seen(intent, world).state is State.DONE
+
+
+def test_nothing_is_taken_back_and_that_is_said() -> None:
+    world = Arrivals()
+    intent = applied(world)
+    assert KIND.undo(intent, cast(Hands, Blind())) == ()
+    assert KIND.undone(intent, cast(Look, Blind())).state is State.DONE
+    assert "none is needed" in KIND.describe(settings()).way_back
+
+
+def test_a_run_goes_on_without_it_and_owes_it() -> None:
+    world = World(remembered=remembered(10**9))
+    notes = Notes(world)
+    story, outcome = execution(world, notes).start(plan(), WHO)
+    assert (outcome.status, outcome.owes) == (Status.DONE, True)
+    assert list(story.owed) == ["skip-producer-ids"]
+    told = story.owed["skip-producer-ids"]
+    assert told.startswith("have secondary skip the producer ids that are in use on primary: ")
+    assert RESTART in told
+    assert world.on["open"]
+
+
+def test_a_site_may_demand_it() -> None:
+    world = World(remembered=remembered(10**9))
+    notes = Notes(world)
+    duties = {"skip-producer-ids": Duty.REQUIRED}
+    _, outcome = execution(world, notes).start(plan(**duties), WHO)
+    assert (outcome.status, outcome.step) == (Status.REFUSED, "skip-producer-ids")
+    assert not any(world.on.values())
+    back = [e["step"] for e in notes.entries if e["entry"] == What.UNDONE]
+    assert back == ["skip-producer-ids", "offsets", "prepare-groups", "stop", "fence"]
+
+
+def test_it_may_take_as_long_as_its_proof() -> None:
+    seen_link = Circumstances("main", SOURCE, TARGET)
+    step = skipping(seen_link, 7200)
+    assert (step.patience_s, step.settings["at_most_seconds"]) == (7200, 7200)
+    assert skipping(seen_link).duty is Duty.BEST_EFFORT

@@ -1,0 +1,130 @@
+"""The answer as JSON and for people, and what the command says where it cannot answer."""
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from drctl.cli.failback_table import failback_table
+from drctl.failback.answer import Answer
+from drctl.failback.doing import BY_HAND, Site, doing
+from drctl.failback.facts import Facts, RunTold
+from drctl.failback.table import TABLE
+from drctl.failback.verdict import Verdict
+from drctl.model.topology import Unavailable
+from tests.cli.conftest import Run, called
+from tests.cli.documents import check
+from tests.docs.pages import ROOT
+from tests.failback.ways import SILENT, copying, in_order_to_d, in_order_to_h, judged
+
+__all__ = ["called"]
+
+SITE = Site(
+    "main",
+    "primary",
+    "secondary",
+    "home",
+    ("User:orders-app",),
+    ("orders",),
+    "gap/main-1",
+    "http://connect:8083",
+    ("mm2-source", "mm2-checkpoint"),
+    "http://back:8083",
+    ("mm2-back",),
+)
+EVERY = (
+    in_order_to_d(),
+    in_order_to_h(),
+    replace(in_order_to_d(), gaps=()),
+    replace(in_order_to_d(), on_source=SILENT, health=SILENT, fence=SILENT),
+    replace(in_order_to_d(), forward=copying("mm2-source", "RUNNING")),
+)
+
+
+def drawn(answer: Answer, site: Site = SITE) -> str:
+    out = io.StringIO()
+    Console(file=out, width=150).print(failback_table(answer, site))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("facts", EVERY)
+def test_every_answer_fits_its_schema(facts: Facts) -> None:
+    document = judged(facts).to_json()
+    check(document)
+    assert document.keys() == {"schema", "records", "steps", "verdict", "next"}
+    assert [step["id"] for step in document["steps"]] == list("abcdefghijk")
+
+
+def test_examples_are_those_of_the_result() -> None:
+    (example,) = judged(in_order_to_d()).to_json()["records"]["examples"]
+    assert example == {
+        "topic": "orders",
+        "partition": 0,
+        "offset": 103,
+        "timestamp": 1_700_000_000_000,
+        "key": "k",
+        "order": "safe",
+    }
+
+
+def test_people_read_steps_verdict_next_and_what_is_unknown_in_this_order() -> None:
+    text = drawn(judged(in_order_to_d(), endpoints=()))
+    places = [text.index(word) for word in ("Observed", "Verdict: unknown", "Next: e", "Unknown")]
+    assert places == sorted(places)
+    assert "drctl reconcile gap/main-1 --policy copy" in text
+    assert "10 records are missing" in text.replace("\n", " ")
+
+
+def test_a_violation_is_named_with_what_to_do_now() -> None:
+    text = drawn(judged(in_order_to_d(), forward=copying("mm2-source", "RUNNING")))
+    assert "Verdict: violated" in text
+    assert "Next: b, the old replication primary -> secondary is stopped" in text
+    assert "curl -s -X PUT http://connect:8083/connectors/mm2-source/stop" in text
+
+
+def test_what_is_unknown_is_to_be_looked_at() -> None:
+    text = drawn(judged(in_order_to_d(), fence=Unavailable("it hung up")))
+    assert "Next: a, look yourself whether it has happened" in text
+
+
+def test_the_journal_stands_beside() -> None:
+    run = RunTold("20261122-main", "failover-unplanned", "done", ("fence producers on primary",))
+    text = drawn(judged(in_order_to_d(), journal=(run,)))
+    assert "20261122-main  failover-unplanned  done" in text
+    assert "owed: fence producers on primary" in text
+    assert judged(in_order_to_d(), journal=(run,)).verdict is Verdict.OK
+
+
+def test_names_of_clusters_do_not_act_on_the_terminal() -> None:
+    text = drawn(judged(in_order_to_d(), fence=Unavailable("[red]\x1b[2J")))
+    assert "[red]" in text
+    assert "\x1b[2J" not in text
+
+
+def test_each_step_says_what_to_type() -> None:
+    assert list(doing(SITE)) == [row.id for row in TABLE]
+    without = replace(SITE, back=None, connect="", forward=(), connect_back="", reverse=(), gap="")
+    assert all(all(lines) and lines for lines in doing(without).values())
+    assert "add a link from secondary to primary" in doing(without)["h"][0]
+
+
+def test_it_does_not_lead_home_yet(called: Run) -> None:
+    ran = called("failback")
+    assert ran.code == 2
+    assert "only --check-order exists so far" in ran.stderr
+    assert BY_HAND in ran.stderr
+    assert (ROOT / BY_HAND).is_file()
+    document = check(called("failback", "-o", "json").document())
+    assert document["error"]["kind"] == "UsageError"
+
+
+def test_a_folder_without_a_result_is_refused(called: Run) -> None:
+    config = "clusters: {a: {bootstrap: 'x:1'}, b: {bootstrap: 'y:1'}}\n" + (
+        "links: {main: {from: a, to: b, topics: [t]}}\n"
+    )
+    Path("drctl.yaml").write_text(config, encoding="utf-8")
+    ran = called("failback", "--check-order", "--gap", "nowhere")
+    assert ran.code == 2
+    assert "nowhere holds no gap.json" in ran.stderr

@@ -1,0 +1,321 @@
+"""The ten cases of a way back, judged over facts."""
+
+from dataclasses import replace
+
+from drctl.failback.facts import (
+    Began,
+    Cluster,
+    Copies,
+    Decision,
+    Facts,
+    GroupSeen,
+    Replication,
+    Replicator,
+)
+from drctl.failback.gap_results import Sample
+from drctl.failback.steps.record_order import Tally
+from drctl.failback.verdict import Verdict
+from drctl.model.errors import ExitCode
+from drctl.model.topology import OffsetRange, Unavailable
+from tests.failback.ways import (
+    DROP,
+    HERE,
+    LOST_END,
+    NOTHING_MISSING,
+    OPEN,
+    PLACE,
+    SILENT,
+    TARGET_END,
+    back_gap,
+    connector,
+    copying,
+    endpoint,
+    gap,
+    in_order_to_d,
+    in_order_to_e,
+    in_order_to_h,
+    judged,
+    partition,
+    states,
+)
+
+GROWN = Cluster(HERE, {PLACE: OffsetRange(0, LOST_END + 7)})
+
+
+def test_all_in_order_up_to_the_decision() -> None:
+    found = judged(in_order_to_d())
+    assert (states(found), found.verdict, found.next) == ("DDDDNNNNNNN", Verdict.OK, "e")
+    assert found.tally is not None
+    assert (found.tally.safe, found.tally.conflicting, found.tally.unkeyed) == (9, 0, 1)
+    assert "were not checked for another order" in found.steps["d"].why
+
+
+def test_all_in_order_once_everything_was_brought_over() -> None:
+    found = judged(in_order_to_e())
+    assert (states(found), found.verdict, found.next) == ("DDDDDNDNNNN", Verdict.OK, "f")
+
+
+def test_all_in_order_once_the_way_back_has_caught_up() -> None:
+    found = judged(in_order_to_h())
+    assert (states(found), found.verdict, found.next) == ("DDDDDDDDNNN", Verdict.OK, "i")
+    assert "grown since, by what comes back" in found.steps["c"].why
+
+
+def test_the_old_replicator_running_again() -> None:
+    found = judged(in_order_to_d(), forward=copying("mm2-source", "RUNNING"))
+    assert (found.verdict, found.next) == (Verdict.VIOLATED, "b")
+    assert "silently" in found.steps["b"].why
+    assert found.verdict.exit_code is ExitCode.REFUSED
+
+
+def test_the_old_replicator_running_again_before_anything_was_done() -> None:
+    """Nothing of the table has happened, and still it is the worst that can be found."""
+    found = judged(in_order_to_d(), fence=OPEN, gaps=(), forward=copying("mm2-source", "RUNNING"))
+    assert (found.verdict, found.next) == (Verdict.VIOLATED, "b")
+
+
+def test_the_old_replicator_that_ran_and_stopped_again() -> None:
+    """It left the source as it was; a missing record on the target gives it away."""
+    since = {"gap/main-1": "offset 100 of orders-0 was missing, and is on secondary by now"}
+    found = judged(in_order_to_d(), copied_since=since)
+    assert (states(found)[:4], found.verdict, found.next) == ("DDNN", Verdict.VIOLATED, "c")
+    again = gap(NOTHING_MISSING, where="gap/main-2")
+    assert judged(in_order_to_d(), copied_since=since, gaps=(again, gap())).verdict is Verdict.OK
+    nightly = gap(partition(only_on_target=0))
+    assert judged(in_order_to_d(), copied_since=since, gaps=(nightly,)).verdict is Verdict.OK
+
+
+def test_a_gap_that_was_never_run() -> None:
+    found = judged(in_order_to_d(), gaps=())
+    assert (states(found)[:5], found.verdict, found.next) == ("DDNNN", Verdict.OK, "c")
+    assert found.tally is None
+    assert found.to_json()["records"]["safe"] is None
+
+
+def test_a_gap_that_was_never_run_before_the_way_back_was_started() -> None:
+    found = judged(
+        in_order_to_d(), gaps=(), reverse=copying("mm2-back", "RUNNING"), on_source=GROWN
+    )
+    assert (found.verdict, found.next) == (Verdict.VIOLATED, "c")
+
+
+def test_a_primary_that_has_moved_since() -> None:
+    found = judged(in_order_to_d(), on_source=GROWN, began={PLACE: Began.ELSEWHERE})
+    assert found.steps["c"].observed == "not-done"
+    assert "primary has moved: orders-0 ended at 110, and ends at 117 now" in found.steps["c"].why
+    assert found.tally is None, "a stale result is no evidence"
+    assert (found.verdict, found.next) == (Verdict.VIOLATED, "c")
+    assert found.steps["f"].observed == "not-done", "what copies back has never run"
+    unfenced = judged(in_order_to_d(), on_source=GROWN, fence=OPEN)
+    assert (unfenced.verdict, unfenced.next) == (Verdict.VIOLATED, "a")
+
+
+def test_a_result_of_before_the_failover_only_grew_old() -> None:
+    """A nightly run saw nothing new on the target: it is no evidence, and no accusation."""
+    nightly = gap(partition(only_on_target=0, unreplicated=0))
+    found = judged(in_order_to_d(), on_source=GROWN, gaps=(nightly,))
+    assert (states(found)[:4], found.verdict, found.next) == ("DDNN", Verdict.OK, "c")
+
+
+def test_who_wrote_to_the_primary_is_not_guessed() -> None:
+    ran = copying("mm2-back", "STOPPED", {PLACE: 117})
+    found = judged(in_order_to_d(), on_source=GROWN, began={PLACE: Began.ELSEWHERE}, reverse=ran)
+    assert found.steps["f"].observed == "unknown"
+    assert "somebody else wrote it" in found.steps["f"].why
+    assert found.verdict is Verdict.UNKNOWN
+
+
+def test_a_primary_that_grew_while_the_way_back_ran_and_nobody_can_tell_by_what() -> None:
+    found = judged(in_order_to_h(), began={PLACE: Began.ELSEWHERE})
+    assert (found.verdict, found.next) == (Verdict.UNKNOWN, "c")
+    assert "cannot be told" in found.steps["c"].why
+
+
+def test_a_tail_that_is_partly_reconciled() -> None:
+    some = Copies({PLACE: frozenset({100, 101, 102, 104})})
+    found = judged(in_order_to_d(), brought=some)
+    assert "half done: 4 of 10 missing records have a copy" in found.steps["e"].why
+    assert (found.verdict, found.next) == (Verdict.OK, "e")
+    late = judged(in_order_to_h(), brought=some)
+    assert (late.verdict, late.next) == (Verdict.VIOLATED, "e")
+
+
+def test_decisions_are_seen_where_the_target_keeps_them() -> None:
+    """Quarantined and given up, nothing of it is on the target's own topics."""
+    kept = {Decision("safe", "quarantine"): 9, Decision("unkeyed", "discard"): 1}
+    found = judged(in_order_to_d(), decided={"result-1": kept})
+    assert found.steps["e"].why == ("all 10 missing records are decided: 9 quarantined, 1 given up")
+    assert states(found)[4:7] == "DND", "nothing was copied that could come back"
+    half = judged(in_order_to_d(), decided={"result-1": {Decision("safe", "copy"): 4}})
+    assert half.steps["e"].why == "it is half done: 4 of 10 missing records are decided (4 copied)"
+    other = judged(in_order_to_d(), decided={"another": kept})
+    assert other.steps["e"].observed == "not-done", "it is of another result"
+
+
+def test_a_decision_on_an_older_result_of_the_same_logs_counts() -> None:
+    """A later result has what was given up among the missing, and nothing decided."""
+    later = gap(where="gap/main-2", id="result-2")
+    kept = {Decision("safe", "discard"): 10}
+    found = judged(in_order_to_d(), gaps=(later, gap()), decided={"result-1": kept})
+    assert found.steps["e"].observed == "done"
+
+
+def test_decisions_that_cannot_be_seen_are_not_guessed() -> None:
+    found = judged(in_order_to_d(), exported=frozenset({"result-1"}))
+    assert (found.verdict, found.next) == (Verdict.UNKNOWN, "e")
+    assert "no cluster tells" in found.steps["e"].why
+    assert found.verdict.exit_code is ExitCode.UNKNOWN
+    silent = judged(in_order_to_d(), decided=SILENT)
+    assert silent.steps["e"].observed == "unknown"
+
+
+def test_the_way_back_started_before_anything_was_reconciled() -> None:
+    found = judged(in_order_to_h(), brought=Copies())
+    assert states(found)[:6] == "DDDDND"
+    assert (found.verdict, found.next) == (Verdict.VIOLATED, "e")
+
+
+def test_the_way_back_from_the_beginning() -> None:
+    found = judged(in_order_to_h(), began={PLACE: Began.START})
+    assert (found.verdict, found.next) == (Verdict.VIOLATED, "f")
+    assert "second time" in found.steps["f"].why
+
+
+def test_the_way_back_about_to_begin_at_the_beginning() -> None:
+    """Stopped, it has done no harm; running, it is about to."""
+    stopped = judged(in_order_to_e())
+    assert "begins at the beginning" in stopped.steps["f"].why
+    running = judged(in_order_to_e(), reverse=copying("mm2-back", "RUNNING", **DROP))
+    assert running.steps["f"].begun
+    assert running.steps["f"].observed == "not-done"
+
+
+def test_offsets_translated_while_the_group_is_read_in() -> None:
+    early = (GroupSeen("readers", ("secondary",), {PLACE: 138}),)
+    found = judged(in_order_to_h(), groups=early)
+    assert (found.verdict, found.next) == (Verdict.VIOLATED, "i")
+    assert "readers reads on secondary" in found.steps["i"].why
+    syncing = Replicator(
+        connector("mm2-back-points", "RUNNING", {"sync.group.offsets.enabled": "true"}), False
+    )
+    back = in_order_to_h().reverse
+    assert isinstance(back, Replication)
+    synced = replace(back, found=(*back.found, syncing))
+    assert judged(in_order_to_h(), groups=early, reverse=synced).verdict is Verdict.OK
+    empty = (GroupSeen("readers", (), {PLACE: 138}),)
+    assert judged(in_order_to_h(), groups=empty).verdict is Verdict.OK
+
+
+def test_an_endpoint_switched_too_early() -> None:
+    found = judged(in_order_to_d(), endpoints=(endpoint("primary"), endpoint("secondary")))
+    assert "1 of 2 endpoints lead to primary" in found.steps["i"].why
+    assert (found.verdict, found.next) == (Verdict.VIOLATED, "e")
+    assert "lead clients back to secondary" in found.violations[0].words
+
+
+def test_all_endpoints_switched_too_early() -> None:
+    found = judged(in_order_to_d(), endpoints=(endpoint("primary"),), fence=OPEN)
+    assert found.verdict is Verdict.VIOLATED
+    assert found.steps["i"].observed == "done"
+
+
+def test_nothing_is_known() -> None:
+    nothing = Facts("main", "primary", "secondary")
+    found = judged(nothing)
+    assert found.verdict is Verdict.UNKNOWN
+    assert found.next == "a"
+    assert set(states(found)) <= {"U", "N"}
+
+
+def test_a_source_that_is_down() -> None:
+    down = replace(in_order_to_d(), on_source=SILENT, health=SILENT, fence=SILENT, began=SILENT)
+    found = judged(down)
+    assert (states(found)[:6], found.verdict, found.next) == ("UDUUUU", Verdict.UNKNOWN, "a")
+    assert "did not answer" in found.unknown["a"]
+
+
+def test_home_and_proven_but_for_what_nobody_can_see() -> None:
+    facts = replace(
+        in_order_to_h(),
+        endpoints=(endpoint("primary"),),
+        fence=OPEN,
+        forward=copying("mm2-source", "RUNNING", {PLACE: 140}),
+        gaps=(gap(NOTHING_MISSING), gap()),
+    )
+    found = judged(facts)
+    assert states(found) == "DDDDDDDDDDU"
+    assert (found.verdict, found.next) == (Verdict.UNKNOWN, "k")
+    unproven = judged(facts, back_gaps=(back_gap(scope="tail"),))
+    assert states(unproven) == "UUDDDDDDDUN"
+
+
+def test_any_step_that_cannot_be_seen_keeps_from_ok() -> None:
+    found = judged(in_order_to_d(), reverse=Unavailable("no workers are configured"))
+    assert found.verdict is Verdict.UNKNOWN
+    assert set(found.unknown) == {"f", "h"}
+    assert judged(in_order_to_d(), endpoints=()).verdict is Verdict.UNKNOWN
+
+
+CONFLICTING = partition(safe=6, conflicting=3)
+
+
+def test_conflicting_records_are_no_violation_until_they_are_copied() -> None:
+    found = judged(in_order_to_d(), gaps=(gap(CONFLICTING),))
+    assert (found.verdict, found.next) == (Verdict.OK, "e")
+    assert "3 conflicting" in found.steps["d"].why
+    assert "rule of their own" in found.steps["d"].why
+
+
+def test_a_conflicting_record_that_was_copied_and_is_known_by_its_offset() -> None:
+    sample = Sample(PLACE, 103, 1_700_000_000_000, b"k", "conflicting")
+    facts = replace(in_order_to_d(), gaps=(gap(CONFLICTING, samples=(sample,)),))
+    copied = Copies({PLACE: frozenset({103})})
+    found = judged(facts, brought=copied)
+    assert (found.verdict, found.next) == (Verdict.VIOLATED, "e")
+    assert "orders-0 offset 103 was copied" in found.violations[0].words
+    assert judged(facts, brought=copied, order="none").verdict is Verdict.OK
+    assert judged(facts, brought=Copies({PLACE: frozenset({104})})).verdict is Verdict.OK
+
+
+def test_conflicting_records_that_reconcile_copied() -> None:
+    decided = {"result-1": {Decision("conflicting", "copy"): 2, Decision("safe", "copy"): 6}}
+    facts = replace(in_order_to_d(), gaps=(gap(CONFLICTING, samples=()),))
+    found = judged(facts, decided=decided)
+    assert (found.verdict, found.next) == (Verdict.VIOLATED, "e")
+    assert "2 conflicting ones were copied" in found.violations[0].words
+    assert judged(facts, decided=decided, order="none").verdict is Verdict.OK
+
+
+def test_lag_beyond_the_policy() -> None:
+    brought = Copies({PLACE: frozenset(range(100, 110))}, {PLACE: 80})
+    found = judged(in_order_to_h(), brought=brought)
+    assert "about 50 records behind" in found.steps["h"].why
+    assert found.steps["h"].observed == "not-done"
+    assert judged(in_order_to_h(), brought=brought, max_lag=50).steps["h"].observed == "done"
+
+
+def test_lag_by_offsets_where_there_are_too_many_records_to_count() -> None:
+    too_many = Unavailable("too many to look through")
+    decided = {"result-1": {Decision("safe", "copy"): 10}}
+    facts = replace(in_order_to_h(), brought=too_many, came_back=too_many, decided=decided)
+    behind = Cluster("id-of-secondary", {PLACE: OffsetRange(0, TARGET_END + 50)})
+    found = judged(facts, on_target=behind)
+    assert "about 50 records behind" in found.steps["h"].why
+    assert judged(facts, on_target=behind, max_lag=50).steps["h"].observed == "done"
+
+
+def test_caught_up_is_more_than_offsets() -> None:
+    never = judged(in_order_to_h(), back_gaps=())
+    assert (never.verdict, never.next) == (Verdict.UNKNOWN, "h")
+    early = judged(in_order_to_h(), back_gaps=(back_gap(source_end=TARGET_END),))
+    assert "10 offsets were written since" in early.steps["h"].why
+    missing = replace(NOTHING_MISSING, source=OffsetRange(0, 140), unreplicated=2)
+    lacks = judged(in_order_to_h(), back_gaps=(replace(back_gap(), partitions=(missing,)),))
+    assert lacks.steps["h"].observed == "not-done"
+
+
+def test_order_by_partition() -> None:
+    tail = partition(only_on_target=0)
+    assert judged(in_order_to_d(), order="per-partition").tally == Tally(0, 10, 0)
+    found = judged(in_order_to_d(), order="per-partition", gaps=(gap(tail),))
+    assert found.tally == Tally(10, 0, 0)

@@ -1,0 +1,140 @@
+"""When a result of `drctl gap` is evidence, and when it is not any more."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from drctl.failback.facts import Cluster, Facts
+from drctl.failback.gap_results import read_gap
+from drctl.failback.matching import Standing, choose, reference
+from drctl.model.errors import ConfigError
+from drctl.model.gap import Counts, GapResult, OrderCounts, PartitionGap, TopicGap
+from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
+from tests.failback.ways import (
+    HERE,
+    NOTHING_MISSING,
+    PLACE,
+    PRIMARY,
+    SILENT,
+    gap,
+    in_order_to_d,
+    partition,
+)
+
+
+def chosen(**changed: object) -> tuple[Standing, str]:
+    found = choose(replace(in_order_to_d(), **changed))  # type: ignore[arg-type]
+    return found.standing, found.why
+
+
+def test_a_result_of_now_is_valid() -> None:
+    assert chosen()[0] is Standing.VALID
+
+
+@pytest.mark.parametrize(
+    ("cluster", "words"),
+    [
+        (Cluster("another", PRIMARY.logs), "another cluster primary"),
+        (Cluster(HERE, {PLACE: OffsetRange(0, 109)}), "made anew, or cut"),
+        (Cluster(HERE, {PLACE: OffsetRange(0, 111)}), "primary has moved"),
+        (Cluster(HERE, {PLACE: OffsetRange(101, 110)}), "have been deleted"),
+        (Cluster(HERE, {}), "is not on primary any more"),
+        (
+            Cluster(HERE, {**PRIMARY.logs, TopicPartition("pay", 0): OffsetRange(0, 0)}),
+            "pay-0 is not in it",
+        ),
+    ],
+)
+def test_a_source_that_is_not_as_it_was(cluster: Cluster, words: str) -> None:
+    standing, why = chosen(on_source=cluster)
+    assert standing is Standing.STALE
+    assert words in why
+
+
+def test_retention_before_what_is_missing_does_not_matter() -> None:
+    assert chosen(on_source=Cluster(HERE, {PLACE: OffsetRange(100, 110)}))[0] is Standing.VALID
+
+
+def test_a_target_that_was_made_anew() -> None:
+    standing, why = chosen(on_target=Cluster("id-of-secondary", {PLACE: OffsetRange(0, 5)}))
+    assert standing is Standing.STALE
+    assert "secondary ended at 130, and ends at 5 now" in why
+
+
+def test_other_records_than_it_names() -> None:
+    assert chosen(not_the_same={"gap/main-1": "made anew"})[0] is Standing.STALE
+    assert chosen(copied_since={"gap/main-1": "it is there"})[0] is Standing.STALE
+
+
+def test_what_cannot_be_asked_is_unknown() -> None:
+    assert chosen(on_source=SILENT)[0] is Standing.UNKNOWN
+    unled = Cluster(HERE, {PLACE: Unavailable("it has no leader")})
+    standing, why = chosen(on_source=unled)
+    assert standing is Standing.UNKNOWN
+    assert "no leader" in why
+
+
+def test_an_older_result_that_is_valid_goes_before_a_newer_one_that_is_not() -> None:
+    half = gap(where="gap/main-2", complete=False, not_compared=("pay: no leader",))
+    assert choose(replace(in_order_to_d(), gaps=(half, gap()))).valid is not None
+    assert chosen(gaps=(half,)) == (
+        Standing.INCOMPLETE,
+        "main-2, of 2026-11-22 04:00:00 UTC is not complete: pay: no leader",
+    )
+
+
+def test_new_records_are_counted_from_before_anything_was_brought_over() -> None:
+    """Afterwards copies stand among what is only on the target, and are not counted there."""
+    first = gap(where="gap/main-1")
+    later = gap(replace(NOTHING_MISSING, target=OffsetRange(0, 140)), where="gap/main-2")
+    found = reference(replace(in_order_to_d(), gaps=(later, first)))
+    assert found is first
+    assert found.partitions[0].boundary == 100
+    other = gap(partition(source=OffsetRange(0, 50)), where="gap/main-0")
+    assert reference(replace(in_order_to_d(), gaps=(later, first, other))) is first
+    assert reference(Facts("main", "primary", "secondary")) is None
+
+
+def test_what_drctl_gap_writes_is_read_back() -> None:
+    counts = Counts(unreplicated=3, only_on_target=4, duplicated_on_target=1)
+    part = PartitionGap(
+        0,
+        OffsetRange(0, 100),
+        OffsetRange(0, 97),
+        counts,
+        OrderCounts(2, 1, 0),
+        ranges=((97, 99),),
+        ranges_total=1,
+    )
+    missing = PartitionGap(1, OffsetRange(0, 5), None, Counts(unreplicated=5))
+    result = GapResult(
+        "main",
+        "full",
+        "primary",
+        "one",
+        "secondary",
+        "two",
+        datetime(2026, 11, 22, tzinfo=UTC),
+        1.0,
+        "out",
+        (TopicGap("orders", "p.orders", (part, missing)),),
+    )
+    found = read_gap(result.to_json(), "gap/x")
+    assert (found.source_id, found.target_id, found.complete, found.inversions) == (
+        "one",
+        "two",
+        True,
+        None,
+    )
+    first, second = found.partitions
+    assert (first.copy, first.boundary) == (TopicPartition("p.orders", 0), 93)
+    assert (first.safe, first.conflicting, first.ranges) == (2, 1, ((97, 99),))
+    assert second.boundary is None
+    assert (found.unreplicated, found.duplicated) == (8, 1)
+
+
+@pytest.mark.parametrize("document", [{}, {"schema": "drctl/gap-estimate/1"}, {"schema": 1}])
+def test_what_is_no_result(document: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, match="is no result of drctl gap"):
+        read_gap(document, "folder")

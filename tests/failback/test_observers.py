@@ -1,0 +1,289 @@
+"""Observers over ports: what they make of what clusters and workers say."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from drctl.config.schema import ConnectorsConfig, FenceConfig
+from drctl.failback.facts import Began, Cluster
+from drctl.failback.observers.arrivals import observe_arrivals
+from drctl.failback.observers.boundaries import observe_boundaries
+from drctl.failback.observers.copied_since import copied_since
+from drctl.failback.observers.copies import MOST, observe_copies
+from drctl.failback.observers.fence import observe_fence
+from drctl.failback.observers.replication import observe_replication
+from drctl.failback.observers.samples import not_the_same
+from drctl.failback.steps.returning_copies import drops_copies
+from drctl.model.acls import Acl, Acls
+from drctl.model.connectors import Connector
+from drctl.model.fencing import FenceProof, Obedience, Stillness
+from drctl.model.ports import ClusterReader
+from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
+from drctl.wire import provenance
+from drctl.wire.provenance import Provenance
+from tests.failback.ways import BOUNDARY, DROP, HERE, LOST_END, PLACE, connector, gap, partition
+
+RULE = Acl("orders", "LITERAL", "User:app", "*", "WRITE", "DENY")
+SETTINGS = FenceConfig(method="acl", principals=("User:app",))
+
+
+@dataclass
+class Closed:
+    """A cluster's rules, and whether its brokers apply them."""
+
+    rules: tuple[Acl, ...] = ()
+    enforced: bool = True
+    doubt: Unavailable | None = None
+    proven: list[Collection[Acl]] = field(default_factory=list)
+
+    def acls(self) -> Acls:
+        return Acls(self.enforced, self.rules)
+
+    def prove(self, rules: Collection[Acl], topics: Collection[str]) -> FenceProof:
+        self.proven.append(rules)
+        return FenceProof(Obedience({1: self.doubt}, len(rules), 1), Stillness(2, {PLACE: 1}))
+
+    def obeyed(self, rules: Collection[Acl], topics: Collection[str]) -> Obedience:
+        raise AssertionError("the prover asks")
+
+    lifted = obeyed
+
+
+def fence(closed: Closed, settings: FenceConfig = SETTINGS, **said: tuple[bool, str] | None) -> Any:
+    return observe_fence(settings, ["orders"], closed, closed, lambda: said.get("verify"))
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        RULE,
+        RULE._replace(name="*"),
+        RULE._replace(name="ord", pattern="PREFIXED"),
+        RULE._replace(principal="User:*", operation="ALL"),
+    ],
+)
+def test_a_fence_may_be_wider_than_the_link(rule: Acl) -> None:
+    closed = Closed((rule,))
+    assert fence(closed).held is True
+    assert closed.proven == [(rule,)], "what is there is what brokers are asked for"
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        RULE._replace(permission="ALLOW"),
+        RULE._replace(operation="READ"),
+        RULE._replace(name="order"),
+        RULE._replace(principal="User:other"),
+        RULE._replace(host="10.0.0.1"),
+        RULE._replace(name="orders-eu", pattern="PREFIXED"),
+    ],
+)
+def test_what_is_no_fence(rule: Acl) -> None:
+    closed = Closed((rule,))
+    found = fence(closed)
+    assert found.held is False
+    assert "User:app on orders" in found.words
+    assert not closed.proven
+
+
+def test_a_fence_that_cannot_be_seen_is_not_guessed() -> None:
+    assert fence(Closed(), FenceConfig(method="none")).held is None
+    assert fence(Closed(), FenceConfig(method="command", command=("x",))).held is None
+    assert fence(Closed(enforced=False)).held is False
+    late = fence(Closed((RULE,), doubt=Unavailable("it hung up")))
+    assert late.held is False
+    assert "not every broker" in late.words
+
+
+def test_the_sites_own_look_at_its_fence() -> None:
+    settings = FenceConfig(method="command", command=("x",), verify=("y",))
+    assert fence(Closed(), settings, verify=(True, "")).held is True
+    assert fence(Closed(), settings, verify=(False, "port 9092 is open")).held is False
+
+
+@dataclass
+class Connect:
+    """Workers with these connectors."""
+
+    known: Mapping[str, Connector]
+    kept: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+
+    def described(self) -> Mapping[str, Connector]:
+        return self.known
+
+    def offsets(self, name: str) -> Sequence[Mapping[str, Any]]:
+        return self.kept.get(name, ())
+
+
+MIRROR = {
+    "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
+    "source.cluster.alias": "primary",
+    "target.cluster.alias": "secondary",
+    "source.cluster.bootstrap.servers": "one:9092",
+    "target.cluster.bootstrap.servers": "two:9092",
+}
+ENDS = (frozenset({"one:9092"}), frozenset({"two:9092"}))
+
+
+def test_a_replicator_that_nobody_named_is_seen() -> None:
+    """The classic silent one, under another name."""
+    backwards = {**MIRROR, "source.cluster.bootstrap.servers": "two:9092"}
+    workers = Connect(
+        {
+            "named": connector("named", "STOPPED", MIRROR),
+            "forgotten": connector("forgotten", "RUNNING", MIRROR),
+            "elsewhere": connector("elsewhere", "RUNNING", backwards),
+        }
+    )
+    found = observe_replication(workers, ConnectorsConfig(source="named", heartbeat="gone"), ENDS)
+    assert [each.name for each in found.found] == ["named", "forgotten"]
+    assert found.runs
+    assert found.missing == ("gone",)
+
+
+def test_positions_are_the_next_offset() -> None:
+    entry = {
+        "partition": {"cluster": "primary", "topic": "orders", "partition": 0},
+        "offset": {"offset": 96},
+    }
+    replicator = {"connector.class": "io.confluent.connect.replicator.ReplicatorSourceConnector"}
+    plain = {**entry, "partition": {"topic": "orders", "partition": 0}}
+    for config, kept, expected in ((MIRROR, entry, 97), (replicator, plain, 96)):
+        workers = Connect({"one": connector("one", "STOPPED", config)}, {"one": [kept, {}]})
+        found = observe_replication(workers, ConnectorsConfig(source="one"), ENDS)
+        assert found.found[0].positions == {PLACE: expected}
+
+
+def record(offset: int, key: str, at: int, *headers: tuple[str, bytes | None]) -> Record:
+    return Record(0, offset, at, key.encode(), b"v", headers)
+
+
+@dataclass
+class Log:
+    """A partition's records."""
+
+    log: tuple[Record, ...]
+    name: str = "primary"
+
+    def following(
+        self, positions: Mapping[TopicPartition, int], number: int
+    ) -> Mapping[TopicPartition, tuple[Record, ...]]:
+        return {
+            place: tuple(r for r in self.log if r.offset >= at)[:number]
+            for place, at in positions.items()
+        }
+
+    def records(
+        self, positions: Sequence[tuple[TopicPartition, int]]
+    ) -> Mapping[tuple[TopicPartition, int], Record]:
+        known = {r.offset: r for r in self.log}
+        return {(p, at): known[at] for p, at in positions if at in known}
+
+
+def reader(*log: Record) -> ClusterReader:
+    return cast(ClusterReader, Log(log))
+
+
+OLDEST, NEW = record(0, "first", 1), record(BOUNDARY, "new", 50)
+
+
+def came(back: Record | None, *target: Record) -> Any:
+    grown = Cluster(HERE, {PLACE: OffsetRange(0, LOST_END + 1)})
+    source = reader(*([back] if back else []))
+    return observe_arrivals(
+        gap(), {PLACE: BOUNDARY}, grown, source, reader(*(target or (OLDEST, NEW)))
+    )[PLACE]
+
+
+def test_what_came_first_says_where_the_way_back_began() -> None:
+    assert came(record(LOST_END, "new", 50, ("added", b""))) is Began.BOUNDARY
+    assert came(record(LOST_END, "first", 1)) is Began.START
+    assert came(record(LOST_END, "another", 50)) is Began.ELSEWHERE
+    assert came(record(LOST_END, "new", 51)) is Began.ELSEWHERE
+    assert came(None) is Began.NOTHING, "ends of transactions are no records"
+
+
+def test_records_that_are_alike_tell_nothing() -> None:
+    alike = record(BOUNDARY, "first", 1)
+    assert isinstance(came(record(LOST_END, "first", 1), OLDEST, alike), Unavailable)
+
+
+def origin(cluster: str, offset: int) -> tuple[str, bytes]:
+    return provenance.HEADER, provenance.encode(Provenance(cluster, "orders", 0, offset, 5))
+
+
+def test_copies_name_their_originals() -> None:
+    log = (
+        record(100, "a", 5, origin(HERE, 7)),
+        record(101, "b", 5, origin("another", 8)),
+        record(102, "c", 5, (provenance.HEADER, b"damaged")),
+        record(103, "d", 5, ("x", b"y"), origin(HERE, 9)),
+    )
+    there = Cluster("two", {PLACE: OffsetRange(0, 104)})
+    found = observe_copies({PLACE: 100}, there, reader(*log), HERE)
+    assert not isinstance(found, Unavailable)
+    assert found.offsets == {PLACE: frozenset({7, 9})}
+    assert found.others == {PLACE: 2}
+    assert found.whole
+
+
+def test_too_much_to_look_through_is_said() -> None:
+    there = Cluster("two", {PLACE: OffsetRange(0, MOST + 1)})
+    found = observe_copies({PLACE: 0}, there, reader(), HERE)
+    assert isinstance(found, Unavailable)
+    assert "50,001 offsets" in found.reason
+
+
+def test_a_topic_that_was_made_anew_is_known_by_its_records() -> None:
+    sample = gap().samples[0]
+    same = Record(0, sample.offset, sample.timestamp_ms, sample.key, b"v")
+    assert not_the_same(gap(), reader(same)) == ""
+    assert not_the_same(gap(), reader()) == "", "deleted is another matter"
+    other = record(sample.offset, "k", sample.timestamp_ms + 1)
+    assert "made anew" in not_the_same(gap(), reader(other))
+    assert not_the_same(gap(partition(), samples=()), reader(other)) == ""
+
+
+def test_only_a_filter_for_drctls_own_header_keeps_copies_away() -> None:
+    config = DROP["config"]
+    assert drops_copies(config)
+    assert not drops_copies({**config, "transforms.ours.negate": "true"})
+    assert not drops_copies({**config, "predicates.copied.name": "another"})
+    assert not drops_copies({k: v for k, v in config.items() if k != "transforms"})
+
+
+def test_the_boundary_is_counted_in_records() -> None:
+    """Of the last 30 offsets two end transactions, and one is a copy that came later."""
+    two_ends, copied = {110, 120}, record(125, "c", 5, origin(HERE, 3))
+    log = [
+        copied if offset == 125 else record(offset, str(offset), offset)
+        for offset in range(130)
+        if offset not in two_ends
+    ]
+    counted = gap(partition(only_on_target=27))
+    assert observe_boundaries(counted, reader(*log), HERE) == {PLACE: 100}
+    assert observe_boundaries(gap(), reader(*log), HERE) == {PLACE: 97}
+    nothing = gap(partition(only_on_target=0))
+    assert observe_boundaries(nothing, reader(*log), HERE) == {PLACE: 130}
+    many = gap(partition(only_on_target=MOST + 1, target=OffsetRange(0, MOST + 100)))
+    assert observe_boundaries(many, reader(*log), HERE) == {PLACE: 99}
+
+
+def test_missing_records_that_something_else_has_copied_since() -> None:
+    """The old replication ran again for a while: the source does not show it."""
+    missing = record(100, "tail", 7)
+    end = partition().target
+    assert end is not None
+    there = Cluster("two", {PLACE: OffsetRange(0, end.end + 1)})
+
+    def found(*behind: Record) -> Mapping[str, str]:
+        readers = reader(missing), reader(*behind)
+        return copied_since((gap(),), HERE, there, *readers)
+
+    assert "offset 100 of orders-0 was missing" in found(record(end.end, "tail", 7))["gap/main-1"]
+    assert found(record(end.end, "tail", 8)) == {}
+    assert found(record(end.end - 1, "tail", 7)) == {}, "it stood there before"
+    assert found(record(end.end, "tail", 7, origin(HERE, 100))) == {}, "drctl brought it over"

@@ -1,0 +1,184 @@
+"""A way back as it may be found: everything in order up to a step, for tests to break."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from drctl.failback.answer import Answer, answer
+from drctl.failback.facts import (
+    Began,
+    Cluster,
+    Copies,
+    Facts,
+    Fence,
+    GroupSeen,
+    Replication,
+    Replicator,
+)
+from drctl.failback.gap_results import GapEvidence, PartitionSeen, Sample
+from drctl.model.connectors import Connector, Task
+from drctl.model.endpoints import EndpointState
+from drctl.model.fencing import Stillness
+from drctl.model.health import ClusterHealth, Controller
+from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
+
+PLACE = TopicPartition("orders", 0)
+HERE, THERE = "id-of-primary", "id-of-secondary"
+LOST_END, BOUNDARY, TARGET_END = 110, 100, 130
+"""The primary was lost at 110; 100 had been copied; 30 are new on the secondary."""
+
+PRIMARY = Cluster(HERE, {PLACE: OffsetRange(0, LOST_END)})
+SECONDARY = Cluster(THERE, {PLACE: OffsetRange(0, TARGET_END)})
+WHOLE = ClusterHealth(HERE, Controller(1, 1), (1,), partitions=1)
+FENCED = Fence(True, "every broker (1) denies writes to User:orders-app", Stillness(2, {}))
+OPEN = Fence(False, "applications may write: nothing denies it to User:orders-app on orders")
+SILENT = Unavailable("cluster primary did not answer within 10 s")
+
+
+def connector(name: str, state: str, config: Mapping[str, str] | None = None) -> Connector:
+    """One of Connect, with a task where it is at work."""
+    tasks = () if state == "STOPPED" else (Task(0, state),)
+    return Connector(name, "source", config or {}, state, tasks)
+
+
+def copying(
+    name: str,
+    state: str,
+    positions: Mapping[TopicPartition, int] | Unavailable | None = None,
+    config: Mapping[str, str] | None = None,
+) -> Replication:
+    """A direction with one connector."""
+    known = {} if positions is None else positions
+    return Replication((Replicator(connector(name, state, config), True, known),))
+
+
+def partition(**changed: Any) -> PartitionSeen:
+    """What `drctl gap` found before anything was brought over: ten are missing."""
+    found = PartitionSeen(
+        PLACE,
+        PLACE,
+        OffsetRange(0, LOST_END),
+        OffsetRange(0, TARGET_END),
+        unreplicated=10,
+        only_on_target=TARGET_END - BOUNDARY,
+        duplicated=0,
+        safe=9,
+        conflicting=0,
+        unkeyed=1,
+        ranges=((100, 109),),
+        ranges_total=1,
+    )
+    return replace(found, **changed)
+
+
+def gap(*partitions: PartitionSeen, **changed: Any) -> GapEvidence:
+    """A result from the primary to the secondary."""
+    found = GapEvidence(
+        "gap/main-1",
+        datetime(2026, 11, 22, 4, 0, tzinfo=UTC),
+        "full",
+        True,
+        "primary",
+        HERE,
+        "secondary",
+        THERE,
+        partitions or (partition(),),
+        id="result-1",
+        samples=(Sample(PLACE, 103, 1_700_000_000_000, b"k", "safe"),),
+    )
+    return replace(found, **changed)
+
+
+NOTHING_MISSING = partition(
+    unreplicated=0, safe=0, conflicting=0, unkeyed=0, ranges=(), ranges_total=0
+)
+
+
+def back_gap(
+    source_end: int = TARGET_END + 10, target_end: int = 140, **changed: Any
+) -> GapEvidence:
+    """A result in the other direction that found nothing."""
+    only = replace(
+        NOTHING_MISSING,
+        source=OffsetRange(0, source_end),
+        target=OffsetRange(0, target_end),
+        only_on_target=10,
+    )
+    ends = {"source_id": THERE, "target_id": HERE, "source": "secondary", "target": "primary"}
+    return gap(only, **{"where": "gap/back-1", **ends, **changed})
+
+
+def endpoint(cluster: str | None, name: str = "file bootstrap") -> EndpointState:
+    """Where one leads."""
+    return EndpointState(name, cluster, f"it holds the address of {cluster}")
+
+
+def in_order_to_d() -> Facts:
+    """Fenced, old replication stopped, the tail found; nothing decided."""
+    return Facts(
+        "main",
+        "primary",
+        "secondary",
+        on_source=PRIMARY,
+        on_target=SECONDARY,
+        health=WHOLE,
+        fence=FENCED,
+        forward=copying("mm2-source", "STOPPED", {PLACE: 100}),
+        reverse=copying("mm2-back", "STOPPED"),
+        gaps=(gap(),),
+        boundaries={PLACE: BOUNDARY},
+        began={PLACE: Began.NOTHING},
+        brought=Copies(),
+        decided={},
+        came_back=Copies(),
+        endpoints=(endpoint("secondary"),),
+        groups=(GroupSeen("readers", ("secondary",), {PLACE: 90}),),
+        journal=(),
+    )
+
+
+def in_order_to_e() -> Facts:
+    """All ten brought over by drctl; the way back leaves copies out."""
+    brought = Copies({PLACE: frozenset(range(100, 110))}, {PLACE: 30})
+    return replace(
+        in_order_to_d(),
+        on_target=Cluster(THERE, {PLACE: OffsetRange(0, TARGET_END + 10)}),
+        brought=brought,
+        reverse=copying("mm2-back", "STOPPED", **DROP),
+    )
+
+
+def in_order_to_h() -> Facts:
+    """What is new has come to the primary, and was compared."""
+    grown = Cluster(HERE, {PLACE: OffsetRange(0, 140)})
+    return replace(
+        in_order_to_e(),
+        on_source=grown,
+        reverse=copying("mm2-back", "RUNNING", {PLACE: TARGET_END}, **DROP),
+        began={PLACE: Began.BOUNDARY},
+        came_back=Copies({}, {PLACE: 30}),
+        back_gaps=(back_gap(),),
+    )
+
+
+DROP: dict[str, Any] = {
+    "config": {
+        "transforms": "ours",
+        "transforms.ours.type": "org.apache.kafka.connect.transforms.Filter",
+        "transforms.ours.predicate": "copied",
+        "predicates": "copied",
+        "predicates.copied.type": "org.apache.kafka.connect.transforms.predicates.HasHeaderKey",
+        "predicates.copied.name": "__drctl_provenance",
+    }
+}
+
+
+def judged(facts: Facts, **changed: Any) -> Answer:
+    """The answer to these facts, changed so."""
+    return answer(replace(facts, **changed))
+
+
+def states(found: Answer) -> str:
+    """A letter a step: Done, Not done, Unknown."""
+    return "".join(each.observed.value[0].upper() for each in found.steps.values())

@@ -1,0 +1,271 @@
+"""What has arrived on the target is looked for without reading, and compared once."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import yaml
+
+from drctl.config.link import Link
+from drctl.config.loading import read
+from drctl.gap.arrival import STILL, Arrivals
+from drctl.model.errors import Unreachable
+from drctl.model.gap import Counts, GapResult, NotCompared, PartitionGap, TopicGap
+from drctl.model.topology import Found, Mark, OffsetRange, Overview, TopicPartition, Unavailable
+
+A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
+START = datetime(2026, 11, 22, tzinfo=UTC)
+
+
+def link(kind: str = "none", *, keeps_partitions: bool = True) -> Link:
+    """Copies are called `copy.TOPIC`."""
+    settings = {
+        "from": "here",
+        "to": "there",
+        "topics": ["a", "b"],
+        "keeps_partitions": keeps_partitions,
+        "replicator": {"kind": kind, "rename": "copy.${topic}"},
+    }
+    clusters = {name: {"bootstrap": f"{name}:1"} for name in ("here", "there")}
+    document = {"clusters": clusters, "links": {"main": settings}}
+    return read(yaml.safe_dump(document), Path("x.yaml")).link()
+
+
+@dataclass
+class Side:
+    """A cluster: of each partition the times of its records, by offset."""
+
+    name: str
+    prefix: str = ""
+    logs: dict[TopicPartition, list[int]] = field(default_factory=dict)
+    silent: set[TopicPartition] = field(default_factory=set)
+    asked: int = 0
+
+    def at(self, place: TopicPartition) -> TopicPartition:
+        return TopicPartition(self.prefix + place.topic, place.partition)
+
+    def append(self, place: TopicPartition, *times: int) -> None:
+        self.logs.setdefault(self.at(place), []).extend(times)
+
+    def overview(self) -> Overview:
+        topics: dict[str, tuple[int, ...]] = {}
+        for place in self.logs:
+            topics[place.topic] = (*topics.get(place.topic, ()), place.partition)
+        return Overview(self.name, topics)
+
+    def look_up(
+        self, questions: Sequence[tuple[TopicPartition, int]]
+    ) -> Callable[[], Sequence[Found | Unavailable]]:
+        def answer(place: TopicPartition, what: int) -> Found | Unavailable:
+            if place in self.silent:
+                return Unavailable("no leader")
+            log = self.logs[place]
+            return Found(len(log), -1) if what == Mark.END else Found(0, max(log, default=-1))
+
+        self.asked += len(questions)
+        return lambda: [answer(*question) for question in questions]
+
+
+@dataclass
+class Pair:
+    """Both, and what compares them: a copy has the times of its original, in any order."""
+
+    source: Side = field(default_factory=lambda: Side("here"))
+    target: Side = field(default_factory=lambda: Side("there", "copy."))
+    compared: list[set[TopicPartition]] = field(default_factory=list)
+    left_out: tuple[NotCompared, ...] = ()
+    fails: bool = False
+
+    def both(self, place: TopicPartition, *times: int) -> None:
+        self.source.append(place, *times)
+        self.target.append(place, *times)
+
+    def compare(self, places: Collection[TopicPartition]) -> GapResult:
+        self.compared.append(set(places))
+        if self.fails:
+            raise Unreachable("nobody answers")
+        topics = {place.topic for place in places}
+        gaps = {t: tuple(self._gap(p) for p in sorted(places) if p.topic == t) for t in topics}
+        return GapResult(
+            link="main",
+            scope="tail",
+            source="here",
+            source_id="h",
+            target="there",
+            target_id="t",
+            started=START,
+            seconds=0,
+            out="",
+            topics=tuple(TopicGap(t, f"copy.{t}", gap) for t, gap in gaps.items()),
+            not_compared=self.left_out,
+        )
+
+    def _gap(self, place: TopicPartition) -> PartitionGap:
+        here, there = self.source.logs[place], self.target.logs.get(self.target.at(place))
+        lacking = [time for time in here if time not in (there or ())]
+        range_there = None if there is None else OffsetRange(0, len(there))
+        counts = Counts(unreplicated=len(lacking))
+        return PartitionGap(place.partition, OffsetRange(0, len(here)), range_there, counts)
+
+    def arrivals(self, kind: str = "none", *, keeps_partitions: bool = True) -> Arrivals:
+        over = link(kind, keeps_partitions=keeps_partitions)
+        return Arrivals(over, self.source, self.target, self.compare)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def pair() -> Pair:
+    """Everything is there."""
+    found = Pair()
+    for place in (A0, A1, B0):
+        found.both(place, 1, 2, 3)
+    return found
+
+
+def test_what_is_there_is_compared_once(pair: Pair) -> None:
+    arrivals = pair.arrivals()
+    assert [arrivals.look().proven for _ in range(3)] == [True] * 3
+    assert pair.compared == [{A0, A1, B0}]
+
+
+def test_what_moves_is_compared_again_and_nothing_else(pair: Pair) -> None:
+    arrivals = pair.arrivals()
+    arrivals.look()
+    pair.both(A1, 4)
+    assert arrivals.look().proven
+    pair.target.append(B0, 9)
+    assert arrivals.look().proven
+    assert pair.compared[1:] == [{A1}, {B0}]
+
+
+def test_what_arrives_is_waited_for_without_a_comparison(pair: Pair) -> None:
+    arrivals = pair.arrivals()
+    pair.source.append(A0, *range(10, 20))
+    for time in range(10, 19):
+        pair.target.append(A0, time)
+        seen = arrivals.look()
+        assert (seen.awaited, seen.proven) == ((A0,), False)
+    pair.target.append(A0, 19)
+    assert arrivals.look().proven
+    assert pair.compared == [{A1, B0}, {A0}]
+
+
+def test_what_does_not_come_is_compared_when_nothing_moves(pair: Pair) -> None:
+    arrivals = pair.arrivals()
+    pair.source.append(A0, 4, 5)
+    assert arrivals.look().awaited == (A0,)
+    for _ in range(3):
+        seen = arrivals.look()
+        assert (dict(seen.missing), seen.awaited) == ({A0: 2}, ())
+    assert pair.compared == [{A1, B0}, {A0}]
+
+
+def test_a_partition_that_stands_still_among_others_is_compared_after_a_while(pair: Pair) -> None:
+    arrivals = pair.arrivals()
+    pair.source.append(A0, 4)
+    for _ in range(STILL):
+        assert arrivals.look().awaited
+        pair.both(B0, 4)
+    assert dict(arrivals.look().missing) == {A0: 1}
+
+
+def test_a_copy_that_is_as_new_and_lacks_something_is_not_taken_for_whole(pair: Pair) -> None:
+    pair.source.append(A0, 4, 5)
+    pair.target.append(A0, 5)
+    assert dict(pair.arrivals().look().missing) == {A0: 1}
+
+
+def test_times_that_jump_back_do_not_keep_it_from_being_compared(pair: Pair) -> None:
+    arrivals = pair.arrivals()
+    pair.both(A0, 2)
+    assert arrivals.look().proven
+
+
+def test_a_copy_that_was_cut_is_compared_again(pair: Pair) -> None:
+    arrivals = pair.arrivals()
+    arrivals.look()
+    del pair.target.logs[pair.target.at(A0)][1:]
+    arrivals.look()
+    assert dict(arrivals.look().missing) == {A0: 2}
+
+
+def test_a_topic_that_the_target_lacks_is_missing(pair: Pair) -> None:
+    del pair.target.logs[pair.target.at(B0)]
+    arrivals = pair.arrivals()
+    assert arrivals.look().awaited == (B0,)
+    assert dict(arrivals.look().missing) == {B0: 3}
+
+
+def test_where_offsets_are_kept_ends_tell_what_arrived(pair: Pair) -> None:
+    arrivals = pair.arrivals("offset-preserving")
+    pair.source.append(A0, 9)
+    pair.target.append(B0, 8)
+    assert arrivals.look().awaited == (A0,)
+    assert pair.compared == [{A1, B0}]
+
+
+def test_a_topic_whose_partitions_are_not_kept_is_compared_as_one(pair: Pair) -> None:
+    arrivals = pair.arrivals(keeps_partitions=False)
+    assert arrivals.look().awaited == (A0, A1, B0)
+    assert arrivals.look().proven
+    assert arrivals.look().proven
+    pair.both(A1, 4)
+    assert arrivals.look().awaited == (A0, A1)
+    arrivals.look()
+    assert pair.compared == [{A0, A1, B0}, {A0, A1}]
+
+
+def test_what_cannot_be_looked_at_is_told(pair: Pair) -> None:
+    pair.source.silent.add(A0)
+    pair.target.silent.add(pair.target.at(B0))
+    seen = pair.arrivals().look()
+    assert seen.left_out == ("a-0: here: no leader", "b-0: there: no leader")
+    assert not seen.proven
+    assert pair.compared == [{A1}]
+
+
+def test_a_topic_that_is_named_and_not_seen_is_told(pair: Pair) -> None:
+    del pair.source.logs[B0]
+    seen = pair.arrivals().look()
+    assert seen.left_out == ("b: here has it not, or does not show it",)
+
+
+def test_what_could_not_be_compared_is_compared_at_the_next_look(pair: Pair) -> None:
+    arrivals = pair.arrivals()
+    pair.left_out = (NotCompared("a", 1, "an open transaction"), NotCompared("b", None, "odd"))
+    seen = arrivals.look()
+    assert seen.left_out == ("a-1: an open transaction", "b: odd")
+    assert seen.awaited == (A1, B0)
+    pair.left_out = ()
+    assert arrivals.look().proven
+    assert pair.compared[1:] == [{A1, B0}]
+
+
+def test_a_comparison_that_failed_proves_nothing(pair: Pair) -> None:
+    arrivals = pair.arrivals()
+    arrivals.look()
+    pair.both(A0, 4)
+    pair.fails = True
+    with pytest.raises(Unreachable):
+        arrivals.look()
+    pair.fails = False
+    assert arrivals.look().proven
+    assert pair.compared[1:] == [{A0}, {A0}]
+
+
+def test_what_was_never_written_to_needs_no_proof(pair: Pair) -> None:
+    pair.source.append(TopicPartition("b", 1))
+    assert pair.arrivals().look().proven
+
+
+def test_a_look_that_only_waits_asks_each_leader_a_few_times() -> None:
+    pair = Pair()
+    places = [TopicPartition("a", number) for number in range(1000)]
+    for place in places:
+        pair.source.append(place, 1, 2)
+        pair.target.append(place, 1)
+    arrivals = pair.arrivals()
+    arrivals.look()
+    assert pair.compared == []
+    assert pair.source.asked + pair.target.asked <= 4 * len(places)

@@ -1,0 +1,31 @@
+"""What replicators add to their copies does not make them other records."""
+
+from pathlib import Path
+
+import pytest
+
+from drctl.config.loading import read
+from drctl.gap.encoding import record_digest
+from drctl.gap.planning import REPLICATION_HEADERS, identity_of
+from drctl.wire import migrator_headers, provenance
+
+CONFIG = (
+    "clusters: {a: {bootstrap: 'a:1'}, b: {bootstrap: 'b:1'}}\n"
+    "links: {main: {from: a, to: b, topics: [t], replicator: {kind: none}}}\n"
+)
+
+
+def test_the_headers_are_those_that_are_written() -> None:
+    written = {provenance.HEADER, migrator_headers.OFFSET_HEADER, migrator_headers.ORIGIN_HEADER}
+    assert written <= REPLICATION_HEADERS
+
+
+@pytest.mark.parametrize("name", sorted(REPLICATION_HEADERS))
+def test_a_copy_is_the_record_that_it_is_a_copy_of(name: str) -> None:
+    identity = identity_of(read(CONFIG, Path("drctl.yaml")).link(None))
+    digest = record_digest(identity, True, 7)
+    own = ((b"trace", b"1"), (b"trace", None))
+    original = digest(5, b"k", b"v", own)
+    assert digest(5, b"k", b"v", (*own, (name.encode(), b"x"))) == original
+    assert digest(5, b"k", b"v", ((name.encode(), None),)) == digest(5, b"k", b"v", ())
+    assert digest(5, b"k", b"v", (*own, (b"other", b"x"))) != original

@@ -1,0 +1,90 @@
+"""What stories play with, as far as it needs no cluster."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from drctl.config.endpoints import FileEndpoint
+from drctl.config.loading import read
+from drctl.config.schema import LinkConfig
+from drctl.lab.environment import describe
+from drctl.lab.lab import Lab
+from drctl.lab.parts import Parts
+from drctl.lab.scenarios.returning import CLOSE, RUNBOOK
+from drctl.lab.scenarios.signpost import Signpost
+from drctl.lab.scenarios.stage import Stage, Tracker
+from drctl.lab.settings import LabSettings
+from drctl.model.errors import Stopped, Unknown
+from drctl.runbook.linting import lint
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Parts:
+    return Parts(tmp_path, LabSettings())
+
+
+def link_of(text: str, folder: Path) -> LinkConfig:
+    return read(text, folder / "drctl.yaml").link(None).settings
+
+
+def test_the_configuration_of_a_lab_loads_with_and_without_an_endpoint(
+    parts: Parts, tmp_path: Path
+) -> None:
+    usual = link_of(describe(parts), tmp_path)
+    assert (usual.topics, usual.groups, usual.endpoints) == (("flights.*",), ("orders-app.*",), ())
+    text = describe(parts, ("flights",), ("orders-app-a", "orders-app-b"), "clients/bootstrap")
+    link = link_of(text, tmp_path)
+    assert (link.topics, link.groups) == (("flights",), ("orders-app-a", "orders-app-b"))
+    (endpoint,) = link.endpoints
+    assert isinstance(endpoint, FileEndpoint)
+    assert str(endpoint.path) == "clients/bootstrap"
+
+
+def test_applications_are_sent_where_the_file_says(parts: Parts, tmp_path: Path) -> None:
+    signpost = Signpost(tmp_path / "bootstrap", parts.clusters)
+    for name in ("secondary", "primary"):
+        signpost.point_to(name)
+        assert signpost.cluster().name == name
+    signpost.file.write_text("127.0.0.1:9\n", encoding="utf-8")
+    with pytest.raises(Stopped, match="names no cluster of the lab"):
+        signpost.cluster()
+
+
+def test_the_runbook_that_closes_the_primary_is_sound(tmp_path: Path) -> None:
+    path = tmp_path / f"{CLOSE}.yaml"
+    path.write_text(RUNBOOK, encoding="utf-8")
+    assert lint(path).lines == ()
+
+
+def test_a_stage_shows_what_drctl_printed_and_tells_how_it_ended(tmp_path: Path) -> None:
+    told: list[str] = []
+    with (tmp_path / "shown").open("w+", encoding="utf-8") as shown:
+        stage = Stage(Lab(tmp_path / "lab"), tmp_path, told.append, ("--no-color",), shown)
+        assert stage.drctl("schema", "gap") == 0
+        assert stage.drctl("schema", "nothing", "-o", "json") == 2
+        shown.seek(0)
+        printed = shown.read()
+    assert '"$id": "drctl/gap/1"' in printed
+    assert '"code": 2' in printed
+    assert told == ["$ drctl schema gap", "$ drctl schema nothing -o json"]
+    assert stage.reports() == ()
+    with pytest.raises(Unknown, match="left no answer"):
+        stage.answer(tmp_path)
+
+
+def test_a_tracker_that_ended_is_not_waited_for(tmp_path: Path) -> None:
+    """It is drctl without a configuration here, which ends at once."""
+    stage = Stage(Lab(tmp_path / "lab"), tmp_path, lambda _line: None)
+    with stage.tracked() as tracker:
+        tracker.process.wait(60)
+        with pytest.raises(Stopped, match="ended with exit code 2"):
+            tracker.passes()
+
+
+def test_only_passes_that_saw_everything_count(tmp_path: Path) -> None:
+    log = tmp_path / "lines"
+    log.write_text('{"complete": true}\n{"complete": false}\n{"compl', encoding="utf-8")
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as alive:
+        assert Tracker(alive, log).passes() == 1

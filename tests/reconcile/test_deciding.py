@@ -1,0 +1,252 @@
+"""What is decided before anything is done: policies, guards, plans, documents."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from drctl.model.errors import Refused, Stopped, UsageError
+from drctl.model.gap import OrderVerdict
+from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
+from drctl.reconcile.documents import document
+from drctl.reconcile.executing import Limits
+from drctl.reconcile.gap_result import check_rows, read_gap
+from drctl.reconcile.guards import Guard, check_clusters, objections, parse_overrides
+from drctl.reconcile.planning import build_plan
+from drctl.reconcile.policy import Action, Policies, check_names, parse_policies
+from drctl.reconcile.progress import Key, Lane, Progress, Segment
+from drctl.reconcile.results import ReconcileResult, planned
+from drctl.reconcile.rows import ranges_of
+from drctl.reconcile.sight import SideSight, Sight
+from tests.cli.documents import check
+from tests.reconcile.world import FakeCopier, T, World, copies, row
+
+PLACE = TopicPartition(T, 0)
+SAFE, CONFLICTING, UNKEYED = OrderVerdict.SAFE, OrderVerdict.CONFLICTING, OrderVerdict.UNKEYED
+
+
+def world(*orders: OrderVerdict) -> World:
+    rows = [row(offset) for offset in range(len(orders))]
+    return World({PLACE: rows}, {(PLACE, n): o for n, o in enumerate(orders)}, {PLACE: rows})
+
+
+@pytest.mark.parametrize(
+    ("policy", "topics", "conflicting", "message"),
+    [
+        (None, (), Action.REFUSE, "what is to become of the records?"),
+        (Action.DISCARD, (), Action.REFUSE, "records are discarded only of topics that are named"),
+        (Action.COPY, (), Action.DISCARD, "records are discarded only of topics that are named"),
+        (None, ("orders",), Action.REFUSE, "--topic 'orders' says no policy"),
+        (Action.COPY, ("orders=refuse",), Action.REFUSE, "--topic 'orders=refuse' says no policy"),
+    ],
+)
+def test_policies_that_do_not_go_together(
+    policy: Action | None, topics: tuple[str, ...], conflicting: Action, message: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        parse_policies(policy, topics, conflicting)
+    assert refused.value.message == message
+
+
+def test_named_topics_are_the_only_ones() -> None:
+    found = parse_policies(Action.COPY, ("a=discard", "b"), Action.EXPORT)
+    assert found.by_topic == {"a": Action.DISCARD, "b": Action.COPY}
+    assert (found.chooses("a"), found.chooses("c")) == (True, False)
+    assert found.of("a", SAFE, False) is Action.DISCARD
+    assert found.of("b", CONFLICTING, False) is Action.EXPORT
+    with pytest.raises(UsageError):
+        check_names(found, ["a"])
+
+
+def test_where_the_order_of_a_partition_counts_everything_behind_something_newer_conflicts() -> (
+    None
+):
+    found = parse_policies(Action.COPY, (), Action.QUARANTINE, per_partition=True)
+    assert found.of("a", UNKEYED, True) is Action.QUARANTINE
+    assert found.of("a", UNKEYED, False) is Action.COPY
+
+
+def test_overrides() -> None:
+    assert parse_overrides(["source-moved= a reason"])[0].reason == "a reason"
+    for wrong in ("source-moved=", "recreated=x", "nonsense=x"):
+        with pytest.raises(UsageError):
+            parse_overrides([wrong])
+
+
+def moved(seen: World, **log: int) -> set[Guard]:
+    """The guards that fail once the source's log is like this."""
+    sight = seen.sight()
+    offsets = replace(sight.source.logs[PLACE], **log)
+    changed = Sight(replace(sight.source, logs={PLACE: offsets}), sight.target)
+    return {o.guard for o in objections(seen.gap, seen.gap.partitions, changed, {})}
+
+
+def test_a_result_is_stale_once_the_source_moved() -> None:
+    seen = world(SAFE, SAFE)
+    assert moved(seen, end=2) == set()
+    assert moved(seen, end=3) == {Guard.SOURCE_MOVED}
+    assert moved(seen, log_start=1) == {Guard.SOURCE_MOVED}
+    assert moved(seen, end=1) == {Guard.RECREATED}
+
+
+def test_other_clusters_are_refused() -> None:
+    seen = world(SAFE)
+    for side in ("source", "target"):
+        sight = seen.sight()
+        other = replace(getattr(sight, side), cluster_id="other")
+        with pytest.raises(Refused):
+            check_clusters(seen.gap, replace(sight, **{side: other}))
+    check_clusters(seen.gap, seen.sight())
+
+
+def key(result: str = "g1") -> Key:
+    return Key(result, "A", Lane(PLACE, SAFE))
+
+
+@pytest.mark.parametrize(
+    ("kept", "guards"),
+    [
+        ({key(): Progress("s", "t", (Segment(Action.COPY, 0, 1, 1, 0, T, 5),))}, set()),
+        ({key(): Progress("old", "t")}, {Guard.RECREATED}),
+        ({key(): Progress("s", "old")}, {Guard.RECREATED}),
+        (
+            {key("g2"): Progress("s", "t", (Segment(Action.COPY, 0, 1, 1, 0, T, 5),))},
+            {Guard.ACTED_SINCE},
+        ),
+        ({key("g2"): Progress("s", "t", (Segment(Action.COPY, 0, 1, 1, 0, T, 4),))}, set()),
+        ({key("g2"): Progress("s", "old", (Segment(Action.COPY, 0, 1, 1, 0, T, 5),))}, set()),
+        ({key("g2"): Progress("s", "t", (Segment(Action.DISCARD, 0, 1, 1),))}, set()),
+    ],
+)
+def test_what_earlier_runs_left_to_know(kept: dict[Key, Progress], guards: set[Guard]) -> None:
+    seen = world(SAFE)
+    (partition,) = seen.gap.partitions
+    partition = replace(partition, target_range=OffsetRange(0, 5))
+    sight = seen.sight()
+    logs = {PLACE: PartitionOffsets(0, 9, 9)}
+    sight = replace(sight, target=replace(sight.target, logs=logs))
+    assert {o.guard for o in objections(seen.gap, [partition], sight, kept)} == guards
+
+
+def test_a_target_that_ends_earlier_than_it_did_is_refused() -> None:
+    seen = world(SAFE)
+    partition = replace(seen.gap.partitions[0], target_range=OffsetRange(0, 5))
+    (found,) = objections(seen.gap, [partition], seen.sight(), {})
+    assert found.guard is Guard.TARGET_MOVED_BACK
+
+
+def test_what_is_not_complete_blocks_everything_unless_somebody_says_why_not() -> None:
+    seen = world(SAFE)
+    seen.not_compared = ("orders-3: no leader",)
+    assert seen.plan(copies()).blocked
+    assert not seen.plan(copies()).acting
+    passed = build_plan(
+        seen.gap, copies(), seen.rows(), seen.sight(), {}, parse_overrides(["incomplete=known"])
+    )
+    assert (passed.blocked, len(passed.acting)) == ((), 1)
+
+
+def test_conflicting_records_are_refused_until_somebody_decides() -> None:
+    plan = world(SAFE, CONFLICTING, UNKEYED).plan(Policies(Action.COPY))
+    assert {ln.lane.order: ln.guard for ln in plan.lines} == {
+        SAFE: None,
+        CONFLICTING: Guard.CONFLICTING,
+        UNKEYED: None,
+    }
+    assert [line.lane.order for line in plan.acting] == [SAFE, UNKEYED]
+
+
+def test_records_without_a_time_are_not_copied_where_the_time_counts() -> None:
+    seen = world(SAFE)
+    untimed = [(0, 0, b"k", b"v", ())]
+    seen.held = seen.every = {PLACE: untimed}
+    assert seen.plan(copies()).lines[0].guard is Guard.NO_TIMESTAMP
+    assert seen.plan(copies(Action.QUARANTINE)).lines[0].guard is None
+    kept = seen.plan(copies(), **{"message.timestamp.type": "LogAppendTime"})
+    assert kept.lines[0].guard is None
+    assert kept.notes == (
+        "orders of the target keeps its own time: copies get the time of copying",
+    )
+
+
+def test_a_target_topic_that_is_missing_is_refused_for_copies_only() -> None:
+    seen = world(SAFE)
+    sight = replace(seen.sight(), target=SideSight("B", {T: None}))
+    for action, guard in ((Action.COPY, Guard.NOT_THERE), (Action.QUARANTINE, None)):
+        plan = build_plan(seen.gap, copies(action), seen.rows(), sight, {})
+        assert plan.lines[0].guard is guard
+
+
+def test_another_record_at_a_wanted_offset_ends_the_run() -> None:
+    seen = world(SAFE, SAFE)
+    seen.held = {PLACE: [row(0), row(1, key=b"other")]}
+    with pytest.raises(Stopped, match="another record at offset 1"):
+        seen.execution(copies(), FakeCopier(seen.target), Limits()).run()
+    assert seen.target.offsets(PLACE) == []
+
+
+def test_few_ranges_hold_all_offsets() -> None:
+    assert ranges_of([1, 2, 500, 5000], 0) == [OffsetRange(1, 501), OffsetRange(5000, 5001)]
+    assert ranges_of([1, 2, 500], 2) == [OffsetRange(2, 501)]
+    ragged = ranges_of(range(0, 40_000_000, 2_000), 0)
+    assert len(ragged) <= 5_001
+    assert (ragged[0].start, ragged[-1].end) == (0, 39_998_001)
+
+
+def gap_json(**changes: Any) -> dict[str, Any]:
+    partition = {
+        "partition": 0,
+        "source_range": [0, 3],
+        "target_range": [0, 1],
+        "unreplicated": 2,
+        "only_on_target": 0,
+        "ranges": [[1, 2]],
+        "ranges_total": 1,
+        "window": None,
+    }
+    return {
+        "schema": "drctl/gap/1",
+        "link": "main",
+        "out": "here",
+        "source": {"cluster": "a", "id": "A"},
+        "target": {"cluster": "b", "id": "B"},
+        "started": "2026-03-05T14:20:07.131+00:00",
+        "seconds": 1.0,
+        "totals": {"undecided": 0},
+        "topics": [{"topic": T, "target_topic": T, "partitions": [{**partition, **changes}]}],
+        "not_compared": [],
+    }
+
+
+def test_a_result_is_the_same_wherever_it_lies() -> None:
+    first = read_gap(json.dumps(gap_json()), "x")
+    moved_on = read_gap(json.dumps({**gap_json(), "out": "there", "seconds": 2.0}), "y")
+    assert first.id == moved_on.id
+    assert first.id != read_gap(json.dumps(gap_json(unreplicated=1)), "x").id
+    assert not first.partitions[0].newer_on_target
+    for change in ({"only_on_target": 1}, {"ranges": [[0, 1]]}, {"ranges_total": 2}):
+        assert read_gap(json.dumps(gap_json(**change)), "x").partitions[0].newer_on_target
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": "drctl/gap/1"}', '{"schema": 1}'])
+def test_what_is_no_result_is_refused(text: str) -> None:
+    with pytest.raises(Refused):
+        read_gap(text, "x")
+
+
+def test_records_that_are_not_those_that_were_counted_are_refused() -> None:
+    seen = world(SAFE, SAFE)
+    check_rows(seen.gap, seen.rows().tallies(), "x")
+    fewer = world(SAFE)
+    with pytest.raises(Refused, match="lists 1 unreplicated records of orders-0"):
+        check_rows(seen.gap, fewer.rows().tallies(), "x")
+
+
+def test_the_document_fits_its_schema() -> None:
+    seen = world(SAFE, CONFLICTING)
+    seen.not_compared = ("orders-3: no leader",)
+    plan = seen.plan(Policies(Action.COPY))
+    told = check(document(ReconcileResult(plan, results=planned(plan)), "dir", "drctl ..."))
+    assert told["status"] == "refused"
+    assert told["objections"][0]["guard"] == "incomplete"

@@ -1,0 +1,170 @@
+"""What is kept: progress in its topic, an export in its folder."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drctl.gap.rows import MissingRow
+from drctl.model.errors import Refused, Unknown
+from drctl.model.gap import OrderVerdict, RecordClass
+from drctl.model.rows import Row
+from drctl.model.topology import TopicPartition
+from drctl.reconcile.export import MANIFEST, line_of, record_of
+from drctl.reconcile.matching import stamp_of
+from drctl.reconcile.policy import Action
+from drctl.reconcile.progress import Key, Lane, Progress, Segment, decode, encode
+from drctl.reconcile.rows import Exported, key_digest
+from drctl.report.reconcile_export import ExportFolder
+from drctl.systems.parquet.gap_records import read_records
+from drctl.systems.parquet.records import ParquetRecords
+from drctl.systems.spill.wanted_rows import TemporaryWantedRows
+from drctl.wire import provenance
+
+PLACE = TopicPartition("orders", 3)
+COUNT = st.integers(0, 2**63 - 1)
+DATA = st.one_of(st.none(), st.binary(max_size=20))
+
+segments = st.builds(
+    Segment,
+    st.sampled_from([Action.COPY, Action.DISCARD]),
+    COUNT,
+    COUNT,
+    COUNT,
+    COUNT,
+    st.sampled_from(["", "orders"]),
+    st.integers(-1, 9),
+)
+exported = st.builds(
+    Exported,
+    st.builds(TopicPartition, st.text(max_size=5), st.integers(0, 9)),
+    st.text(max_size=5),
+    st.tuples(
+        COUNT,
+        st.integers(-1, 2**53),
+        DATA,
+        DATA,
+        st.lists(st.tuples(st.binary(max_size=5), DATA), max_size=3).map(tuple),
+    ),
+    st.sampled_from(list(OrderVerdict)),
+)
+
+
+@given(st.text(), st.lists(segments, max_size=3).map(tuple))
+def test_progress_comes_back_as_it_was(topic: str, done: tuple[Segment, ...]) -> None:
+    key = Key("g", "c", Lane(TopicPartition(topic, 1), OrderVerdict.SAFE))
+    progress = Progress("s", "t", done)
+    assert decode([encode(key, progress)]) == {key: progress}
+
+
+@pytest.mark.parametrize("key", [b"", b"{}", b'{"drctl":2}', b"[]"])
+def test_progress_of_others_is_not_guessed_at(key: bytes) -> None:
+    with pytest.raises(Unknown):
+        decode([(key, b"{}")])
+
+
+def test_segments_of_one_action_become_one() -> None:
+    copied = Segment(Action.COPY, 5, 3, 30, 1, "t", 7)
+    known = Progress("s", "t").after(copied).after(Segment(Action.COPY, 9, 2, 20, 0, "t", 11))
+    assert known.segments == (Segment(Action.COPY, 9, 5, 50, 1, "t", 11),)
+    assert (known.through, known.records) == (9, 6)
+    assert len(known.after(Segment(Action.DISCARD, 10, 1, 1)).segments) == 2
+    with pytest.raises(ValueError, match="9 is not behind 9"):
+        known.after(Segment(Action.COPY, 9, 1, 1, 0, "t", 12))
+
+
+@given(exported)
+def test_an_exported_record_comes_back_as_it_was(record: Exported) -> None:
+    line = line_of(record)
+    assert b"\n" not in line
+    assert record_of(line) == record
+
+
+@pytest.mark.parametrize("line", [b"", b"{}", b"[]", b'{"headers": 1}'])
+def test_a_line_of_something_else_is_refused(line: bytes) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        record_of(line)
+
+
+def record(partition: int, offset: int) -> Exported:
+    row: Row = (offset, 5, None, b"", ((b"h", None),))
+    return Exported(TopicPartition("orders", partition), "orders", row, OrderVerdict.UNKEYED)
+
+
+def test_an_export_is_for_its_owner_and_whole_or_not_there(tmp_path: Path) -> None:
+    folder = tmp_path / "made" / "export"
+    writer = ExportFolder(folder, {"link": "main"})
+    records = [record(partition, offset) for offset in range(3) for partition in range(40)]
+    for each in records:
+        writer.add(each)
+    assert not (folder / MANIFEST).exists()
+    assert writer.finish() == str(folder)
+    for path in (folder, *folder.iterdir()):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
+    manifest = json.loads((folder / MANIFEST).read_text())
+    assert (manifest["link"], len(manifest["files"])) == ("main", 40)
+    lines = (folder / "orders-7.jsonl").read_bytes().splitlines()
+    assert [record_of(line) for line in lines] == [r for r in records if r.place.partition == 7]
+
+
+def test_an_export_replaces_an_earlier_one_and_nothing_else(tmp_path: Path) -> None:
+    for offset in (1, 2):
+        writer = ExportFolder(tmp_path, {})
+        writer.add(record(0, offset))
+        writer.finish()
+    (line,) = (tmp_path / "orders-0.jsonl").read_bytes().splitlines()
+    assert record_of(line).row[0] == 2
+    (tmp_path / "letter.txt").write_text("mine")
+    with pytest.raises(Refused, match=r"letter\.txt"):
+        ExportFolder(tmp_path, {}).add(record(0, 3))
+
+
+def test_a_record_that_is_named_twice_is_refused() -> None:
+    row = ("orders", 0, 1, 2, None, 3, OrderVerdict.SAFE.value)
+    with pytest.raises(Refused, match="twice"):
+        TemporaryWantedRows([row, row])
+
+
+@given(st.text(), st.text(), COUNT, COUNT, st.integers(-(2**63), 2**63 - 1))
+def test_the_header_of_a_copy_is_that_of_its_format(
+    cluster: str, topic: str, partition: int, offset: int, timestamp_ms: int
+) -> None:
+    stamp = stamp_of(cluster, TopicPartition(topic, partition))
+    where = provenance.Provenance(cluster, topic, partition, offset, timestamp_ms)
+    assert stamp(offset, timestamp_ms) == provenance.encode(where)
+
+
+def missing(offset: int, key: bytes | None = b"k") -> MissingRow:
+    verdict = OrderVerdict.SAFE
+    return MissingRow(
+        "orders", 3, offset, 1_700_000_000_123, key, 9, RecordClass.UNREPLICATED, verdict, False
+    )
+
+
+def test_rows_come_back_from_the_files_of_a_gap_result(tmp_path: Path) -> None:
+    rows = [missing(offset) for offset in range(25_000)] + [missing(25_000, None)]
+    rows += [missing(25_001, b"")._replace(timestamp_ms=-1)]
+    rows += [missing(25_002)._replace(timestamp_ms=253_402_300_799_999)]
+    ParquetRecords(tmp_path).write([*rows, missing(1)._replace(record_class=RecordClass.EXPIRED)])
+    found = list(read_records(tmp_path / "records"))
+    assert found == [(*r[:4], key_digest(r.key), r.size, "safe") for r in rows]
+
+
+def test_files_that_are_missing_or_damaged_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="holds no records"):
+        list(read_records(tmp_path))
+    (tmp_path / "part.parquet").write_bytes(b"PAR1 and nothing else PAR1")
+    with pytest.raises(Refused, match="is damaged"):
+        list(read_records(tmp_path))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_walk_that_is_left_unfinished_outlives_the_rows() -> None:
+    rows = TemporaryWantedRows([("orders", 0, n, 2, None, 3, "safe") for n in range(9)])
+    walk = rows.after(TopicPartition("orders", 0), {OrderVerdict.SAFE: 3})
+    assert next(walk).offset == 4
+    rows.close()
+    walk.close()

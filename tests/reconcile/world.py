@@ -1,0 +1,254 @@
+"""A source and a transactional target in memory, which can be made to fail at any call."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from drctl.model.gap import OrderVerdict
+from drctl.model.journal import Entry
+from drctl.model.rows import Chunk, Row
+from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, TopicState
+from drctl.reconcile.executing import Execution, Limits
+from drctl.reconcile.gap_result import FoundGap, FoundPartition
+from drctl.reconcile.guards import parse_overrides
+from drctl.reconcile.planning import ReconcilePlan, build_plan
+from drctl.reconcile.policy import Action, Policies
+from drctl.reconcile.progress import Change, Key, Progress, decode
+from drctl.reconcile.rows import Exported, key_digest, size_of
+from drctl.reconcile.sight import SideSight, Sight
+from drctl.systems.spill.wanted_rows import TemporaryWantedRows
+
+T = "orders"
+Appended = tuple[Row, tuple[str, bytes]]
+
+
+class Killed(BaseException):
+    """The process ends here: nothing of it runs any more."""
+
+
+@dataclass
+class Target:
+    """What a cluster holds: committed records by partition, committed progress, one open
+    transaction at most."""
+
+    logs: dict[TopicPartition, list[Appended]] = field(default_factory=dict)
+    notes: dict[bytes, bytes] = field(default_factory=dict)
+    pending: list[tuple[TopicPartition, Appended]] | None = None
+    pending_notes: list[Change] = field(default_factory=list)
+    commits: int = 0
+
+    def kept(self) -> dict[Key, Progress]:
+        return decode(self.notes.items())
+
+    def count(self) -> None:
+        """Commit."""
+        assert self.pending is not None
+        for to, record in self.pending:
+            self.logs.setdefault(to, []).append(record)
+        self.notes |= dict(self.pending_notes)
+        self.commits += 1
+        self.drop()
+
+    def drop(self) -> None:
+        """Abort."""
+        self.pending, self.pending_notes = None, []
+
+    def offsets(self, to: TopicPartition) -> list[int]:
+        """Source offsets in the order in which they lie there."""
+        return [record[0][0] for record in self.logs.get(to, [])]
+
+
+@dataclass
+class FakeCopier:
+    """Implements `Copier`; whoever opens one aborts what was open.
+
+    Attributes:
+        steps: calls until it is killed; None: never.
+        after: whether the last call still has its effect.
+    """
+
+    target: Target
+    steps: int | None = None
+    after: bool = False
+    failing: BaseException = field(default_factory=Killed)
+
+    def __post_init__(self) -> None:
+        self.target.drop()
+
+    def _killed(self) -> bool:
+        if self.steps is None:
+            return False
+        self.steps -= 1
+        if self.steps == -1 and not self.after:
+            raise self.failing
+        return self.steps == -1
+
+    def begin(self) -> None:
+        late = self._killed()
+        assert self.target.pending is None
+        self.target.pending = []
+        if late:
+            raise self.failing
+
+    def append(self, to: TopicPartition, row: Row, header: tuple[str, bytes]) -> None:
+        late = self._killed()
+        assert self.target.pending is not None
+        self.target.pending.append((to, (row, header)))
+        if late:
+            raise self.failing
+
+    def settle(self) -> Mapping[TopicPartition, int]:
+        if self._killed():
+            raise self.failing
+        assert self.target.pending is not None
+        found: dict[TopicPartition, int] = {}
+        for to, _ in self.target.pending:
+            found[to] = found.get(to, len(self.target.logs.get(to, [])) - 1) + 1
+        return found
+
+    def keep(self, changes: Sequence[Change]) -> None:
+        late = self._killed()
+        self.target.pending_notes += changes
+        if late:
+            raise self.failing
+
+    def commit(self) -> None:
+        late = self._killed()
+        self.target.count()
+        if late:
+            raise self.failing
+
+    def abort(self) -> None:
+        """A process that was killed aborts nothing: the next one does."""
+        if self.steps is None or self.steps >= 0:
+            self.target.drop()
+
+
+@dataclass
+class FakeSource:
+    """Implements `SourceLog` in chunks of a few records."""
+
+    logs: Mapping[TopicPartition, Sequence[Row]]
+    chunk: int = 3
+
+    def read(self, topic: str, ranges: Mapping[int, Sequence[OffsetRange]]) -> Iterator[Chunk]:
+        for partition, runs in ranges.items():
+            rows = [
+                row
+                for row in self.logs[TopicPartition(topic, partition)]
+                if any(run.start <= row[0] < run.end for run in runs)
+            ]
+            for at in range(0, len(rows), self.chunk):
+                yield Chunk(topic, partition, rows[at : at + self.chunk])
+
+
+@dataclass
+class FakeJournal:
+    """Implements `RunJournal`."""
+
+    run: str = "R"
+    where: str = "nowhere"
+    told: list[Entry] = field(default_factory=list)
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        self.told += entries
+
+
+@dataclass
+class FakeExporter:
+    """Implements `Exporter`."""
+
+    added: list[Exported] = field(default_factory=list)
+
+    def add(self, to: Exported) -> None:
+        self.added.append(to)
+
+    def finish(self) -> str:
+        return "folder"
+
+
+@dataclass
+class World:
+    """A gap result over a source, and the target that it is reconciled with.
+
+    Attributes:
+        verdicts: of the records that are wanted, by place and offset.
+        held: what the source still holds; all that is wanted was there once.
+    """
+
+    held: Mapping[TopicPartition, Sequence[Row]]
+    verdicts: Mapping[tuple[TopicPartition, int], OrderVerdict]
+    every: Mapping[TopicPartition, Sequence[Row]]
+    target: Target = field(default_factory=Target)
+    log_start: Mapping[TopicPartition, int] = field(default_factory=dict)
+    not_compared: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()
+    journal: FakeJournal = field(default_factory=FakeJournal)
+    exporter: FakeExporter = field(default_factory=FakeExporter)
+
+    @property
+    def gap(self) -> FoundGap:
+        partitions = tuple(
+            FoundPartition(place, T, OffsetRange(0, _end(rows)), OffsetRange(0, 0), n, True, n > 1)
+            for place, rows in self.every.items()
+            for n in [sum(p == place for p, _ in self.verdicts)]
+        )
+        return FoundGap(
+            "g1", "main", "a", "A", "b", "B", "2026-03-05", partitions, self.not_compared
+        )
+
+    def rows(self) -> TemporaryWantedRows:
+        by_offset = {(p, row[0]): row for p, rows in self.every.items() for row in rows}
+        kept = []
+        for (place, offset), order in self.verdicts.items():
+            _, time, key, value, headers = by_offset[place, offset]
+            size = size_of(key, value, headers)
+            kept.append((*place, offset, time, key_digest(key), size, order.value))
+        return TemporaryWantedRows(kept)
+
+    def sight(self, **config: str) -> Sight:
+        numbers = {p.partition: 1 for p in self.every}
+        source = {
+            p: PartitionOffsets(self.log_start.get(p, 0), _end(rows), _end(rows))
+            for p, rows in self.every.items()
+        }
+        target = {}
+        for place in self.every:
+            end = len(self.target.logs.get(place, []))
+            target[place] = PartitionOffsets(0, end, end)
+        return Sight(
+            SideSight("A", {T: TopicState(T, numbers, topic_id="s")}, source),
+            SideSight("B", {T: TopicState(T, numbers, dict(config), topic_id="t")}, target),
+        )
+
+    def plan(self, policies: Policies, **config: str) -> ReconcilePlan:
+        kept, passed = self.target.kept(), parse_overrides(self.overrides)
+        return build_plan(self.gap, policies, self.rows(), self.sight(**config), kept, passed)
+
+    def execution(
+        self, policies: Policies, copier: FakeCopier, limits: Limits, chunk: int = 3
+    ) -> Execution:
+        """Of what is left now: as a process that has just opened its writer."""
+        return Execution(
+            self.plan(policies),
+            self.rows(),
+            FakeSource(self.held, chunk),
+            self.sight(),
+            copier,
+            self.exporter,
+            self.journal,
+            lambda: 0.0,
+            lambda _done, _total: None,
+            limits,
+        )
+
+
+def copies(everywhere: Action = Action.COPY, conflicting: Action = Action.COPY) -> Policies:
+    return Policies(everywhere, conflicting=conflicting)
+
+
+def row(offset: int, key: bytes | None = b"k", value: bytes | None = b"v") -> Row:
+    return (offset, 1_700_000_000_000 + offset, key, value, ((b"h", None),))
+
+
+def _end(rows: Sequence[Row]) -> int:
+    return rows[-1][0] + 1 if rows else 0

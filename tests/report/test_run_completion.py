@@ -1,0 +1,184 @@
+"""The report of a run is completed by the first whole comparison after it."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drctl.model.gap import Counts, GapResult, NotCompared, PartitionGap, TopicGap
+from drctl.model.topology import OffsetRange
+from drctl.report import run_markdown, run_page
+from drctl.report.run_completion import completed
+from drctl.report.run_data import ReportData
+from drctl.report.run_gaps import gap_results
+from drctl.report.run_json import report_document, run_document
+from drctl.report.run_known import known, unknown
+from drctl.report.run_lines import figures
+from drctl.report.run_next import next_steps
+from drctl.report.run_words import verdict
+from tests.cli.documents import check
+from tests.report import runs
+from tests.report.runs import LOST, Part, Run
+
+TOPICS = ("orders", "payments")
+EVIDENCE = ["replication was alive 4.5 s ago: a heartbeat", "not known: Connect: no answer"]
+LOSS = Part(
+    "about 1,240 records of the last 4.5 s are probably lost",
+    {"records": 1240, "at_least": 12, "seconds": 4.5, "evidence": EVIDENCE},
+    {"topics": list(TOPICS)},
+)
+
+
+@pytest.fixture(scope="module")
+def ran() -> ReportData:
+    """An unplanned failover."""
+    return Run(runs.unplanned()).play({**LOST, "measure-loss": LOSS}).data
+
+
+def result(ran: ReportData, after_s: float, missing: int, **changed: Any) -> GapResult:
+    """What `drctl gap` finds so many seconds after the run."""
+    topics = changed.pop("topics", TOPICS)
+    counts = changed.pop("counts", Counts(unreplicated=missing))
+    first = PartitionGap(0, OffsetRange(0, 90), OffsetRange(0, 80), counts)
+    if missing:
+        first = replace(first, oldest_timestamp=1_000, newest_timestamp=4_500)
+    rest = PartitionGap(0, OffsetRange(0, 9), OffsetRange(0, 9), Counts())
+    found = GapResult(
+        link="main",
+        scope="full",
+        source="primary",
+        source_id="kF2aPrimary",
+        target="secondary",
+        target_id="zQ9bSec",
+        started=ran.until + timedelta(seconds=after_s),
+        seconds=3,
+        out="",
+        topics=tuple(TopicGap(t, t, (rest if n else first,)) for n, t in enumerate(topics)),
+    )
+    return replace(found, **changed)
+
+
+def keep(folder: Path, *results: GapResult) -> None:
+    """As `drctl gap` keeps them; the later ones also as `--every` does."""
+    for number, each in enumerate(results):
+        place = f"main-{number}" if not number else f"main/{number}"
+        file = folder / "gap" / place / "gap.json"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps(each.to_json()), encoding="utf-8")
+        at = each.started.timestamp() + each.seconds
+        os.utime(file, (at, at))
+
+
+def told(ran: ReportData, folder: Path) -> ReportData:
+    return completed(ran, gap_results(folder, ran.until))
+
+
+def test_before_it_is_an_estimate_with_its_evidence(ran: ReportData, tmp_path: Path) -> None:
+    assert told(ran, tmp_path) is ran
+    assert (ran.rpo.records, ran.rpo.at_least, ran.rpo.exact) == (1240, 12, False)
+    assert ran.topics == TOPICS
+    document = check(report_document(ran))
+    assert document["rpo"]["evidence"] == EVIDENCE
+    for shown in (run_page.render(ran), run_markdown.render(ran)):
+        assert "a heartbeat" in shown
+        assert "What the estimate of the loss rests on" in shown
+
+
+def test_the_first_whole_comparison_makes_it_exact(ran: ReportData, tmp_path: Path) -> None:
+    keep(tmp_path, result(ran, 9000, 0), result(ran, 600, 1204), result(ran, 700, 1300))
+    data = told(ran, tmp_path)
+    assert (data.rpo.records, data.rpo.seconds, data.rpo.exact) == (1204, 3.5, True)
+    assert check(run_document(data))["rpo"] == {"records": 1204, "seconds": 3.5, "exact": True}
+    assert check(report_document(data))["rpo"]["evidence"] == []
+    assert "1,204 records were left behind" in verdict(data)
+    assert figures(data)[2].value == "1,204 records"
+    assert figures(data)[2].how == "proven by content"
+    assert any("compared everything by content" in each for each in known(data))
+    assert any("had estimated 1,240 records" in each for each in known(data))
+    assert "by their own timestamps the missing records are of 3.5 s" in data.rpo.how
+    assert not any("left behind" in each for each in unknown(data))
+    steps = [step.what for step in next_steps(data)]
+    assert "Decide what becomes of the 1,204 records left behind." in steps
+    assert not any("find what was left behind" in step for step in steps)
+    for shown in (run_page.render(data), run_markdown.render(data)):
+        assert "1,204 records" in shown
+        assert "rests on" not in shown
+
+
+def test_nothing_left_behind_is_proven_too(ran: ReportData, tmp_path: Path) -> None:
+    keep(tmp_path, result(ran, 600, 0))
+    data = told(ran, tmp_path)
+    assert (data.rpo.records, data.rpo.seconds, data.rpo.exact) == (0, 0.0, True)
+    assert "no record was left behind" in verdict(data)
+    assert not any("left behind" in step.what for step in next_steps(data))
+
+
+def test_what_is_superseded_since_keeps_it_from_being_exact(
+    ran: ReportData, tmp_path: Path
+) -> None:
+    counts = Counts(unreplicated=1204, superseded=3, expired=1)
+    keep(tmp_path, result(ran, 600, 1204, counts=counts))
+    data = told(ran, tmp_path)
+    assert (data.rpo.records, data.rpo.exact) == (1204, False)
+    assert figures(data)[2].value == "at least 1,204 records"
+    assert "at least 1,204 records may be left behind" in verdict(data)
+    assert any("4 more records, superseded or expired" in each for each in unknown(data))
+
+
+NOT_FITTING: Mapping[str, Mapping[str, Any]] = {
+    "before the run ended": {"after_s": -1},
+    "another link": {"link": "other"},
+    "the other direction": {"source": "secondary", "target": "primary"},
+    "another cluster of that name": {"source_id": "rebuilt"},
+    "another target": {"target_id": "rebuilt"},
+    "some topics only": {"topics": TOPICS[:1]},
+    "not complete": {"not_compared": (NotCompared("orders", 1, "no leader"),)},
+    "undecided": {"counts": Counts(unreplicated=7, undecided=1)},
+}
+
+
+@pytest.mark.parametrize("case", NOT_FITTING)
+def test_what_does_not_fit_does_not_count(case: str, ran: ReportData, tmp_path: Path) -> None:
+    ran = replace(ran, ids={"primary": "kF2aPrimary", "secondary": "zQ9bSec"})
+    changed = {"after_s": 600, **NOT_FITTING[case]}
+    keep(tmp_path, result(ran, missing=7, **changed))
+    # The file may be younger than what it tells.
+    assert completed(ran, gap_results(tmp_path)) is ran
+
+
+def test_a_run_whose_topics_nobody_noted_stays_as_it_is(ran: ReportData, tmp_path: Path) -> None:
+    keep(tmp_path, result(ran, 600, 7))
+    assert told(replace(ran, topics=()), tmp_path).rpo.exact is False
+
+
+def test_runs_that_need_no_completion(tmp_path: Path) -> None:
+    for name in ("done", "turned-back", "interrupted"):
+        data = runs.EVERY[name]().data
+        keep(tmp_path / name, result(replace(data, topics=TOPICS), 600, 7))
+        assert told(data, tmp_path / name) is data
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"schema": "drctl/gap/2"}', '{"schema": "drctl/gap/1", "topics": 3}']
+)
+def test_what_is_no_result_is_passed_over(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "gap" / "x" / "gap.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(text, encoding="utf-8")
+    assert list(gap_results(tmp_path)) == []
+    assert list(gap_results(tmp_path / "nowhere")) == []
+
+
+def test_results_are_opened_only_where_they_can_be_young_enough(
+    ran: ReportData, tmp_path: Path
+) -> None:
+    keep(tmp_path, result(ran, 600, 7), result(ran, 700, 8), result(ran, 5, 9))
+    since = ran.until + timedelta(seconds=650)
+    assert [each.unreplicated for each in gap_results(tmp_path, since)] == [8]
+    assert [each.unreplicated for each in gap_results(tmp_path)] == [8, 7, 9]
+    assert next(gap_results(tmp_path)).started.astimezone(UTC) > datetime(2026, 1, 1, tzinfo=UTC)
