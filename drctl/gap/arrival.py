@@ -22,6 +22,8 @@ Raises:
 """
 
 
+_UNDECIDED = "{:,} offsets lie behind an open transaction: commit or abort it on the source"
+
 STILL = 6
 """A partition that stands still for so many looks is compared though others move."""
 
@@ -205,6 +207,9 @@ class Arrivals:
             copies = self._ends_of_copies(topic)
             for gap in topic.partitions:
                 place = TopicPartition(topic.topic, gap.partition)
+                if gap.counts.undecided:
+                    # Whoever has it open may still commit it, fence or not.
+                    left_out[place] = _UNDECIDED.format(gap.counts.undecided)
                 if (place.topic, None) not in left_out and place not in left_out:
                     ends = Ends(gap.source_range.end, copies[gap.partition])
                     self._compared[place] = Compared(ends, gap.counts.unreplicated)

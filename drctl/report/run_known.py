@@ -53,7 +53,11 @@ def _positions(data: ReportData) -> str:
         told += f", {number(found.same)} more stood there already"
     if found.rereads_at_most is None:
         return f"{told}."
-    return f"{told}; at most {plural(found.rereads_at_most, 'record')} read again."
+    again = f"{told}; at most {plural(found.rereads_at_most, 'record')} read again"
+    if data.mode == "unplanned":
+        # What groups consumed after they were last seen, no evidence tells.
+        return f"{again}, and what groups consumed after they were last seen."
+    return f"{again}."
 
 
 def unknown(data: ReportData) -> tuple[str, ...]:

@@ -100,3 +100,22 @@ def test_what_never_comes_is_named_whoever_replicates(
     compared.clear()
     assert sight.missing() == lacking
     assert compared == []
+
+
+def test_a_transaction_that_may_still_be_committed_is_waited_for(
+    look: Look, new_topic: NewTopic, primary: ClusterUnderTest, secondary: ClusterUnderTest
+) -> None:
+    topic = new_topic(1)
+    written = records(range(20), 1)
+    for cluster in (primary, secondary):
+        cluster.produce(topic, written)
+    sight = look(topic, kind="none")
+    await_missing(sight, Missing(0))
+    primary.produce(topic, records(range(20, 23), 1), ending="open")
+    left_out = (
+        f"{topic}-0: 3 offsets lie behind an open transaction: commit or abort it on the source"
+    )
+    try:
+        assert Patience.of(60).wait_until(lambda: left_out in sight.missing().not_compared)
+    finally:
+        primary.close()
