@@ -1,20 +1,28 @@
-"""Ctrl-C while a plan is carried out: the first stops between two effects, the second at once."""
+"""Ctrl-C while a plan is carried out: the first stops between two effects, the second at once.
 
+A signal may come while any lock is held, by the very thread that handles it: what handles it takes
+none, neither an event's nor that of what draws on the terminal.
+"""
+
+import os
 import signal
-import threading
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
-from drctl.cli.console import console
+from drctl.cli import live_screen
+
+_LOOK_EVERY_S = 0.1
+_STOPPING = b"warning: stopping after what is being done now; once more stops at once\n"
 
 
 class StoppableClock:
     """Implements `drctl.engine.ports.Clock`."""
 
     def __init__(self) -> None:
-        self._wish = threading.Event()
+        self._stopping = False
 
     def now(self) -> float:
         """Seconds since the epoch, UTC."""
@@ -26,19 +34,23 @@ class StoppableClock:
 
     def wait(self, seconds: float) -> None:
         """Return after this time, or as soon as somebody wants to stop."""
-        self._wish.wait(seconds)
+        until = time.monotonic() + seconds
+        while not self._stopping and (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, _LOOK_EVERY_S))
 
     @property
     def stopping(self) -> bool:
         """Whether somebody wants to stop."""
-        return self._wish.is_set()
+        return self._stopping
 
     def stop(self, number: int, frame: FrameType | None) -> None:
         """A signal came."""
-        if self._wish.is_set():
+        if self._stopping:
             raise KeyboardInterrupt
-        self._wish.set()
-        console().warn("stopping after what is being done now; once more stops at once")
+        self._stopping = True
+        if live_screen.current() is None:
+            with suppress(OSError, ValueError, AttributeError):
+                os.write(sys.stderr.fileno(), _STOPPING)
 
 
 @contextmanager

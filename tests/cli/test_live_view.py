@@ -329,10 +329,10 @@ def test_ctrl_c(presses: int) -> None:
         if presses == 1:
             shown.await_text("ended: interrupted drain")
             assert shown.wait() == 130
+            shown.await_text("Stopping after what is being done now")
         else:
             shown.press(b"\x03")
             assert shown.wait() in (-signal.SIGINT, 1, 130)
-        shown.await_text("stopping after what is being done now; once more stops at once")
         cursor = lambda: shown.drawn.count(b"\x1b[?25h") == 1  # noqa: E731
         assert Patience.of(10).wait_until(cursor), "it stays hidden"
 
