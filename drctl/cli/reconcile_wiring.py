@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from drctl.config.link import Link
     from drctl.reconcile.gap_result import FoundGap
     from drctl.reconcile.rows import Exporter, SourceLog
-    from drctl.systems.journal.reconcile import ReconcileJournal
+    from drctl.systems.journal.files import JournalFile
     from drctl.systems.kafka.reconcile_copier import TransactionalCopier
     from drctl.systems.kafka.reconcile_topics import ReconcileTopic
     from drctl.systems.spill.wanted_rows import TemporaryWantedRows
@@ -91,8 +91,9 @@ def exporter(folder: Path, gap: "FoundGap") -> "Exporter":
     return ExportFolder(folder, about)
 
 
-def journal(config: "Config", run: str) -> "ReconcileJournal":
+def journal(config: "Config", run: str) -> "JournalFile":
     """The journal of a new run."""
-    from drctl.systems.journal.reconcile import ReconcileJournal
+    from drctl.systems.journal.files import JournalFile
 
-    return ReconcileJournal(config.state_dir / "reconcile", run)
+    hint = "free space, or set state_dir; run it again: the cluster itself knows what is done"
+    return JournalFile(config.state_dir / "reconcile", run, hint)

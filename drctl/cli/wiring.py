@@ -293,7 +293,12 @@ def offsets_journal(config: "Config", run: str) -> "JournalFile":
     """The journal of a new run that moves positions."""
     from drctl.systems.journal.files import JournalFile
 
-    return JournalFile(config.state_dir / "offsets", run)
+    return JournalFile(
+        config.state_dir / "offsets",
+        run,
+        "nothing that is not in the journal was sent; free space, or set state_dir, and"
+        " look with `drctl offsets undo` what was written",
+    )
 
 
 def offsets_runs(config: "Config") -> Iterator[str]:

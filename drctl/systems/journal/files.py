@@ -100,14 +100,14 @@ class LineFile:
 
 
 class JournalFile(LineFile):
-    """Implements `drctl.model.journal.RunJournal` for runs that move positions only."""
+    """Implements `drctl.model.journal.RunJournal` for runs of one command on this machine.
 
-    def __init__(self, folder: Path, run: str) -> None:
-        super().__init__(
-            folder / run / NAME,
-            "nothing that is not in the journal was sent; free space, or set state_dir, and"
-            " look with `drctl offsets undo` what was written",
-        )
+    Args:
+        hint: what to do where it cannot be written.
+    """
+
+    def __init__(self, folder: Path, run: str, hint: str) -> None:
+        super().__init__(folder / run / NAME, hint)
         self._run = run
 
     @property
