@@ -79,8 +79,6 @@ def defaults(settings: SparkSettings, scratch: Path) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "2g",
         "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
-        # The JVM would rather take all the memory that it may than look for what is free.
-        "spark.cleaner.periodicGC.interval": "20s",
         "spark.local.dir": str(scratch / "shuffle"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.redaction.regex": REDACTED,
