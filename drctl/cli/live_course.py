@@ -14,7 +14,7 @@ from drctl.engine.kind import Kind
 from drctl.engine.story import read_story
 from drctl.model.journal import Entry, RunJournal
 from drctl.model.plan import Plan
-from drctl.report.run_course import course_of
+from drctl.report.run_course import Track, course_of
 from drctl.report.run_data import Became
 
 _COUNT = re.compile(r"(\d{1,3}(?:,\d{3})+|\d+) (?=\w)")
@@ -103,9 +103,11 @@ class LiveCourse:
     snapshot: Snapshot = field(init=False)
     _spent: dict[str, float] = field(default_factory=dict, init=False)
     _since: dict[str, float] = field(default_factory=dict, init=False)
+    _tracks: Mapping[str, Track] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         """Begin with what is known."""
+        self._read()
         turned = (str(e["why"]) for e in self.entries if e["entry"] == What.TURNED_BACK)
         self.snapshot = Snapshot(
             self.plan, self.run, self.monotonic(), self._lines(), turned_back=next(turned, "")
@@ -129,6 +131,7 @@ class LiveCourse:
     def heard(self, entries: Sequence[Entry]) -> None:
         """These stand in the journal now."""
         self.entries = [*self.entries, *entries]
+        self._read()
         for entry in entries:
             what, step = What(entry["entry"]), str(entry.get("step", ""))
             if what is What.TURNED_BACK:
@@ -165,11 +168,15 @@ class LiveCourse:
             self.snapshot, lines=self._lines(), current=current, wait=wait, note=note
         )
 
+    def _read(self) -> None:
+        """What became of each step; a wait looks often, and changes nothing of it."""
+        if self.entries:
+            self._tracks = course_of(read_story(self.entries), self.kinds).tracks
+
     def _lines(self) -> tuple[Line, ...]:
-        tracks = course_of(read_story(self.entries), self.kinds).tracks if self.entries else {}
         lines = []
         for number, step in enumerate(self.plan.steps, 1):
-            track, since = tracks.get(step.id), self._since.get(step.id)
+            track, since = self._tracks.get(step.id), self._since.get(step.id)
             spent = self._spent.get(step.id, None if since is None else 0.0)
             became = track.became if track else Became.NOT_BEGUN
             words = (track.taken_back or track.words) if track else ""
