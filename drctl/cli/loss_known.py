@@ -7,7 +7,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from drctl.cli import plan_wiring, wiring
+from drctl.cli import offsets_wiring, plan_wiring, wiring
 from drctl.gap.traces import Ends, EndSeen
 from drctl.model.topology import TopicPartition
 
@@ -72,7 +72,7 @@ class KnownEnds:
         from drctl.offsets.anchor_reading import survived_cluster
 
         link = self.into.link
-        reader = wiring.anchors_reader(link.target, link.target_config)
+        reader = offsets_wiring.anchors_reader(link.target, link.target_config)
         log = reader.catch_up()
         cluster = survived_cluster(log, link.source, reader.cluster_id()) if reader.exists else ""
         if not cluster:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from threading import Event
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from drctl.cli import wiring
+from drctl.cli import offsets_wiring, wiring
 from drctl.cli.console import console
 from drctl.cli.error_document import error_document
 from drctl.cli.options import Output, options
@@ -72,7 +72,7 @@ class Tracking:
             UsageError: that is no address.
             ConfigError: nobody can listen there.
         """
-        with wiring.metrics_server(address, lambda: self._metrics.text()):
+        with offsets_wiring.metrics_server(address, lambda: self._metrics.text()):
             yield
 
     def _tell(self, result: Tracked) -> None:
@@ -113,10 +113,10 @@ def tracking(link: "Link", *, execute: bool) -> Iterator[Tracking]:
         records = wiring.frugal_range_reader(source, config)
         tracker = Tracker(link, scope, Cluster(reader, groups, records), _now_ms)
         if execute:
-            anchors = wiring.anchors_topic(link.target, link.target_config)
+            anchors = offsets_wiring.anchors_topic(link.target, link.target_config)
             yield Tracking(link, Passes(tracker, anchors, anchors))
         else:
-            noted = wiring.anchors_reader(link.target, link.target_config)
+            noted = offsets_wiring.anchors_reader(link.target, link.target_config)
             yield Tracking(link, Passes(tracker, noted, None))
 
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from drctl.cli import wiring
+from drctl.cli import offsets_wiring, wiring
 from drctl.cli.console import console
 from drctl.cli.offsets_writing import carry_out, check_confirming, command_line, show_plan
 from drctl.cli.settings import configuration
@@ -70,7 +70,7 @@ def _named(config: "Config", run: str) -> "JournaledRun":
 
 def _last(config: "Config") -> "JournaledRun":
     """The newest run that is not itself an undo and may have written something."""
-    for run in wiring.offsets_runs(config):
+    for run in offsets_wiring.offsets_runs(config):
         found = _read(config, run)
         if found is not None and found.changes and not found.undone:
             return found
@@ -81,7 +81,7 @@ def _read(config: "Config", run: str) -> "JournaledRun | None":
     from drctl.offsets.journal import Damaged, read_run
 
     try:
-        return read_run(wiring.offsets_entries(config, run))
+        return read_run(offsets_wiring.offsets_entries(config, run))
     except Damaged as damaged:
         raise Unknown(
             f"the journal of run {run} is damaged: {damaged}",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from drctl.cli import wiring
+from drctl.cli import offsets_wiring, wiring
 from drctl.cli.confirmation import confirm
 from drctl.cli.console import console
 from drctl.cli.options import options
@@ -72,7 +72,7 @@ def _written(
     run = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     with (
         wiring.group_writer(plan.cluster, config.cluster(plan.cluster)) as writer,
-        wiring.offsets_journal(config, run) as journal,
+        offsets_wiring.offsets_journal(config, run) as journal,
         console().task(f"writing {what} to {plan.cluster}", len(names)) as task,
     ):
         execution = Execution(

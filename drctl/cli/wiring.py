@@ -1,4 +1,4 @@
-"""The only place that opens systems: turns configuration into ports."""
+"""Opens systems: turns configuration into ports. What one room needs alone is in `*_wiring.py`."""
 
 import logging
 import os
@@ -17,18 +17,14 @@ if TYPE_CHECKING:
     from drctl.gap.tail import PositionFinder
     from drctl.model.ports import ClusterReader
     from drctl.model.topology import TopicState
-    from drctl.offsets.journal import Entry
     from drctl.offsets.mirror_topics import Aliases
     from drctl.systems.connect.client import ConnectReader
-    from drctl.systems.journal.files import JournalFile
-    from drctl.systems.kafka.anchors_topic import AnchorsTopic, AnchorsTopicReader
     from drctl.systems.kafka.group_writer import KafkaGroupWriter
     from drctl.systems.kafka.groups import KafkaGroupReader
     from drctl.systems.kafka.log_reader import KafkaRangeReader
     from drctl.systems.kafka.reader import KafkaClusterReader
     from drctl.systems.kafka.topic_tail import TopicTail
     from drctl.systems.ledger.rates import MeasuredRate
-    from drctl.systems.metrics.server import MetricsServer
     from drctl.systems.spill.entries import TemporaryEntries
 
 
@@ -287,68 +283,3 @@ def group_writer(name: str, cluster: "ClusterConfig") -> "KafkaGroupWriter":
     from drctl.systems.kafka.group_writer import KafkaGroupWriter
 
     return KafkaGroupWriter(name, revealed(cluster))
-
-
-def offsets_journal(config: "Config", run: str) -> "JournalFile":
-    """The journal of a new run that moves positions."""
-    from drctl.systems.journal.files import JournalFile
-
-    return JournalFile(
-        config.state_dir / "offsets",
-        run,
-        "nothing that is not in the journal was sent; free space, or set state_dir, and"
-        " look with `drctl offsets undo` what was written",
-    )
-
-
-def offsets_runs(config: "Config") -> Iterator[str]:
-    """All runs that moved positions, the newest first."""
-    from drctl.systems.journal.files import runs
-
-    return runs(config.state_dir / "offsets")
-
-
-def offsets_entries(config: "Config", run: str) -> "Sequence[Entry]":
-    """The journal of a run that moved positions.
-
-    Raises:
-        UsageError: there is no such run.
-        Unknown: its journal cannot be read, or is damaged.
-    """
-    from drctl.systems.journal.files import entries
-
-    return entries(config.state_dir / "offsets", run)
-
-
-def anchors_reader(name: str, cluster: "ClusterConfig") -> "AnchorsTopicReader":
-    """What follows the anchors that one cluster keeps; connects on first use.
-
-    Raises:
-        ConfigError: a secret that the configuration refers to is missing.
-    """
-    from drctl.systems.kafka.anchors_topic import AnchorsTopicReader
-
-    return AnchorsTopicReader(name, revealed(cluster), timeout_s=PATIENCE_S)
-
-
-def anchors_topic(name: str, cluster: "ClusterConfig") -> "AnchorsTopic":
-    """What keeps anchors on one cluster; connects on first use.
-
-    Raises:
-        ConfigError: a secret that the configuration refers to is missing.
-    """
-    from drctl.systems.kafka.anchors_topic import AnchorsTopic
-
-    return AnchorsTopic(name, revealed(cluster), timeout_s=PATIENCE_S)
-
-
-def metrics_server(address: str, page: Callable[[], str]) -> "MetricsServer":
-    """What serves metrics at `HOST:PORT`, once it is entered.
-
-    Raises:
-        UsageError: that is no address.
-    """
-    from drctl.report.exposition import CONTENT_TYPE
-    from drctl.systems.metrics.server import MetricsServer
-
-    return MetricsServer(address, page, CONTENT_TYPE)
