@@ -299,10 +299,10 @@ def _range(logs: Sequence[Log]) -> OffsetRange | None:
 
 
 def _told(pieces: Sequence[Piece], timeline: Timeline) -> Iterator[Stretch]:
-    for left, right in pieces[:STRETCHES_TOLD]:
+    for piece in pieces[:STRETCHES_TOLD]:
         yield Stretch(
-            left.at if left.at > 0 else None,
-            None if right is timeline.cuts[-1] else right.at,
-            right.source - left.source,
-            right.target - left.target,
+            piece.left.at if piece.left.at > 0 else None,
+            None if piece.right is timeline.cuts[-1] else piece.right.at,
+            piece.source,
+            piece.target,
         )

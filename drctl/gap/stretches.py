@@ -28,25 +28,25 @@ class Cut(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """What stands between two cuts."""
+    """What stands between two cuts. Differences are made once: there are many pieces.
+
+    Attributes:
+        source: offsets of the source.
+        target: offsets of the target.
+        excess: how many more the source has.
+    """
 
     left: Cut
     right: Cut
+    source: int
+    target: int
+    excess: int
 
-    @property
-    def source(self) -> int:
-        """Offsets of the source."""
-        return self.right.source - self.left.source
-
-    @property
-    def target(self) -> int:
-        """Offsets of the target."""
-        return self.right.target - self.left.target
-
-    @property
-    def excess(self) -> int:
-        """How many more the source has."""
-        return self.source - self.target
+    @classmethod
+    def between(cls, left: Cut, right: Cut) -> "Piece":
+        """What stands between these."""
+        source, target = right.source - left.source, right.target - left.target
+        return cls(left, right, source, target, source - target)
 
     @property
     def narrow(self) -> bool:
@@ -91,7 +91,7 @@ class Timeline:
     @property
     def excess(self) -> int:
         """How many more offsets the source has."""
-        return Piece(self.cuts[0], self.cuts[-1]).excess
+        return Piece.between(self.cuts[0], self.cuts[-1]).excess
 
     def head(self) -> list[Piece]:
         """Pieces of the time that a side has deleted records of, if only of their beginning."""
@@ -147,4 +147,4 @@ class Timeline:
         return piece.middle
 
     def _pieces(self) -> list[Piece]:
-        return [Piece(*pair) for pair in pairwise(self.cuts)]
+        return [Piece.between(*pair) for pair in pairwise(self.cuts)]

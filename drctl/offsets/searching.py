@@ -13,7 +13,7 @@ from operator import eq
 from typing import NamedTuple
 
 from drctl.model.ports import ClusterReader
-from drctl.model.topology import Found, OffsetRange, PartitionOffsets, TopicPartition, Unavailable
+from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, Unavailable
 from drctl.offsets.trail import LENGTH, RangeReader, Step, Trail, read_ranges
 
 BEFORE = 2 * LENGTH
@@ -21,10 +21,6 @@ BEFORE = 2 * LENGTH
 
 WIDTHS = (2_000, 20_000)
 """Records among which a trail is looked for: at first, and where it was not found there."""
-
-
-AT_ONCE = 1_000
-"""Look-ups by time that share a deadline."""
 
 
 class Sought(NamedTuple):
@@ -126,10 +122,7 @@ class TargetSearch:
         """
         by_time = [s for s in sought if s.within is None]
         asked = list(dict.fromkeys(q for s in by_time for q in _times(s)))
-        answers: dict[tuple[TopicPartition, int], Found | Unavailable] = {}
-        for first in range(0, len(asked), AT_ONCE):
-            portion = asked[first : first + AT_ONCE]
-            answers |= zip(portion, self._target.look_up(portion)(), strict=True)
+        answers = dict(zip(asked, self._target.look_up(asked)(), strict=True)) if asked else {}
         found, unsaid = dict[Sought, Sequence[int]](), dict[Sought, Unavailable]()
         for s in by_time:
             offsets = [answers[question] for question in _times(s)]

@@ -74,6 +74,23 @@ def test_more_partitions_than_a_call_takes_in_the_order_of_the_questions(
     ]
 
 
+def test_very_many_times_are_asked_in_portions(
+    reader: KafkaClusterReader, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(look_ups, "_AT_ONCE", 7)
+    monkeypatch.setattr(look_ups, "_CHUNK", 2)
+    name = bench.create(3)
+    for partition in range(3):
+        many = ({"value": b"v", "timestamp": NOON + at} for at in range(partition, 9, 3))
+        bench.produce(name, *many, partition=partition)
+    asked = [(TopicPartition(name, n), NOON + at) for at in range(9) for n in (0, 0, 1, 2)]
+    found = reader.look_up(asked)()
+    for (place, at), answer in zip(asked, found, strict=True):
+        later = next((t for t in range(at, NOON + 9) if (t - NOON) % 3 == place.partition), None)
+        offset = -1 if later is None else (later - NOON) // 3
+        assert answer == Found(offset, -1 if later is None else later)
+
+
 def test_what_cannot_be_asked_does_not_spoil_the_rest(
     primary: ClusterUnderTest, bench: Bench
 ) -> None:
