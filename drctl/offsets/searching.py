@@ -22,6 +22,13 @@ BEFORE = 2 * LENGTH
 WIDTHS = (2_000, 20_000)
 """Records among which a trail is looked for: at first, and where it was not found there."""
 
+NEAR = BEFORE
+"""Records read from the first one of the right time on, to see where its time ends: a look-up of
+the next time would cost the target more."""
+
+
+_Logs = Mapping[TopicPartition, PartitionOffsets | Unavailable]
+
 
 class Sought(NamedTuple):
     """A trail that is looked for in a partition of the target.
@@ -68,6 +75,10 @@ class _Window:
     to_end: bool
     sure: bool
 
+    def inside(self, other: OffsetRange) -> bool:
+        """Whether all of it lies in these offsets."""
+        return other.start <= self.range.start and self.range.end <= other.end
+
 
 class TargetSearch:
     """Looks for very many trails at once.
@@ -96,16 +107,23 @@ class TargetSearch:
         """
         waiting = dict.fromkeys(s for s in sought if s.trail and self._findable(s))
         logs = self._target.offsets({s.target for s in waiting})
-        starts, unsaid = self._starts(waiting)
+        firsts, unsaid = self._look_up({s: s.trail[0].timestamp_ms for s in self._by_time(waiting)})
+        near = _near(firsts, logs)
+        held = self._held(near)
+        ends, silent = self._ends(firsts, near, held, logs)
+        unsaid |= silent
         found: dict[Sought, Match] = {}
         for width in WIDTHS:
             windows = {
                 s: window
                 for s in waiting
-                if isinstance(log := logs[s.target], PartitionOffsets)
-                and (window := _window(s, log, starts.get(s, ()), width))
+                if s not in unsaid
+                and isinstance(log := logs[s.target], PartitionOffsets)
+                and (window := _window(s, log, firsts.get(s), ends.get(s), width))
             }
-            found |= self._look(windows)
+            beyond = {s: w for s, w in windows.items() if s not in near or not w.inside(near[s])}
+            found |= _matches({s: w for s, w in windows.items() if s not in beyond}, held)
+            found |= _matches(beyond, self._held({s: w.range for s, w in beyond.items()}))
             unsettled = (s for s in windows if s not in found or found[s].missing)
             waiting = dict.fromkeys(s for s in unsettled if not windows[s].to_end)
         return {**unsaid, **found}
@@ -113,64 +131,96 @@ class TargetSearch:
     def _findable(self, sought: Sought) -> bool:
         return sought.within is not None or self.timed(sought.target.topic)
 
-    def _starts(
-        self, sought: Iterable[Sought]
-    ) -> tuple[Mapping[Sought, Sequence[int]], Mapping[Sought, Unavailable]]:
-        """The first target offset of its newest record's time, and of the time after it.
+    def _by_time(self, sought: Iterable[Sought]) -> list[Sought]:
+        return [s for s in sought if s.within is None]
 
-        Or why nobody says.
-        """
-        by_time = [s for s in sought if s.within is None]
-        asked = list(dict.fromkeys(q for s in by_time for q in _times(s)))
-        answers = dict(zip(asked, self._target.look_up(asked)(), strict=True)) if asked else {}
-        found, unsaid = dict[Sought, Sequence[int]](), dict[Sought, Unavailable]()
-        for s in by_time:
-            offsets = [answers[question] for question in _times(s)]
-            found[s] = [o.offset for o in offsets if not isinstance(o, Unavailable)]
-            if silent := next((o for o in offsets if isinstance(o, Unavailable)), None):
-                del found[s]
-                unsaid[s] = silent
+    def _ends(
+        self,
+        firsts: Mapping[Sought, int],
+        near: Mapping[Sought, OffsetRange],
+        held: "_Records",
+        logs: _Logs,
+    ) -> tuple[Mapping[Sought, int], Mapping[Sought, Unavailable]]:
+        """The first offset behind the records of its newest record's time; or why nobody says."""
+        found: dict[Sought, int] = {}
+        unseen: dict[Sought, int] = {}
+        for s, window in near.items():
+            newest, log = s.trail[0].timestamp_ms, logs[s.target]
+            assert isinstance(log, PartitionOffsets)
+            end = held[s.target].younger(newest, firsts[s], window.end)
+            if end is not None:
+                found[s] = end
+            elif window.end == log.last_stable:
+                found[s] = log.last_stable
+            else:
+                unseen[s] = newest + 1
+        asked, unsaid = self._look_up(unseen)
+        return {**found, **asked}, unsaid
+
+    def _look_up(
+        self, times: Mapping[Sought, int]
+    ) -> tuple[dict[Sought, int], dict[Sought, Unavailable]]:
+        """The first target offset of each time; -1 where none is as young."""
+        questions = list(dict.fromkeys((s.target, at) for s, at in times.items()))
+        answers = self._target.look_up(questions)() if questions else ()
+        said = dict(zip(questions, answers, strict=True))
+        found, unsaid = dict[Sought, int](), dict[Sought, Unavailable]()
+        for s, at in times.items():
+            answer = said[s.target, at]
+            if isinstance(answer, Unavailable):
+                unsaid[s] = answer
+            else:
+                found[s] = answer.offset
         return found, unsaid
 
-    def _look(self, windows: Mapping[Sought, _Window]) -> Iterator[tuple[Sought, Match]]:
+    def _held(self, ranges: Mapping[Sought, OffsetRange]) -> "_Records":
         wanted: dict[TopicPartition, list[OffsetRange]] = defaultdict(list)
-        for s, window in windows.items():
-            wanted[s.target].append(window.range)
-        held = {
+        for s, window in ranges.items():
+            wanted[s.target].append(window)
+        return {
             place: _Held(steps, timed=self.timed(place.topic))
             for place, steps in read_ranges(self._reader, wanted).items()
         }
-        for s, window in windows.items():
-            if match := held[s.target].match(s.trail, window):
-                yield s, match
 
 
-def _times(sought: Sought) -> tuple[tuple[TopicPartition, int], ...]:
-    newest = sought.trail[0].timestamp_ms
-    return (sought.target, newest), (sought.target, newest + 1)
+def _near(firsts: Mapping[Sought, int], logs: _Logs) -> dict[Sought, OffsetRange]:
+    found = {}
+    for s, first in firsts.items():
+        log = logs[s.target]
+        if isinstance(log, PartitionOffsets) and first >= 0:
+            start, end = max(log.log_start, first - BEFORE), min(first + NEAR, log.last_stable)
+            found[s] = OffsetRange(start, max(start, end))
+    return found
 
 
 def _window(
-    sought: Sought, log: PartitionOffsets, starts: Sequence[int], width: int
+    sought: Sought, log: PartitionOffsets, first: int | None, behind: int | None, width: int
 ) -> _Window | None:
     """Where to look; None where there is nothing to look at."""
-    first: int | None = None
     if sought.within is not None:
         start, end = sought.within
-    elif not starts:
+    elif first is None:
         return None
-    elif starts[0] < 0:
+    elif first < 0:
         # Nothing on the target is as young: what was consumed before is at its end.
         start, end = log.last_stable - width, log.last_stable
     else:
-        first, behind = starts[0], starts[1] if starts[1] >= 0 else log.last_stable
-        start, end = first - BEFORE, behind if width == WIDTHS[0] else log.last_stable
+        start, end = first - BEFORE, log.last_stable
+        if behind is not None and behind >= 0 and width == WIDTHS[0]:
+            end = behind
     start = max(log.log_start, start)
     end = min(end, log.last_stable, start + BEFORE + width)
     if start >= end:
         return None
     sure = sought.within is not None and end == sought.within.end
-    return _Window(OffsetRange(start, end), first, end == log.last_stable, sure)
+    begin = first if first is not None and first >= 0 else None
+    return _Window(OffsetRange(start, end), begin, end == log.last_stable, sure)
+
+
+def _matches(windows: Mapping[Sought, _Window], held: "_Records") -> Iterator[tuple[Sought, Match]]:
+    for s, window in windows.items():
+        if match := held[s.target].match(s.trail, window):
+            yield s, match
 
 
 class _Held:
@@ -183,6 +233,14 @@ class _Held:
         self._at: dict[object, list[int]] = defaultdict(list)
         for offset, name in zip(self._offsets, self._names, strict=True):
             self._at[name].append(offset)
+        self._times = [step.timestamp_ms for _, step in steps]
+
+    def younger(self, timestamp_ms: int, start: int, end: int) -> int | None:
+        """The first of these offsets whose record is younger."""
+        for n in range(bisect_left(self._offsets, start), bisect_left(self._offsets, end)):
+            if self._times[n] > timestamp_ms:
+                return self._offsets[n]
+        return None
 
     def _name(self, step: Step) -> object:
         return step if self._timed else step.fingerprint
@@ -214,3 +272,6 @@ class _Held:
         if len(set(names)) == 1 and len(names) >= LENGTH:
             return None
         return max(fitting or places)
+
+
+_Records = Mapping[TopicPartition, _Held]
