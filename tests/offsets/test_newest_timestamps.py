@@ -52,18 +52,15 @@ def newest(given: Iterable[Chunk], held: int) -> tuple[list[TimestampRow], list[
 
 
 def slowly(given: Iterable[Chunk]) -> list[tuple[object, ...]]:
-    """The same, as obviously as can be: a later record of the same partition always replaces."""
-    known: dict[tuple[object, ...], tuple[int, TimestampRow]] = {}
+    """The same, as obviously as can be: the last of each partition, and of these the youngest."""
+    last: dict[tuple[object, ...], dict[int, tuple[int, int, TimestampRow]]] = {}
     for chunk in given:
         for row in RowDecoder(ALL).rows(chunk):
-            if row.group is None:
-                continue
-            place = row[:3]
-            before = known.get(place)
-            time = chunk.rows[0][1]
-            if before is None or before[1].at[0] == row.at[0] or before[0] <= time:
-                known[place] = time, row
-    alive = [row for _, row in known.values() if not row.error and row.value is not None]
+            if row.group is not None:
+                young = chunk.rows[0][1], chunk.partition
+                last.setdefault(row[:3], {})[chunk.partition] = (*young, row)
+    known = [max(each.values(), key=lambda seen: seen[:2])[2] for each in last.values()]
+    alive = [row for row in known if not row.error and row.value is not None]
     return [tuple(row) for row in sorted(alive, key=lambda row: row[:3])]
 
 

@@ -10,16 +10,10 @@ _TABLE = """
 CREATE TABLE entries (
     "group" TEXT, topic TEXT, partition INTEGER,
     at_partition INTEGER, at_offset INTEGER, written_at_ms INTEGER, value BLOB,
-    PRIMARY KEY ("group", topic, partition)
+    PRIMARY KEY ("group", topic, partition, at_partition)
 ) WITHOUT ROWID
 """
-_PUT = """
-INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET
-    at_partition = excluded.at_partition, at_offset = excluded.at_offset,
-    written_at_ms = excluded.written_at_ms, value = excluded.value
-WHERE excluded.at_partition = at_partition OR excluded.written_at_ms >= written_at_ms
-"""
+_PUT = "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)"
 _ALL = 'SELECT * FROM entries ORDER BY "group", topic, partition'
 _SETTINGS = (
     "PRAGMA journal_mode = OFF",
@@ -41,7 +35,7 @@ class TemporaryEntries:
             self._database.execute(statement)
 
     def put(self, entries: Iterable[Entry]) -> None:
-        """Keep the newer one of each key.
+        """Let each take the place of what is kept of its key and partition of the topic.
 
         Raises:
             Unknown: there is no room for it.
@@ -57,5 +51,5 @@ class TemporaryEntries:
             ) from None
 
     def entries(self) -> Iterator[Entry]:
-        """All of them, by group, topic and partition."""
+        """All of them; those of one group, topic and partition one behind the other."""
         return (Entry(*row) for row in self._database.execute(_ALL))
