@@ -56,6 +56,14 @@ ROWS_A_TASK = 250_000
 SMALL = 2_000_000
 """Below this many offsets, making code fast costs more than running it slowly."""
 
+# A young generation of a fixed size: where it is let grow, what died young becomes old, and the JVM
+# the larger the longer it reads. It fits the heap that is ours, not any that a site sets.
+_MEMORY = {
+    "spark.driver.memory": "2g",
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:-UseAdaptiveSizePolicy -Xmn512m "
+    "-XX:SurvivorRatio=3",
+}
+
 # The JVM's and Spark's compilers take most of the time of a small comparison.
 _FOR_SMALL = {
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
@@ -77,8 +85,7 @@ def defaults(settings: SparkSettings, scratch: Path) -> dict[str, str]:
         "spark.jars": ",".join(map(str, settings.jars)),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+        **({} if "spark.driver.memory" in settings.conf else _MEMORY),
         "spark.local.dir": str(scratch / "shuffle"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.redaction.regex": REDACTED,

@@ -171,7 +171,7 @@ def _core(home: Path) -> Sequence[Path]:
 
 
 def _spark_conf(settings: SubmitSettings, scratch: Path) -> dict[str, str]:
-    inner = session.SparkSettings(settings.master, offsets=settings.offsets)
+    inner = session.SparkSettings(settings.master, settings.conf, offsets=settings.offsets)
     conf = session.defaults(inner, scratch)
     for name in _not_for_it(settings):
         conf.pop(name, None)

@@ -1,0 +1,23 @@
+"""How the JVM that drctl starts divides its memory."""
+
+from pathlib import Path
+
+from drctl.systems.spark.session import SMALL, SparkSettings, defaults
+
+OPTIONS = "spark.driver.extraJavaOptions"
+
+
+def test_a_young_generation_of_a_fixed_size_in_a_heap_of_ours(tmp_path: Path) -> None:
+    conf = defaults(SparkSettings(offsets=SMALL), tmp_path)
+    assert conf["spark.driver.memory"] == "2g"
+    assert "-Xmn512m" in conf[OPTIONS]
+
+
+def test_a_heap_of_the_sites_is_divided_by_the_jvm(tmp_path: Path) -> None:
+    conf = defaults(SparkSettings(conf={"spark.driver.memory": "256m"}, offsets=SMALL), tmp_path)
+    assert "spark.driver.memory" not in conf
+    assert OPTIONS not in conf
+
+
+def test_a_small_comparison_is_compiled_little(tmp_path: Path) -> None:
+    assert "TieredStopAtLevel=1" in defaults(SparkSettings(offsets=SMALL - 1), tmp_path)[OPTIONS]
