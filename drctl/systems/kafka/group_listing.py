@@ -21,7 +21,7 @@ from drctl.model.groups import Group, GroupProtocol, GroupState, Member
 from drctl.systems.kafka.connection import Connection
 from drctl.systems.kafka.deadline import Deadline
 from drctl.systems.kafka.faults import Fault
-from drctl.systems.kafka.requests import GRACE_S, outcome
+from drctl.systems.kafka.requests import GRACE_S, outcome, pauses
 
 OFFSETS_TOPIC = "__consumer_offsets"
 PROTOCOLS = {
@@ -75,12 +75,13 @@ def list_groups(connection: Connection, deadline: Deadline) -> Listing:
         Unreachable: not every broker answered within the deadline.
     """
     failure: KafkaException | None = None
-    for timeout in deadline.attempts():
+    for timeout, pause in zip(deadline.attempts(), pauses(), strict=False):
         try:
             asked = connection.admin().list_consumer_groups(request_timeout=timeout)
             return _listing(_every_group(connection, timeout), _consumers(asked, timeout))
         except KafkaException as error:
             failure = error
+            connection.wait(min(pause, deadline.remaining))
             connection.metadata(deadline)
     raise connection.unreachable(failure)
 
@@ -115,7 +116,7 @@ def _every_group(connection: Connection, timeout: float) -> Sequence[Any]:
 def _consumers(asked: "Future[Any]", timeout: float) -> Sequence[Any]:
     found = asked.result(timeout + GRACE_S)
     if found.errors:
-        raise found.errors[0]
+        raise KafkaException(*found.errors[:1])  # they are no exceptions, whatever is documented
     listed: Sequence[Any] = found.valid
     return listed
 

@@ -1,0 +1,37 @@
+"""Faults of a listing that a real cluster shows only for moments."""
+
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
+    AdminClient,
+    ListConsumerGroupsResult,
+)
+
+from drctl.model.errors import Unreachable
+from drctl.systems.kafka.connection import Connection
+from drctl.systems.kafka.deadline import Deadline
+from drctl.systems.kafka.group_listing import list_groups
+
+
+def test_a_coordinator_that_loads_all_the_time_is_one_that_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loading = KafkaError(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, "it loads")
+    asked: list[float] = []
+
+    def listed(_: Any, request_timeout: float) -> "Future[Any]":
+        asked.append(request_timeout)
+        future: Future[Any] = Future()
+        future.set_result(ListConsumerGroupsResult([], [loading]))
+        return future
+
+    monkeypatch.setattr(AdminClient, "list_consumer_groups", listed)
+    monkeypatch.setattr(AdminClient, "list_groups", lambda *_, **__: [])
+    monkeypatch.setattr(Connection, "metadata", lambda *_: None)
+    connection = Connection("primary", {"bootstrap.servers": "127.0.0.1:1"}, 1.0)
+    with pytest.raises(Unreachable, match="did not answer"):
+        list_groups(connection, Deadline.after(1.0))
+    assert 2 < len(asked) < 20, "again, but not without a pause"
