@@ -21,7 +21,7 @@ def resolve(
     """The jars of a set: from the cache, else from the Maven repositories of the site.
 
     Args:
-        name: `spark-connector`, `kafka`, `connect` or `kafka-tools`.
+        name: `spark-connector`, `kafka`, `connect`, `debezium-postgres` or `kafka-tools`.
         progress: told, line by line, what is being fetched.
         ivy_settings: an Ivy settings file; else `$DRCTL_IVY_SETTINGS`; else Ivy's own repository.
 

@@ -8,6 +8,7 @@ from types import MappingProxyType
 KAFKA = "4.3.1"
 SPARK = "4.0.0"  # the newest connector whose whole dependency set is published
 LOG4J = "2.25.4"
+DEBEZIUM = "3.4.0.Final"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,11 @@ _ALL = (
             Module("org.apache.kafka", "connect-mirror", KAFKA),
             _LOG4J,
         ),
+    ),
+    # Only tests use it, as a plugin of a Connect worker.
+    ArtifactSet(
+        "debezium-postgres",
+        (Module("io.debezium", "debezium-connector-postgres", DEBEZIUM),),
     ),
     # Only the benchmarks use it, beside "kafka", which has everything that it depends on.
     ArtifactSet(

@@ -1,0 +1,85 @@
+"""Connectors and what they failed with, as their workers tell it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+FAILED, RUNNING, STOPPED = "FAILED", "RUNNING", "STOPPED"
+SINK = "sink"
+
+Partition = Mapping[str, Any]
+"""What a connector reads, in its own words; for a sink a Kafka partition."""
+
+
+class Part(NamedTuple):
+    """A connector itself, or one of its tasks.
+
+    Attributes:
+        task: None for the connector itself.
+        trace: the whole Java stack trace; empty where it did not fail.
+    """
+
+    task: int | None
+    state: str
+    worker: str
+    trace: str = ""
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        return "the connector" if self.task is None else f"task {self.task}"
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """A connector of some workers.
+
+    Attributes:
+        kind: `source` or `sink`.
+        config: as it was given; it may hold passwords: named keys only are shown.
+        parts: the connector itself, then its tasks.
+    """
+
+    name: str
+    kind: str
+    config: Mapping[str, str]
+    parts: tuple[Part, ...]
+
+    @property
+    def state(self) -> str:
+        """Of the connector itself."""
+        return self.parts[0].state
+
+    @property
+    def plugin(self) -> str:
+        """The class that it is made of."""
+        return self.config.get("connector.class", "")
+
+    @property
+    def failed(self) -> tuple[Part, ...]:
+        """What of it failed."""
+        return tuple(part for part in self.parts if part.state == FAILED)
+
+    @property
+    def running(self) -> bool:
+        """Whether it and all of its tasks run; it may have none, where there is nothing to read."""
+        return all(part.state == RUNNING for part in self.parts)
+
+    @property
+    def unassigned(self) -> tuple[Part, ...]:
+        """What of it no worker has."""
+        return tuple(part for part in self.parts if part.state == "UNASSIGNED")
+
+    @property
+    def group(self) -> str | None:
+        """The consumer group in which a sink's positions stand; None for a source."""
+        if self.kind != SINK:
+            return None
+        return self.config.get("consumer.override.group.id", f"connect-{self.name}")
+
+
+class Position(NamedTuple):
+    """How far a connector got in one of the things that it reads; None where it has none there."""
+
+    partition: Partition
+    offset: Mapping[str, Any] | None

@@ -1,0 +1,134 @@
+"""Restarts what failed, with growing pauses, until it runs or all attempts are spent."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from drctl.connectors.backoff import Backoff
+from drctl.connectors.causes import Explained, explain
+from drctl.connectors.connector import Connector
+from drctl.connectors.ports import Clock, Workers, WorkersWriter
+from drctl.model.errors import DrctlError
+
+_LOOK_EVERY_S = 1.0
+
+
+class Ending(StrEnum):
+    """What became of a connector."""
+
+    RUNNING = "running"
+    FAILING = "failing"
+    """All attempts are spent, or its cause needs a person."""
+    GONE = "gone"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(slots=True)
+class Patient:
+    """A connector under treatment.
+
+    Attributes:
+        due: when the next attempt is.
+        runs_since: since when it runs; None where it does not.
+        said: what a worker answered to the last restart; empty where that was taken.
+    """
+
+    name: str
+    due: float
+    attempts: int = 0
+    runs_since: float | None = None
+    said: str = ""
+    ending: Ending | None = None
+    explained: Explained | None = None
+
+
+@dataclass(slots=True)
+class Recovery:
+    """Treats some connectors of one Connect cluster side by side.
+
+    Attributes:
+        settle_s: so long a connector has to run before it counts as recovered.
+        announce: is told of each restart before it is sent.
+        told: is told what happens.
+    """
+
+    workers: Workers
+    writer: WorkersWriter
+    clock: Clock
+    backoff: Backoff
+    settle_s: float
+    announce: Callable[[str, int], None]
+    told: Callable[[str], None]
+    _delays: Sequence[float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Know all pauses."""
+        self._delays = [row.delay_s for row in self.backoff.rows()]
+
+    def run(self, names: Sequence[str]) -> tuple[Patient, ...]:
+        """Restart them until they run; how each ended."""
+        began = self.clock.monotonic()
+        patients = [Patient(name, began + self._delays[0]) for name in names]
+        while any(each.ending is None for each in patients):
+            if self.clock.stopping:
+                break
+            self._look(patients)
+            for each in patients:
+                if each.ending is None and each.due <= self.clock.monotonic():
+                    self._treat(each)
+            self.clock.wait(self._pause(patients))
+        for each in patients:
+            each.ending = each.ending or Ending.INTERRUPTED
+        return tuple(patients)
+
+    def _look(self, patients: Sequence[Patient]) -> None:
+        try:
+            seen = self.workers.all()
+        except DrctlError as silent:
+            self.told(silent.message)
+            return
+        for each in patients:
+            if each.ending is None:
+                self._judge(each, seen)
+
+    def _judge(self, each: Patient, seen: Mapping[str, Connector]) -> None:
+        now, connector = self.clock.monotonic(), seen.get(each.name)
+        if connector is None:
+            self._end(each, Ending.GONE)
+        elif connector.running:
+            each.explained = None
+            each.runs_since = now if each.runs_since is None else each.runs_since
+            if now - each.runs_since >= self.settle_s:
+                self._end(each, Ending.RUNNING)
+        else:
+            each.runs_since = None
+            each.explained = explain(connector.failed[0].trace) if connector.failed else None
+            spent = each.attempts >= self.backoff.attempts and now >= each.due
+            if spent and each.attempts:
+                self._end(each, Ending.FAILING)
+
+    def _treat(self, each: Patient) -> None:
+        if each.runs_since is not None or each.attempts >= self.backoff.attempts:
+            return
+        each.attempts += 1
+        number = f"{each.attempts} of {self.backoff.attempts}"
+        self.told(f"{each.name}: restart {number}")
+        self.announce(each.name, each.attempts)
+        try:
+            self.writer.restart(each.name)
+            each.said = ""
+        except DrctlError as refused:
+            each.said = refused.message
+            self.told(f"{each.name}: {refused.message}")
+        last = each.attempts == self.backoff.attempts
+        pause = self.settle_s if last else self._delays[each.attempts]
+        each.due = self.clock.monotonic() + pause
+
+    def _end(self, each: Patient, ending: Ending) -> None:
+        each.ending = ending
+        self.told(f"{each.name}: {ending.value}, after {each.attempts} restarts")
+
+    def _pause(self, patients: Sequence[Patient]) -> float:
+        now = self.clock.monotonic()
+        dues = [each.due - now for each in patients if each.ending is None and each.due > now]
+        return min([_LOOK_EVERY_S, *dues])

@@ -1,0 +1,238 @@
+"""Plans of elections: which partitions, who would lead them, and what stands against it."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from drctl.elections.loss import Beyond, Evidence, Loss, loss_of
+from drctl.elections.ports import Kind
+from drctl.elections.sight import Partition, Sight
+from drctl.model.errors import UsageError
+from drctl.model.topology import TopicPartition, Unavailable
+
+POSITIONS_TOPIC = "__consumer_offsets"
+
+
+class Guard(StrEnum):
+    """Why a partition gets no election."""
+
+    UNCLEAN = "unclean"
+    SHORTER = "shorter-replica"
+    LED = "led"
+    NOBODY = "no-replica"
+    NOT_THERE = "not-there"
+    NO_CONTROLLER = "no-controller"
+    DOWN = "down"
+    NOT_IN_SYNC = "not-in-sync"
+    CHANGED = "changed"
+
+    @property
+    def overridable(self) -> bool:
+        """Whether an engineer may pass it over."""
+        return self in (Guard.UNCLEAN, Guard.SHORTER)
+
+
+class Action(StrEnum):
+    """What is to be done about a partition."""
+
+    ELECT = "elect"
+    NOTHING = "nothing"
+    REFUSE = "refuse"
+
+
+class Objection(NamedTuple):
+    """A guard that stands against a partition, or was passed over."""
+
+    guard: Guard
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One partition of a plan.
+
+    Attributes:
+        partition: as it was seen; None where it is not there.
+        to: who is expected to lead it then; None where nobody is.
+        refused: what stands against it.
+        overridden: what stood against it and was passed over.
+        loss: of an unclean election.
+    """
+
+    place: TopicPartition
+    partition: Partition | None
+    action: Action
+    to: int | None = None
+    refused: tuple[Objection, ...] = ()
+    overridden: tuple[Objection, ...] = ()
+    loss: Loss | None = None
+
+    @property
+    def basis(self) -> tuple[object, ...]:
+        """What it was made from: the same as long as nothing has moved."""
+        seen = self.partition
+        end = self.loss.log_end if self.loss else None
+        return (seen and (seen.leader, seen.epoch, seen.in_sync), self.to, end)
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionPlan:
+    """What would be elected on one cluster.
+
+    Attributes:
+        overrides: guard to the reason why it is passed over.
+        notes: who might have told more and did not.
+    """
+
+    kind: Kind
+    cluster: str
+    cluster_id: str
+    lines: tuple[Line, ...]
+    overrides: Mapping[Guard, str]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def elected(self) -> tuple[Line, ...]:
+        """Partitions that would get an election."""
+        return tuple(line for line in self.lines if line.action is Action.ELECT)
+
+    @property
+    def refused(self) -> tuple[Line, ...]:
+        """Partitions that something stands against."""
+        return tuple(line for line in self.lines if line.action is Action.REFUSE)
+
+
+def parse_overrides(given: Iterable[str]) -> dict[Guard, str]:
+    """`GUARD=REASON` as typed.
+
+    Raises:
+        UsageError: there is no such guard, it cannot be passed over, or no reason is given.
+    """
+    known = [guard.value for guard in Guard if guard.overridable]
+    found = {}
+    for text in given:
+        name, _, reason = (part.strip() for part in text.partition("="))
+        if name not in known:
+            raise UsageError(
+                f"there is no guard {name!r} that can be passed over",
+                f"those that can: {', '.join(known)}",
+            )
+        if not reason:
+            raise UsageError(
+                f"--override {name} needs a reason", "it is kept in the journal of the run"
+            )
+        found[Guard(name)] = reason
+    return found
+
+
+def preferred_plan(
+    cluster: str, sight: Sight, places: Collection[TopicPartition] | None
+) -> ElectionPlan:
+    """Give partitions back to their first replicas.
+
+    Args:
+        places: only these; None takes all whose first replica does not lead them.
+    """
+    lines = [_preferred(each, sight) for each in sight.partitions if not places]
+    for place in places or ():
+        found = sight.find(place)
+        lines.append(_absent(place) if found is None else _preferred(found, sight))
+    kept = [line for line in lines if places or line.action is not Action.NOTHING]
+    return ElectionPlan(Kind.PREFERRED, cluster, sight.cluster_id, tuple(kept), {})
+
+
+def unclean_plan(
+    cluster: str,
+    sight: Sight,
+    places: Sequence[TopicPartition],
+    evidence: Sequence[Evidence],
+    groups: Mapping[TopicPartition, Sequence[Beyond]],
+    overrides: Mapping[Guard, str],
+    notes: Sequence[str] = (),
+) -> ElectionPlan:
+    """Have these partitions led by whoever lives, and say what is lost."""
+    lines = []
+    for place in places:
+        found = sight.find(place)
+        if found is None:
+            lines.append(_absent(place))
+            continue
+        dark = found.leader is None
+        loss = loss_of(found, sight, evidence, groups.get(place, ())) if dark else None
+        lines.append(_unclean(found, loss, sight, overrides))
+    told = (*_unread(sight), *notes)
+    return ElectionPlan(
+        Kind.UNCLEAN, cluster, sight.cluster_id, tuple(lines), dict(overrides), told
+    )
+
+
+def _unread(sight: Sight) -> Iterable[str]:
+    """A group whose coordinator is gone is not listed, and nobody says that it is missing."""
+    kept = [each for each in sight.partitions if each.place.topic == POSITIONS_TOPIC]
+    dark = sum(not sight.led(each) for each in kept)
+    if dark:
+        yield (
+            f"{dark} of {len(kept)} partitions of {POSITIONS_TOPIC} have no leader: the positions"
+            " of their groups tell nothing; with leaders for these first, more is known"
+        )
+
+
+def _absent(place: TopicPartition) -> Line:
+    reason = "there is no such partition, or this user may not see it"
+    return Line(place, None, Action.REFUSE, refused=(Objection(Guard.NOT_THERE, reason),))
+
+
+def _preferred(seen: Partition, sight: Sight) -> Line:
+    node = seen.preferred
+    if seen.leader == node:
+        return Line(seen.place, seen, Action.NOTHING, node)
+    if node not in sight.alive:
+        against = Objection(Guard.DOWN, f"broker {node}, its first replica, does not answer")
+    elif not seen.holds_everything(node):
+        against = Objection(Guard.NOT_IN_SYNC, f"broker {node}, its first replica, is behind")
+    else:
+        return Line(seen.place, seen, Action.ELECT, node)
+    return Line(seen.place, seen, Action.REFUSE, node, refused=(against,))
+
+
+def _unclean(
+    seen: Partition, loss: Loss | None, sight: Sight, overrides: Mapping[Guard, str]
+) -> Line:
+    found = tuple(_against(seen, loss, sight))
+    refused = tuple(each for each in found if each.guard not in overrides)
+    passed = tuple(each for each in found if each.guard in overrides)
+    action = Action.REFUSE if refused else Action.ELECT
+    to = loss.candidate.node if loss else None
+    return Line(seen.place, seen, action, to, refused, passed, loss)
+
+
+def _against(seen: Partition, loss: Loss | None, sight: Sight) -> Iterable[Objection]:
+    if seen.leader is not None:
+        yield Objection(Guard.LED, _led(seen, sight))
+        return
+    if isinstance(sight.controller, Unavailable):
+        reason = f"nobody can be elected without a controller: {sight.controller.reason}"
+        yield Objection(Guard.NO_CONTROLLER, reason)
+    if loss is None:
+        nodes = ", ".join(map(str, seen.replicas))
+        yield Objection(Guard.NOBODY, f"none of its replicas answers (brokers {nodes})")
+        return
+    yield Objection(Guard.UNCLEAN, f"would be lost for good: {loss.words}")
+    if loss.longer and not loss.candidate.clean:
+        node, end = loss.longer[0]
+        yield Objection(
+            Guard.SHORTER,
+            f"the controller takes the first living replica, broker {loss.candidate.node} (log end"
+            f" {loss.log_end}); broker {node} holds more (log end {end}): put it first with"
+            " kafka-reassign-partitions.sh, or stop the other one",
+        )
+
+
+def _led(seen: Partition, sight: Sight) -> str:
+    if sight.led(seen):
+        return f"broker {seen.leader} leads it"
+    return (
+        f"the cluster takes broker {seen.leader} for its leader, which does not answer here: the"
+        " controller elects nobody until it misses it, too"
+    )

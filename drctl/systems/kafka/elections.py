@@ -1,0 +1,210 @@
+"""Looks at replicas, each for itself: who lives, who is in sync, where its own log ends."""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import ClusterMetadata  # type: ignore[attr-defined, unused-ignore]
+
+from drctl.elections.sight import Partition, Replica, Sight
+from drctl.model.health import Controller
+from drctl.model.topology import TopicPartition, Unavailable
+from drctl.systems.kafka.broker_socket import Address, BrokerSocket
+from drctl.systems.kafka.brokers import Brokers, addresses_in
+from drctl.systems.kafka.connection import Connection
+from drctl.systems.kafka.deadline import Deadline
+from drctl.systems.kafka.election_questions import (
+    ask_controller,
+    described,
+    epoch_ends,
+    own_ends,
+)
+from drctl.wire.described_partitions import Described
+from drctl.wire.epoch_ends import EpochEnd
+from drctl.wire.log_ends import End
+
+T = TypeVar("T")
+
+
+class KafkaElectionReader:
+    """Implements `ElectionReader` of `drctl.elections.ports`.
+
+    Connects on first use. Every call ends within `timeout_s` (and a moment).
+    """
+
+    def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
+        self._connection = Connection(name, properties, timeout_s)
+        self._brokers = Brokers(self._connection)
+
+    def look(
+        self, topics: Collection[str] | None, ends_of: Collection[TopicPartition] | None = None
+    ) -> Sight:
+        """These topics, or all of them.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+            ConfigError: the properties cannot be used for connections of our own.
+        """
+        deadline = self._connection.deadline()
+        metadata = self._connection.metadata(deadline)
+        addresses = addresses_in(metadata)
+        answers = self._each(addresses, described(topics), deadline.sooner(self._half))
+        told = {node: rows for node, rows in answers.items() if not isinstance(rows, Unavailable)}
+        partitions = _newest(told.values()) or _old(metadata, topics)
+        alive = frozenset(told)
+        living = {node: addresses[node] for node in alive}
+        asked = [p for p in partitions if _asked(p, alive, ends_of)]
+        return Sight(
+            str(metadata.cluster_id),
+            self._controller(living, deadline),
+            alive,
+            {n: why for n, why in answers.items() if isinstance(why, Unavailable)},
+            partitions,
+            self._log_ends(asked, living, deadline),
+            _absent(topics, partitions),
+        )
+
+    def ends_before(
+        self, epochs: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, int | Unavailable]:
+        """Where, in the log of each partition's leader, the records up to an epoch end.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        deadline = self._connection.deadline()
+        metadata = self._connection.metadata(deadline)
+        led: dict[int, list[TopicPartition]] = defaultdict(list)
+        for place in epochs:
+            known = metadata.topics.get(place.topic)
+            there = known.partitions.get(place.partition) if known else None
+            led[there.leader if there else -1].append(place)
+        found: dict[TopicPartition, int | Unavailable] = {
+            place: Unavailable("its leader did not answer for it") for place in epochs
+        }
+        tasks = {node: epoch_ends({p: epochs[p] for p in mine}) for node, mine in led.items()}
+        for rows in self._brokers.ask(tasks, addresses_in(metadata), deadline).values():
+            for row in () if isinstance(rows, Unavailable) else rows:
+                found[TopicPartition(row.topic, row.partition)] = _end(row)
+        return found
+
+    def close(self) -> None:
+        """Release connections; may be called again."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def _half(self) -> float:
+        """Leaves time for the second question where a broker hangs."""
+        return self._connection.timeout_s / 2
+
+    def _each(
+        self, addresses: Mapping[int, Address], task: Callable[[BrokerSocket], T], until: Deadline
+    ) -> dict[int, T | Unavailable]:
+        return self._brokers.ask(dict.fromkeys(addresses, task), addresses, until)
+
+    def _controller(
+        self, living: Mapping[int, Address], deadline: Deadline
+    ) -> Controller | Unavailable:
+        answers = self._each(living, ask_controller, deadline.sooner(self._half)).values()
+        found = [each for each in answers if isinstance(each, Controller)]
+        silent = (each for each in answers if isinstance(each, Unavailable))
+        why = next(silent, Unavailable("no broker answers"))
+        return max(found, key=lambda each: each.epoch) if found else why
+
+    def _log_ends(
+        self,
+        partitions: Sequence[Partition],
+        living: Mapping[int, Address],
+        deadline: Deadline,
+    ) -> Mapping[Replica, int | Unavailable]:
+        held: dict[int, list[TopicPartition]] = defaultdict(list)
+        for each in partitions:
+            for node in each.replicas:
+                if node in living:
+                    held[node].append(each.place)
+        tasks = {node: own_ends(places) for node, places in held.items()}
+        found: dict[Replica, int | Unavailable] = {}
+        for node, rows in self._brokers.ask(tasks, living, deadline).items():
+            silent = rows if isinstance(rows, Unavailable) else Unavailable("it did not say")
+            found |= {Replica(place, node): silent for place in held[node]}
+            for row in () if isinstance(rows, Unavailable) else rows:
+                found[Replica(TopicPartition(row.topic, row.partition), node)] = _own(row)
+        return found
+
+
+def _newest(told: Iterable[tuple[Described, ...] | None]) -> tuple[Partition, ...]:
+    """Of each partition what the broker says that knows the newest epoch."""
+    found: dict[TopicPartition, Described] = {}
+    for rows in told:
+        for row in rows or ():
+            place = TopicPartition(row.topic, row.partition)
+            if place not in found or row.epoch > found[place].epoch:
+                found[place] = row
+    return tuple(_partition(place, found[place]) for place in sorted(found))
+
+
+def _partition(place: TopicPartition, row: Described) -> Partition:
+    leader = row.leader if row.leader >= 0 else None
+    return Partition(
+        place, leader, row.epoch, row.replicas, row.in_sync, row.eligible, row.last_known
+    )
+
+
+def _old(metadata: ClusterMetadata, topics: Collection[str] | None) -> tuple[Partition, ...]:
+    """From what every Kafka tells."""
+    wanted = metadata.topics if topics is None else {t for t in topics if t in metadata.topics}
+    rows: list[tuple[TopicPartition, Any]] = [
+        (TopicPartition(name, number), row)
+        for name in wanted
+        for number, row in metadata.topics[name].partitions.items()
+    ]
+    return tuple(
+        Partition(
+            place,
+            row.leader if row.leader >= 0 else None,
+            -1,
+            tuple(row.replicas),
+            tuple(row.isrs),
+        )
+        for place, row in sorted(rows)
+    )
+
+
+def _asked(
+    partition: Partition, alive: Collection[int], ends_of: Collection[TopicPartition] | None
+) -> bool:
+    if ends_of is not None:
+        return partition.place in ends_of
+    return partition.leader is None or partition.leader not in alive
+
+
+def _absent(
+    topics: Collection[str] | None, partitions: Sequence[Partition]
+) -> dict[str, Unavailable]:
+    there = {each.place.topic for each in partitions}
+    why = Unavailable("the topic does not exist, or this user may not see it")
+    return {name: why for name in topics or () if name not in there}
+
+
+def _own(row: End) -> int | Unavailable:
+    return Unavailable(KafkaError(row.error).str()) if row.error else row.offset
+
+
+def _end(row: EpochEnd) -> int | Unavailable:
+    if row.error:
+        return Unavailable(KafkaError(row.error).str())
+    # A leader without a record of any epoch up to this one keeps nothing of it.
+    return max(0, row.end)

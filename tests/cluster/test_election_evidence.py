@@ -1,0 +1,59 @@
+"""What tells where a lost log ended: a replicator, groups and the engineer, on the real lab."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka import TopicPartition as Place
+
+from drctl.cli.elect_evidence import gather, known_ends
+from drctl.config.loading import load
+from drctl.lab.waiting import Patience
+from drctl.model.errors import UsageError
+from drctl.model.topology import Record, TopicPartition
+from tests.conftest import NewTopic
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+COPIED = 40
+
+
+@pytest.mark.jvm
+def test_what_is_copied_elsewhere_and_what_groups_have_read(
+    new_topic: NewTopic,
+    primary: ClusterUnderTest,
+    secondary: ClusterUnderTest,
+    lab_yaml: Callable[..., Path],
+) -> None:
+    topic = new_topic(mirrored=True)
+    place = TopicPartition(topic, 0)
+    primary.produce(topic, [Record(0, 0, 0, b"k", b"v") for _ in range(COPIED)])
+    assert Patience.of(60).wait_until(lambda: secondary.end_offsets(topic) == {0: COPIED})
+
+    def stands() -> bool:
+        wanted = ConsumerGroupTopicPartitions(f"of-{topic}", [Place(topic, 0, 17)])
+        (future,) = primary.admin.alter_consumer_group_offsets([wanted]).values()
+        return all(each.error is None for each in future.result().topic_partitions)
+
+    assert Patience.of(60).wait_until(stands)
+    config = load(lab_yaml(topic))
+
+    def told() -> list[int]:
+        found = gather(config, "primary", topic, [0], {})
+        return [each.upto for each in found.evidence if each.copied]
+
+    # Connect keeps the connector's own position a second after it copied.
+    assert Patience.of(60).wait_until(lambda: max(told(), default=0) == COPIED), told()
+    found = gather(config, "primary", topic, [0], {0: 99})
+    by_words = {each.words: (each.place, each.upto, each.exact) for each in found.evidence}
+    assert by_words[f"group of-{topic} has read up to 17"] == (place, 17, False)
+    assert by_words["the engineer gave it as the end of the lost log"] == (place, 99, True)
+    assert [(row.group, row.offset) for row in found.groups[place]] == [(f"of-{topic}", 17)]
+    assert any(words.startswith(f"copied to secondary up to {COPIED} (") for words in by_words)
+
+
+@pytest.mark.parametrize("given", ["0", "0=", "=5", "0=x", "-1=5", "1=5"])
+def test_known_ends_that_are_none(given: str) -> None:
+    assert known_ends(["0=5"], [0]) == {0: 5}
+    with pytest.raises(UsageError, match="--known-end"):
+        known_ends([given], [0])

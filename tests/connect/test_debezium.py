@@ -1,0 +1,172 @@
+"""Real Debezium over a real PostgreSQL: a crash, another Connect cluster, a lost resume point."""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from drctl.connectors.causes import Cause, explain
+from drctl.lab.guards import free_port_base
+from drctl.lab.waiting import Patience
+from drctl.systems.connect.client import ConnectRejected
+from tests.connect.connect_command import ConnectCommand
+from tests.connect.postgres import PASSWORD, USER, Postgres, postgres
+from tests.connect.workers import DebeziumWorker, connector, worker
+from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
+
+pytestmark = [pytest.mark.jvm, pytest.mark.endpoints, pytest.mark.timeout(400)]
+
+TOPIC = "shop.public.orders"
+DEADLINE_S = 60
+
+
+@dataclass
+class Shop:
+    """A database, its events in Kafka, and the worker that brings them there."""
+
+    database: Postgres
+    kafka: ClusterUnderTest
+    worker: DebeziumWorker
+    command: ConnectCommand
+
+    def events(self) -> list[tuple[str, int]]:
+        """What was done with which order, as Kafka holds it: `r` is a snapshot's, `c` an insert."""
+        known = self.kafka.admin.list_topics(timeout=20).topics
+        if TOPIC not in known:
+            return []
+        (end,) = self.kafka.end_offsets(TOPIC).values()
+        settings = {"group.id": "tests-never-joined", "auto.offset.reset": "earliest"}
+        consumer = Consumer({**self.kafka.properties(), **settings}, logger=QUIET)
+        try:
+            consumer.assign([TopicPartition(TOPIC, 0, 0)])
+            found: list[tuple[str, int]] = []
+            while len(found) < end:
+                message = consumer.poll(20)
+                assert message is not None
+                value = json.loads(message.value() or b"null")
+                found.append((value["op"], value["after"]["id"]))
+            return found
+        finally:
+            consumer.close()
+
+    def await_orders(self, count: int) -> None:
+        """Wait until Kafka has so many different orders."""
+
+        def there() -> bool:
+            return len({number for _, number in self.events()}) == count
+
+        assert Patience.of(DEADLINE_S).wait_until(there), Counter(self.events())
+
+
+@pytest.fixture(scope="module")
+def ports() -> int:
+    return free_port_base(random.Random())
+
+
+@pytest.fixture(scope="module")
+def shop(
+    secondary: ClusterUnderTest, tmp_path_factory: pytest.TempPathFactory, ports: int
+) -> Iterator[Shop]:
+    folder: Path = tmp_path_factory.mktemp("debezium")
+    config = folder / "drctl.yaml"
+    config.write_text("clusters: {unused: {bootstrap: '127.0.0.1:1'}}\n", encoding="utf-8")
+    first = worker("debezium-a", _made(folder / "a"), ports + 1, secondary)
+    with postgres(ports) as database:
+        opened = Shop(database, secondary, first, ConnectCommand(config))
+        try:
+            yield opened
+        finally:
+            opened.worker.program.end()
+            made = [
+                name
+                for name in secondary.admin.list_topics(timeout=20).topics
+                if name == TOPIC or name.startswith("debezium-")
+            ]
+            secondary.delete_topics(made)
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def test_a_wrong_password_is_refused_and_the_right_one_copies(shop: Shop, ports: int) -> None:
+    shop.database.insert(1, 20)
+    with closing(shop.worker.client()) as client:
+        # One that changes later is no failure for Debezium: it tries again for ever, RUNNING.
+        refused = f'password authentication failed for user "{USER}"'
+        with pytest.raises(ConnectRejected, match=refused) as caught:
+            client.put_config("shop", connector(ports, "wrong"))
+        assert explain(caught.value.message).cause is Cause.AUTHENTICATION
+        client.put_config("shop", connector(ports, PASSWORD))
+    shop.worker.await_task("shop", "RUNNING")
+    shop.await_orders(20)
+    assert shop.command.json("status", "--connect", shop.worker.url)["failed"] == 0
+
+
+def test_after_a_crash_another_connect_cluster_goes_on_without_a_new_snapshot(
+    shop: Shop, ports: int, tmp_path: Path
+) -> None:
+    shop.database.insert(21, 10)
+    shop.await_orders(30)
+    file = tmp_path / "shop.json"
+    saved = ("offsets", "export", "--out", str(file), "--connect", shop.worker.url)
+    (kept,) = shop.command.json(*saved)["connectors"]
+    assert kept["offsets"][0]["partition"] == {"server": "shop"}
+    shop.worker.program.end()
+    shop.database.insert(31, 10)
+    shop.worker = worker("debezium-b", _made(tmp_path / "b"), ports + 2, shop.kafka)
+    with closing(shop.worker.client()) as client:
+        client.create_stopped("shop", connector(ports, PASSWORD))
+        assert Patience.of(DEADLINE_S).wait_until(lambda: "shop" in client.statuses())
+        moving = ("offsets", "apply", "--from", str(file), "--connect", shop.worker.url)
+        applied = shop.command.json(*moving, "--execute", "--yes")
+        assert [each["outcome"] for each in applied["lines"]] == ["written"]
+        client.resume("shop")
+    shop.await_orders(40)
+    events = Counter(shop.events())
+    assert {number for op, number in events if op == "r"} == set(range(1, 21))
+    assert max(events[("r", number)] for number in range(1, 21)) == 1, "no snapshot again"
+    assert {number for op, number in events if op == "c"} == set(range(21, 41))
+
+
+def test_a_worker_that_is_stopped_properly_goes_on_without_a_duplicate(
+    shop: Shop, ports: int, tmp_path: Path
+) -> None:
+    before = Counter(shop.events())
+    shop.worker.program.process.terminate()
+    shop.worker.program.process.wait(DEADLINE_S)
+    shop.database.insert(41, 5)
+    shop.worker = worker("debezium-b", _made(tmp_path / "again"), ports + 3, shop.kafka)
+    shop.await_orders(45)
+    assert Counter(shop.events()) - before == {("c", number): 1 for number in range(41, 46)}
+
+
+def test_a_slot_that_is_gone_and_what_that_costs(shop: Shop) -> None:
+    url = ("--connect", shop.worker.url)
+    with closing(shop.worker.client()) as client:
+        client.stop("shop")
+        assert Patience.of(DEADLINE_S).wait_until(lambda: not client.status("shop").tasks)
+        assert shop.database.slots() == ["shop"]
+        shop.database.sql("SELECT pg_drop_replication_slot('shop')")
+        shop.database.insert(46, 5)
+        client.resume("shop")
+        shop.worker.await_task("shop", "FAILED")
+    (line,) = shop.command.json("recover", *url, code=3)["lines"]
+    assert line["explained"]["cause"] == "logs-purged"
+    remedy = ("recover", *url, "--connector", "shop", "--remedy", "reset", "--settle", "2s")
+    (line,) = shop.command.json(*remedy)["lines"]
+    assert "every row is sent again" in line["consequence"]
+    done = shop.command.json(*remedy, "--execute", "--yes")
+    assert done["remedied"]["words"] == "shop runs, and begins anew"
+    before = json.loads(Path(done["remedied"]["before"]).read_text(encoding="utf-8"))
+    assert before["connectors"][0]["offsets"][0]["offset"]["lsn"] > 0
+    shop.await_orders(50)
+    events = Counter(shop.events())
+    assert all(events[("r", number)] >= 1 for number in range(1, 51)), "every row again"

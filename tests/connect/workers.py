@@ -1,0 +1,142 @@
+"""Connect clusters of one worker each, with Debezium, that keep their state on a lab's cluster."""
+
+import subprocess
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from drctl.lab.files import write_properties
+from drctl.lab.jvm import logging_file
+from drctl.lab.secrets import scram_login
+from drctl.lab.waiting import Patience
+from drctl.model.errors import Unknown
+from drctl.systems.artifacts.java import find_java
+from drctl.systems.artifacts.resolution import resolve
+from drctl.systems.connect.client import ConnectWriter
+from tests.endpoints.programs import Program
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+PLUGIN = "io.debezium.connector.postgresql.PostgresConnector"
+_START_S = 120
+_JSON = "org.apache.kafka.connect.json.JsonConverter"
+
+
+@dataclass(frozen=True)
+class DebeziumWorker:
+    """A worker that can run Debezium's connector for PostgreSQL."""
+
+    name: str
+    url: str
+    program: Program
+
+    def client(self) -> ConnectWriter:
+        """Of its REST interface."""
+        return ConnectWriter(self.url, timeout_s=20)
+
+    def await_task(self, connector: str, state: str) -> None:
+        """Wait until the connector has a task in this state, and no other."""
+        with closing(self.client()) as client:
+
+            def so() -> bool:
+                known = client.statuses()
+                tasks = known[connector].tasks if connector in known else ()
+                return [task.state for task in tasks] == [state]
+
+            assert Patience.of(60).wait_until(so), client.statuses()
+
+
+def worker(name: str, folder: Path, port: int, keeper: ClusterUnderTest) -> DebeziumWorker:
+    """Start one, and wait until it answers.
+
+    Args:
+        keeper: the cluster with its state, and with the topics that it writes.
+    """
+    url = f"http://127.0.0.1:{port}"
+    plugins = folder / "plugins" / "debezium"
+    plugins.mkdir(parents=True)
+    for jar in resolve("debezium-postgres", progress=_silent):
+        (plugins / jar.name).symlink_to(jar)
+    properties = folder / "worker.properties"
+    write_properties(properties, _properties(name, url, plugins.parent, keeper))
+    (classes,) = {jar.parent for jar in resolve("connect", progress=_silent)}
+    command: Sequence[str] = (
+        *(str(find_java()), "-Xms64m", "-Xmx320m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+        f"-Dlog4j2.configurationFile={logging_file(keeper.lab_cluster.root)}",
+        *("-cp", f"{classes}/*", "org.apache.kafka.connect.cli.ConnectDistributed"),
+        str(properties),
+    )
+
+    def answers() -> bool:
+        with closing(ConnectWriter(url, timeout_s=2)) as client:
+            try:
+                client.connectors()
+            except Unknown:
+                return False
+        return True
+
+    log = folder / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+    program = Program(process, log)
+    started = Patience.of(_START_S).wait_until(lambda: process.poll() is not None or answers())
+    if not started or process.poll() is not None:
+        program.end()
+        raise AssertionError(log.read_text(errors="replace")[-2000:])
+    return DebeziumWorker(name, url, program)
+
+
+def connector(port: int, password: str, **settings: str) -> dict[str, str]:
+    """A connector that captures the table of orders of a PostgreSQL."""
+    return {
+        "connector.class": PLUGIN,
+        "tasks.max": "1",
+        "database.hostname": "127.0.0.1",
+        "database.port": str(port),
+        "database.user": "debezium",
+        "database.password": password,
+        "database.dbname": "postgres",
+        "plugin.name": "pgoutput",
+        "slot.name": "shop",
+        "topic.prefix": "shop",
+        "table.include.list": "public.orders",
+        "key.converter": _JSON,
+        "value.converter": _JSON,
+        "key.converter.schemas.enable": "false",
+        "value.converter.schemas.enable": "false",
+        # Tells at once what it would try again for minutes.
+        "errors.max.retries": "0",
+        **{key.replace("_", "."): value for key, value in settings.items()},
+    }
+
+
+def _properties(name: str, url: str, plugins: Path, keeper: ClusterUnderTest) -> dict[str, object]:
+    known = keeper.properties()
+    login: dict[str, Any] = {
+        "bootstrap.servers": known["bootstrap.servers"],
+        "security.protocol": known["security.protocol"],
+        "sasl.mechanism": known["sasl.mechanism"],
+        "sasl.jaas.config": scram_login(known["sasl.username"], known["sasl.password"]),
+    }
+    roles = ("producer", "consumer", "admin")
+    kinds = ("config", "offset", "status")
+    return {
+        **login,
+        **{f"{role}.{key}": value for role in roles for key, value in login.items()},
+        **{f"{kind}.storage.topic": f"{name}-{kind}" for kind in kinds},
+        **{f"{kind}.storage.replication.factor": 1 for kind in kinds},
+        "group.id": name,
+        "offset.storage.partitions": 1,
+        "status.storage.partitions": 1,
+        "offset.flush.interval.ms": 500,
+        "listeners": url,
+        "key.converter": _JSON,
+        "value.converter": _JSON,
+        "plugin.discovery": "service_load",
+        "plugin.path": plugins,
+    }
+
+
+def _silent(_message: str) -> None:
+    """Nobody wants to see it."""

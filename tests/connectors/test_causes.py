@@ -1,0 +1,128 @@
+"""Traces, as the parts print them, and what they mean."""
+
+import pytest
+
+from drctl.connectors.causes import ADVICE, Cause, explain
+
+CONNECT = "org.apache.kafka.connect.errors.ConnectException"
+WRAPPED = f"{CONNECT}: An exception occurred in the change event producer."
+
+
+def trace(*causes: str) -> str:
+    """A stack trace with these messages, the outermost first."""
+    lines = [causes[0], "\tat org.apache.kafka.connect.runtime.WorkerTask.run(WorkerTask.java:259)"]
+    for cause in causes[1:]:
+        lines += [f"Caused by: {cause}", "\tat java.base/java.lang.Thread.run(Thread.java:840)"]
+        lines += ["\t... 11 more"]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("cause", "causes"),
+    [
+        (
+            Cause.HISTORY_LOST,
+            [
+                WRAPPED,
+                "com.mongodb.MongoCommandException: Command failed with error 286"
+                " (ChangeStreamHistoryLost): 'PlanExecutor error during aggregation :: caused by ::"
+                " Resume of change stream was not possible, as the resume point may no longer be in"
+                " the oplog'",
+            ],
+        ),
+        (
+            Cause.RESUME_TOKEN,
+            [WRAPPED, "MongoCommandException: Command failed with error 260 (InvalidResumeToken)"],
+        ),
+        (
+            Cause.LOGS_PURGED,
+            [
+                "io.debezium.DebeziumException: The connector is trying to read change stream"
+                " starting at PostgresOffsetContext [...], but this is no longer available on the"
+                " server. Reconfigure the connector to use a snapshot when needed."
+            ],
+        ),
+        (
+            Cause.LOGS_PURGED,
+            [
+                WRAPPED,
+                "com.github.shyiko.mysql.binlog.network.ServerException: Could not find first log"
+                " file name in binary log index file",
+            ],
+        ),
+        (
+            Cause.AUTHENTICATION,
+            [
+                WRAPPED,
+                "org.postgresql.util.PSQLException: FATAL: password authentication failed for user",
+            ],
+        ),
+        (
+            Cause.AUTHENTICATION,
+            [
+                f"{CONNECT}: Failed to find topics",
+                "org.apache.kafka.common.errors.SaslAuthenticationException: Authentication failed",
+            ],
+        ),
+        (
+            Cause.AUTHORIZATION,
+            ["org.apache.kafka.common.errors.TopicAuthorizationException: Not authorized: [t]"],
+        ),
+        (
+            Cause.DESERIALISATION,
+            [
+                f"{CONNECT}: Tolerance exceeded in error handler",
+                "org.apache.kafka.connect.errors.DataException: JsonConverter with schemas.enable",
+            ],
+        ),
+        (
+            Cause.UNREACHABLE,
+            ["org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node"],
+        ),
+        (
+            Cause.UNREACHABLE,
+            [WRAPPED, "java.net.ConnectException: Connection refused"],
+        ),
+        (
+            Cause.CONFIGURATION,
+            ["org.apache.kafka.common.config.ConfigException: Missing required configuration"],
+        ),
+        (Cause.TOO_LARGE, [WRAPPED, "org.apache.kafka.common.errors.RecordTooLargeException: x"]),
+        (Cause.OTHER, [WRAPPED, "java.lang.NullPointerException: null"]),
+    ],
+)
+def test_what_a_trace_says(cause: Cause, causes: list[str]) -> None:
+    found = explain(trace(*causes))
+    assert found.cause is cause
+    assert causes[-1] in found.evidence
+    assert found.advice.words
+
+
+def test_what_is_lost_for_good_comes_before_what_may_pass() -> None:
+    lost = trace(
+        "org.apache.kafka.common.errors.TimeoutException: Timed out",
+        "com.mongodb.MongoCommandException: error 286 (ChangeStreamHistoryLost)",
+    )
+    assert explain(lost).cause is Cause.HISTORY_LOST
+    wrapped = trace(
+        "org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node",
+        "org.apache.kafka.common.errors.SaslAuthenticationException: Authentication failed",
+    )
+    assert explain(wrapped).cause is Cause.AUTHENTICATION
+
+
+def test_only_what_may_pass_is_restarted() -> None:
+    assert {cause for cause in Cause if cause.passes} == {Cause.UNREACHABLE, Cause.OTHER}
+    assert set(ADVICE) == set(Cause)
+
+
+def test_nothing_is_no_failure_that_is_known() -> None:
+    assert explain("") == explain("\n")
+    assert explain("").cause is Cause.OTHER
+
+
+def test_frames_are_no_evidence() -> None:
+    frames = trace("java.lang.IllegalStateException: x") + (
+        "\n\tat org.apache.kafka.common.config.ConfigException.lookup(ConfigException.java:1)"
+    )
+    assert explain(frames).cause is Cause.OTHER

@@ -1,0 +1,193 @@
+"""Positions given to connectors of other workers: translated, guarded, written, read back."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+import pytest
+
+from drctl.connectors.applying import Action, Guard, OffsetsPlan, build_plan, parse_overrides
+from drctl.connectors.connector import Connector, Position
+from drctl.connectors.positions import SCHEMA, Export, export_document, kept, read_export
+from drctl.connectors.writing import OffsetsResult, Outcome, Writing
+from drctl.model.errors import ConfigError, DrctlError, ExitCode, Refused, Unknown, UsageError
+from tests.connectors.world import MIRROR, MONGO, World, connector, stopped
+
+AT = Position({"server": "shop"}, {"lsn": 17})
+BROKERS = {"source_cluster_bootstrap_servers": "a:1,b:1"}
+
+
+def export(one: Connector, *positions: Position) -> Export:
+    found = Export("old:8083", "id", "2026-01-02T03:04:05+00:00", (kept(one, positions),))
+    return read_export(json.loads(json.dumps(export_document(found, "f"))), "f")
+
+
+def planned(
+    world: World,
+    exported: Export,
+    renamed: Mapping[str, str] | None = None,
+    overrides: Mapping[Guard, str] | None = None,
+) -> OffsetsPlan:
+    return build_plan(exported, (), renamed or {}, world, "new:8083", overrides or {})
+
+
+def written(world: World, plan: OffsetsPlan) -> OffsetsResult:
+    return Writing(world, world, world, world, lambda: datetime.now(UTC)).run(plan, "R", "id")
+
+
+def shop(**settings: str) -> Export:
+    return export(connector(**{"topic_prefix": "shop", **settings}), AT)
+
+
+def test_a_stopped_connector_goes_on_from_there() -> None:
+    world = World({"shop": stopped(topic_prefix="shop")})
+    plan = planned(world, shop())
+    assert [line.action for line in plan.lines] == [Action.WRITE]
+    result = written(world, plan)
+    assert (result.exit_code, result.results[0].outcome) == (ExitCode.DONE, Outcome.WRITTEN)
+    assert world.kept["shop"] == [AT]
+    assert world.events == ["keep", "began", "intent", "put shop", "outcome", "ended"]
+    again = planned(world, shop())
+    assert [line.action for line in again.lines] == [Action.KEEP]
+
+
+def test_what_was_there_before_can_be_put_back() -> None:
+    other = Position({"server": "shop"}, {"lsn": 3})
+    for before in ([other], []):
+        world = World({"shop": stopped(topic_prefix="shop")}, {"shop": list(before)})
+        written(world, planned(world, shop()))
+        assert world.kept["shop"] == [AT]
+        back = planned(world, world.exports[-1])
+        assert written(world, back).exit_code is ExitCode.DONE
+        assert world.kept["shop"] == before
+
+
+def test_another_prefix_gets_other_keys() -> None:
+    world = World({"store": stopped("store", topic_prefix="store")})
+    (line,) = planned(world, shop(), {"shop": "store"}).lines
+    assert (line.connector, line.came_from) == ("store", "shop")
+    assert line.partition == {"server": "store"}
+    mongo = export(connector("mg", plugin=MONGO), Position({"server_id": "mg"}, {"sec": 1}))
+    world = World({"mg": stopped("mg", plugin=MONGO, topic_prefix="mongo")})
+    assert planned(world, mongo).lines[0].partition == {"server_id": "mongo"}
+
+
+def mirrored(**settings: str) -> Export:
+    at = Position({"cluster": "primary", "topic": "orders", "partition": 3}, {"offset": 41})
+    return export(connector("mm2", plugin=MIRROR, source_cluster_alias="primary", **settings), at)
+
+
+def test_positions_of_mirrors_hold_for_the_same_brokers_only() -> None:
+    there = stopped("mm2", plugin=MIRROR, source_cluster_alias="old", **BROKERS)
+    world = World({"mm2": there})
+    (line,) = planned(world, mirrored(source_cluster_bootstrap_servers="b:1")).lines
+    assert line.action is Action.WRITE
+    assert line.partition == {"cluster": "old", "topic": "orders", "partition": 3}
+    (line,) = planned(world, mirrored(source_cluster_bootstrap_servers="c:1")).lines
+    assert (line.action, line.guard) == (Action.REFUSE, Guard.MISFIT)
+    assert "those of another cluster" in line.reason
+    passed = {Guard.MISFIT: "the same cluster by another name"}
+    (line,) = planned(world, mirrored(), None, passed).lines
+    assert (line.action, line.overridden) == (Action.WRITE, True)
+
+
+@pytest.mark.parametrize(
+    ("there", "exported", "guard", "words"),
+    [
+        ({}, shop(), Guard.NO_CONNECTOR, "there is no connector shop"),
+        ({"shop": connector()}, shop(), Guard.NOT_STOPPED, "connector shop is RUNNING"),
+        (
+            {"shop": stopped(plugin=MONGO, topic_prefix="shop")},
+            shop(),
+            Guard.MISFIT,
+            "it is a io.debezium.connector.mongodb.MongoDbConnector, not",
+        ),
+        (
+            {"shop": stopped(topic_prefix="shop")},
+            export(connector(), Position({"server_id": "shop"}, {"lsn": 1})),
+            Guard.MISFIT,
+            "it has no server",
+        ),
+        (
+            {"shop": stopped(plugin="x.Source")},
+            export(connector(plugin="x.Source"), AT),
+            Guard.UNKNOWN,
+            "drctl does not know partitions of x.Source",
+        ),
+        (
+            {"shop": stopped(kind="sink")},
+            export(connector(kind="sink"), AT),
+            Guard.SINK,
+            "its positions are those of group connect-shop",
+        ),
+    ],
+)
+def test_guards(there: dict[str, Connector], exported: Export, guard: Guard, words: str) -> None:
+    plan = planned(World(there), exported)
+    (line,) = plan.refused
+    assert line.guard is guard
+    assert words in line.reason
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome", "code"),
+    [
+        (Refused("not stopped"), Outcome.FAILED, ExitCode.REFUSED),
+        (Unknown("no answer"), Outcome.UNKNOWN, ExitCode.UNKNOWN),
+    ],
+)
+def test_a_write_that_is_not_there_afterwards(
+    answer: DrctlError, outcome: Outcome, code: ExitCode
+) -> None:
+    world = World({"shop": stopped(topic_prefix="shop")}, answer=answer)
+    result = written(world, planned(world, shop()))
+    (each,) = result.results
+    assert (each.outcome, each.reason, result.exit_code) == (outcome, answer.message, code)
+
+
+def test_a_write_without_an_answer_that_is_there_is_done() -> None:
+    class Mute(World):
+        def put_positions(self, name: str, positions: Sequence[Position]) -> None:
+            super().put_positions(name, positions)
+            raise Unknown("no answer")
+
+    world = Mute({"shop": stopped(topic_prefix="shop")})
+    assert written(world, planned(world, shop())).exit_code is ExitCode.DONE
+
+
+def test_a_write_that_is_taken_and_not_kept_is_unknown() -> None:
+    class Forgetful(World):
+        def put_positions(self, name: str, positions: object) -> None:
+            self.events.append("put")
+
+    world = Forgetful({"shop": stopped(topic_prefix="shop")})
+    assert written(world, planned(world, shop())).exit_code is ExitCode.UNKNOWN
+
+
+def test_a_worker_that_tells_late_what_it_took() -> None:
+    class Late(World):
+        def positions(self, name: str) -> tuple[Position, ...]:
+            return super().positions(name) if self.seconds > 1 else ()
+
+    world = Late({"shop": stopped(topic_prefix="shop")})
+    assert written(world, planned(world, shop())).exit_code is ExitCode.DONE
+    assert 1 < world.seconds < 2
+
+
+def test_a_file_that_is_none() -> None:
+    wrongs: tuple[object, ...] = ({}, [], {"schema": "drctl/gap/1"}, {"schema": SCHEMA})
+    for wrong in wrongs:
+        with pytest.raises(ConfigError, match="holds no positions of connectors"):
+            read_export(wrong, "f")
+
+
+def test_names_that_are_not_in_the_file() -> None:
+    with pytest.raises(UsageError, match="there is no connector 'x' in it"):
+        planned(World(), shop(), {"x": "y"})
+
+
+def test_overrides() -> None:
+    assert parse_overrides(["misfit=I know"]) == {Guard.MISFIT: "I know"}
+    for wrong in ("misfit", "sink=x"):
+        with pytest.raises(UsageError):
+            parse_overrides([wrong])

@@ -1,0 +1,99 @@
+"""What would be lost, and how that is known."""
+
+from drctl.elections.loss import Beyond, Candidate, Evidence, Loss, candidate_of, loss_of
+from drctl.model.topology import OffsetRange, Unavailable
+from tests.elections.seen import PLACE, partition, sight
+
+
+def found(evidence: tuple[Evidence, ...] = (), groups: tuple[Beyond, ...] = ()) -> Loss:
+    """Of the lag of broker 2, whose log ends at 100; broker 3 led and is gone."""
+    seen = sight(partition((2, 3), (3,)), alive=(1, 2), ends={2: 100})
+    loss = loss_of(seen.partitions[0], seen, evidence, groups)
+    assert loss is not None
+    return loss
+
+
+def test_the_first_that_lives_is_taken_however_little_it_holds() -> None:
+    behind = partition((1, 2, 3), (3,))
+    assert candidate_of(behind, {1, 2}) == Candidate(1, clean=False)
+    assert candidate_of(behind, {2}) == Candidate(2, clean=False)
+    assert candidate_of(behind, set()) is None
+
+
+def test_one_that_holds_everything_comes_before_one_that_does_not() -> None:
+    assert candidate_of(partition((1, 2, 3), (3,)), {1, 3}) == Candidate(3, clean=True)
+    eligible = partition((1, 2, 3), (), eligible=(2,))
+    assert candidate_of(eligible, {1, 2}) == Candidate(2, clean=True)
+    assert candidate_of(partition((1, 2), (), eligible=None), {1, 2}) == Candidate(1, clean=False)
+
+
+def test_without_a_trace_the_loss_cannot_be_told() -> None:
+    loss = found()
+    assert loss.offsets is None
+    assert not loss.exact
+    assert loss.words.startswith("cannot be told: the log of broker 2 ends at 100, and nobody saw")
+
+
+def test_what_groups_had_read_is_lost_at_least() -> None:
+    loss = found((Evidence(PLACE, "group app has read up to 180", 180),), (Beyond("app", 180),))
+    assert loss.offsets == OffsetRange(100, 180)
+    assert not loss.exact
+    assert loss.words == "at least 80 offsets, 100 to 179: group app has read up to 180"
+    assert loss.beyond == (Beyond("app", 180),)
+
+
+def test_the_end_of_a_disk_that_was_read_is_exact() -> None:
+    group = Evidence(PLACE, "group app has read up to 150", 150)
+    disk = Evidence(PLACE, "the disk", 180, exact=True)
+    loss = found((group, disk))
+    assert (loss.offsets, loss.exact) == (OffsetRange(100, 180), True)
+    assert loss.words == "80 offsets, 100 to 179: the disk"
+    contradicted = found((disk, Evidence(PLACE, "group app has read up to 190", 190)))
+    assert not contradicted.exact, "somebody read behind that end"
+    assert contradicted.offsets == OffsetRange(100, 190)
+
+
+def test_a_trace_that_ends_before_the_replica_proves_no_loss_and_no_completeness() -> None:
+    loss = found((Evidence(PLACE, "group app has read up to 60", 60),))
+    assert loss.offsets == OffsetRange(100, 100)
+    assert loss.words.startswith("none that anybody saw: the log of broker 2 ends at 100")
+    assert found((Evidence(PLACE, "the disk", 90, exact=True),)).words.startswith("none: ")
+
+
+def test_what_another_cluster_holds_is_counted() -> None:
+    group = Evidence(PLACE, "group app has read up to 180", 180)
+    loss = found((group, Evidence(PLACE, "copied to b", 150, copied=True)))
+    assert loss.elsewhere == 50
+    assert found((group,)).elsewhere == 0
+
+
+def test_a_living_replica_that_holds_more_is_named() -> None:
+    seen = sight(partition((2, 1, 3), (3,)), alive=(1, 2), ends={1: 140, 2: 100})
+    loss = loss_of(seen.partitions[0], seen, (), ())
+    assert loss is not None
+    assert (loss.candidate.node, loss.longer) == (2, ((1, 140),))
+    assert loss.words == "at least 40 offsets, 100 to 139: the log of broker 1 goes up to there"
+
+
+def test_a_replica_that_does_not_tell_its_end() -> None:
+    silent = Unavailable("not authorized")
+    seen = sight(partition((2, 3), (3,)), alive=(2,), ends={2: silent})
+    loss = loss_of(seen.partitions[0], seen, (Evidence(PLACE, "x", 180),), ())
+    assert loss is not None
+    assert loss.offsets is None
+    assert loss.words == (
+        "cannot be told: broker 2 does not say where its log ends: not authorized"
+    )
+
+
+def test_nothing_is_lost_with_one_that_was_in_sync() -> None:
+    seen = sight(partition((2, 3), (3,)), alive=(3,), ends={3: 180})
+    loss = loss_of(seen.partitions[0], seen, (Evidence(PLACE, "x", 190),), ())
+    assert loss is not None
+    assert loss.offsets == OffsetRange(180, 180)
+    assert loss.words == "nothing: broker 3 holds all that was committed"
+
+
+def test_nobody_could_be_elected() -> None:
+    seen = sight(partition((2, 3), (3,)), alive=(1,))
+    assert loss_of(seen.partitions[0], seen, (), ()) is None

@@ -1,0 +1,124 @@
+"""Whom a plan would have elected, and what stands against it."""
+
+import pytest
+
+from drctl.elections.loss import Evidence
+from drctl.elections.planning import (
+    Action,
+    ElectionPlan,
+    Guard,
+    parse_overrides,
+    preferred_plan,
+    unclean_plan,
+)
+from drctl.elections.sight import Partition, Sight
+from drctl.model.errors import UsageError
+from drctl.model.topology import TopicPartition, Unavailable
+from tests.elections.seen import PLACE, partition, sight
+
+EVIDENCE = (Evidence(PLACE, "group app has read up to 180", 180),)
+REASON = {Guard.UNCLEAN: "the owner said so"}
+
+
+def planned(seen: Sight, overrides: dict[Guard, str] | None = None) -> ElectionPlan:
+    return unclean_plan("main", seen, [PLACE], EVIDENCE, {}, overrides or {})
+
+
+def guards(plan: ElectionPlan) -> list[Guard]:
+    return [each.guard for line in plan.lines for each in line.refused]
+
+
+def behind(alive: tuple[int, ...] = (1, 2)) -> Sight:
+    return sight(partition((2, 3), (3,)), alive=alive, ends={2: 100, 3: 180})
+
+
+def test_an_unclean_election_needs_a_reason() -> None:
+    assert guards(planned(behind())) == [Guard.UNCLEAN]
+    plan = planned(behind(), REASON)
+    assert guards(plan) == []
+    (line,) = plan.elected
+    assert (line.to, line.overridden[0].guard) == (2, Guard.UNCLEAN)
+    assert "at least 80 offsets, 100 to 179" in line.overridden[0].reason
+
+
+def test_a_shorter_replica_needs_a_reason_of_its_own() -> None:
+    seen = sight(partition((2, 1, 3), (3,)), alive=(1, 2), ends={1: 140, 2: 100})
+    assert guards(planned(seen, REASON)) == [Guard.SHORTER]
+    assert planned(seen, {**REASON, Guard.SHORTER: "no time"}).elected
+
+
+@pytest.mark.parametrize(
+    ("seen", "guard", "words"),
+    [
+        (sight(partition((2, 3), (2, 3), leader=2)), Guard.LED, "broker 2 leads it"),
+        (
+            sight(partition((2, 3), (3,), leader=3), alive=(1, 2)),
+            Guard.LED,
+            "takes broker 3 for its leader, which does not answer here",
+        ),
+        (behind(alive=(1,)), Guard.NOBODY, "none of its replicas answers (brokers 2, 3)"),
+        (sight(), Guard.NOT_THERE, "there is no such partition"),
+    ],
+)
+def test_what_nobody_may_pass_over(seen: Sight, guard: Guard, words: str) -> None:
+    plan = planned(seen, {**REASON, Guard.SHORTER: "no time"})
+    assert guards(plan) == [guard]
+    assert words in plan.lines[0].refused[0].reason
+
+
+def test_without_a_controller_nobody_is_elected() -> None:
+    headless = Unavailable("no answer")
+    seen = sight(partition((2, 3), (3,)), alive=(2,), ends={2: 100}, controller=headless)
+    assert guards(planned(seen, REASON)) == [Guard.NO_CONTROLLER]
+
+
+def test_groups_that_cannot_be_read_are_told() -> None:
+    kept = partition((3,), (3,), place=TopicPartition("__consumer_offsets", 4))
+    seen = sight(partition((2, 3), (3,)), kept, alive=(1, 2), ends={2: 100})
+    (note,) = planned(seen).notes
+    assert note.startswith("1 of 1 partitions of __consumer_offsets have no leader")
+    assert planned(behind()).notes == ()
+
+
+def test_what_has_moved_has_another_basis() -> None:
+    (line,) = planned(behind()).lines
+    same = planned(behind()).lines[0]
+    assert line.basis == same.basis
+    grown = sight(partition((2, 3), (3,)), alive=(1, 2), ends={2: 101})
+    assert line.basis != planned(grown).lines[0].basis
+    assert line.basis != planned(behind(alive=(2, 3))).lines[0].basis
+    newer = sight(partition((2, 3), (3,), epoch=8), alive=(1, 2), ends={2: 100})
+    assert line.basis != planned(newer).lines[0].basis
+
+
+def of(number: int, *args: object, **settings: object) -> Partition:
+    place = TopicPartition("orders", number)
+    return partition(*args, **settings, place=place)  # type: ignore[arg-type, misc]
+
+
+def test_preferred_leaders() -> None:
+    seen = sight(
+        of(0, (1, 2), (1, 2), leader=1),
+        of(1, (1, 2), (1, 2), leader=2),
+        of(2, (3, 2), (2,), leader=2),
+        of(3, (4, 2), (2,), leader=2),
+        alive=(1, 2, 3),
+    )
+    plan = preferred_plan("main", seen, None)
+    told = {line.place.partition: (line.action, line.to) for line in plan.lines}
+    assert told == {1: (Action.ELECT, 1), 2: (Action.REFUSE, 3), 3: (Action.REFUSE, 4)}
+    assert guards(plan) == [Guard.NOT_IN_SYNC, Guard.DOWN]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("led=because", "there is no guard 'led' that can be passed over"),
+        ("unclean", "--override unclean needs a reason"),
+        ("unclean= ", "--override unclean needs a reason"),
+    ],
+)
+def test_overrides_that_are_none(given: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        parse_overrides([given])
+    assert parse_overrides(["unclean = it is gone"]) == {Guard.UNCLEAN: "it is gone"}

@@ -1,0 +1,91 @@
+"""What a terminal shows of looks, plans and results of elections."""
+
+from collections.abc import Callable
+from io import StringIO
+
+from rich.console import Console, RenderableType
+
+from drctl.cli.elect_table import plan_table, result_table, show_table
+from drctl.elections.loss import Beyond, Evidence
+from drctl.elections.planning import ElectionPlan, Guard, preferred_plan, unclean_plan
+from drctl.elections.results import ElectionResult, LineResult, Outcome
+from drctl.model.topology import Unavailable
+from tests.elections.seen import PLACE, partition, sight
+
+BEHIND = sight(partition((2, 3), (3,), eligible=()), alive=(1, 2), ends={2: 100})
+EVIDENCE = [Evidence(PLACE, "group app has read up to 180", 180)]
+EXECUTE = "drctl elect unclean --execute"
+
+
+def drawn(table: RenderableType) -> str:
+    file = StringIO()
+    Console(file=file, width=160, color_system=None).print(table)
+    return file.getvalue()
+
+
+def planned(**overrides: str) -> ElectionPlan:
+    passed = {Guard(name): why for name, why in overrides.items()}
+    groups = {PLACE: [Beyond("app", 180)]}
+    return unclean_plan("main", BEHIND, [PLACE], EVIDENCE, groups, passed, ["b is silent"])
+
+
+def test_a_look_tells_who_is_there_and_what_they_hold() -> None:
+    text = drawn(show_table("main", BEHIND))
+    assert "Cluster main: 1 of 1 partition without a leader" in text
+    lines = [line.split() for line in text.splitlines() if line.startswith("orders")]
+    assert lines == [
+        ["orders", "0", "2", "yes", "behind", "100"],
+        ["orders", "0", "3", "no", "all:", "in", "sync", "?"],
+    ]
+    headless = sight(partition((2,), (2,), leader=2), controller=Unavailable("no quorum"))
+    text = drawn(show_table("main", headless))
+    assert "Cluster main: 1 partition, all are led" in text
+    assert "no controller: no quorum; nobody is elected without one" in text
+
+
+def test_a_plan_tells_the_loss_and_what_stands_against_it() -> None:
+    text = drawn(plan_table(planned(), EXECUTE))
+    assert "Unclean election on cluster main: 1 refuse" in text
+    assert "note: b is silent" in text
+    assert "orders-0: at least 80 offsets, 100 to 179: group app has read up to 180" in text
+    assert "group app stands at 180, behind the end that stays" in text
+    assert "orders-0: unclean: would be lost for good: at least 80 offsets" in text
+    assert EXECUTE not in text, "what is refused is not to be typed"
+    assert "To pass over it: --override unclean=REASON" in text
+    text = drawn(plan_table(planned(unclean="given up"), EXECUTE))
+    assert "override unclean: given up" in text
+    assert text.rstrip().endswith(EXECUTE)
+
+
+def measured(cut: int | Unavailable) -> str:
+    plan = planned(unclean="given up")
+    done = LineResult(plan.lines[0], Outcome.ELECTED, 2, cut)
+    return drawn(result_table(ElectionResult(plan, (done,), "R", "journal", 1.5)))
+
+
+def test_a_result_tells_what_was_lost() -> None:
+    text = measured(100)
+    assert "Unclean election on cluster main: 1 elected" in text
+    told = "the log that was kept ended at 100: at least 80 offsets, 100 to 179"
+    assert f"orders-0: {told}" in text
+    assert "ended at 90, which is not what was said before" in measured(90)
+    assert "cannot be told: too old" in measured(Unavailable("too old"))
+
+
+def test_a_preferred_plan_with_nothing_to_do() -> None:
+    led = sight(partition((1, 2), (1, 2), leader=1))
+    text = drawn(plan_table(preferred_plan("main", led, None), EXECUTE))
+    assert text.split("\n")[0] == "Preferred election on cluster main: nothing"
+    assert "There is nobody to elect." in text
+
+
+def test_names_cannot_act_on_the_terminal() -> None:
+    hostile = PLACE._replace(topic="\x1b[2Jorders")
+    seen = sight(partition((2, 3), (3,), place=hostile), alive=(2,), ends={2: 1})
+    plan = unclean_plan("main", seen, [hostile], (), {}, {})
+    shown: list[Callable[[], RenderableType]] = [
+        lambda: show_table("main", seen),
+        lambda: plan_table(plan, EXECUTE),
+    ]
+    for table in shown:
+        assert "\x1b" not in drawn(table())

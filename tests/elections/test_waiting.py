@@ -1,0 +1,81 @@
+"""Waiting for leaders: what is told meanwhile, and when it ends."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import pytest
+
+from drctl.elections.sight import Sight
+from drctl.elections.waiting import Wait, news
+from drctl.model.errors import Unreachable
+from tests.elections.seen import partition, sight
+
+DARK = sight(partition((2, 3), (3,)), alive=(1, 2))
+BACK = sight(partition((2, 3), (3,)), alive=(1, 2, 3))
+LED = sight(partition((2, 3), (3,), leader=3), alive=(1, 2, 3))
+
+
+@dataclass
+class Watched:
+    """Looks one after the other, a second each; None is a cluster that does not answer."""
+
+    looks: list[Sight | None]
+    seconds: float = 0.0
+    stopping: bool = False
+    lines: list[str] = field(default_factory=list)
+
+    def look(self, topics: Collection[str] | None, ends_of: object = None) -> Sight:
+        found = self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
+        if found is None:
+            raise Unreachable("nobody answers")
+        return found
+
+    def ends_before(self, epochs: object) -> dict[object, object]:
+        raise AssertionError("it waits only")
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def wait(self, seconds: float) -> None:
+        self.seconds += seconds
+
+    def told(self, sight: Sight | None, words: tuple[str, ...]) -> None:
+        self.lines += words
+
+
+def waited(watched: Watched, within_s: float) -> Sight:
+    return Wait(watched, watched, None, watched.told).run(within_s)  # type: ignore[arg-type]
+
+
+def test_it_tells_who_is_back_and_who_leads_then() -> None:
+    watched = Watched([DARK, None, BACK, LED])
+    assert waited(watched, 60) is LED
+    assert watched.lines == ["nobody answers", "broker 3 answers", "orders-0: broker 3 leads it"]
+
+
+def test_it_ends_when_time_is_up() -> None:
+    watched = Watched([DARK])
+    assert waited(watched, 5) is DARK
+    assert 5 <= watched.seconds < 7
+
+
+def test_one_look_takes_no_time() -> None:
+    watched = Watched([DARK])
+    assert waited(watched, 0) is DARK
+    assert watched.seconds == 0
+
+
+def test_a_cluster_that_never_answers_is_unreachable() -> None:
+    with pytest.raises(Unreachable):
+        waited(Watched([None]), 3)
+
+
+def test_a_leader_that_does_not_answer_is_none() -> None:
+    silent = sight(partition((2, 3), (3,), leader=3), alive=(1, 2))
+    assert silent.dark == silent.partitions
+    assert news(LED, silent) == (
+        "broker 3 does not answer any more",
+        "orders-0: no leader",
+    )
+    other = sight(partition((2, 3), (3,), leader=2), alive=(1, 2, 3))
+    assert news(LED, other) == ("orders-0: broker 2 leads it, no longer broker 3",)
