@@ -1,0 +1,159 @@
+"""What drills left behind: found by its reserved names, and deleted in an order that lasts."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from drctl.drill.names import drill_of
+from drctl.drill.ports import ScratchMaker
+from drctl.model.acls import Acl
+from drctl.model.fencing import DENY, LITERAL, AclReader, AclWriter, Denied
+from drctl.model.ports import ClusterReader, GroupReader
+from drctl.model.topology import Unavailable
+
+STAYS_AWAY_S = 3.0
+_AT_MOST_S = 60.0
+_PAUSE_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What of drills is on one cluster.
+
+    Attributes:
+        rules: that deny somebody a drill's topic.
+    """
+
+    cluster: str
+    topics: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    rules: tuple[Acl, ...] = ()
+
+    @property
+    def anything(self) -> bool:
+        """Whether there is any."""
+        return bool(self.topics or self.groups or self.rules)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Each, in words."""
+        return (
+            *(f"topic {name} of {self.cluster}" for name in self.topics),
+            *(f"group {name} of {self.cluster}" for name in self.groups),
+            *(f"rule on {rule.name} of {self.cluster}" for rule in self.rules),
+        )
+
+    def of(self, drills: frozenset[str]) -> "Left":
+        """What these drills made of it."""
+
+        def mine(name: str) -> bool:
+            return drill_of(name) in drills
+
+        return Left(
+            self.cluster,
+            tuple(filter(mine, self.topics)),
+            tuple(filter(mine, self.groups)),
+            tuple(rule for rule in self.rules if mine(rule.name)),
+        )
+
+    @property
+    def drills(self) -> frozenset[str]:
+        """Which ones left something."""
+        names = (*self.topics, *self.groups, *(rule.name for rule in self.rules))
+        return frozenset(drill for drill in map(drill_of, names) if drill is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """One cluster, to look at and to clean."""
+
+    name: str
+    site: ClusterReader
+    groups: GroupReader
+    acls: AclReader
+    scratch: ScratchMaker
+    denials: AclWriter
+
+
+@dataclass(slots=True)
+class Cleaned:
+    """What was deleted, and what is still there, each in words."""
+
+    gone: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+
+
+def left_on(ports: Ports) -> Left:
+    """What of drills is there.
+
+    Raises:
+        Unreachable: the cluster did not answer.
+    """
+    rules = ports.acls.acls()
+    return Left(
+        ports.name,
+        _ours(ports.site.topic_names()),
+        _ours(ports.groups.groups()),
+        () if isinstance(rules, Unavailable) else tuple(filter(_of_a_drill, rules.rules)),
+    )
+
+
+def clean(
+    source: Ports, target: Ports, drills: frozenset[str], wait: Callable[[float], None]
+) -> Cleaned:
+    """Delete all that these drills made; what was deleted is looked for again.
+
+    The source comes first: a replicator makes a copy again of what is still there.
+
+    Raises:
+        Unreachable: a cluster did not answer.
+    """
+    done = Cleaned()
+    for ports in (source, target):
+        _delete(ports, left_on(ports).of(drills), done)
+    still = waited = 0.0
+    while still < STAYS_AWAY_S and waited < _AT_MOST_S and not done.left:
+        wait(_PAUSE_S)
+        still, waited = still + _PAUSE_S, waited + _PAUSE_S
+        for ports in (source, target):
+            found = left_on(ports).of(drills)
+            if found.anything:
+                _delete(ports, found, done)
+                still = 0.0
+    if not done.left and still < STAYS_AWAY_S:
+        again = (left_on(ports).of(drills) for ports in (source, target))
+        done.left += [f"{what}: it comes back" for left in again for what in left.words]
+    return done
+
+
+def _delete(ports: Ports, left: Left, done: Cleaned) -> None:
+    if left.rules:
+        for rule, why in ports.denials.restore(left.rules).items():
+            _note(f"rule on {rule.name} of {ports.name}", why, done)
+    for kind, names, delete in (
+        ("group", left.groups, ports.scratch.delete_groups),
+        ("topic", left.topics, ports.scratch.delete_topics),
+    ):
+        if names:
+            for name, why in delete(names).items():
+                _note(f"{kind} {name} of {ports.name}", why, done)
+
+
+def _note(what: str, why: Unavailable | None, done: Cleaned) -> None:
+    if why is not None:
+        done.left.append(f"{what}: {why.reason}")
+    elif what not in done.gone:
+        done.gone.append(what)
+
+
+def _ours(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(name for name in names if drill_of(name) is not None))
+
+
+def _of_a_drill(rule: Acl) -> bool:
+    """Exactly such a rule as a drill's fence makes."""
+    return (
+        rule.permission == DENY
+        and rule.pattern == LITERAL
+        and rule.operation in {each.value for each in Denied}
+        and drill_of(rule.name) is not None
+    )

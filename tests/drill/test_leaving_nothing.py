@@ -1,0 +1,180 @@
+"""What a drill may change: its own things, by every way there is; and all of them are deleted."""
+
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drctl.cli.drill_sight import DrillHands, _OwnCanary, _OwnGroups, _OwnRules
+from drctl.drill.cleaning import Left, Ports, clean, left_on
+from drctl.drill.names import Scratch
+from drctl.engine.ports import Hands
+from drctl.model.acls import Acl, Acls
+from drctl.model.errors import Refused
+from drctl.model.groups import Committed
+from drctl.model.topology import TopicPartition, Unavailable
+from drctl.systems.kafka.drill_scratch import KafkaScratch
+
+MINE, OTHER = Scratch("20260102t030405z-0a1b2c"), Scratch("20260102t030405z-ffffff")
+
+
+def rule(topic: str, **changes: str) -> Acl:
+    return Acl(topic, "LITERAL", "User:x", "*", "WRITE", "DENY")._replace(**changes)
+
+
+class Cluster:
+    """Holds names; may give a topic back a few times, as a replicator does."""
+
+    def __init__(self, topics: Iterable[str], groups: Iterable[str], rules: Iterable[Acl]) -> None:
+        self.topics, self.known, self.rules = set(topics), set(groups), set(rules)
+        self.comes_back = 0
+        self.refuses: str = ""
+
+    def ports(self, name: str) -> Ports:
+        site: Any = self
+        return Ports(name, site, site, site, site, site)
+
+    def topic_names(self) -> frozenset[str]:
+        return frozenset(self.topics)
+
+    def groups(self) -> tuple[str, ...]:
+        return tuple(self.known)
+
+    def acls(self) -> Acls:
+        return Acls(True, tuple(self.rules))
+
+    def restore(self, rules: Collection[Acl]) -> dict[Acl, None]:
+        self.rules -= set(rules)
+        return dict.fromkeys(rules)
+
+    def delete_groups(self, names: Collection[str]) -> dict[str, None]:
+        self.known -= set(names)
+        return dict.fromkeys(names)
+
+    def delete_topics(self, names: Collection[str]) -> dict[str, Unavailable | None]:
+        if self.refuses:
+            return {name: Unavailable(self.refuses) for name in names}
+        if self.comes_back:
+            self.comes_back -= 1
+        else:
+            self.topics -= set(names)
+        return dict.fromkeys(names)
+
+
+def full() -> Cluster:
+    return Cluster(
+        ["orders", MINE.topic, OTHER.topic, f"primary.{MINE.topic}"],
+        ["app", MINE.group, OTHER.group],
+        [rule("orders"), rule(MINE.topic), rule(OTHER.topic)],
+    )
+
+
+def cleaned(source: Cluster, target: Cluster) -> Any:
+    mine = frozenset({MINE.drill})
+    return clean(source.ports("a"), target.ports("b"), mine, lambda _seconds: None)
+
+
+def test_what_this_drill_made_goes_and_all_else_stays() -> None:
+    source, target = full(), full()
+    done = cleaned(source, target)
+    assert done.left == []
+    assert len(done.gone) == 8
+    for cluster in (source, target):
+        assert cluster.topics == {"orders", OTHER.topic}
+        assert cluster.known == {"app", OTHER.group}
+        assert cluster.rules == {rule("orders"), rule(OTHER.topic)}
+
+
+def test_what_a_replicator_makes_again_is_deleted_again() -> None:
+    target = full()
+    target.comes_back = 3
+    done = cleaned(full(), target)
+    assert (done.left, target.topics) == ([], {"orders", OTHER.topic})
+
+
+def test_what_comes_back_for_ever_is_not_said_to_be_gone() -> None:
+    target = full()
+    target.comes_back = 10**6
+    assert f"topic {MINE.topic} of b: it comes back" in cleaned(full(), target).left
+
+
+def test_what_cannot_be_deleted_is_named() -> None:
+    target = full()
+    target.refuses = "not allowed"
+    assert f"topic {MINE.topic} of b: not allowed" in cleaned(full(), target).left
+
+
+def test_rules_that_a_drill_does_not_make_are_not_its_own() -> None:
+    others = [
+        rule(MINE.topic, permission="ALLOW"), rule(MINE.topic, operation="ALL"),
+        rule(MINE.topic, pattern="PREFIXED"), rule("*"),
+    ]  # fmt: skip
+    assert left_on(Cluster([], [], others).ports("a")) == Left("a")
+
+
+def hands() -> DrillHands:
+    nothing: Any = None
+    return DrillHands(nothing, nothing, Path(), {}, canary_topic=MINE.canary)
+
+
+@pytest.mark.parametrize(
+    "reach",
+    [
+        lambda it: it.group_creator("a"), lambda it: it.producer_ids("a"),
+        lambda it: it.connectors(), lambda it: it.endpoint(0),
+        lambda it: it.run("x", ["true"], {}, 1), lambda it: it.reconcile({}),
+    ],
+)  # fmt: skip
+def test_hands_refuse_what_is_shared(reach: Any) -> None:
+    with pytest.raises(Refused, match="a drill does not"):
+        reach(hands())
+
+
+def test_every_way_to_change_something_was_thought_of() -> None:
+    """A new one in the engine has to be refused, or confined, here."""
+    confined = {"groups", "acls", "canary", "keep", "other_way"}
+    refused = {"group_creator", "producer_ids", "connectors", "endpoint", "run", "reconcile"}
+    known = {name for name in vars(Hands) if not name.startswith("_")}
+    assert known == confined | refused
+    assert refused <= vars(DrillHands).keys()
+    with pytest.raises(Exception, match="both directions"):
+        hands().other_way()
+
+
+class Untouched:
+    """Fails where anything arrives."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"{name} arrived")
+
+
+NOTHING: Any = Untouched()
+PLACE = TopicPartition("orders", 0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda: _OwnGroups(NOTHING).commit({"app": {}}),
+        lambda: _OwnGroups(NOTHING).commit({MINE.group: {PLACE: Committed(1)}}),
+        lambda: _OwnGroups(NOTHING).delete({"app": [PLACE]}),
+        lambda: _OwnGroups(NOTHING).delete({MINE.group: [PLACE]}),
+        lambda: _OwnRules(NOTHING, lambda: None).deny([rule(MINE.topic), rule("orders")]),
+        lambda: _OwnRules(NOTHING, lambda: None).restore([rule("*")]),
+        lambda: _OwnCanary(NOTHING, "__drctl_canary").sing(MINE.canary, "x"),
+    ],
+)
+def test_what_is_of_others_never_arrives(change: Any) -> None:
+    with pytest.raises(Refused, match="a drill does not touch"):
+        change()
+
+
+def test_scratch_is_made_and_deleted_under_reserved_names_alone() -> None:
+    scratch = KafkaScratch("a", {"bootstrap.servers": "127.0.0.1:1"})
+    with pytest.raises(ValueError, match="not of a drill: orders"):
+        scratch.make_topic("orders", 1)
+    with pytest.raises(ValueError, match="not of a drill: orders"):
+        scratch.delete_topics([MINE.topic, "orders"])
+    with pytest.raises(ValueError, match="not of a drill: app"):
+        scratch.delete_groups(["app"])

@@ -1,0 +1,63 @@
+"""Whose things are whose: the dead are cleaned up after and remembered, the living are spared."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from drctl.cli import drill_left, drill_wiring
+from drctl.config.configuration import Config
+from drctl.config.loading import read
+from drctl.drill.history import Verdict
+from drctl.drill.history import read as read_history
+from drctl.drill.names import Scratch, new_drill
+from tests.drill.test_leaving_nothing import Cluster
+
+YAML = """
+clusters: {a: {bootstrap: "127.0.0.1:1"}, b: {bootstrap: "127.0.0.1:2"}}
+links: {main: {from: a, to: b, topics: [".*"]}}
+"""
+JUST_NOW = new_drill(datetime.now(UTC), "000000")
+LONG_AGO = new_drill(datetime.now(UTC) - timedelta(hours=7), "000000")
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    return read(YAML, tmp_path / "drctl.yaml")
+
+
+def found(config: Config, drill: str, *, everything: bool = False) -> drill_left.Leftovers:
+    scratch = Scratch(drill)
+    source, target = Cluster([scratch.topic, "orders"], [], []), Cluster([], [scratch.group], [])
+    ports = (source.ports("a"), target.ports("b"))
+    return drill_left.leftovers(config, *ports, everything=everything)
+
+
+@pytest.mark.parametrize(("drill", "dead"), [(JUST_NOW, False), (LONG_AGO, True)])
+def test_a_drill_of_another_machine_is_spared_for_a_while(
+    config: Config, drill: str, dead: bool
+) -> None:
+    seen = found(config, drill)
+    assert (drill in seen.dead, drill in seen.spared) == (dead, not dead)
+    assert len(seen.words) == (2 if dead else 0)
+    assert found(config, drill, everything=True).dead == {drill}
+
+
+def test_a_drill_of_this_machine_is_spared_as_long_as_it_lives(config: Config) -> None:
+    drill_left.note(config, JUST_NOW, config.link("main"), None)
+    place = drill_wiring.folder(config) / JUST_NOW / drill_left.ALIVE
+    with drill_wiring.alive(place):
+        seen = found(config, JUST_NOW, everything=True)
+        assert (seen.dead, set(seen.spared)) == (frozenset(), {JUST_NOW})
+        assert drill_left.bury(config) == []
+    assert found(config, JUST_NOW).dead == {JUST_NOW}
+
+
+def test_the_dead_are_remembered_once(config: Config) -> None:
+    (drill_wiring.folder(config) / "notes").mkdir(parents=True)
+    (drill_wiring.folder(config) / "notes" / drill_left.NOTE).write_text("{}")
+    drill_left.note(config, LONG_AGO, config.link("main"), None)
+    assert drill_left.bury(config) == [LONG_AGO]
+    assert drill_left.bury(config) == []
+    (past,), damaged = read_history(drill_wiring.history(config).lines())
+    assert (past.drill, past.link, past.verdict, damaged) == (LONG_AGO, "main", Verdict.DIED, 0)

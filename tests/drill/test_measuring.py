@@ -1,0 +1,98 @@
+"""Measures come from the applications' own logs, and are held against what is allowed."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drctl.drill.judging import Limits, worse
+from drctl.drill.logs import Consumed, Logs, Written
+from drctl.drill.measuring import measured
+
+COMMITTED = {"rereads_at_most": 3, "positions": 2, "same": 0, "left_out": []}
+PLANNED, LOST = Limits(30, 10, planned=True), Limits(2, None, planned=False)
+
+
+def logs(**parts: object) -> Logs:
+    given = {
+        "source": Written({"s0": 1.0, "s1": 2.0, "s2": 5.0}),
+        "target": Written({"t0": 9.0}),
+        "before": Consumed({"s0": 1.5, "s1": 2.5}, {"s0"}, 2),
+        "after": Consumed({"s1": 9.5, "s2": 9.6, "t0": 9.7}, set(), 3),
+        "held": {"s0": 1, "s1": 1, "s2": 1, "t0": 1},
+        **parts,
+    }
+    return Logs(**given)  # type: ignore[arg-type]
+
+
+def test_all_is_well() -> None:
+    found = measured(logs(), COMMITTED)
+    assert (found.outage.since, found.outage.write_s, found.outage.read_s) == ("last-write", 4, 4.5)
+    assert found.outage.seconds == 4.5
+    assert (found.loss.acknowledged, found.loss.missing, found.loss.seconds) == (3, 0, 0)
+    assert (found.translation.reread, found.translation.skipped) == (0, 0)
+    assert worse(found, PLANNED) == ()
+
+
+def test_time_counts_from_the_first_refused_write() -> None:
+    source = Written({"s0": 1.0}, refused_at=3.0)
+    found = measured(logs(source=source), COMMITTED)
+    assert (found.outage.since, found.outage.seconds) == ("refused", 6.5)
+    assert worse(found, Limits(30, 6, planned=True)) == ("RTO 6.5 s is above 6 s",)
+
+
+def test_what_was_acknowledged_and_is_not_there_is_lost() -> None:
+    found = measured(logs(held={"s0": 2, "t0": 1}), COMMITTED)
+    assert (found.loss.missing, found.loss.seconds, found.loss.duplicated) == (2, 3.0, 1)
+    assert found.loss.examples == ("s1", "s2")
+    assert worse(found, LOST) == ("RPO 3.0 s is above 2 s",)
+    assert worse(found, PLANNED) == (
+        "2 acknowledged records were lost, and a planned one loses none",
+    )
+
+
+def test_what_is_skipped_or_read_again_is_counted_by_id() -> None:
+    before = Consumed({}, {"s0", "s1"}, 2)
+    after = Consumed({"s0": 9.0, "s1": 9.1, "t0": 9.2}, set(), 3)
+    found = measured(logs(before=before, after=after), {**COMMITTED, "rereads_at_most": 1})
+    assert (found.translation.reread, found.translation.skipped) == (2, 1)
+    assert found.translation.examples == ("s2",)
+    assert worse(found, PLANNED) == (
+        "the group skipped 1 records",
+        "the group read 2 records again, and 1 were promised at most",
+    )
+
+
+def test_a_group_without_a_position_is_not_taken_for_a_good_translation() -> None:
+    none = {"rereads_at_most": 0, "positions": 0, "same": 0, "left_out": ["x"]}
+    found = measured(logs(), none)
+    assert found.translation.promised is None
+    assert worse(found, PLANNED) == (
+        "no position of the group was committed on the target: it read 0 of 1 records again",
+        "1 positions had no place on the target",
+    )
+
+
+def test_a_target_on_which_nobody_came_to_work_has_no_rto() -> None:
+    found = measured(logs(target=Written(), after=Consumed()), None)
+    assert found.outage.seconds is None
+    assert worse(found, LOST)[0].startswith("the applications did not get to work")
+
+
+IDS = st.sets(st.sampled_from([f"s{number}" for number in range(12)]))
+
+
+@given(IDS, IDS, IDS, IDS)
+def test_every_record_of_the_target_is_finished_read_or_skipped(
+    acknowledged: set[str], held: set[str], finished: set[str], read: set[str]
+) -> None:
+    found = measured(
+        logs(
+            source=Written(dict.fromkeys(sorted(acknowledged), 1.0)),
+            held=dict.fromkeys(held, 1),
+            before=Consumed({}, finished),
+            after=Consumed(dict.fromkeys(sorted(read & held), 9.0)),
+        ),
+        COMMITTED,
+    )
+    assert found.loss.missing == len(acknowledged - held)
+    assert found.translation.skipped + len(held & (finished | read)) == len(held)
+    assert found.translation.reread == len(held & read & finished)

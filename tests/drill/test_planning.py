@@ -1,0 +1,111 @@
+"""What a drill makes, over which link, and which steps of the real plan it does without."""
+
+import pytest
+
+from drctl.config.link import Link
+from drctl.config.schema import ClusterConfig, LinkConfig
+from drctl.drill.coverage import coverage
+from drctl.drill.names import MARK, Scratch, began, drill_of
+from drctl.drill.narrowing import narrowed
+from drctl.drill.planning import LEFT_OUT, overrides, rehearsal
+from drctl.engine.invariants import violations
+from drctl.engine.registry import KINDS
+from drctl.engine.sequences.circumstances import Circumstances, FenceMethod, Mode
+from drctl.model.errors import Refused
+
+SCRATCH = Scratch("20260102t030405z-0a1b2c", "orders.")
+READERS = ("User:nobody",)
+
+
+@pytest.mark.parametrize("name", [SCRATCH.topic, SCRATCH.canary, SCRATCH.group])
+@pytest.mark.parametrize("prefix", ["", "primary."])
+def test_names_of_a_drill_are_known_again(name: str, prefix: str) -> None:
+    assert drill_of(prefix + name) == SCRATCH.drill
+    assert began(SCRATCH.drill).isoformat() == "2026-01-02T03:04:05+00:00"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "orders", f"{MARK}x", f"{MARK}notes", f"{MARK}20260102t030405z-0a1b2",
+        f"{MARK}20260102t030405z-0a1b2c-records-of-mine.v2", "User:x", "__consumer_offsets",
+    ],
+)  # fmt: skip
+def test_what_only_looks_like_it_is_not_a_drills(name: str) -> None:
+    assert drill_of(name) is None
+
+
+def link(**settings: object) -> Link:
+    ends = {"from": "a", "to": "b", "topics": ("orders.*",), **settings}
+    cluster = ClusterConfig.model_construct()
+    return Link("main", "a", cluster, "b", cluster, LinkConfig.model_validate(ends))
+
+
+def test_a_narrowed_link_carries_the_drill_alone() -> None:
+    wide = link(exclude=(".*drill.*",), groups=("app",), translate=False)
+    found = narrowed(wide, SCRATCH, READERS)
+    assert found.topics_of(["orders.1", SCRATCH.topic, f"{SCRATCH.topic}x"]) == (SCRATCH.topic,)
+    assert found.carries_group(SCRATCH.group)
+    assert not found.carries_group("app")
+    assert not found.carries_group(SCRATCH.group.replace(".", "x"))
+    assert (found.settings.fence.method, found.settings.fence.principals) == ("acl", READERS)
+    assert narrowed(wide, SCRATCH, ()).settings.fence.method == "none"
+
+
+MM2 = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+
+
+@pytest.mark.parametrize(
+    ("config", "copied"),
+    [
+        ({"connector.class": MM2}, True),
+        ({"connector.class": MM2, "topics": "orders.*, x"}, True),
+        ({"connector.class": MM2, "topics": "payments.*"}, False),
+        ({"connector.class": MM2, "topics": ".*", "topics.exclude": ".*drill.*"}, False),
+        ({"connector.class": "x.ReplicatorSourceConnector", "topic.whitelist": "orders"}, False),
+        ({"connector.class": "x.ReplicatorSourceConnector", "topic.regex": "orders.*"}, True),
+    ],
+)
+def test_a_topic_that_is_not_copied_is_refused_before_it_is_made(
+    config: dict[str, str], copied: bool
+) -> None:
+    found = coverage("mm2-source", config)
+    if copied:
+        found.require(SCRATCH)
+        return
+    with pytest.raises(Refused, match=r"connector mm2-source copies topics that match") as refused:
+        found.require(SCRATCH)
+    assert "--topic-prefix" in refused.value.hint
+
+
+def seen(method: FenceMethod = FenceMethod.ACL) -> Circumstances:
+    return Circumstances(
+        "main", "a", "b", ("User:app",), ("mm2-source",), ("dns",), fence_method=method,
+        overrides=overrides(method is FenceMethod.ACL),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("method", FenceMethod)
+def test_no_step_is_left_that_touches_what_is_shared(mode: Mode, method: FenceMethod) -> None:
+    found = rehearsal(mode, seen(method), READERS)
+    kinds = {step.kind for step in found.plan.steps}
+    assert not kinds & LEFT_OUT.keys()
+    assert {"preflight", "commit-offsets", "open-target", "verify-clients"} <= kinds
+    assert {"stop-replication", "skip-producer-ids", "switch-endpoint-1"} <= {
+        each.id for each in found.left_out
+    }
+    assert all(each.why for each in found.left_out)
+    if method is FenceMethod.ACL:
+        told = violations(found.plan, KINDS)
+        assert all("stops replication" in line for line in told), told
+
+
+def test_reading_is_never_denied_to_drctls_own_user() -> None:
+    plan = rehearsal(Mode.PLANNED, seen(), READERS).plan
+    assert plan.step("fence-producers").settings["principals"] == ["User:app"]
+    assert plan.step("fence-consumers").settings["principals"] == list(READERS)
+    assert "fence-not-possible" not in plan.overrides
+    assert (
+        "fence-not-possible" in rehearsal(Mode.PLANNED, seen(FenceMethod.NONE), ()).plan.overrides
+    )

@@ -1,0 +1,92 @@
+"""The page of all drills: whole, self-contained, and nothing of a name can act in it."""
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drctl.drill.history import Past, Verdict
+from drctl.report.drill_page import ROWS, render
+from drctl.report.drill_picture import MOST, comparable, trend
+
+BEGAN = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+GOOD = Past(
+    "20260102t030400z-000000", "main", BEGAN, Verdict.PASSED, "planned", "", 4.5, 4.0, 4.5, 1234,
+    0, 0.0, 3, 0,
+)  # fmt: skip
+HOSTILE = "</style><script>alert(1)</script>\x1b[2J\u202e'\"&"
+
+
+def nightly(*changes: dict[str, object]) -> list[Past]:
+    return [
+        replace(GOOD, began=BEGAN + timedelta(days=number), **change)  # type: ignore[arg-type]
+        for number, change in enumerate(changes)
+    ]
+
+
+@settings(max_examples=40)
+@given(st.lists(st.one_of(st.none(), st.floats(0, 10**6)), min_size=1, max_size=80))
+def test_every_drill_is_in_the_picture_once(seconds: list[float | None]) -> None:
+    found = trend(nightly(*({"rto_s": each} for each in seconds)))
+    assert found is not None
+    chart, shown = found.charts[0], seconds[-MOST:]
+    assert len(chart.points) == sum(each is not None for each in shown)
+    assert len(chart.points) + len(chart.missing) == len(shown)
+    assert found.hidden == len(seconds) - len(shown)
+    assert all(0 <= point.x <= 100 and 0 <= point.y <= 100 for point in chart.points)
+    places = [each.x for each in (*chart.points, *chart.missing)]
+    assert len(set(places)) == len(shown)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.integers(0, 10**6), min_size=2, max_size=12))
+def test_more_never_lies_lower(counts: list[int]) -> None:
+    found = trend(nightly(*({"missing": each} for each in counts)))
+    assert found is not None
+    points = found.charts[1].points
+    for a, more in zip(points, counts, strict=True):
+        assert all((a.y <= b.y) or more < less for b, less in zip(points, counts, strict=True))
+
+
+def test_no_line_is_drawn_over_a_drill_that_measured_nothing() -> None:
+    found = trend(nightly({}, {"rto_s": None, "verdict": Verdict.DIED}, {}, {}))
+    assert found is not None
+    assert len(found.charts[0].lines) == 1
+    assert found.charts[0].missing[0].tone == "incomplete"
+
+
+def test_only_drills_like_the_newest_make_a_trend() -> None:
+    drills = nightly({}, {"link": "other"}, {"inject": "kill-source"}, {})
+    assert comparable(drills) == (drills[0], drills[3])
+
+
+def test_nothing_gives_no_picture() -> None:
+    assert trend([]) is None
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+def test_the_page_says_how_the_newest_went(verdict: Verdict) -> None:
+    reasons = () if verdict is Verdict.PASSED else ("RTO 90.0 s is above 60 s",)
+    page = render(nightly({}, {"verdict": verdict, "reasons": reasons}))
+    assert ("RTO 90.0 s is above 60 s" in page) == bool(reasons)
+    assert f"{2 if verdict is Verdict.PASSED else 1} of 2 drills passed" in page
+    assert 'http-equiv="Content-Security-Policy"' in page
+    assert not re.search(r"<script|<link|<img|@import|url\((?!#)|https?://", page)
+
+
+def test_hostile_texts_stay_texts() -> None:
+    bad = {"link": HOSTILE, "inject": HOSTILE, "mode": HOSTILE, "reasons": (HOSTILE,)}
+    page = render(nightly(bad, {**bad, "rto_s": None, "missing": None, "verdict": Verdict.DIED}))
+    assert "<script" not in page
+    assert page.count("</style>") == 1
+    assert not any(each in page for each in ("\x1b", "\u202e"))
+
+
+def test_a_long_history_stays_a_page() -> None:
+    page = render(nightly(*({} for _ in range(ROWS + 7))))
+    assert page.count("<tr class=") == ROWS
+    assert "and 7 older drills" in page
+    assert f"{ROWS + 7 - MOST} older drills not drawn" in page
