@@ -61,18 +61,22 @@ def site_of(config: "Config", link: "Link", answer: "Answer") -> "Site":
 
 def _link_back(config: "Config", link: "Link") -> str | None:
     """The link in the other direction, where there is one."""
-    links = map(config.link, config.links)
-    ends = (link.target, link.source)
-    return next((each.name for each in links if (each.source, each.target) == ends), None)
+    from drctl.config.way_back import opposite
+
+    found = opposite(link, map(config.link, config.links))
+    return found.name if found else None
 
 
 def _results(config: "Config", link: "Link", gap: Path | None) -> "Results":
+    from drctl.config.way_back import name_of
     from drctl.failback.observing import Results
 
-    back = _link_back(config, link)
     there = (gap_results.named(gap),) if gap else gap_results.kept(config.state_dir, link.name)
     exports = frozenset(each.name for each in config.state_dir.glob("reconcile/exports/*"))
-    return Results(there, gap_results.kept(config.state_dir, back) if back else (), exports)
+    names = filter(None, (_link_back(config, link), name_of(link)))
+    back = (each for name in names for each in gap_results.kept(config.state_dir, name))
+    newest = sorted(back, key=lambda each: each.started, reverse=True)
+    return Results(there, tuple(newest), exports)
 
 
 def _brokers(link: "Link") -> "Brokers":

@@ -89,6 +89,7 @@ def _next(answer: Answer, site: Site) -> Iterator[RenderableType]:
     yield Text(f"\nNext: {row.id}, {look}{title}", style="bold")
     for line in doing(site)[row.id]:
         yield Text(f"  {line}")
+    yield Text(f"All of it, as one plan: drctl failback --link {site.link}", style="dim")
 
 
 def _journal(facts: Facts) -> Iterator[RenderableType]:

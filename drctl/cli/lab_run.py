@@ -56,7 +56,13 @@ def run(
         "summary": ending.summary,
         "page": str(ending.page),
     }
-    pages = f"Failover: {ending.report}\nMissing records: {ending.page}"
+    pages = "\n".join(
+        (
+            f"Failover: {ending.report}",
+            f"Missing records: {ending.page}",
+            f"Failback: {ending.home}",
+        )
+    )
     console().result(f"\n{ending.summary}\n{pages}", document)
     return 0 if ending.true else 1
 

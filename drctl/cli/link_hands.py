@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drctl.cli import plan_wiring, wiring
-from drctl.cli.link_sight import must_have
+from drctl.cli.link_connectors import must_have
 from drctl.cli.site_commands import run_command
 from drctl.engine.ports import CommandEnded
-from drctl.model.errors import Unknown, Unreachable
+from drctl.model.errors import Unknown, Unreachable, UsageError
+from drctl.model.plan import Json
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
@@ -31,12 +32,14 @@ class LinkHands:
     Attributes:
         folder: of the run, for what is kept.
         commands: how those ended that were run, for whoever looks.
+        opposite: what acts in the other direction; None where nothing asks for it.
     """
 
     config: "Config"
     link: "Link"
     folder: Path
     commands: dict[str, CommandEnded]
+    opposite: "LinkHands | None" = None
 
     def groups(self, name: str) -> "GroupWriter":
         """The positions of one cluster's groups."""
@@ -101,3 +104,23 @@ class LinkHands:
                 f"{self.folder / name} could not be written: {error.strerror}",
                 "free space, or set state_dir",
             ) from error
+
+    def other_way(self) -> "LinkHands":
+        """What acts in the other direction.
+
+        Raises:
+            UsageError: nothing does.
+        """
+        if self.opposite is None:
+            raise UsageError("only drctl failback is about both directions of a link")
+        return self.opposite
+
+    def reconcile(self, wish: Json) -> None:
+        """Act on the records of a search, each once, also after a crash.
+
+        Raises:
+            DrctlError: some of it is not done, or nobody can say what was.
+        """
+        from drctl.cli.failback_records import reconcile
+
+        reconcile(wish)

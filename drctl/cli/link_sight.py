@@ -1,17 +1,22 @@
 """What the steps of a plan may look at, over the real systems of one link."""
 
+import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from drctl.cli import plan_wiring, wiring
 from drctl.cli.gap_run import GapOptions, GapRuns
+from drctl.cli.link_connectors import Connectors as Connectors
+from drctl.cli.link_connectors import must_have
 from drctl.cli.loss_sight import LossSight
 from drctl.cli.people import People
 from drctl.cli.site_commands import run_command
-from drctl.engine.ports import CommandEnded, ConnectorState, Loss, Missing
+from drctl.engine.ports import CommandEnded, Loss, Missing
+from drctl.engine.returning import Owed, Reconciliation, Search
 from drctl.model.errors import Unreachable, UsageError
+from drctl.model.plan import Json
 from drctl.model.topology import TopicPartition, Unavailable
 
 if TYPE_CHECKING:
@@ -26,38 +31,11 @@ if TYPE_CHECKING:
     from drctl.model.ports import ClusterReader, GroupReader
     from drctl.model.producer_ids import ProducerIdReader
     from drctl.offsets.wanted import Wanted
-    from drctl.systems.connect.client import ConnectReader
 
 _BUDGET_S = 120.0
 _CANARIES = 50
 _QUICK_S = 3.0
-
-
-@dataclass(slots=True)
-class Connectors:
-    """Implements `drctl.engine.ports.ConnectorsReader`."""
-
-    client: "ConnectReader"
-
-    def state(self, name: str) -> ConnectorState:
-        """Of one connector and its tasks.
-
-        Raises:
-            NoSuchConnector: there is none of this name.
-            Unreachable: no worker answered within the deadline.
-        """
-        status = self.client.status(name)
-        states = {status.state, *(task.state for task in status.tasks)}
-        return ConnectorState(name, "+".join(sorted(states)))
-
-    def offsets(self, name: str) -> Sequence[Mapping[str, Any]]:
-        """What it keeps of how far it got.
-
-        Raises:
-            NoSuchConnector: there is none of this name.
-            Unreachable: no worker answered within the deadline.
-        """
-        return self.client.offsets(name)
+_NO_WAY_BACK = "only drctl failback is about both directions of a link"
 
 
 @dataclass(slots=True)
@@ -69,6 +47,7 @@ class LinkSight:
         people: who answer questions.
         lost: whether the source is likely to be dead: it gets little time to answer, and is not
             asked again what it did not answer.
+        opposite: what looks at the other direction; None where nothing asks for it.
     """
 
     config: "Config"
@@ -76,9 +55,11 @@ class LinkSight:
     judge: "Callable[[LinkSight, str], Sequence[Finding]]"
     people: People = field(default_factory=lambda: People({}))
     lost: bool = False
+    opposite: "LinkSight | None" = None
     commands: dict[str, CommandEnded] = field(default_factory=dict, init=False)
     _copied: tuple[str, ...] | None = field(default=None, init=False)
     _arrivals: "Arrivals | None" = field(default=None, init=False)
+    _proved: "GapResult | None" = field(default=None, init=False)
     _open: ExitStack = field(default_factory=ExitStack, init=False)
     _opened: dict[tuple[str, str], Any] = field(default_factory=dict, init=False)
 
@@ -87,6 +68,8 @@ class LinkSight:
 
     def __exit__(self, *_: object) -> None:
         self._open.close()
+        if self.opposite is not None:
+            self.opposite.__exit__()
 
     def topics(self) -> tuple[str, ...]:
         """The source's topics that the link carries; from the target if the source is dead.
@@ -191,15 +174,58 @@ class LinkSight:
         Raises:
             Unreachable: one of the clusters did not answer.
         """
-        result = self._gap(GapOptions((), scope, ledger=False, submit=False, budget_s=_BUDGET_S))
-        lacking = (
-            f"{topic.topic}-{partition.partition}: {partition.counts.unreplicated:,} missing"
-            for topic in result.topics
-            for partition in topic.partitions
-            if partition.counts.unreplicated
-        )
-        left_out = tuple(f"{each.topic}: {each.reason}" for each in result.not_compared)
-        return Missing(result.totals.unreplicated, left_out, tuple(lacking))
+        return _told(self._gap(_whole(scope)))
+
+    def proof(self) -> Missing:
+        """What the target lacks of everything, by content; a clean result is kept as evidence.
+
+        What was written since the proof before is on its way, and not counted.
+
+        Raises:
+            Unreachable: one of the clusters did not answer.
+        """
+        from drctl.cli.failback_search import new_folder, of_before
+
+        folder = new_folder(self.config.state_dir, self.link.name)
+        with GapRuns(self.config, self.link, _whole("full")) as runs:
+            result = runs.run(folder)
+        found, before = _told(result), self._proved
+        self._proved = result
+        if found.records or found.not_compared:
+            shutil.rmtree(folder, ignore_errors=True)
+        return found if before is None else replace(found, records=of_before(result, before))
+
+    def other_way(self) -> "LinkSight":
+        """What looks at the other direction.
+
+        Raises:
+            UsageError: nothing does.
+        """
+        return _known(self.opposite)
+
+    def searched(self) -> Search:
+        """Only a way back searches.
+
+        Raises:
+            UsageError: this is none.
+        """
+        raise UsageError(_NO_WAY_BACK)
+
+    def reconciliation(self, wish: Json) -> Reconciliation:
+        """Only a way back decides on records.
+
+        Raises:
+            UsageError: this is none.
+        """
+        raise UsageError(_NO_WAY_BACK)
+
+    def owed(self) -> Sequence[Owed]:
+        """Only a way back settles what is owed.
+
+        Raises:
+            UsageError: this is none.
+        """
+        raise UsageError(_NO_WAY_BACK)
 
     def loss(self) -> Loss:
         """What the target probably lacks, by what is left of the source.
@@ -272,15 +298,23 @@ class LinkSight:
             return runs.answer()
 
 
-def must_have(client: "ConnectReader | None") -> "ConnectReader":
-    """The Connect workers.
+def _whole(scope: str) -> GapOptions:
+    return GapOptions((), scope, ledger=False, submit=False, budget_s=_BUDGET_S)
 
-    Raises:
-        UsageError: none are configured.
-    """
-    if client is None:
-        raise UsageError(
-            "the link's replicator has no Connect workers",
-            "set `replicator: {connect: http://..., connectors: {...}}` in drctl.yaml",
-        )
-    return client
+
+def _told(result: "GapResult") -> Missing:
+    lacking = (
+        f"{topic.topic}-{partition.partition}: {partition.counts.unreplicated:,} missing"
+        for topic in result.topics
+        for partition in topic.partitions
+        if partition.counts.unreplicated
+    )
+    left_out = tuple(f"{each.topic}: {each.reason}" for each in result.not_compared)
+    totals = result.totals
+    return Missing(totals.unreplicated, left_out, tuple(lacking), totals.duplicated_on_target)
+
+
+def _known(sight: LinkSight | None) -> LinkSight:
+    if sight is None:
+        raise UsageError(_NO_WAY_BACK)
+    return sight

@@ -14,7 +14,7 @@ from drctl.cli.guarding import judged, known_overrides
 from drctl.cli.link_hands import LinkHands
 from drctl.cli.link_sight import LinkSight
 from drctl.cli.offsets_writing import check_confirming, command_line
-from drctl.cli.people import people
+from drctl.cli.people import People, people
 from drctl.cli.run_watching import watched
 from drctl.cli.settings import configuration
 from drctl.cli.stopping import stoppable
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 PLAN_SCHEMA = "drctl/plan/1"
 
 MakePlan = Callable[["Config", Circumstances], Plan]
+
+LookAndPlan = Callable[[LinkSight, Mapping[str, str]], Plan]
+"""Looks, and makes the plan, told what is passed over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,39 +85,83 @@ class Prepared:
         return (*self.broken, *told)
 
 
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Who looks and acts for a plan, and which guards it asks before anything else.
+
+    Attributes:
+        sight: opens what looks, told whether the source is likely to be dead.
+        hands: opens what acts, told the folder of the run.
+        overrides: `GUARD=REASON` as typed.
+        asked: the mode in which guards are asked about a plan; empty where it asks none.
+    """
+
+    sight: Callable[["Config", "Link", People, bool], LinkSight]
+    hands: Callable[["Config", LinkSight, Path], LinkHands]
+    overrides: Callable[[Sequence[str]], Mapping[str, str]]
+    asked: Callable[[Plan], str]
+
+
+def _asked_by_preflight(plan: Plan) -> str:
+    from drctl.report.plan_lines import mode_of
+
+    return mode_of(plan).value if any(s.kind == Preflight.name for s in plan.steps) else ""
+
+
+OVER_LINK = Way(
+    lambda config, link, asked, lost: LinkSight(config, link, judged, asked, lost),
+    lambda config, sight, folder: LinkHands(config, sight.link, folder, sight.commands),
+    known_overrides,
+    _asked_by_preflight,
+)
+"""From a link's source to its target."""
+
+
 def show_or_run(given: PlanOptions, make: MakePlan) -> int:
+    """Make the plan over a link, and with `--execute` carry it out.
+
+    Raises:
+        Refused: something stands against it, or nobody confirmed.
+    """
+
+    def look(sight: LinkSight, overrides: Mapping[str, str]) -> Plan:
+        return make(sight.config, circumstances.look_at(sight.link, sight, overrides))
+
+    return show_or_go(given, look, OVER_LINK)
+
+
+def show_or_go(given: PlanOptions, make: LookAndPlan, way: Way) -> int:
     """Make the plan, and with `--execute` carry it out.
 
     Raises:
         Refused: something stands against it, or nobody confirmed.
     """
     check_confirming(given.execute, given.yes)
-    overrides = known_overrides(given.overrides)
+    overrides = way.overrides(given.overrides)
     config = configuration()
     link = config.link(given.link)
     asked = people()
-    with LinkSight(config, link, judged, asked, given.lost) as sight:
+    with way.sight(config, link, asked, given.lost) as sight:
         if given.execute:
             run_journal.refuse_while_held(link)
-        plan = make(config, circumstances.look_at(link, sight, overrides))
+        plan = make(sight, overrides)
         asked.given = answers(plan, given.answers)
-        prepared = _prepared(plan, sight, given)
+        prepared = _prepared(plan, sight, given, way)
         document = _document(prepared)
         _plan_files(document, given)
         if not given.execute:
             return _show(prepared, document)
         _refuse(prepared, {} if asked.terminal else unanswered(plan, asked.given))
-        confirm(link.target, f"{plan.name} over link {link.name}", yes=given.yes)
-        _refuse_if_changed(plan, make(config, circumstances.look_at(link, sight, overrides)))
-        return _carry_out(config, link, sight, plan)
+        confirm(plan.target, f"{plan.name} over link {link.name}", yes=given.yes)
+        _refuse_if_changed(plan, make(sight, overrides))
+        return _carry_out(config, link, way, sight, plan)
 
 
-def _prepared(plan: Plan, sight: LinkSight, given: PlanOptions) -> Prepared:
+def _prepared(plan: Plan, sight: LinkSight, given: PlanOptions, way: Way) -> Prepared:
     from drctl.report.plan_lines import mode_of
 
-    mode = mode_of(plan)
-    asks = any(step.kind == Preflight.name for step in plan.steps)
-    findings = sight.findings(mode.value) if asks else ()
+    mode, asked = mode_of(plan), way.asked(plan)
+    findings = sight.findings(asked) if asked else ()
     failing = standing_against(findings, plan.overrides, mode)
     words = [*given.words, "--link", plan.link]
     for name, why in plan.overrides.items():
@@ -193,7 +240,7 @@ def _show(prepared: Prepared, document: Mapping[str, Any]) -> int:
     return int(ExitCode.REFUSED if prepared.against else ExitCode.DONE)
 
 
-def _carry_out(config: "Config", link: "Link", sight: LinkSight, plan: Plan) -> int:
+def _carry_out(config: "Config", link: "Link", way: Way, sight: LinkSight, plan: Plan) -> int:
     from drctl.cli.run_ending import show_end
 
     held = run_journal.holder(run_journal.new_run())
@@ -202,8 +249,7 @@ def _carry_out(config: "Config", link: "Link", sight: LinkSight, plan: Plan) -> 
         stoppable() as clock,
         watched(plan, journal, clock) as seen,
     ):
-        folder = run_journal.folder(config, held.run)
-        hands = LinkHands(config, link, folder, sight.commands)
+        hands = way.hands(config, sight, run_journal.folder(config, held.run))
         engine = Execution(KINDS, sight, hands, seen.journal, clock, seen.watcher)
         story, outcome = engine.start(plan, run_journal.who(held))
     return show_end(config, story, outcome)

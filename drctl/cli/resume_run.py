@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 from drctl.cli import plan_wiring, run_journal
 from drctl.cli.confirmation import confirm
 from drctl.cli.console import console
-from drctl.cli.guarding import judged
-from drctl.cli.link_hands import LinkHands
-from drctl.cli.link_sight import LinkSight
+from drctl.cli.failback_home import HOME
 from drctl.cli.offsets_writing import check_confirming
 from drctl.cli.people import people
+from drctl.cli.plan_run import OVER_LINK
 from drctl.cli.run_ending import show_end, show_state
 from drctl.cli.run_watching import watched
 from drctl.cli.settings import configuration
@@ -18,6 +17,7 @@ from drctl.cli.stopping import stoppable
 from drctl.engine.executing import Execution
 from drctl.engine.questions import answers
 from drctl.engine.registry import KINDS
+from drctl.engine.sequences.failback import NAME
 from drctl.engine.sequences.failover import LOST
 from drctl.engine.story import Story, read_story
 from drctl.model.errors import Refused, UsageError
@@ -55,7 +55,7 @@ def go_on(given: ResumeOptions) -> int:
     _must_fit(story, link)
     if not given.execute:
         return show_state(story)
-    confirm(link.target, f"go on with run {story.run}", yes=given.yes)
+    confirm(story.plan.target, f"go on with run {story.run}", yes=given.yes)
     return _carry_on(config, link, story, given)
 
 
@@ -74,7 +74,8 @@ def _story(reader: "JournalReader", run: str | None, link: "Link") -> Story:
 
 def _must_fit(story: Story, link: "Link") -> None:
     plan = story.plan
-    if (plan.source, plan.target) != (link.source, link.target):
+    ends = (link.target, link.source) if plan.name == NAME else (link.source, link.target)
+    if (plan.source, plan.target) != ends:
         raise Refused(
             f"run {story.run} goes from {plan.source} to {plan.target}, and link {link.name} of"
             f" this drctl.yaml from {link.source} to {link.target}",
@@ -93,13 +94,14 @@ def _carry_on(config: "Config", link: "Link", found: Story, given: ResumeOptions
     held = run_journal.holder(run)
     asked = people()
     asked.given = answers(found.plan, given.answers)
+    way = HOME if found.plan.name == NAME else OVER_LINK
     with (
-        LinkSight(config, link, judged, asked, found.plan.name == LOST) as sight,
+        way.sight(config, link, asked, found.plan.name == LOST) as sight,
         run_journal.gone_on(config, link, held) as (journal, entries),
         stoppable() as clock,
     ):
         story = read_story(entries)
-        hands = LinkHands(config, link, run_journal.folder(config, run), sight.commands)
+        hands = way.hands(config, sight, run_journal.folder(config, run))
         with watched(story.plan, journal, clock, entries) as seen:
             engine = Execution(KINDS, sight, hands, seen.journal, clock, seen.watcher)
             outcome = engine.go_on(story, run_journal.who(held))

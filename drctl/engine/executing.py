@@ -59,7 +59,7 @@ class Execution:
             step = self._next(story)
             self._write(story, entries.interrupted(step, self._now()))
             return Outcome(Status.INTERRUPTED, step, "stopped between two effects")
-        if outcome.status in FINAL:
+        if outcome.status in FINAL or outcome.over:
             self._write(story, entries.ended(outcome.status.value, self._now()))
         return outcome
 
@@ -178,16 +178,32 @@ class Execution:
         if self._opened(story):
             return
         changed = fenced = False
+        newest = self._newest_fence(story)
         for step in story.plan.steps:
             kind = self.kinds[step.kind]
-            fenced = fenced or Trait.FENCES_WRITES in kind.traits
+            fences = Trait.FENCES_WRITES in kind.traits
+            fenced = fenced or fences
+            newest = "" if step.id == newest else newest
             effect = story.effect_of(step.id)
             if not fenced or effect is None or not effect.done:
+                continue
+            if newest and not (fences or changed):
+                # What rests on an older fence has become something else behind the newer one.
                 continue
             if changed:
                 self._write(story, entries.stale(step.id, effect.number, STALE, self._now()))
                 continue
             changed = not self._holds(story, step, kind, effect)
+
+    def _newest_fence(self, story: Story) -> str:
+        """The last step that fences and is done; empty where none is."""
+        done = {effect.step for effect in story.effects if effect.done and effect.stands}
+        fences = (
+            step.id
+            for step in reversed(story.plan.steps)
+            if step.id in done and Trait.FENCES_WRITES in self.kinds[step.kind].traits
+        )
+        return next(fences, "")
 
     def _holds(self, story: Story, step: Step, kind: Kind, effect: Effect) -> bool:
         before = story.facts.get(step.id)

@@ -1,14 +1,27 @@
 """The order of things, as rules over kinds of steps; every plan is held against them.
 
 A plan may come from a sequence of drctl, or from a runbook that a person wrote: the rules are the
-same. The reasons are those of the design's page on sequences.
+same. The reasons are those of the design's page on sequences. A plan may be about replication in
+both directions: most rules hold for each of them by itself.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from drctl.engine.kind import Kind, Trait
 from drctl.model.plan import Plan, Step
+
+
+class Reach(Enum):
+    """Which steps a rule compares."""
+
+    ONE_WAY = auto()
+    """Those of one direction with each other."""
+    BOTH_WAYS = auto()
+    """All steps of the plan."""
+    ACROSS = auto()
+    """Those of one direction with those of the other, where the plan is about both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +36,7 @@ class Rule:
     later: Trait
     needed: bool
     why: str
+    reach: Reach = Reach.ONE_WAY
 
 
 RULES = (
@@ -31,12 +45,14 @@ RULES = (
         Trait.CHANGES,
         True,
         "nothing is changed before the guards have been asked",
+        Reach.BOTH_WAYS,
     ),
     Rule(
         Trait.TAKES_STOCK,
         Trait.CHANGES,
         True,
         "what is not written down before a change cannot be put back",
+        Reach.BOTH_WAYS,
     ),
     Rule(
         Trait.FENCES_WRITES,
@@ -139,12 +155,14 @@ RULES = (
         Trait.STARTS_REPLICATION,
         False,
         "reverse replication would bury the records that were not brought over",
+        Reach.BOTH_WAYS,
     ),
     Rule(
         Trait.STOPS_REPLICATION,
         Trait.STARTS_REPLICATION,
         True,
         "both directions at once copy everything twice",
+        Reach.ACROSS,
     ),
 )
 
@@ -158,6 +176,25 @@ def _broken(rule: Rule, plan: Plan, kinds: Mapping[str, Kind]) -> Iterator[str]:
     steps = plan.steps
     earlier = [n for n, step in enumerate(steps) if rule.earlier in kinds[step.kind].traits]
     later = [n for n, step in enumerate(steps) if rule.later in kinds[step.kind].traits]
+    other = frozenset(
+        n for n, step in enumerate(steps) if Trait.OTHER_WAY in kinds[step.kind].traits
+    )
+    if rule.reach is Reach.BOTH_WAYS or not other:
+        yield from _compared(rule, steps, earlier, later)
+        return
+    for way in (True, False):
+        before = way if rule.reach is Reach.ONE_WAY else not way
+        yield from _compared(
+            rule,
+            steps,
+            [n for n in earlier if (n in other) is before],
+            [n for n in later if (n in other) is way],
+        )
+
+
+def _compared(
+    rule: Rule, steps: Sequence[Step], earlier: list[int], later: list[int]
+) -> Iterator[str]:
     if not later:
         return
     if not earlier:

@@ -66,6 +66,10 @@ class Trait(Flag):
     RECONCILES = auto()
     JUDGES = auto()
     """It lets the plan go on only where the guards allow it."""
+    OTHER_WAY = auto()
+    """It is about replication in the direction opposite to the plan's own."""
+    STAYS = auto()
+    """What it did is not taken back where the run turns back: `undone` says what stays, and why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ class Outcome:
         step: the step that it ended at; empty where all are done.
         items: what is not as wanted, each named.
         owes: whether something is left to a later run.
+        over: whether nobody goes on with it though something is changed: that is as it should stay.
     """
 
     status: Status
@@ -46,6 +47,7 @@ class Outcome:
     words: str = ""
     items: tuple[str, ...] = ()
     owes: bool = False
+    over: bool = False
 
     @property
     def exit_code(self) -> ExitCode:

@@ -8,86 +8,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from drctl.engine.connector_ports import ConnectorsReader as ConnectorsReader
+from drctl.engine.connector_ports import ConnectorState as ConnectorState
+from drctl.engine.connector_ports import ConnectorsWriter as ConnectorsWriter
+from drctl.engine.returning import Owed, Reconciliation, Search
 from drctl.model.endpoints import EndpointReader, EndpointWriter
 from drctl.model.fencing import AclReader, AclWriter, FenceProver
 from drctl.model.finding import Finding
 from drctl.model.group_preparation import GroupCreator
+from drctl.model.plan import Json
 from drctl.model.ports import ClusterReader, GroupReader, GroupWriter
 from drctl.model.producer_ids import ProducerIdReader, ProducerIdWriter
 from drctl.offsets.wanted import Wanted
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectorState:
-    """A connector as its workers tell it.
-
-    Attributes:
-        state: RUNNING, PAUSED, STOPPED, FAILED, ...; of the connector and all its tasks where they
-            agree, else all of them.
-    """
-
-    name: str
-    state: str
-
-
-class ConnectorsReader(Protocol):
-    """Looks at the connectors that replicate the link."""
-
-    def state(self, name: str) -> ConnectorState:
-        """Of one connector and its tasks.
-
-        Raises:
-            UsageError: there is none of this name.
-            Unreachable: no worker answered within the deadline.
-        """
-
-    def offsets(self, name: str) -> Sequence[Mapping[str, Any]]:
-        """What it keeps of how far it got.
-
-        Raises:
-            UsageError: there is none of this name.
-            Unreachable: no worker answered within the deadline.
-        """
-
-
-class ConnectorsWriter(Protocol):
-    """Stops the connectors that replicate the link, and lets them go on."""
-
-    def stop(self, name: str) -> None:
-        """End its tasks; its configuration and offsets stay.
-
-        Raises:
-            Unknown: no answer came; it may have been stopped.
-        """
-
-    def pause(self, name: str) -> None:
-        """Let its tasks idle.
-
-        Raises:
-            Unknown: no answer came; it may have been paused.
-        """
-
-    def resume(self, name: str) -> None:
-        """Let it go on.
-
-        Raises:
-            Unknown: no answer came; it may go on.
-        """
-
-
-@dataclass(frozen=True, slots=True)
 class Missing:
-    """What a comparison of the tail says.
+    """What a comparison says.
 
     Attributes:
         records: that are on the source and not on the target.
         not_compared: what could not be compared, each in words; empty where nothing was left out.
         partitions: of the source that lack some, each in words.
+        duplicated: records that the target holds more often than the source.
     """
 
     records: int
     not_compared: tuple[str, ...] = ()
     partitions: tuple[str, ...] = ()
+    duplicated: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +177,45 @@ class Look(Protocol):
     def ended(self, identity: str) -> CommandEnded | None:
         """How a command ended that this process ran; None where it ran none to its end."""
 
+    def other_way(self) -> "Look":
+        """The same of replication in the opposite direction."""
+
+    def proof(self) -> Missing:
+        """What the target lacks of everything, by content; a clean result is kept as evidence.
+
+        Raises:
+            Unreachable: one of the clusters did not answer.
+        """
+
+    def searched(self) -> Search:
+        """What only the cluster has that was lost and is back, by content.
+
+        A result that decisions, or the way home, rest on already is taken as it is.
+
+        Raises:
+            Refused: what was found cannot be rested on.
+            Unknown: not everything could be compared.
+        """
+
+    def reconciliation(self, wish: Json) -> Reconciliation:
+        """How decisions on the records of a search stand.
+
+        Args:
+            wish: the folder of its result, and what is to become of them: see
+                `drctl.engine.steps.reconcile`.
+
+        Raises:
+            Refused: they cannot be acted upon.
+            Unknown: the result is not on this machine.
+        """
+
+    def owed(self) -> Sequence[Owed]:
+        """What earlier runs over this link owe.
+
+        Raises:
+            Unreachable: the journal did not answer.
+        """
+
 
 class Hands(Protocol):
     """Everything that steps may change."""
@@ -271,6 +259,16 @@ class Hands(Protocol):
 
         Raises:
             Unknown: it could not be written.
+        """
+
+    def other_way(self) -> "Hands":
+        """The same of replication in the opposite direction."""
+
+    def reconcile(self, wish: Json) -> None:
+        """Act on the records of a search, each once, also after a crash.
+
+        Raises:
+            DrctlError: some of it is not done, or nobody can say what was.
         """
 
 

@@ -3,13 +3,22 @@
 from collections.abc import Mapping
 
 from drctl.engine.kind import Kind
+from drctl.engine.steps.caught_up import CaughtUp
 from drctl.engine.steps.check_guards import CheckGuards
+from drctl.engine.steps.closed_source import (
+    CLOSE_SOURCE,
+    COMMAND_CLOSE_SOURCE,
+    MANUAL_CLOSE_SOURCE,
+)
 from drctl.engine.steps.command import COMMAND
 from drctl.engine.steps.command_fence import COMMAND_FENCE
 from drctl.engine.steps.commit_offsets import CommitOffsets
 from drctl.engine.steps.drain import Drain
 from drctl.engine.steps.fences import FENCE_CONSUMERS, FENCE_PRODUCERS
 from drctl.engine.steps.find_gap import FindGap
+from drctl.engine.steps.find_missing import FindMissing
+from drctl.engine.steps.judge_records import JudgeRecords
+from drctl.engine.steps.leave_copies_out import LeaveCopiesOut
 from drctl.engine.steps.manual import MANUAL, MANUAL_CHECK
 from drctl.engine.steps.manual_change import (
     MANUAL_CHANGE,
@@ -20,15 +29,22 @@ from drctl.engine.steps.manual_change import (
 from drctl.engine.steps.manual_fence import MANUAL_FENCE
 from drctl.engine.steps.measure_loss import MeasureLoss
 from drctl.engine.steps.open_target import OpenTarget
+from drctl.engine.steps.other_way import OtherWay, Stays
 from drctl.engine.steps.preflight import Preflight
 from drctl.engine.steps.prepare_groups import PrepareGroups
+from drctl.engine.steps.prove_copies import ProveCopies
 from drctl.engine.steps.quiesce import Quiesce
+from drctl.engine.steps.reconcile import Reconcile
+from drctl.engine.steps.seed_replication import SeedReplication
+from drctl.engine.steps.settle_owed import SettleOwed
 from drctl.engine.steps.skip_producer_ids import SkipProducerIds
+from drctl.engine.steps.start_replication import StartReplication
 from drctl.engine.steps.stop_replication import StopReplication
 from drctl.engine.steps.switch_endpoint import SwitchEndpoint
 from drctl.engine.steps.take_stock import TakeStock
 from drctl.engine.steps.verify_clients import VerifyClients
 from drctl.engine.steps.wait import Wait
+from drctl.engine.steps.way_back_order import WayBackOrder
 
 _ALL: tuple[Kind, ...] = (
     Preflight(),
@@ -59,4 +75,34 @@ _ALL: tuple[Kind, ...] = (
     COMMAND_FENCE,
 )
 
-KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _ALL}
+_STOPPED = "what copied from a cluster that is back stays stopped until clients are home"
+_SEEDED = "where it begins stays right while it is stopped; once begun it is not set back"
+
+_WAY_BACK: tuple[Kind, ...] = (
+    WayBackOrder(),
+    CLOSE_SOURCE,
+    COMMAND_CLOSE_SOURCE,
+    MANUAL_CLOSE_SOURCE,
+    OtherWay(Stays(StopReplication(), "keep-stopped", _STOPPED), "keep-stopped"),
+    OtherWay(
+        Stays(MANUAL_STOP_REPLICATION, "manual-keep-stopped", _STOPPED), "manual-keep-stopped"
+    ),
+    FindMissing(),
+    JudgeRecords(),
+    Reconcile(),
+    LeaveCopiesOut(),
+    Stays(SeedReplication("seed-replication", from_search=True), "seed-replication", _SEEDED),
+    StartReplication(),
+    CaughtUp(),
+    OtherWay(SeedReplication("seed-old-replication", from_search=False), "seed-old-replication"),
+    OtherWay(StartReplication(), "start-old-replication"),
+    OtherWay(MANUAL_START_REPLICATION, "manual-start-old-replication"),
+    ProveCopies(),
+    OtherWay(ProveCopies(), "prove-old-copies"),
+    SettleOwed(),
+)
+
+WAY_BACK = frozenset(kind.name for kind in _WAY_BACK)
+"""Those that only `drctl failback` makes: they are about both directions at once."""
+
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (*_ALL, *_WAY_BACK)}

@@ -7,7 +7,7 @@ from datetime import datetime
 from drctl.engine import entries
 from drctl.engine.entries import Entry
 from drctl.engine.kind import Kind, Seen, State, Trait
-from drctl.engine.looking import Patience
+from drctl.engine.looking import Patience, told
 from drctl.engine.outcome import Outcome, Status
 from drctl.engine.ports import Hands, Look
 from drctl.engine.story import Effect, Story
@@ -33,6 +33,7 @@ class TurningBack:
             WantsToStop: somebody wants to stop.
         """
         remaining: list[tuple[Effect, Seen]] = []
+        staying: list[tuple[Effect, Seen]] = []
         changed = False
         for effect in reversed(story.effects):
             if effect.undone:
@@ -40,6 +41,9 @@ class TurningBack:
             step = story.plan.step(effect.step)
             kind = self.kinds[step.kind]
             if Trait.CHANGES not in kind.traits:
+                continue
+            if Trait.STAYS in kind.traits:
+                staying.append((effect, self._what_stays(kind, effect)))
                 continue
             changed = True
             write(entries.undoing(step.id, effect.number, self.now()))
@@ -49,7 +53,11 @@ class TurningBack:
             else:
                 write(entries.not_undone(step.id, effect.number, seen, self.now()))
                 remaining.append((effect, seen))
-        return _outcome(story, changed, remaining)
+        return _outcome(story, changed, remaining, [each for each in staying if each[1].facts])
+
+    def _what_stays(self, kind: Kind, effect: Effect) -> Seen:
+        """Without facts where it changed nothing."""
+        return told(lambda: kind.undone(effect.intent, self.look))
 
     def _undo(self, kind: Kind, effect: Effect, seconds: float) -> Seen:
         try:
@@ -68,7 +76,16 @@ class TurningBack:
         return Seen(seen.state, f"{seen.words} ({complaint})", seen.facts, seen.items)
 
 
-def _outcome(story: Story, changed: bool, remaining: list[tuple[Effect, Seen]]) -> Outcome:
+def _outcome(
+    story: Story,
+    changed: bool,
+    remaining: list[tuple[Effect, Seen]],
+    staying: list[tuple[Effect, Seen]],
+) -> Outcome:
+    if not remaining and staying:
+        items = tuple(f"{effect.step}: {seen.words}" for effect, seen in reversed(staying))
+        words = f"some of it stays as it is, and should, after: {story.turned_back}"
+        return Outcome(Status.STOPPED, _turning_step(story), words, items, over=True)
     if not remaining:
         put_back = any(effect.undone for effect in story.effects) or changed
         words = f"everything was put back: {story.turned_back}" if put_back else story.turned_back

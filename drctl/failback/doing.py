@@ -1,4 +1,4 @@
-"""What to type for each step; where drctl does not do it yet, what people do by hand."""
+"""What to type for each step by itself; `drctl failback` does all of them as one plan."""
 
 import shlex
 from collections.abc import Mapping

@@ -28,10 +28,12 @@ class Cluster:
     Attributes:
         identity: Kafka's own id of the cluster.
         logs: of the link's topics, or of their copies, by the cluster's own names.
+        topic_ids: Kafka's ids of these topics, as far as the cluster tells them.
     """
 
     identity: str
     logs: Logs
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,13 @@
 """A result of `drctl gap`, read back from `gap.json`: evidence until the clusters have moved."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from drctl.model.errors import ConfigError
-from drctl.model.gap import SCHEMA
+from drctl.model.gap import NotCompared, PartitionGap, TopicGap
+from drctl.model.gap_document import read_document
 from drctl.model.topology import OffsetRange, TopicPartition
 
 
@@ -32,6 +33,8 @@ class PartitionSeen:
     Attributes:
         copy: its partition on the target.
         ranges: of missing offsets, inclusive; the first of `ranges_total`.
+        topic_id: Kafka's id of the topic; empty where the result does not say.
+        copy_id: of the topic of the copies, likewise.
     """
 
     place: TopicPartition
@@ -46,6 +49,8 @@ class PartitionSeen:
     unkeyed: int
     ranges: tuple[tuple[int, int], ...] = ()
     ranges_total: int = 0
+    topic_id: str = ""
+    copy_id: str = ""
 
     @property
     def boundary(self) -> int | None:
@@ -98,55 +103,54 @@ class GapEvidence:
         return f"{self.where.rpartition('/')[2]}, of {self.started:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def read_gap(document: Mapping[str, Any], where: str) -> GapEvidence:
+def read_gap(document: Any, where: str) -> GapEvidence:
     """From the document of a `gap.json`.
 
     Raises:
         ConfigError: it is none.
     """
     try:
-        if document["schema"] != SCHEMA:
-            raise ValueError(f"its schema is {document['schema']!r}")
-        return GapEvidence(
-            where,
-            datetime.fromisoformat(document["started"]),
-            str(document["scope"]),
-            bool(document["complete"]),
-            str(document["source"]["cluster"]),
-            str(document["source"]["id"]),
-            str(document["target"]["cluster"]),
-            str(document["target"]["id"]),
-            tuple(_partitions(document)),
-            tuple(_not_compared(each) for each in document["not_compared"]),
-            document["order"]["inversions"],
-        )
-    except (KeyError, TypeError, ValueError) as wrong:
+        kept = read_document(document)
+    except ValueError as wrong:
         raise ConfigError(
             f"{where} is no result of drctl gap: {wrong}", "name a folder that --out was given"
         ) from wrong
+    result = kept.result
+    return GapEvidence(
+        where,
+        result.started,
+        result.scope,
+        result.complete,
+        result.source,
+        result.source_id,
+        result.target,
+        result.target_id,
+        tuple(_seen(topic, each) for topic in result.topics for each in topic.partitions),
+        tuple(map(_not_compared, result.not_compared)),
+        result.order.inversions,
+        id=kept.id,
+    )
 
 
-def _partitions(document: Mapping[str, Any]) -> Iterator[PartitionSeen]:
-    for topic in document["topics"]:
-        for each in topic["partitions"]:
-            number, there = int(each["partition"]), each["target_range"]
-            yield PartitionSeen(
-                TopicPartition(topic["topic"], number),
-                TopicPartition(topic["target_topic"], number),
-                OffsetRange(*each["source_range"]),
-                OffsetRange(*there) if there else None,
-                each["unreplicated"],
-                each["only_on_target"],
-                each["duplicated_on_target"],
-                each["safe"],
-                each["conflicting"],
-                each["unkeyed"],
-                tuple((first, last) for first, last in each["ranges"]),
-                each["ranges_total"],
-            )
+def _seen(topic: TopicGap, gap: PartitionGap) -> PartitionSeen:
+    return PartitionSeen(
+        TopicPartition(topic.topic, gap.partition),
+        TopicPartition(topic.target_topic, gap.partition),
+        gap.source_range,
+        gap.target_range,
+        gap.counts.unreplicated,
+        gap.counts.only_on_target,
+        gap.counts.duplicated_on_target,
+        gap.order.safe,
+        gap.order.conflicting,
+        gap.order.unkeyed,
+        gap.ranges,
+        gap.ranges_total,
+        topic.topic_id,
+        topic.target_topic_id,
+    )
 
 
-def _not_compared(item: Mapping[str, Any]) -> str:
-    number = item["partition"]
-    name = item["topic"] if number is None else f"{item['topic']}-{number}"
-    return f"{name}: {item['reason']}"
+def _not_compared(item: NotCompared) -> str:
+    name = item.topic if item.partition is None else f"{item.topic}-{item.partition}"
+    return f"{name}: {item.reason}"

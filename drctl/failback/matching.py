@@ -101,7 +101,9 @@ def _other_clusters(result: GapEvidence, facts: Facts) -> Iterator[str]:
 
 
 def _moved(result: GapEvidence, facts: Facts, source: Cluster, target: Cluster) -> Iterator[str]:
-    for against in (facts.not_the_same, facts.copied_since):
+    anew = [*_made_anew(result, facts, source, target)]
+    yield from anew
+    for against in (facts.copied_since,) if anew else (facts.not_the_same, facts.copied_since):
         if result.where in against:
             yield against[result.where]
     known = {each.place for each in result.partitions}
@@ -119,6 +121,23 @@ def _moved(result: GapEvidence, facts: Facts, source: Cluster, target: Cluster) 
                 f"{each.copy} of {facts.target} ended at {each.target.end}, and ends at"
                 f" {there.end} now: it was made anew"
             )
+
+
+def _made_anew(
+    result: GapEvidence, facts: Facts, source: Cluster, target: Cluster
+) -> Iterator[str]:
+    """By Kafka's ids of the topics, where the result and the clusters tell them."""
+    known = dict.fromkeys(
+        each
+        for p in result.partitions
+        for each in (
+            (facts.source, p.place.topic, p.topic_id, source.topic_ids.get(p.place.topic, "")),
+            (facts.target, p.copy.topic, p.copy_id, target.topic_ids.get(p.copy.topic, "")),
+        )
+    )
+    for cluster, topic, before, now in known:
+        if before and now and before != now:
+            yield f"topic {topic} of {cluster} was made anew: its id was {before}, and is {now} now"
 
 
 def _unread(result: GapEvidence, facts: Facts, source: Cluster) -> Iterator[str]:
@@ -158,8 +177,13 @@ def _perhaps(each: PartitionSeen, facts: Facts) -> bool:
 
 
 def _written_to(result: GapEvidence, facts: Facts, source: Cluster) -> bool:
-    """A result of before the failover knows nothing new on the target: it just grew old."""
+    """A result of before the failover knows nothing new on the target: it just grew old.
+
+    One of other clusters says nothing of these.
+    """
     if not any(each.only_on_target for each in result.partitions):
+        return False
+    if list(_other_clusters(result, facts)):
         return False
     return result.where in facts.copied_since or any(
         isinstance(log := source.logs.get(each.place), OffsetRange)

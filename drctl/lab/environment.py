@@ -20,6 +20,7 @@ def describe(
     topics: Sequence[str] = (),
     groups: Sequence[str] = GROUPS,
     endpoint: str | None = None,
+    reverse: str | None = None,
 ) -> str:
     """The text of the file; passwords are references to the lab's own files.
 
@@ -27,6 +28,7 @@ def describe(
         topics: of the link; what MirrorMaker 2 copies where none are given.
         groups: of the link.
         endpoint: a file that tells clients where their cluster is; none where it is not given.
+        reverse: the connector that copies back, where that is not of the lab's own making.
     """
     chosen = topics or (f"{parts.settings.mirrored}.*",)
     clusters = "".join(_cluster(cluster) for cluster in parts.clusters)
@@ -45,7 +47,7 @@ links:
     replicator:
       kind: mirrormaker2      # mirrormaker2 | confluent-replicator | offset-preserving | none
       connect: {parts.worker.url}
-{indent(_connectors(parts.directions[0]) + _reverse(parts), "      ")}
+{indent(_connectors(parts.directions[0]) + _reverse(parts, reverse), "      ")}
     fence:                    # how applications are kept from writing to the source
       method: acl             # acl | command | none
       principals: ["User:orders-app"]
@@ -68,6 +70,7 @@ def write_environment(
     topics: Sequence[str] = (),
     groups: Sequence[str] = GROUPS,
     endpoint: str | None = None,
+    reverse: str | None = None,
 ) -> dict[str, Any]:
     """Write the file (again, if it already says the same); the document `drctl/lab-env/1`.
 
@@ -75,7 +78,7 @@ def write_environment(
         Refused: another file of this name exists.
         UsageError: it cannot be written there.
     """
-    text = describe(parts, topics, groups, endpoint)
+    text = describe(parts, topics, groups, endpoint, reverse)
     if not file.is_file() or file.read_text(encoding="utf-8") != text:
         write_new(file, text)
     return {
@@ -125,8 +128,11 @@ def _endpoint(file: str | None) -> str:
 """
 
 
-def _reverse(parts: Parts) -> str:
-    if len(parts.directions) == 1:
+def _reverse(parts: Parts, connector: str | None) -> str:
+    if len(parts.directions) > 1:
+        inner = f"connect: {parts.worker.url}\n{_connectors(parts.directions[1])}"
+    elif connector:
+        inner = f"connect: {parts.worker.url}\nconnectors: {{source: {connector}}}"
+    else:
         return ""
-    inner = f"connect: {parts.worker.url}\n{_connectors(parts.directions[1])}"
     return f"\nreverse:                # the one used for failback\n{indent(inner, '  ')}"

@@ -1,20 +1,18 @@
 """A gap result as it is read back: what was compared, and how many records are to be decided."""
 
-import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from drctl.model.errors import Refused
-from drctl.model.gap import SCHEMA
+from drctl.model.gap import GapResult, PartitionGap, TopicGap
+from drctl.model.gap_document import KeptGap, read_document
 from drctl.model.topology import OffsetRange, TopicPartition
 from drctl.reconcile.progress import Lane
 from drctl.reconcile.rows import Tally
 
 _ANEW = "run `drctl gap` again and give its folder"
-_NOT_IDENTITY = frozenset({"out", "seconds"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +23,7 @@ class FoundPartition:
         target_range: None where the target had no such partition.
         whole: whether all of the source's log was compared, from its start.
         newer_on_target: whether the target may hold something newer than an unreplicated record.
+        source_topic_id: Kafka's id of the topic; empty where the result does not say.
     """
 
     place: TopicPartition
@@ -34,6 +33,8 @@ class FoundPartition:
     unreplicated: int
     whole: bool
     newer_on_target: bool
+    source_topic_id: str = ""
+    target_topic_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +72,9 @@ def read_gap(text: str, where: str) -> FoundGap:
         Refused: it is no gap result that can be acted upon.
     """
     try:
-        data = json.loads(text)
-        if data.get("schema") != SCHEMA:
-            raise Refused(f"{where} holds no gap result, but {data.get('schema')!r}", _ANEW)
-        return _found(data)
-    except (ValueError, KeyError, TypeError, AttributeError) as wrong:
-        raise Refused(f"gap.json of {where} is damaged: {wrong!r}", _ANEW) from None
+        return _found(read_document(json.loads(text)))
+    except ValueError as wrong:
+        raise Refused(f"{where} holds no gap result: {wrong}", _ANEW) from None
 
 
 def check_rows(gap: FoundGap, tallies: Mapping[Lane, Tally], where: str) -> None:
@@ -98,59 +96,46 @@ def check_rows(gap: FoundGap, tallies: Mapping[Lane, Tally], where: str) -> None
         )
 
 
-def _found(data: Mapping[str, Any]) -> FoundGap:
-    partitions = tuple(
-        _partition(topic, partition)
-        for topic in data["topics"]
-        for partition in topic["partitions"]
-    )
+def _found(kept: KeptGap) -> FoundGap:
+    result = kept.result
     return FoundGap(
-        _identity(data),
-        data["link"],
-        data["source"]["cluster"],
-        data["source"]["id"],
-        data["target"]["cluster"],
-        data["target"]["id"],
-        data["started"],
-        partitions,
-        tuple(_not_compared(data)),
+        kept.id,
+        result.link,
+        result.source,
+        result.source_id,
+        result.target,
+        result.target_id,
+        result.started.isoformat(timespec="milliseconds"),
+        tuple(_partition(topic, each) for topic in result.topics for each in topic.partitions),
+        tuple(_not_compared(result)),
     )
 
 
-def _identity(data: Mapping[str, Any]) -> str:
-    kept = {name: value for name, value in data.items() if name not in _NOT_IDENTITY}
-    text = json.dumps(kept, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _partition(topic: Mapping[str, Any], data: Mapping[str, Any]) -> FoundPartition:
-    source = OffsetRange(*map(int, data["source_range"]))
-    target = data["target_range"]
-    window = data["window"]
+def _partition(topic: TopicGap, gap: PartitionGap) -> FoundPartition:
     return FoundPartition(
-        TopicPartition(topic["topic"], int(data["partition"])),
-        topic["target_topic"],
-        source,
-        None if target is None else OffsetRange(*map(int, target)),
-        int(data["unreplicated"]),
-        window is None or bool(window["whole"]),
-        _newer(data, source),
+        TopicPartition(topic.topic, gap.partition),
+        topic.target_topic,
+        gap.source_range,
+        gap.target_range,
+        gap.counts.unreplicated,
+        gap.window is None or gap.window.whole,
+        _newer(gap),
+        topic.topic_id,
+        topic.target_topic_id,
     )
 
 
-def _newer(data: Mapping[str, Any], source: OffsetRange) -> bool:
+def _newer(gap: PartitionGap) -> bool:
     """Careful: a marker of a transaction at the end of the source counts like a record."""
-    if not data["unreplicated"]:
+    if not gap.counts.unreplicated:
         return False
-    tail = data["ranges_total"] == 1 and data["ranges"][0][1] == source.end - 1
-    return bool(data["only_on_target"]) or not tail
+    tail = gap.ranges_total == 1 and gap.ranges[0][1] == gap.source_range.end - 1
+    return bool(gap.counts.only_on_target) or not tail
 
 
-def _not_compared(data: Mapping[str, Any]) -> list[str]:
-    found = []
-    for item in data["not_compared"]:
-        which = "" if item["partition"] is None else f"-{item['partition']}"
-        found.append(f"{item['topic']}{which}: {item['reason']}")
-    if undecided := data["totals"]["undecided"]:
-        found.append(f"{undecided} offsets of the source lay behind an open transaction")
-    return found
+def _not_compared(result: GapResult) -> Iterator[str]:
+    for item in result.not_compared:
+        which = "" if item.partition is None else f"-{item.partition}"
+        yield f"{item.topic}{which}: {item.reason}"
+    if undecided := result.totals.undecided:
+        yield f"{undecided} offsets of the source lay behind an open transaction"

@@ -100,11 +100,28 @@ def objections(
     for reason in gap.not_compared:
         yield Objection(Guard.INCOMPLETE, None, f"it was not compared: {reason}")
     progress = _by_place(gap, kept)
+    chosen = tuple(chosen)
+    anew = dict.fromkeys(name for each in chosen for name in _made_anew(each, sight))
+    yield from (Objection(Guard.RECREATED, None, reason) for reason in anew)
     for partition in chosen:
         for judge in (_source, _target):
             yield from judge(partition, sight)
         for key in progress.get(partition.place, ()):
             yield from _told(gap, partition, sight, kept, key)
+
+
+def _made_anew(partition: FoundPartition, sight: Sight) -> Iterator[str]:
+    """By Kafka's ids of the topics, where the result and the clusters tell them."""
+    topic, copy = partition.place.topic, partition.target_topic
+    for name, side, told, now in (
+        (topic, "source", partition.source_topic_id, sight.source.topic_id(topic)),
+        (copy, "target", partition.target_topic_id, sight.target.topic_id(copy)),
+    ):
+        if told and now and told != now:
+            yield (
+                f"topic {name} of the {side} was made anew since: its id was {told}, and is {now}"
+                " now"
+            )
 
 
 def _by_place(gap: FoundGap, kept: Kept) -> dict[TopicPartition, list[Key]]:

@@ -214,6 +214,7 @@ class Ending:
     Attributes:
         step: at which it ended or goes on; empty where all are done.
         exit_code: None where it has not ended.
+        over: whether nobody goes on with it, though something is changed: that is to stay so.
     """
 
     standing: Standing
@@ -221,6 +222,7 @@ class Ending:
     words: str
     items: tuple[str, ...]
     exit_code: ExitCode | None
+    over: bool = False
 
 
 @dataclass(frozen=True, slots=True)

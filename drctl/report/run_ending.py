@@ -47,7 +47,8 @@ def ending(story: Story, kinds: Mapping[str, Kind], course: Course) -> Ending:
     if standing is Standing.NOT_ENDED:
         return Ending(standing, step, words, items, None)
     outcome = Outcome(Status(standing.value), owes=bool(story.owed))
-    return Ending(standing, step, words, items, outcome.exit_code)
+    over = standing is Standing.STOPPED and bool(story.status)
+    return Ending(standing, step, words, items, outcome.exit_code, over)
 
 
 def _stands(
@@ -106,7 +107,7 @@ def _told(story: Story, standing: Standing, step: str) -> tuple[str, tuple[str, 
     """What was seen there, and what is not as wanted, each named."""
     if standing is Standing.DONE:
         return "", ()
-    if standing is Standing.REFUSED:
+    if standing is Standing.REFUSED or (standing is Standing.STOPPED and story.status):
         return story.turned_back, _items(story, step, What.FAILED)
     for entry in reversed(story.entries):
         if entry.get("step") == step and "words" in entry:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
-from drctl.model.gap import SCHEMA
+from drctl.model.gap import GapResult
+from drctl.model.gap_document import read_document
 from drctl.model.topology import TopicPartition
 from drctl.report.gap_steps import DOCUMENT
 
@@ -66,11 +66,10 @@ def gap_results(state_dir: Path, since: datetime | None = None) -> Iterator[GapF
         if written[file] < least:
             return
         try:
-            found = _read(file, json.loads(file.read_text(encoding="utf-8")))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            kept = read_document(json.loads(file.read_text(encoding="utf-8")))
+        except (OSError, ValueError):
             continue
-        if found is not None:
-            yield found
+        yield _found(file, kept.result)
 
 
 def _written(file: Path) -> float:
@@ -80,35 +79,21 @@ def _written(file: Path) -> float:
         return 0
 
 
-def _read(file: Path, document: Mapping[str, Any]) -> GapFound | None:
-    if document["schema"] != SCHEMA:
-        return None
-    source, target = document["source"], document["target"]
-    partitions = [
-        (TopicPartition(str(topic["topic"]), int(each["partition"])), each)
-        for topic in document["topics"]
-        for each in topic["partitions"]
-    ]
-    totals = document["totals"]
-    started = datetime.fromisoformat(document["started"])
-    if started.tzinfo is None:
-        return None
+def _found(file: Path, result: GapResult) -> GapFound:
+    gaps = [(topic.topic, each) for topic in result.topics for each in topic.partitions]
+    totals = result.totals
     return GapFound(
         file=file,
-        link=str(document["link"]),
-        source=str(source["cluster"]),
-        target=str(target["cluster"]),
-        ids={str(each["cluster"]): str(each["id"]) for each in (source, target)},
-        scope=str(document["scope"]),
-        started=started,
-        complete=document["complete"] is True,
-        unreplicated=int(totals["unreplicated"]),
-        doubtful=int(totals["superseded"]) + int(totals["expired"]),
-        ends={place: int(each["source_range"][1]) for place, each in partitions},
-        oldest_ms=min(_times(partitions, "oldest_timestamp"), default=None),
-        newest_ms=max(_times(partitions, "newest_timestamp"), default=None),
+        link=result.link,
+        source=result.source,
+        target=result.target,
+        ids={result.source: result.source_id, result.target: result.target_id},
+        scope=result.scope,
+        started=result.started,
+        complete=result.complete,
+        unreplicated=totals.unreplicated,
+        doubtful=totals.superseded + totals.expired,
+        ends={TopicPartition(topic, gap.partition): gap.source_range.end for topic, gap in gaps},
+        oldest_ms=min((t for _, g in gaps if (t := g.oldest_timestamp) is not None), default=None),
+        newest_ms=max((t for _, g in gaps if (t := g.newest_timestamp) is not None), default=None),
     )
-
-
-def _times(partitions: list[tuple[TopicPartition, Any]], name: str) -> Iterator[int]:
-    return (int(each[name]) for _, each in partitions if each[name] is not None)

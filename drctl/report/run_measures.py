@@ -12,11 +12,10 @@ from drctl.report.run_data import Became, Rpo, Rto, Writes
 
 
 def steps_with(story: Story, kinds: Mapping[str, Kind], trait: Trait) -> tuple[str, ...]:
-    """The steps of the plan that have a trait, in their order."""
+    """The steps of the plan's own direction that have a trait, in their order."""
+    traits = {s.id: kinds[s.kind].traits for s in story.plan.steps if s.kind in kinds}
     return tuple(
-        step.id
-        for step in story.plan.steps
-        if step.kind in kinds and trait in kinds[step.kind].traits
+        step for step, its in traits.items() if trait in its and Trait.OTHER_WAY not in its
     )
 
 

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from drctl.engine.sequences import failback
 from drctl.report.printable import plain, plural
 from drctl.report.run_data import Became, ReportData, Standing, Writes
 from drctl.report.run_words import closed
@@ -38,6 +39,12 @@ def _steps(data: ReportData) -> Iterator[NextStep]:
         case Standing.DONE:
             yield from _after_done(data)
         case Standing.REFUSED:
+            yield _again(data)
+        case Standing.STOPPED if data.ending.over:
+            yield NextStep(
+                f"Leave {plain(data.plan.target)} closed, and its old replication stopped.",
+                "The next run finds them so; opened or started now, either loses records.",
+            )
             yield _again(data)
         case Standing.NOT_ENDED:
             yield NextStep(
@@ -79,6 +86,9 @@ def _after_done(data: ReportData) -> Iterator[NextStep]:
         if not data.owed:
             yield NextStep("Nothing has to be done.", "Every step was seen to be done.")
         return
+    if data.plan.name == failback.NAME:
+        yield from _home(data)
+        return
     source, target = plain(data.plan.source), plain(data.plan.target)
     yield NextStep(
         f"Do not start the old replication from {source} to {target}.",
@@ -104,10 +114,21 @@ def _after_done(data: ReportData) -> Iterator[NextStep]:
     )
 
 
+def _home(data: ReportData) -> Iterator[NextStep]:
+    source, target = plain(data.plan.source), plain(data.plan.target)
+    yield NextStep(
+        f"Leave the replication from {source} to {target} stopped.",
+        f"Records go from {target} to {source} again; in both directions they would be copied"
+        " round for ever.",
+    )
+
+
 def _again(data: ReportData) -> NextStep:
     command = ""
     if data.plan.name.startswith("failover-"):
         command = f"{_command(data, 'failover')} --mode {plain(data.mode or 'planned')}"
+    elif data.plan.name == failback.NAME:
+        command = _command(data, failback.NAME)
     return NextStep(
         "Clear the reason, then look at the plan again.",
         closed(data.turned_back) if data.turned_back else "The run changed nothing.",

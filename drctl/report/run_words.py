@@ -68,6 +68,8 @@ def verdict(data: ReportData) -> str:
             if turning(data) == "refused":
                 return f"Refused at {at}: nothing was changed."
             return f"Turned back at {at}: everything was put back."
+        case Standing.STOPPED if data.ending.over:
+            return f"Turned back at {at}: what must stay as it is was left so."
         case Standing.STOPPED if data.turned_back:
             return f"Turned back at {_turned_at(data)}, but not everything could be put back."
         case Standing.STOPPED:

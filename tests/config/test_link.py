@@ -53,6 +53,7 @@ def test_what_mirrormaker_never_copies_is_not_missed() -> None:
     assert named.topics_of(own) == ("heartbeats",)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.text(st.sampled_from("abc.-_${}\\1"), max_size=20))
 def test_names_on_the_target(topic: str) -> None:

@@ -111,6 +111,7 @@ def place_of(text: str, number: int) -> tuple[int, int]:
     return len(before), len(before[-1]) + 1
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     places=PLACES,
@@ -152,6 +153,7 @@ def test_no_text_at_all_is_a_bug(text: str) -> None:
     assert re.search(r"x\.yaml:\d+:\d+: ", caught.value.message)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.recursive(

@@ -142,6 +142,7 @@ def folder(root: Path, name: str) -> Path:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verify", [[], LOOK], ids=["a person looks", "a command looks"])
 @pytest.mark.parametrize("then", ["offsets", "stuck"])
 def test_wherever_the_process_ends_it_ran_once(

@@ -122,6 +122,7 @@ def test_the_end_is_the_same_after_a_crash(prepare: Prepare, number: int) -> Non
     assert (world.on, world.end) == (whole.on, whole.end)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prepare", CASES, ids=lambda v: v.__name__)
 def test_it_is_the_same_after_two_crashes(prepare: Prepare) -> None:
     whole = World()

@@ -9,14 +9,13 @@ from rich.console import Console
 
 from drctl.cli.failback_table import failback_table
 from drctl.failback.answer import Answer
-from drctl.failback.doing import BY_HAND, Site, doing
+from drctl.failback.doing import Site, doing
 from drctl.failback.facts import Facts, RunTold
 from drctl.failback.table import TABLE
 from drctl.failback.verdict import Verdict
 from drctl.model.topology import Unavailable
 from tests.cli.conftest import Run, called
 from tests.cli.documents import check
-from tests.docs.pages import ROOT
 from tests.failback.ways import SILENT, copying, in_order_to_d, in_order_to_h, judged
 
 __all__ = ["called"]
@@ -110,13 +109,23 @@ def test_each_step_says_what_to_type() -> None:
     assert "add a link from secondary to primary" in doing(without)["h"][0]
 
 
-def test_it_does_not_lead_home_yet(called: Run) -> None:
-    ran = called("failback")
-    assert ran.code == 2
-    assert "only --check-order exists so far" in ran.stderr
-    assert BY_HAND in ran.stderr
-    assert (ROOT / BY_HAND).is_file()
-    document = check(called("failback", "-o", "json").document())
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--policy", "burn"), "there is no policy 'burn'"),
+        (("--policy", "discard"), "records are discarded only of topics that are named"),
+        (("--gap", "somewhere"), "--gap goes with --check-order"),
+        (("--check-order", "--execute"), "--check-order only looks"),
+        (("--patience", "soon"), "soon"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    called: Run, words: tuple[str, ...], said: str
+) -> None:
+    ran = called("failback", *words)
+    assert (ran.code, ran.stdout) == (2, "")
+    assert said in ran.stderr
+    document = check(called("failback", *words, "-o", "json").document())
     assert document["error"]["kind"] == "UsageError"
 
 

@@ -13,6 +13,7 @@ from drctl.model.gap import Counts, GapResult, OrderCounts, PartitionGap, TopicG
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 from tests.failback.ways import (
     HERE,
+    LOST_END,
     NOTHING_MISSING,
     PLACE,
     PRIMARY,
@@ -138,3 +139,34 @@ def test_what_drctl_gap_writes_is_read_back() -> None:
 def test_what_is_no_result(document: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match="is no result of drctl gap"):
         read_gap(document, "folder")
+
+
+@pytest.mark.parametrize(
+    ("told", "now", "words"),
+    [
+        (("one", "two"), ("one", "two"), ""),
+        (("", ""), ("one", "two"), ""),
+        (("one", "two"), ("", ""), ""),
+        (("one", "two"), ("new", "two"), "topic orders of primary was made anew: its id was one"),
+        (("one", "two"), ("one", "new"), "topic orders of secondary was made anew: its id was two"),
+    ],
+)
+def test_topics_that_were_made_anew_are_told_by_their_ids(
+    told: tuple[str, str], now: tuple[str, str], words: str
+) -> None:
+    seen = in_order_to_d()
+    source = replace(PRIMARY, topic_ids={"orders": now[0]})
+    assert isinstance(seen.on_target, Cluster)
+    target = replace(seen.on_target, topic_ids={"orders": now[1]})
+    result = gap(partition(topic_id=told[0], copy_id=told[1]))
+    standing, why = chosen(on_source=source, on_target=target, gaps=(result,))
+    assert (standing is Standing.STALE) == bool(words)
+    assert words in why
+
+
+def test_a_result_of_other_clusters_is_no_proof_that_anybody_wrote() -> None:
+    grown = Cluster(PRIMARY.identity, {PLACE: OffsetRange(0, LOST_END + 5)})
+    moved = choose(replace(in_order_to_d(), on_source=grown))
+    assert (moved.standing, moved.written_to) == (Standing.STALE, True)
+    other = choose(replace(in_order_to_d(), on_source=replace(grown, identity="another")))
+    assert (other.standing, other.written_to) == (Standing.STALE, False)

@@ -7,15 +7,15 @@ from typing import Any, cast
 import pytest
 
 from drctl.config.schema import ConnectorsConfig, FenceConfig
+from drctl.engine.copies_filter import drops_copies
 from drctl.failback.facts import Began, Cluster
 from drctl.failback.observers.arrivals import observe_arrivals
-from drctl.failback.observers.boundaries import observe_boundaries
+from drctl.failback.observers.boundaries import copied_behind, observe_boundaries
 from drctl.failback.observers.copied_since import copied_since
 from drctl.failback.observers.copies import MOST, observe_copies
 from drctl.failback.observers.fence import observe_fence
 from drctl.failback.observers.replication import observe_replication
 from drctl.failback.observers.samples import not_the_same
-from drctl.failback.steps.returning_copies import drops_copies
 from drctl.model.acls import Acl, Acls
 from drctl.model.connectors import Connector
 from drctl.model.fencing import FenceProof, Obedience, Stillness
@@ -270,6 +270,23 @@ def test_the_boundary_is_counted_in_records() -> None:
     assert observe_boundaries(nothing, reader(*log), HERE) == {PLACE: 130}
     many = gap(partition(only_on_target=MOST + 1, target=OffsetRange(0, MOST + 100)))
     assert observe_boundaries(many, reader(*log), HERE) == {PLACE: 99}
+
+
+@pytest.mark.parametrize(
+    ("behind", "told"),
+    [
+        ((record(100, "n1", 50), record(101, "n2", 51)), ()),
+        ((record(100, "n1", 50), record(101, "last", 9)), (str(PLACE),)),
+        ((record(100, "n1", 50), record(101, "last", 9, origin(HERE, 99))), ()),
+    ],
+)
+def test_what_the_old_replication_copied_behind_new_records_is_seen(
+    behind: tuple[Record, ...], told: tuple[str, ...]
+) -> None:
+    """The last record that is on both sides tells: it stands before all that is new."""
+    source = reader(record(99, "last", 9), record(109, "tail", 10))
+    target = reader(record(99, "last", 9), *behind)
+    assert copied_behind(gap(), {PLACE: BOUNDARY}, source, target) == told
 
 
 def test_missing_records_that_something_else_has_copied_since() -> None:

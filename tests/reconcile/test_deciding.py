@@ -2,12 +2,13 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from drctl.model.errors import Refused, Stopped, UsageError
-from drctl.model.gap import OrderVerdict
+from drctl.model.gap import Counts, GapResult, OrderVerdict, PartitionGap, TopicGap
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
 from drctl.reconcile.documents import document
 from drctl.reconcile.executing import Limits
@@ -136,6 +137,26 @@ def test_a_target_that_ends_earlier_than_it_did_is_refused() -> None:
     assert found.guard is Guard.TARGET_MOVED_BACK
 
 
+@pytest.mark.parametrize(
+    ("told", "reasons"),
+    [
+        (("s", "t"), []),
+        (("", ""), []),
+        (("old", "t"), ["topic orders of the source was made anew since: its id was old"]),
+        (("s", "old"), ["topic orders of the target was made anew since: its id was old"]),
+    ],
+)
+def test_topics_that_were_made_anew_are_told_by_their_ids(
+    told: tuple[str, str], reasons: list[str]
+) -> None:
+    seen = world(SAFE)
+    (partition,) = seen.gap.partitions
+    partition = replace(partition, source_topic_id=told[0], target_topic_id=told[1])
+    found = list(objections(seen.gap, [partition], seen.sight(), {}))
+    assert [o.reason.partition(",")[0] for o in found] == reasons
+    assert {o.guard for o in found} <= {Guard.RECREATED}
+
+
 def test_what_is_not_complete_blocks_everything_unless_somebody_says_why_not() -> None:
     seen = world(SAFE)
     seen.not_compared = ("orders-3: no leader",)
@@ -195,28 +216,14 @@ def test_few_ranges_hold_all_offsets() -> None:
 
 
 def gap_json(**changes: Any) -> dict[str, Any]:
-    partition = {
-        "partition": 0,
-        "source_range": [0, 3],
-        "target_range": [0, 1],
-        "unreplicated": 2,
-        "only_on_target": 0,
-        "ranges": [[1, 2]],
-        "ranges_total": 1,
-        "window": None,
-    }
-    return {
-        "schema": "drctl/gap/1",
-        "link": "main",
-        "out": "here",
-        "source": {"cluster": "a", "id": "A"},
-        "target": {"cluster": "b", "id": "B"},
-        "started": "2026-03-05T14:20:07.131+00:00",
-        "seconds": 1.0,
-        "totals": {"undecided": 0},
-        "topics": [{"topic": T, "target_topic": T, "partitions": [{**partition, **changes}]}],
-        "not_compared": [],
-    }
+    counts = Counts(unreplicated=2)
+    part = PartitionGap(
+        0, OffsetRange(0, 3), OffsetRange(0, 1), counts, ranges=((1, 2),), ranges_total=1
+    )
+    ends = ("a", "A", "b", "B", datetime(2026, 3, 5, tzinfo=UTC), 1.0, "here")
+    document = GapResult("main", "full", *ends, (TopicGap(T, T, (part,)),)).to_json()
+    document["topics"][0]["partitions"][0].update(changes)
+    return document
 
 
 def test_a_result_is_the_same_wherever_it_lies() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
@@ -114,6 +115,7 @@ def written(drawn: list[tuple[Mapping[str, Any], str | None, str | None]]) -> st
     return yaml.safe_dump({"name": "x", "about": "x", "steps": found}, sort_keys=False)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.one_of(steps, nearly, nearly), st.lists(circumstances, min_size=1, max_size=4))
 def test_no_plan_breaks_a_rule_without_lint_saying_so(

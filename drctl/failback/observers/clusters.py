@@ -1,10 +1,12 @@
 """The ends of the link: their ids, and where the logs of the link's topics begin and end."""
 
+from collections.abc import Iterable
+
 from drctl.checks.lagging import log_ranges
 from drctl.config.link import Link
 from drctl.failback.facts import Cluster
 from drctl.model.ports import OffsetReader
-from drctl.model.topology import TopicPartition
+from drctl.model.topology import TopicPartition, TopicState
 
 
 def observe_source(link: Link, reader: OffsetReader) -> Cluster:
@@ -16,7 +18,7 @@ def observe_source(link: Link, reader: OffsetReader) -> Cluster:
     overview = reader.overview()
     names = link.topics_of(overview.partitions)
     places = [TopicPartition(t, n) for t in names for n in overview.partitions[t]]
-    return Cluster(overview.cluster_id, log_ranges(reader, places))
+    return Cluster(overview.cluster_id, log_ranges(reader, places), _topic_ids(reader, places))
 
 
 def observe_target(link: Link, reader: OffsetReader) -> Cluster:
@@ -32,4 +34,14 @@ def observe_target(link: Link, reader: OffsetReader) -> Cluster:
         if (origin := link.source_topic(name)) is not None and link.carries(origin)
         for number in numbers
     ]
-    return Cluster(overview.cluster_id, log_ranges(reader, places))
+    return Cluster(overview.cluster_id, log_ranges(reader, places), _topic_ids(reader, places))
+
+
+def _topic_ids(reader: OffsetReader, places: Iterable[TopicPartition]) -> dict[str, str]:
+    names = sorted({place.topic for place in places})
+    states = reader.topics(names) if names else {}
+    return {
+        name: state.topic_id
+        for name, state in states.items()
+        if isinstance(state, TopicState) and state.topic_id
+    }

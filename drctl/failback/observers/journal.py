@@ -2,6 +2,8 @@
 
 from itertools import islice
 
+from drctl.engine.outcome import Status
+from drctl.engine.sequences.failback import NAME
 from drctl.engine.story import read_story
 from drctl.failback.facts import RunTold
 from drctl.model.journal import JournalReader
@@ -10,14 +12,15 @@ _RUNS = 10
 
 
 def observe_journal(reader: JournalReader) -> tuple[RunTold, ...]:
-    """The newest first.
+    """The newest first; what was owed before everybody came home is owed no more.
 
     Raises:
         Unknown: it cannot be read, or is damaged.
     """
-    found = []
+    found, home = [], False
     for run in islice(reader.runs(), _RUNS):
         story = read_story(reader.entries(run))
-        status = story.status or "not ended"
-        found.append(RunTold(run, story.plan.name, status, tuple(story.owed.values())))
+        owed = () if home else tuple(story.owed.values())
+        found.append(RunTold(run, story.plan.name, story.status or "not ended", owed))
+        home = home or (story.plan.name, story.status) == (NAME, Status.DONE)
     return tuple(found)

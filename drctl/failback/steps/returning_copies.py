@@ -1,15 +1,12 @@
 """Step g: what was brought over to the target does not come back to the source as a second copy."""
 
-from collections.abc import Mapping
-
+from drctl.engine.copies_filter import drops_copies
 from drctl.failback.facts import Copies
 from drctl.failback.situation import Situation
 from drctl.failback.step import Observed, Seen, done, not_done, unknown
 from drctl.failback.steps.reconciled import copied, ever_copied, reconciled
 from drctl.model.topology import Unavailable
 from drctl.wire.provenance import HEADER
-
-_FILTER, _BY_HEADER = ".transforms.Filter", ".predicates.HasHeaderKey"
 
 
 def returning_copies(seen: Situation) -> Seen:
@@ -53,18 +50,3 @@ def _kept_away(seen: Situation, brought: int) -> Seen:
         f"{brought:,} copies of its own records are on {seen.facts.target}, and nothing"
         f" leaves records with header {HEADER} out on the way back"
     )
-
-
-def drops_copies(config: Mapping[str, str]) -> bool:
-    """Whether a connector leaves out records that have drctl's header (KIP-585)."""
-    for name in filter(None, (word.strip() for word in config.get("transforms", "").split(","))):
-        of = f"transforms.{name}."
-        predicate = f"predicates.{config.get(of + 'predicate', '')}."
-        if (
-            config.get(of + "type", "").endswith(_FILTER)
-            and config.get(of + "negate", "false").lower() != "true"
-            and config.get(predicate + "type", "").endswith(_BY_HEADER)
-            and config.get(predicate + "name") == HEADER
-        ):
-            return True
-    return False

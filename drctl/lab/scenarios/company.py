@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from drctl.lab.environment import write_environment
+from drctl.lab.scenarios import way_back
 from drctl.lab.scenarios.reader import Habit, Reader
 from drctl.lab.scenarios.signpost import Signpost
 from drctl.lab.scenarios.stage import Stage
@@ -26,6 +27,7 @@ class Script:
         rate: at which the application then goes on, in records a second.
         behind: records that are written while replication hangs.
         after: records that are written on the secondary.
+        home: records that are written at home in the end.
         habits: of the groups.
     """
 
@@ -34,6 +36,7 @@ class Script:
     rate: int = 2_000
     behind: int = 6_000
     after: int = 3_000
+    home: int = 1_500
     habits: tuple[Habit, ...] = (
         Habit("orders-app-billing"),
         Habit("orders-app-shipping", rate=1_500),
@@ -86,7 +89,7 @@ def company(stage: Stage, script: Script) -> Iterator[Company]:
     """Everybody, and the configuration; nobody has begun yet."""
     parts = stage.lab.parts
     groups = [habit.group for habit in script.habits]
-    write_environment(parts, stage.config, (script.topic,), groups, ENDPOINT)
+    write_environment(parts, stage.config, (script.topic,), groups, ENDPOINT, way_back.NAME)
     with stage.config.open("a", encoding="utf-8") as config:
         config.write(f"runbooks: {RUNBOOKS}\n")
     signpost = Signpost(stage.folder / ENDPOINT, parts.clusters)

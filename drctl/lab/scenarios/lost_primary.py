@@ -1,9 +1,10 @@
-"""The primary is lost while replication lags: clients move, nobody skips, nothing is forgotten.
+"""The primary is lost while replication lags: clients move, and in the end they come home.
 
 A real application writes, real groups read and commit. The truth is gathered beside drctl: which
 records were acknowledged, what each group read on either side, what plain consumers find in both
 topics. The groups must skip none of what the secondary has, and `drctl gap` must name exactly the
-records that never got there.
+records that never got there. `drctl failback` then brings them over, and leads everybody home:
+nothing is lost, nothing is there twice, no group skips, and records of a key keep their order.
 """
 
 import signal
@@ -13,7 +14,9 @@ from drctl.lab.flights import flights
 from drctl.lab.loads import PARTITIONS, acknowledged_rows
 from drctl.lab.mirrors import await_state
 from drctl.lab.reading import Position, count_of, read_topic
+from drctl.lab.scenarios import way_back
 from drctl.lab.scenarios.company import Company, Script, company
+from drctl.lab.scenarios.homecoming import go_home
 from drctl.lab.scenarios.reader import Reader
 from drctl.lab.scenarios.returning import bring_back
 from drctl.lab.scenarios.stage import Ending, Stage, Tracker
@@ -26,7 +29,7 @@ _STATE_S = 60
 
 
 def play(stage: Stage, script: Script | None = None) -> Ending:
-    """Lose the primary, fail over, go on on the secondary, get the primary back, and compare.
+    """Lose the primary, fail over, go on on the secondary, get the primary back, and go home.
 
     Raises:
         Stopped: a part of the lab, or drctl, did not do what the story needs.
@@ -43,11 +46,16 @@ def play(stage: Stage, script: Script | None = None) -> Ending:
         groups = [_truth(each, there) for each in people.readers]
         stage.tell(f"\n{in_table(groups)}")
         report = stage.reports()[-1]
-        gap = bring_back(people, there, rows)
+        try:
+            gap = bring_back(people, there, rows)
+            home = go_home(people, gap.page.parent)
+        finally:
+            way_back.remove(stage.lab)
     skipped = sum(each.skipped for each in groups)
-    said = f"{_of_groups(groups, len(there))}\n{gap.words}"
-    true = not skipped and all(each.after for each in groups) and gap.true
-    return Ending(true, f"{'True' if true else 'WRONG'}: {said}", gap.page, report)
+    said = f"{_of_groups(groups, len(there))}\n{gap.words}\n{home.words}"
+    true = not skipped and all(each.after for each in groups) and gap.true and home.true
+    words = f"{'True' if true else 'WRONG'}: {said}"
+    return Ending(true, words, gap.page, report, home.report)
 
 
 def _work(people: Company, tracker: Tracker) -> None:

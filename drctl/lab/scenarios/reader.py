@@ -19,13 +19,8 @@ _POLL_S = 0.2
 _END_S = 60
 # A group must find its position on a cluster that it is sent to: none is an error, not a reset.
 _RESET = {True: "earliest", False: "error"}
-_HOPELESS = frozenset(
-    {
-        KafkaError._AUTO_OFFSET_RESET,
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.GROUP_AUTHORIZATION_FAILED,
-    }
-)
+# That a topic may not be read can be a fence, which passes.
+_HOPELESS = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.GROUP_AUTHORIZATION_FAILED})
 _SETTINGS: dict[str, str | int | float | bool] = {
     "enable.auto.commit": False,
     "session.timeout.ms": 6_000,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from drctl.lab.loads import acknowledged_rows
 from drctl.lab.reading import Position, read_topic
+from drctl.lab.scenarios import way_back
 from drctl.lab.scenarios.company import RUNBOOKS, Company
 from drctl.lab.scenarios.truth import gap_truth, judge_gap, require_kept
 from drctl.model.errors import ExitCode, Stopped
@@ -54,6 +55,7 @@ def bring_back(people: Company, there: Mapping[Position, bytes], rows: Mapping[i
     stage, topic = people.stage, people.script.topic
     stage.act(5, "The primary comes back: it is fenced, then its records are looked for")
     stage.lab.start("primary")
+    way_back.deploy(stage.lab, topic)
     _close(people)
     stage.tell("")
     out = stage.folder / "gap"

@@ -25,12 +25,14 @@ class Ending:
         summary: in a few sentences.
         page: the HTML page of the missing records.
         report: the HTML page of the failover.
+        home: that of the failback.
     """
 
     true: bool
     summary: str
     page: Path
     report: Path
+    home: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,24 @@ class Stage:
         except subprocess.TimeoutExpired:
             raise Unknown(f"drctl {words[0]} did not end in {DEADLINE_S} s") from None
         return done.returncode
+
+    @contextmanager
+    def running(self, *words: str) -> Iterator["Running"]:
+        """A command of drctl that runs while the story goes on; ended where that does not.
+
+        Raises:
+            Unknown: it did not end in time.
+        """
+        self.tell(f"$ drctl {' '.join(words)}")
+        process = subprocess.Popen(
+            self._command(*words), stdin=subprocess.DEVNULL, stdout=self.shown
+        )
+        try:
+            yield Running(process, self.folder / ".drctl" / "runs")
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait(_END_S)
 
     def answer(self, out: Path) -> dict[str, Any]:
         """What `drctl gap --out` left there.
@@ -139,3 +159,43 @@ class Tracker:
             raise Stopped(f"drctl offsets track ended with exit code {self.process.returncode}")
         lines = self.log.read_bytes().split(b"\n")[:-1]
         return sum(bool(json.loads(line)["complete"]) for line in lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A command of drctl that carries a plan out.
+
+    Attributes:
+        runs: the folder of all runs.
+    """
+
+    process: subprocess.Popen[bytes]
+    runs: Path
+
+    def has_done(self, step: str) -> bool:
+        """Whether its journal says that a step is done.
+
+        Raises:
+            Stopped: it ended before that.
+        """
+        for line in self._journal():
+            if b'"entry":"done"' in line and f'"step":"{step}"'.encode() in line:
+                return True
+        if self.process.poll() is not None:
+            raise Stopped(f"drctl ended with exit code {self.process.returncode} before {step}")
+        return False
+
+    def ended(self) -> int:
+        """Its exit code, once it has ended.
+
+        Raises:
+            Unknown: it did not in time.
+        """
+        try:
+            return self.process.wait(DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            raise Unknown(f"drctl did not end in {DEADLINE_S} s") from None
+
+    def _journal(self) -> list[bytes]:
+        newest = sorted(self.runs.glob("*/journal.jsonl"))[-1:]
+        return newest[0].read_bytes().split(b"\n") if newest else []

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from drctl.lab.scenarios.signpost import USER, Signpost
 from drctl.model.errors import Stopped
 
 _END_S = 60
+_LOOK_S = 0.1
 
 
 class Writer:
@@ -31,7 +32,7 @@ class Writer:
         self._failed: dict[str, int] = {}
         self.failure = ""
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._go_on, name="writer", daemon=True)
+        self._thread: threading.Thread | None = None
         self._rate = 0
 
     @property
@@ -51,8 +52,13 @@ class Writer:
         """The folder of the log of what was acknowledged there."""
         return Loads(self._lab).folder(cluster)
 
-    def write(self, count: int | None = None, rate: float = 0) -> None:
-        """Write, until so many are through.
+    def write(
+        self,
+        count: int | None = None,
+        rate: float = 0,
+        until: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Write, until so many are through, or it is so.
 
         Raises:
             Stopped: the producer could not go on.
@@ -63,13 +69,14 @@ class Writer:
         rows = _made_now(flights(self._next, count))
         try:
             with AckLog.opened(self.log(cluster.name)) as log:
-                self._load(cluster.name, rows, log, rate)
+                self._load(cluster.name, rows, log, rate, until)
         except KafkaException as error:
             raise Stopped(f"the application ended: {error.args[0].str()}") from error
 
     def start(self, rate: int) -> None:
-        """Go on writing in a thread, until told to stop."""
+        """Go on writing in a thread, until told to stop; where it is refused, it waits."""
         self._rate = rate
+        self._thread = threading.Thread(target=self._go_on, name="writer", daemon=True)
         self._thread.start()
 
     def ask_to_stop(self) -> None:
@@ -83,8 +90,10 @@ class Writer:
             Stopped: it does not end, or had failed.
         """
         self._stopping.set()
-        self._thread.join(_END_S)
-        if self._thread.is_alive():
+        thread = self._thread
+        if thread is not None:
+            thread.join(_END_S)
+        if thread is not None and thread.is_alive():
             raise Stopped(f"the application did not end in {_END_S} s")
         if self.failure:
             raise Stopped(self.failure)
@@ -92,11 +101,34 @@ class Writer:
 
     def _go_on(self) -> None:
         try:
-            self.write(rate=self._rate)
+            while not self._stopping.is_set():
+                self._write_where_it_is_sent()
         except Stopped as error:
             self.failure = error.message
 
-    def _load(self, cluster: str, rows: Iterator[Row], log: AckLog, rate: float) -> None:
+    def _write_where_it_is_sent(self) -> None:
+        """Write to one cluster until it refuses; then wait until the signpost points elsewhere."""
+        name = self._signpost.cluster().name
+        failed = self.failed(name)
+
+        def sent_elsewhere() -> bool:
+            return self._signpost.cluster().name != name
+
+        def refused() -> bool:
+            return self.failed(name) > failed
+
+        self.write(rate=self._rate, until=lambda: refused() or sent_elsewhere())
+        while refused() and not (sent_elsewhere() or self._stopping.is_set()):
+            self._stopping.wait(_LOOK_S)
+
+    def _load(
+        self,
+        cluster: str,
+        rows: Iterator[Row],
+        log: AckLog,
+        rate: float,
+        until: Callable[[], bool],
+    ) -> None:
         def acknowledged(ack: Ack) -> None:
             log.acknowledged(ack)
             self._acknowledged[cluster] = self.acknowledged(cluster) + 1
@@ -106,8 +138,16 @@ class Writer:
             self._failed[cluster] = self.failed(cluster) + 1
 
         properties = self._lab.cluster(cluster).client_properties(USER)
-        stop = self._stopping.is_set
-        count = load(properties, self._topic, rows, acknowledged, failed, rate, stop)
+        stopping = self._stopping
+        count = load(
+            properties,
+            self._topic,
+            rows,
+            acknowledged,
+            failed,
+            rate,
+            lambda: stopping.is_set() or until(),
+        )
         self._next = max(self._next, count.next_row)
 
 

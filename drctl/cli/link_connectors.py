@@ -1,0 +1,61 @@
+"""The connectors of a link, as its steps look at them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from drctl.engine.ports import ConnectorState
+from drctl.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from drctl.systems.connect.client import ConnectReader
+
+
+@dataclass(slots=True)
+class Connectors:
+    """Implements `drctl.engine.ports.ConnectorsReader`."""
+
+    client: "ConnectReader"
+
+    def state(self, name: str) -> ConnectorState:
+        """Of one connector and its tasks.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+            Unreachable: no worker answered within the deadline.
+        """
+        status = self.client.status(name)
+        states = {status.state, *(task.state for task in status.tasks)}
+        return ConnectorState(name, "+".join(sorted(states)))
+
+    def offsets(self, name: str) -> Sequence[Mapping[str, Any]]:
+        """What it keeps of how far it got.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+            Unreachable: no worker answered within the deadline.
+        """
+        return self.client.offsets(name)
+
+    def config(self, name: str) -> Mapping[str, str]:
+        """How it is configured; it may hold passwords.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+            Unreachable: no worker answered within the deadline.
+        """
+        return self.client.config(name)
+
+
+def must_have(client: "ConnectReader | None") -> "ConnectReader":
+    """The Connect workers.
+
+    Raises:
+        UsageError: none are configured.
+    """
+    if client is None:
+        raise UsageError(
+            "the link's replicator has no Connect workers",
+            "set `replicator: {connect: http://..., connectors: {...}}` in drctl.yaml",
+        )
+    return client

@@ -1,0 +1,69 @@
+"""The first records behind some offsets: what travels, without drctl's copies, and what came."""
+
+from collections.abc import Mapping
+
+from drctl.engine.returning import Offsets
+from drctl.model.errors import Unreachable
+from drctl.model.ports import ClusterReader
+from drctl.model.topology import Record, TopicPartition, Unavailable
+from drctl.wire.provenance import HEADER
+
+_AT_ONCE = 500
+_TIMES = 200
+
+Firsts = Mapping[TopicPartition, Record]
+"""Without the partitions that have none."""
+
+
+def first_records(site: ClusterReader, since: Offsets) -> Firsts:
+    """The first record of each partition, at or behind its offset.
+
+    Raises:
+        Unreachable: a partition could not be read.
+    """
+    return {place: found[0] for place, found in _read(site, since, 1).items() if found}
+
+
+def first_new_records(site: ClusterReader, since: Offsets) -> Firsts:
+    """The same, where drctl's own copies are passed over.
+
+    Raises:
+        Unreachable: a partition could not be read, or holds copies without end.
+    """
+    found: dict[TopicPartition, Record] = {}
+    waiting = dict(since)
+    for _ in range(_TIMES):
+        if not waiting:
+            return found
+        going_on = {}
+        for place, records in _read(site, waiting, _AT_ONCE).items():
+            new = next((each for each in records if not is_copy(each)), None)
+            if new is not None:
+                found[place] = new
+            elif records:
+                going_on[place] = records[-1].offset + 1
+        waiting = going_on
+    raise Unreachable(f"{next(iter(waiting))} of {site.name} holds too many copies to look through")
+
+
+def is_copy(record: Record) -> bool:
+    """Whether drctl brought it."""
+    return any(name == HEADER for name, _ in record.headers)
+
+
+def same_record(one: Record, other: Record) -> bool:
+    """Whether one is a copy of the other; offsets differ, and headers may be added on the way."""
+    return (one.key, one.value, one.timestamp_ms) == (other.key, other.value, other.timestamp_ms)
+
+
+def _read(
+    site: ClusterReader, since: Offsets, number: int
+) -> Mapping[TopicPartition, tuple[Record, ...]]:
+    if not since:
+        return {}
+    found: dict[TopicPartition, tuple[Record, ...]] = {}
+    for place, records in site.following(since, number).items():
+        if isinstance(records, Unavailable):
+            raise Unreachable(f"{place} of {site.name} cannot be read: {records.reason}")
+        found[place] = records
+    return found

@@ -1,0 +1,94 @@
+"""What is known of a cluster that was lost and is back; frozen values that go into journals."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from drctl.model.plan import Json
+from drctl.model.topology import TopicPartition
+
+Offsets = Mapping[TopicPartition, int]
+"""An offset in each of some partitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a full comparison found that only the returned cluster has.
+
+    Attributes:
+        folder: of the result of the comparison.
+        ends: where the returned cluster's logs ended before anything came back to them.
+        boundaries: where the records begin, on the cluster that survived, that only it has.
+        begun: whether the way home has brought some of these already.
+        duplicated: records that the survivor held more often than the returned cluster.
+    """
+
+    folder: str
+    unreplicated: int
+    safe: int
+    conflicting: int
+    unkeyed: int
+    ends: Offsets
+    boundaries: Offsets
+    begun: bool = False
+    duplicated: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in journals."""
+        return {
+            "folder": self.folder,
+            "unreplicated": self.unreplicated,
+            "safe": self.safe,
+            "conflicting": self.conflicting,
+            "unkeyed": self.unkeyed,
+            "ends": rows(self.ends),
+            "boundaries": rows(self.boundaries),
+            "begun": self.begun,
+            "duplicated": self.duplicated,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciliation:
+    """How decisions on the records of a search stand.
+
+    Attributes:
+        due: records that something is still to be done with.
+        refused: what is not decided, or must not be done, each in words.
+        done: by what became of them, records that are done.
+    """
+
+    due: int
+    refused: tuple[str, ...] = ()
+    done: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """Something that a run left to a later one.
+
+    Attributes:
+        fences: whether it is a fence that could not be set.
+    """
+
+    run: str
+    what: str
+    fences: bool
+
+
+def rows(offsets: Offsets) -> list[list[Any]]:
+    """As they stand in journals: `[topic, partition, offset]` each."""
+    return [[place.topic, place.partition, at] for place, at in sorted(offsets.items())]
+
+
+def offsets_of(data: Iterable[Any]) -> dict[TopicPartition, int]:
+    """From what `rows` made."""
+    return {TopicPartition(topic, number): at for topic, number, at in data}
+
+
+def told_of(search: Json) -> str:
+    """The counts of a search, as it stands in a journal."""
+    return (
+        f"{search['safe']:,} safe, {search['conflicting']:,} conflicting,"
+        f" {search['unkeyed']:,} unkeyed"
+    )

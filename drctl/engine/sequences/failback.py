@@ -1,0 +1,171 @@
+"""The way home of a link's clients, once its source is back: which steps, in which order.
+
+The plan's own direction is the way home: from the cluster that survived to the one that was lost
+and is back. What is about the link as it was before runs the other way.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from drctl.engine.sequences import parts
+from drctl.engine.sequences.circumstances import Circumstances, FenceMethod, Mode
+from drctl.model.plan import Duty, Plan, Step
+
+NAME = "failback"
+
+IN_FLIGHT = 1_000
+"""So many records may be on their way when clients are moved: behind the fence none may be."""
+
+_COPIES = "caught-up compares by content; copies that are left out count as lag"
+_OLD = "positions that were committed there before it was lost"
+
+_BY_HAND = (
+    "start the replication from {source} to {target} at {boundary}, so that nothing is copied"
+    " twice: set its position while it is stopped{how}"
+)
+_HOW = {
+    "confluent-replicator": (
+        ": PATCH /connectors/NAME/offsets; or offset.start=consumer with the src.consumer.group.id"
+        " of the other direction, and provenance.header.enable=true in both"
+    ),
+    "none": "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WayBack:
+    """What a way back is planned from.
+
+    Attributes:
+        home: from the cluster that survived to the one that was lost.
+        old: the link as it was, and will be again.
+        seeded: the connector that brings records home; empty where a person starts it.
+        reseeded: the one that copied before, and will again; likewise.
+        policy: what becomes of the records that only the returned cluster has; None where nobody
+            said.
+        topics: `TOPIC=POLICY`, for some of them.
+        conflicting: what becomes of those that the survivor has something newer than.
+        at_most: records that may be on their way when clients are moved.
+    """
+
+    home: Circumstances
+    old: Circumstances
+    seeded: str = ""
+    reseeded: str = ""
+    policy: str | None = None
+    topics: tuple[str, ...] = ()
+    conflicting: str = "refuse"
+    at_most: int = 0
+
+
+def failback(way: WayBack) -> Plan:
+    """The plan; the same way back gives the same plan."""
+    home = way.home
+    steps = (*_closed(way), *_decided(way), *_brought(way), *_moved(way), *_behind(way))
+    return Plan(NAME, home.link, home.source, home.target, steps, home.basis, home.overrides)
+
+
+def _closed(way: WayBack) -> Iterator[Step]:
+    """a, b: nothing is written to the cluster that is back, and nothing is copied from it."""
+    home, old = way.home, way.old
+    overrides = dict(home.overrides)
+    yield Step("order", "way-back-order", {"target": home.target, "overrides": overrides}, 60)
+    yield parts.stock(home)
+    fence = parts.fence(old, Duty.REQUIRED, f"close-{home.target}")
+    settings = {**fence.settings, "reverse": list(home.connectors)}
+    if "undo" in settings and old.fence_method is FenceMethod.NONE:
+        settings["undo"] = ""
+    yield replace(fence, kind=_CLOSES[fence.kind], settings=settings)
+    stop = parts.stop(old, "old-replication")
+    yield replace(stop, kind=_KEEPS[stop.kind])
+
+
+def _decided(way: WayBack) -> Iterator[Step]:
+    """c, d, e: what only the cluster has that is back is found, judged and decided on."""
+    ends = parts.ends(way.home)
+    policies = {
+        "policy": way.policy,
+        "topics": list(way.topics),
+        "conflicting": way.conflicting,
+    }
+    yield Step("find-missing", "find-missing", ends, 0)
+    yield Step("judge-records", "judge-records", {**ends, **policies}, 0)
+    yield Step("reconcile", "reconcile", {**ends, **policies}, 30)
+
+
+def _brought(way: WayBack) -> Iterator[Step]:
+    """f, g, h: what is new comes home, and nothing else does."""
+    home = way.home
+    if way.seeded:
+        yield Step("leave-copies-out", "leave-copies-out", {"connector": way.seeded}, 30)
+        yield Step("begin-at-boundary", "seed-replication", _seeds(home, way.seeded), 30)
+        yield Step("bring-home", "start-replication", _starts(home, "seed-replication"), 180)
+    else:
+        boundary = "the first record that was written there since (step find-missing), without"
+        yield _by_hand(home, "bring-home", f"{boundary} what reconcile copied")
+    scope = "tail" if home.connectors else "full"
+    settings = {**parts.ends(home), "scope": scope, "at_most": max(way.at_most, IN_FLIGHT)}
+    yield Step("caught-up", "caught-up", settings, home.patience_s)
+
+
+def _moved(way: WayBack) -> Iterator[Step]:
+    """i: the planned switchover, the other way; and where the old replication will go on."""
+    home = replace(way.home, overrides={"replication-lag": _COPIES, **way.home.overrides})
+    yield parts.preflight(home, Mode.PLANNED)
+    yield parts.stock(home, "take-stock-again")
+    yield parts.fence(home, Duty.REQUIRED)
+    yield Step("drain", "drain", {"target": home.target}, home.patience_s)
+    yield from parts.quiet(home)
+    yield parts.stop(home)
+    yield parts.groups(home)
+    offsets = parts.offsets(home, leave_out=home.leaves_groups_out)
+    overrides = {"moves-backwards": _OLD, **offsets.settings["overrides"]}
+    yield replace(offsets, settings={**offsets.settings, "overrides": overrides})
+    yield parts.skipping(home)
+    if way.reseeded:
+        settings = _seeds(way.old, way.reseeded)
+        yield Step("begin-at-end", "seed-old-replication", settings, 30)
+    yield parts.opening(home)
+    yield from parts.switches(home)
+    yield Step("verify-clients", "verify-clients", parts.ends(home), 120)
+
+
+def _behind(way: WayBack) -> Iterator[Step]:
+    """j, k: the old replication goes on, everything is proven, and nothing is owed any more."""
+    home, old = way.home, way.old
+    if way.reseeded:
+        settings = _starts(old, "seed-old-replication")
+        yield Step("replicate-again", "start-old-replication", settings, 180)
+    else:
+        step = _by_hand(old, "replicate-again", f"where {old.source} ended when it was opened")
+        yield replace(step, kind="manual-start-old-replication")
+    yield Step("prove-home", "prove-copies", {**parts.ends(home), "old_way": False}, 300)
+    yield Step("prove-away", "prove-old-copies", {**parts.ends(old), "old_way": True}, 300)
+    yield Step("settle-owed", "settle-owed", {}, 30)
+
+
+_CLOSES = {
+    "fence-producers": "close-source",
+    "command-fence": "command-close-source",
+    "manual-fence": "manual-close-source",
+}
+_KEEPS = {
+    "stop-replication": "keep-stopped",
+    "manual-stop-replication": "manual-keep-stopped",
+}
+
+
+def _seeds(seen: Circumstances, connector: str) -> dict[str, Any]:
+    return {**parts.ends(seen), "connector": connector}
+
+
+def _starts(seen: Circumstances, seeded_by: str) -> dict[str, Any]:
+    return {**parts.ends(seen), "connectors": list(seen.connectors), "seeded_by": seeded_by}
+
+
+def _by_hand(seen: Circumstances, identity: str, boundary: str) -> Step:
+    how = _HOW.get(seen.replicator, "")
+    text = _BY_HAND.format(source=seen.source, target=seen.target, boundary=boundary, how=how)
+    undo = f"stop the replication from {seen.source} to {seen.target} again"
+    return Step(identity, "manual-start-replication", parts.asked(identity, text, undo), 120)

@@ -1,0 +1,44 @@
+"""Compares everything once clients have moved: nothing is missing, and nothing is there twice."""
+
+from drctl.engine.kind import Description, Facts, Looking, Seen, State, Trait
+from drctl.engine.ports import Look
+from drctl.model.plan import Json
+
+
+class ProveCopies(Looking):
+    """What was decided to be left behind may be missing; what is on its way is waited for."""
+
+    name = "prove-copies"
+    traits = Trait.VERIFIES
+
+    def describe(self, settings: Json) -> Description:
+        """The step in words."""
+        source, target = settings["source"], settings["target"]
+        title = f"compare all of {source} with {target}, record by record"
+        return Description(title, "nothing is missing but what was decided on, nothing is twice")
+
+    def check(self, settings: Json, facts: Facts, look: Look) -> Json:
+        """What may be missing, and what was there twice before."""
+        search, decided = facts.get("find-missing", {}), facts.get("reconcile", {})
+        old = settings["old_way"]
+        return {
+            "target": settings["target"],
+            "may_lack": decided.get("left_behind", 0) if old else 0,
+            "twice_before": search.get("duplicated", 0) if old else 0,
+        }
+
+    def verify(self, intent: Json, look: Look) -> Seen:
+        """What a comparison finds now."""
+        found = look.proof()
+        if found.not_compared:
+            words = f"not everything could be compared: {found.not_compared[0]}"
+            return Seen(State.WAITING, words, {}, found.not_compared)
+        lacks, target = found.records - intent["may_lack"], intent["target"]
+        if lacks > 0:
+            words = f"{target} lacks {lacks:,} records that nobody decided to leave behind"
+            return Seen(State.WAITING, words, {}, found.partitions)
+        facts = {"missing": found.records, "duplicated": found.duplicated}
+        twice = found.duplicated - intent["twice_before"]
+        words = f"{target} lacks {found.records:,} records, as decided; {max(0, twice):,} are twice"
+        owes = f"{twice:,} records are on {target} more often than once" if twice > 0 else ""
+        return Seen(State.DONE, words, facts, owes=owes)

@@ -1,0 +1,51 @@
+"""Judges whether a way back may begin, or go on: what is out of order, and what is lost."""
+
+from drctl.engine.kind import Description, Facts, Looking, Seen, State, Trait
+from drctl.engine.ports import Look
+from drctl.model.errors import Refused
+from drctl.model.finding import Status
+from drctl.model.plan import Json
+
+ASKED_FOR = "way-back"
+"""The mode in which guards speak of a way back."""
+
+STEP_ORDER = "step-order"
+"""The guard that stands against a way back on which something happened before its time."""
+
+
+class WayBackOrder(Looking):
+    """What can be put right by the steps that follow is no reason to refuse."""
+
+    name = "way-back-order"
+    traits = Trait.JUDGES
+
+    def describe(self, settings: Json) -> Description:
+        """The step in words."""
+        title = f"see how far the way back to {settings['target']} has come, and in which order"
+        passed = ", ".join(sorted(settings["overrides"])) or "none"
+        return Description(title, f"nothing is lost, or out of order (passed over: {passed})")
+
+    def check(self, settings: Json, facts: Facts, look: Look) -> Json:
+        """Ask.
+
+        Raises:
+            Refused: something stands against it that is not passed over; each is named.
+        """
+        found = [each for each in look.findings(ASKED_FOR) if each.status is not Status.OK]
+        against = [
+            each
+            for each in found
+            if each.status is Status.FAIL
+            and not (each.check == STEP_ORDER and STEP_ORDER in settings["overrides"])
+        ]
+        if against:
+            raise Refused(
+                "; ".join(f"{each.subject}: {each.reason}" for each in against),
+                "; ".join(dict.fromkeys(each.cure for each in against if each.cure)),
+            )
+        return {"warnings": [f"{each.check}: {each.subject}: {each.reason}" for each in found]}
+
+    def verify(self, intent: Json, look: Look) -> Seen:
+        """They were asked a moment ago."""
+        number = len(intent["warnings"])
+        return Seen(State.DONE, f"nothing stands against it; {number} to know of", intent)

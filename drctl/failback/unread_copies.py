@@ -1,0 +1,138 @@
+"""Groups that have not read what drctl brought over: on the way home its originals come first.
+
+On the survivor a copy stands behind newer records, at home its original stands before them. A
+group that has read the newer ones and not the copy would skip the original.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from drctl.model.errors import Unreachable
+from drctl.model.groups import Committed, Positions
+from drctl.model.ports import ClusterReader
+from drctl.model.topology import Record, TopicPartition, Unavailable
+from drctl.offsets.wanted import Bounds, Wanted
+from drctl.reconcile.policy import Action
+from drctl.reconcile.progress import Key, Progress
+from drctl.wire import provenance
+from drctl.wire.undecodable import Undecodable
+
+MOST = 1_000_000
+"""So many offsets are looked through for copies; a group that is further behind is not moved."""
+
+_AT_ONCE = 20_000
+
+Stands = Mapping[str, Positions | Unavailable]
+"""Where groups stand on the survivor."""
+
+
+class Copy(NamedTuple):
+    """A copy on the survivor, and the offset of its original at home."""
+
+    offset: int
+    original: int
+
+
+def last_copies(kept: Mapping[Key, Progress], home_id: str) -> dict[TopicPartition, int]:
+    """By partition of the survivor, the offset of the last copy that drctl brought there.
+
+    Args:
+        home_id: of the cluster that the originals are on.
+    """
+    found: dict[TopicPartition, int] = {}
+    for key, progress in kept.items():
+        for each in progress.segments:
+            if key.source_id == home_id and each.action is Action.COPY and each.to_last >= 0:
+                place = TopicPartition(each.to, key.lane.place.partition)
+                found[place] = max(each.to_last, found.get(place, -1))
+    return found
+
+
+def unread_from(last: Mapping[TopicPartition, int], stands: Stands) -> dict[TopicPartition, int]:
+    """By partition, the least position of a group that may not have read all copies in it."""
+    found: dict[TopicPartition, int] = {}
+    for positions in stands.values():
+        if isinstance(positions, Unavailable):
+            continue
+        for place, at in positions.items():
+            if at.offset <= last.get(place, -1):
+                found[place] = min(at.offset, found.get(place, at.offset))
+    return found
+
+
+def find_copies(
+    reader: ClusterReader,
+    since: Mapping[TopicPartition, int],
+    last: Mapping[TopicPartition, int],
+    home_id: str,
+) -> Mapping[TopicPartition, Sequence[Copy]]:
+    """The copies from these offsets on, up to the last one.
+
+    Raises:
+        Unreachable: a partition could not be read.
+    """
+    found: dict[TopicPartition, list[Copy]] = {place: [] for place in since}
+    waiting = dict(since)
+    while waiting:
+        going_on = {}
+        for place, records in reader.following(waiting, _AT_ONCE).items():
+            if isinstance(records, Unavailable):
+                raise Unreachable(f"{place} of {reader.name} cannot be read: {records.reason}")
+            found[place] += _copies(records, home_id)
+            if records and records[-1].offset < last[place]:
+                going_on[place] = records[-1].offset + 1
+        waiting = going_on
+    return found
+
+
+def held_back(
+    wanted: Iterable[Wanted],
+    stands: Stands,
+    copies: Mapping[TopicPartition, Sequence[Copy]],
+    too_far: frozenset[TopicPartition],
+) -> tuple[Wanted, ...]:
+    """The same positions, none of them behind an original that its group has not read.
+
+    Args:
+        too_far: partitions of which nobody has looked for copies: they are too many offsets.
+    """
+    return tuple(_held_back(each, stands, copies, too_far) for each in wanted)
+
+
+def _held_back(
+    each: Wanted,
+    stands: Stands,
+    copies: Mapping[TopicPartition, Sequence[Copy]],
+    too_far: frozenset[TopicPartition],
+) -> Wanted:
+    positions = stands.get(each.group)
+    if each.to is None or positions is None or isinstance(positions, Unavailable):
+        return each
+    at = positions.get(each.partition)
+    if at is None:
+        return each
+    if each.partition in too_far:
+        why = f"it may not have read what was brought over, and is over {MOST:,} offsets behind"
+        return replace(each, blocked=why)
+    unread = [c.original for c in copies.get(each.partition, ()) if c.offset >= at.offset]
+    first = min(unread, default=each.to.offset)
+    if first >= each.to.offset:
+        return each
+    more = each.to.offset - first
+    known = each.bounds.rereads_at_most if each.bounds else 0
+    rereads = None if known is None else known + more
+    return replace(each, to=Committed(first), bounds=Bounds(rereads, 0))
+
+
+def _copies(records: Iterable[Record], home_id: str) -> Iterable[Copy]:
+    for record in records:
+        for name, value in record.headers:
+            if name != provenance.HEADER:
+                continue
+            try:
+                where = provenance.decode(value)
+            except Undecodable:
+                continue
+            if where.cluster_id == home_id:
+                yield Copy(record.offset, where.offset)

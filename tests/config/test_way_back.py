@@ -1,0 +1,57 @@
+"""The way home over a link: what copies back, and what the link says of both directions."""
+
+from pathlib import Path
+
+import pytest
+
+from drctl.config.link import Link
+from drctl.config.loading import read
+from drctl.config.way_back import way_home
+from drctl.model.errors import ConfigError
+
+HEAD = "clusters: {a: {bootstrap: 'x:1'}, b: {bootstrap: 'y:1'}}\nlinks:\n"
+LINK = "  main: {{from: a, to: b, topics: [t], {more}, replicator: {{kind: {kind}{rest}}}}}\n"
+CONNECT = ", connect: 'http://here:1', connectors: {source: go}"
+BACK = ", reverse: {connect: 'http://there:1', connectors: {source: back}}"
+
+
+def home(kind: str, rest: str, more: str = "groups: [g]", others: str = "") -> Link:
+    text = HEAD + LINK.format(kind=kind, rest=rest, more=more) + others
+    config = read(text, Path("drctl.yaml"))
+    return way_home(config.link("main"), map(config.link, config.links))
+
+
+def test_it_turns_everything_round() -> None:
+    found = home("mirrormaker2", CONNECT + BACK)
+    assert (found.name, found.source, found.target) == ("main-back", "b", "a")
+    assert found.carries("t")
+    assert found.carries_group("g")
+    replicator = found.settings.replicator
+    assert replicator.connectors.source == "back"
+    assert [str(each.shown) for each in replicator.connect or ()] == ["http://there:1"]
+    assert replicator.reverse is not None
+    assert replicator.reverse.connectors.source == "go"
+
+
+def test_a_command_fences_the_cluster_that_it_was_written_for() -> None:
+    acl = home("none", "", "fence: {method: acl, principals: ['User:x']}")
+    assert acl.settings.fence.method == "acl"
+    command = home("none", "", "fence: {method: command, command: [fence]}")
+    assert command.settings.fence.method == "none"
+
+
+def test_a_link_that_leads_there_says_what_copies_back() -> None:
+    replicator = "{kind: mirrormaker2, connect: 'http://c:1', connectors: {source: other}}"
+    other = f"  home: {{from: b, to: a, topics: [t], replicator: {replicator}}}\n"
+    found = home("mirrormaker2", CONNECT, others=other)
+    assert found.settings.replicator.connectors.source == "other"
+
+
+def test_what_copies_back_has_to_be_named() -> None:
+    with pytest.raises(ConfigError, match="nothing says what copies from b to a"):
+        home("mirrormaker2", CONNECT)
+
+
+def test_topics_with_other_names_do_not_come_home_by_themselves() -> None:
+    with pytest.raises(ConfigError, match="other names on b"):
+        home("mirrormaker2", CONNECT + BACK + ", rename: 'a.${topic}'")

@@ -1,0 +1,335 @@
+"""The steps of the way home, each over a world of two logs and one connector."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from drctl.engine.copies_filter import drops_copies
+from drctl.engine.kind import Seen, State
+from drctl.engine.ports import ConnectorState, Hands, Look, Missing
+from drctl.engine.registry import KINDS
+from drctl.engine.returning import Owed, Reconciliation, Search, rows
+from drctl.model.errors import Refused
+from drctl.model.finding import Finding, Status
+from drctl.model.plan import Json
+from drctl.model.topology import (
+    Overview,
+    PartitionOffsets,
+    Record,
+    TopicPartition,
+    Unavailable,
+)
+
+PLACE = TopicPartition("orders", 0)
+ENDS = {"source": "secondary", "target": "primary"}
+COPY = (("__drctl_provenance", b"{}"),)
+SEEDS = {**ENDS, "connector": "mm2"}
+
+
+def log(*keys: str) -> tuple[Record, ...]:
+    """Records by their keys; a copy of drctl's has a star behind it."""
+    return tuple(
+        Record(0, n, 1, key.strip("*").encode(), b"", COPY if "*" in key else ())
+        for n, key in enumerate(keys)
+    )
+
+
+@dataclass
+class Site:
+    """A cluster with one partition."""
+
+    name: str
+    records: tuple[Record, ...]
+
+    def overview(self) -> Overview:
+        return Overview(self.name, {"orders": (0,)})
+
+    def offsets(self, places: Sequence[TopicPartition]) -> Mapping[TopicPartition, Any]:
+        end = len(self.records)
+        return {place: PartitionOffsets(0, end, end) for place in places}
+
+    def following(
+        self, positions: Mapping[TopicPartition, int], number: int
+    ) -> Mapping[TopicPartition, tuple[Record, ...] | Unavailable]:
+        return {p: self.records[at : at + number] for p, at in positions.items()}
+
+
+@dataclass
+class Around:
+    """What steps look at and change, in one object."""
+
+    sites: dict[str, Site] = field(default_factory=dict)
+    states: dict[str, str] = field(default_factory=lambda: {"mm2": "STOPPED"})
+    settings: dict[str, str] = field(default_factory=dict)
+    kept: dict[TopicPartition, int] = field(default_factory=dict)
+    stands: Reconciliation = field(default_factory=lambda: Reconciliation(0))
+    found: Missing = field(default_factory=lambda: Missing(0))
+    said: tuple[Finding, ...] = ()
+    owing: tuple[Owed, ...] = ()
+    reconciled: int = 0
+
+    def site(self, name: str) -> Site:
+        return self.sites[name]
+
+    def other_way(self) -> "Around":
+        return self
+
+    def topics(self) -> tuple[str, ...]:
+        return ("orders",)
+
+    def target_topic(self, topic: str) -> str:
+        return topic
+
+    def connectors(self) -> "Around":
+        return self
+
+    def state(self, name: str) -> ConnectorState:
+        return ConnectorState(name, self.states[name])
+
+    def offsets(self, name: str) -> Sequence[Mapping[str, Any]]:
+        return [
+            {
+                "partition": {"cluster": "sec", "topic": place.topic, "partition": 0},
+                "offset": {"offset": at},
+            }
+            for place, at in self.kept.items()
+        ]
+
+    def config(self, name: str) -> Mapping[str, str]:
+        return self.settings
+
+    def configure(self, name: str, changes: Mapping[str, str | None]) -> None:
+        changed = {**self.settings, **changes}
+        self.settings = {key: value for key, value in changed.items() if value is not None}
+
+    def alter_offsets(self, name: str, offsets: Sequence[Mapping[str, Any]]) -> None:
+        assert self.states[name] == "STOPPED"
+        for each in offsets:
+            assert each["partition"]["cluster"] == "sec"
+            self.kept.pop(PLACE, None)
+            if each["offset"] is not None:
+                self.kept[PLACE] = each["offset"]["offset"]
+
+    def resume(self, name: str) -> None:
+        self.states[name] = "RUNNING"
+
+    def stop(self, name: str) -> None:
+        self.states[name] = "STOPPED"
+
+    def reconciliation(self, wish: Json) -> Reconciliation:
+        return self.stands
+
+    def reconcile(self, wish: Json) -> None:
+        self.reconciled += 1
+
+    def proof(self) -> Missing:
+        return self.found
+
+    def compared(self, scope: str) -> Missing:
+        return self.found
+
+    def findings(self, mode: str) -> Sequence[Finding]:
+        return self.said
+
+    def owed(self) -> Sequence[Owed]:
+        return self.owing
+
+
+SEARCH = Search("gap/main-1", 2, 1, 1, 0, {PLACE: 3}, {PLACE: 1}).to_json()
+
+
+def check(name: str, settings: Json, world: Around, **facts: Json) -> Json:
+    known = {key.replace("_", "-"): value for key, value in facts.items()}
+    return KINDS[name].check(settings, known, cast(Look, world))
+
+
+def apply(name: str, intent: Json, world: Around) -> tuple[str, ...]:
+    return KINDS[name].apply(intent, cast(Hands, world))
+
+
+def verify(name: str, intent: Json, world: Around) -> Seen:
+    return KINDS[name].verify(intent, cast(Look, world))
+
+
+def test_a_connector_begins_at_the_boundary_and_is_not_set_back() -> None:
+    world = Around(settings={"source.cluster.alias": "sec"}, kept={PLACE: 7})
+    intent = check("seed-replication", SEEDS, world, find_missing=SEARCH)
+    assert verify("seed-replication", intent, Around(kept={})).state is State.WAITING
+    apply("seed-replication", intent, world)
+    assert world.kept == {PLACE: 0}
+    seen = verify("seed-replication", intent, world)
+    assert (seen.state, seen.facts["from"]) == (State.DONE, [["orders", 0, 1]])
+    world.kept[PLACE] = 5
+    assert verify("seed-replication", intent, world).facts == seen.facts
+    KINDS["seed-replication"].undo(intent, cast(Hands, world))
+    assert world.kept == {PLACE: 5}, "it was set back behind what it has copied"
+
+
+def test_at_the_beginning_there_is_nothing_to_keep() -> None:
+    world = Around(settings={"source.cluster.alias": "sec"}, kept={PLACE: 7})
+    search = {**SEARCH, "boundaries": [["orders", 0, 0]]}
+    apply("seed-replication", check("seed-replication", SEEDS, world, find_missing=search), world)
+    assert world.kept == {}
+
+
+def test_a_way_home_that_has_begun_goes_on_where_it_stands() -> None:
+    world = Around(states={"mm2": "RUNNING"}, kept={PLACE: 7})
+    intent = check("seed-replication", SEEDS, world, find_missing={**SEARCH, "begun": True})
+    apply("seed-replication", intent, world)
+    assert world.kept == {PLACE: 7}
+    assert verify("seed-replication", intent, world).state is State.DONE
+
+
+def test_where_a_running_connector_begins_is_not_set() -> None:
+    world = Around(states={"mm2": "RUNNING"})
+    with pytest.raises(Refused, match="mm2 is RUNNING"):
+        check("seed-replication", SEEDS, world, find_missing=SEARCH)
+
+
+def test_the_old_replication_begins_where_its_source_ends_and_that_is_taken_back() -> None:
+    sites = {"primary": Site("primary", log("a", "b")), "secondary": Site("secondary", log("a"))}
+    world = Around(sites, settings={"source.cluster.alias": "sec"}, kept={PLACE: 0})
+    settings = {"source": "primary", "target": "secondary", "connector": "mm2"}
+    intent = check("seed-old-replication", settings, world)
+    apply("seed-old-replication", intent, world)
+    assert world.kept == {PLACE: 1}
+    facts = verify("seed-old-replication", intent, world).facts
+    assert (facts["from"], facts["ends"]) == ([["orders", 0, 2]], [["orders", 0, 1]])
+    KINDS["seed-old-replication"].undo(intent, cast(Hands, world))
+    assert world.kept == {PLACE: 0}
+
+
+def test_copies_are_left_out_behind_the_transforms_that_are_there() -> None:
+    before = {"transforms": "mask", "transforms.mask.type": "x", "password": "secret"}
+    world = Around(settings=dict(before))
+    intent = check("leave-copies-out", {"connector": "mm2"}, world)
+    assert "secret" not in str(intent)
+    assert verify("leave-copies-out", intent, world).state is State.WAITING
+    apply("leave-copies-out", intent, world)
+    assert world.settings["transforms"] == "mask,drctlCopies"
+    assert drops_copies(world.settings)
+    assert verify("leave-copies-out", intent, world).state is State.DONE
+    world.states["mm2"] = "UNASSIGNED"
+    assert verify("leave-copies-out", intent, world).state is State.WAITING, "it is dealt out anew"
+    world.states["mm2"] = "STOPPED"
+    assert check("leave-copies-out", {"connector": "mm2"}, world)["changes"] == {}
+    KINDS["leave-copies-out"].undo(intent, cast(Hands, world))
+    assert world.settings == before
+    assert KINDS["leave-copies-out"].undone(intent, cast(Look, world)).state is State.DONE
+
+
+STARTS = {**ENDS, "connectors": ["mm2"], "seeded_by": "seed-replication"}
+SEEDED = {"from": rows({PLACE: 1}), "ends": rows({PLACE: 3})}
+HOME = ("a", "t1", "t2")
+
+
+@pytest.mark.parametrize(
+    ("survivor", "home", "state"),
+    [
+        (("a", "n1", "t1*", "n2"), (*HOME, "n1"), State.DONE),
+        (("a", "t1*", "n1"), (*HOME, "n1"), State.DONE),
+        (("a", "n1"), HOME, State.WAITING),
+        (("a", "t1*"), HOME, State.DONE),
+        (("a", "n1"), (*HOME, "a"), State.FAILED),
+        (("a", "t1*", "n1"), (*HOME, "t1"), State.FAILED),
+        (("a", "t1*"), (*HOME, "t1"), State.FAILED),
+    ],
+)
+def test_the_first_arrival_tells_where_it_began(
+    survivor: tuple[str, ...], home: tuple[str, ...], state: State
+) -> None:
+    sites = {
+        "secondary": Site("secondary", log(*survivor)),
+        "primary": Site("primary", log(*home)),
+    }
+    world = Around(sites)
+    intent = check("start-replication", STARTS, world, seed_replication=SEEDED)
+    assert verify("start-replication", intent, world).state is State.WAITING, "it is stopped"
+    apply("start-replication", intent, world)
+    assert verify("start-replication", intent, world).state is state
+    KINDS["start-replication"].undo(intent, cast(Hands, world))
+    assert world.states == {"mm2": "STOPPED"}
+    assert KINDS["start-replication"].undone(intent, cast(Look, world)).state is State.DONE
+
+
+SAID = {**ENDS, "policy": "copy", "topics": [], "conflicting": "refuse"}
+
+
+def test_records_without_a_decision_end_it_before_anything_is_done() -> None:
+    world = Around(stands=Reconciliation(1, ("1 conflicting ones: say what becomes of them",)))
+    for name in ("judge-records", "reconcile"):
+        with pytest.raises(Refused, match="conflicting"):
+            check(name, SAID, world, find_missing=SEARCH)
+    nothing = {**SEARCH, "unreplicated": 0}
+    assert check("judge-records", SAID, world, find_missing=nothing)["due"] == 0
+
+
+def test_what_is_left_behind_by_decision_may_be_missing_at_the_end() -> None:
+    world = Around(stands=Reconciliation(2))
+    intent = check("reconcile", SAID, world, find_missing=SEARCH)
+    apply("reconcile", intent, world)
+    assert world.reconciled == 1
+    assert verify("reconcile", intent, world).state is State.WAITING
+    world.stands = Reconciliation(0, done={"copy": 1, "quarantine": 1})
+    facts = verify("reconcile", intent, world).facts
+    assert facts["left_behind"] == 1
+
+    old = {"source": "primary", "target": "secondary", "old_way": True}
+    proof = check("prove-old-copies", old, world, reconcile=facts, find_missing=SEARCH)
+    for missing, state in ((1, State.DONE), (2, State.WAITING)):
+        world.found = Missing(missing)
+        assert verify("prove-old-copies", proof, world).state is state
+    home = check("prove-copies", {**ENDS, "old_way": False}, world, reconcile=facts)
+    world.found = Missing(1)
+    assert verify("prove-copies", home, world).state is State.WAITING
+    world.found = Missing(0, duplicated=3)
+    seen = verify("prove-copies", home, world)
+    assert (seen.state, seen.owes) == (State.DONE, "3 records are on primary more often than once")
+
+
+def test_what_was_twice_before_is_not_owed() -> None:
+    old = {"source": "primary", "target": "secondary", "old_way": True}
+    world = Around(found=Missing(0, duplicated=3))
+    intent = check("prove-old-copies", old, world, find_missing={**SEARCH, "duplicated": 3})
+    assert verify("prove-old-copies", intent, world).owes == ""
+
+
+def test_nothing_to_decide_on_is_done() -> None:
+    world = Around()
+    intent = check("reconcile", SAID, world, find_missing={**SEARCH, "unreplicated": 0})
+    apply("reconcile", intent, world)
+    assert (world.reconciled, verify("reconcile", intent, world).state) == (0, State.DONE)
+
+
+def test_a_little_that_is_on_its_way_keeps_nobody() -> None:
+    intent = check("caught-up", {"scope": "tail", "at_most": 5}, Around())
+    for found, state in (
+        (Missing(5), State.DONE),
+        (Missing(6), State.WAITING),
+        (Missing(0, ("orders-0: it was not read",)), State.WAITING),
+    ):
+        assert verify("caught-up", intent, Around(found=found)).state is state
+
+
+def test_what_is_out_of_order_refuses_and_what_is_put_right_does_not() -> None:
+    settings: dict[str, Any] = {"target": "primary", "overrides": {}}
+    warned = Finding("step-order", Status.WARN, "step b", "the old replication runs")
+    assert len(check("way-back-order", settings, Around(said=(warned,)))["warnings"]) == 1
+    failed = Finding("step-order", Status.FAIL, "step f", "it began at the beginning", cure="look")
+    with pytest.raises(Refused, match="began at the beginning"):
+        check("way-back-order", settings, Around(said=(failed,)))
+    passed = {**settings, "overrides": {"step-order": "it is known"}}
+    check("way-back-order", passed, Around(said=(failed,)))
+    lost = Finding("source-lost", Status.FAIL, "primary", "it has lost records", cure="rebuild it")
+    with pytest.raises(Refused, match="has lost records"):
+        check("way-back-order", passed, Around(said=(lost,)))
+
+
+def test_what_was_owed_is_named_as_settled() -> None:
+    world = Around(owing=(Owed("r1", "fence primary", True), Owed("r1", "restart clients", False)))
+    seen = verify("settle-owed", check("settle-owed", {}, world), world)
+    assert seen.state is State.DONE
+    assert "it stood fenced" in seen.items[0]
+    assert "have moved again" in seen.items[1]

@@ -1,0 +1,256 @@
+"""The way home: its plan keeps every rule of order, and its run may end anywhere."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import cast
+
+import pytest
+
+from drctl.engine.entries import What
+from drctl.engine.executing import Execution
+from drctl.engine.invariants import violations
+from drctl.engine.kind import Kind, Seen, State, Trait
+from drctl.engine.outcome import Outcome, Status
+from drctl.engine.ports import Hands, Look
+from drctl.engine.registry import KINDS, WAY_BACK
+from drctl.engine.sequences.circumstances import Circumstances, FenceMethod
+from drctl.engine.sequences.failback import WayBack, failback
+from drctl.engine.story import read_story
+from drctl.model.plan import Json, Plan
+from tests.engine.switches import Crash, Deaf, Glance, Hurried, Notes, Switch, World
+
+WHO = {"user": "ada", "host": "laptop"}
+Prepare = Callable[[World], None]
+
+
+def way_back(
+    connectors: tuple[str, ...] = ("mm2",),
+    endpoints: tuple[str, ...] = ("file",),
+    fence: FenceMethod = FenceMethod.ACL,
+) -> WayBack:
+    old = Circumstances(
+        "main",
+        "primary",
+        "secondary",
+        ("User:app",),
+        connectors,
+        endpoints,
+        fence_method=fence,
+        fence_command=("./fence", "on"),
+        fence_verify=("./fence", "look"),
+    )
+    home = replace(
+        old,
+        source="secondary",
+        target="primary",
+        connectors=tuple(f"{name}-back" for name in connectors),
+        fence_method=fence if fence is FenceMethod.ACL else FenceMethod.NONE,
+    )
+    seeded = (f"{connectors[0]}-back", connectors[0]) if connectors else ("", "")
+    return WayBack(home, old, *seeded, policy="copy")
+
+
+@pytest.mark.parametrize(
+    ("connectors", "endpoints", "fence"),
+    tuple(product(((), ("mm2", "checkpoint")), ((), ("dns", "file")), FenceMethod)),
+)
+def test_the_rules_are_kept(
+    connectors: tuple[str, ...], endpoints: tuple[str, ...], fence: FenceMethod
+) -> None:
+    plan = failback(way_back(connectors, endpoints, fence))
+    assert violations(plan, KINDS) == ()
+    assert len({step.id for step in plan.steps}) == len(plan.steps)
+    assert Plan.from_json(plan.to_json()) == plan
+    for step in plan.steps:
+        told = KINDS[step.kind].describe(step.settings)
+        assert told.title
+        assert told.proof
+
+
+def without(plan: Plan, *ids: str) -> Plan:
+    return replace(plan, steps=tuple(step for step in plan.steps if step.id not in ids))
+
+
+def moved(plan: Plan, step: str, before: str) -> Plan:
+    rest = [each for each in plan.steps if each.id != step]
+    place = next(n for n, each in enumerate(rest) if each.id == before)
+    return replace(plan, steps=(*rest[:place], plan.step(step), *rest[place:]))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda p: without(p, "old-replication"), "both directions at once"),
+        (lambda p: without(p, "stop-replication"), "appends old records behind new ones"),
+        (lambda p: moved(p, "replicate-again", "stop-replication"), "both directions at once"),
+        (lambda p: moved(p, "bring-home", "reconcile"), "bury the records"),
+        (lambda p: without(p, "find-missing"), "records that nobody found"),
+        (lambda p: moved(p, "drain", "fence-producers"), "never drained"),
+        (lambda p: without(p, "fence-producers"), "never drained"),
+        (lambda p: without(p, "order", "judge-records", "preflight"), "guards have been asked"),
+    ],
+)
+def test_a_plan_that_breaks_one_is_named(change: Callable[[Plan], Plan], said: str) -> None:
+    assert said in " ".join(violations(change(failback(way_back())), KINDS))
+
+
+def test_every_kind_of_the_way_back_is_in_some_plan() -> None:
+    plans = [
+        failback(way_back(connectors, ("file",), fence))
+        for connectors, fence in product(((), ("mm2",)), FenceMethod)
+    ]
+    assert {step.kind for plan in plans for step in plan.steps} >= WAY_BACK
+
+
+@dataclass(frozen=True)
+class Staying(Switch):
+    """One that is not switched back."""
+
+    def undo(self, intent: Json, hands: Hands) -> tuple[str, ...]:
+        return ()
+
+    def undone(self, intent: Json, look: Look) -> Seen:
+        return Seen(State.DONE, f"{self.name} stays", {} if intent["before"] else {"stays": True})
+
+
+def kinds() -> dict[str, Kind]:
+    """The kinds of the plan with their traits, over switches."""
+    return {step.kind: _kind(step.kind, KINDS[step.kind].traits) for step in PLAN.steps}
+
+
+def _kind(name: str, traits: Trait) -> Kind:
+    if Trait.CHANGES not in traits:
+        return Glance(name, traits)
+    return (Staying if Trait.STAYS in traits else Switch)(name, traits)
+
+
+PLAN = failback(way_back())
+
+
+def execution(world: World, notes: Notes) -> Execution:
+    look, hands = cast(Look, world), cast(Hands, world)
+    return Execution(kinds(), look, hands, notes, Hurried(), Deaf())
+
+
+def run(world: World, numbers: tuple[int, ...]) -> Outcome:
+    """Begin, and go on after each crash."""
+    notes = Notes(world)
+    for number in (*numbers, None):
+        world.fall = countdown(number)
+        try:
+            if not notes.entries:
+                return execution(world, notes).start(PLAN, WHO)[1]
+            story = read_story(notes.entries)
+            if story.status:
+                return Outcome(Status(story.status))
+            return execution(world, notes).go_on(story, WHO)
+        except Crash:
+            announced = {e["step"] for e in notes.entries if e["entry"] == What.INTEND}
+            kinds_of = {step.kind for step in PLAN.steps if step.id in announced}
+            assert {name for name, _ in world.applied} <= kinds_of
+    raise AssertionError("the last attempt has no crash")
+
+
+def countdown(number: int | None) -> Callable[[str], None]:
+    left = [10**9 if number is None else number]
+
+    def fall(point: str) -> None:
+        left[0] -= 1
+        if left[0] == -1:
+            raise Crash
+
+    return fall
+
+
+def points(prepare: Prepare) -> int:
+    """At how many points a whole run can end."""
+    world, seen = World(), [0]
+    prepare(world)
+
+    def count(point: str) -> None:
+        seen[0] += 1
+
+    world.fall = count
+    execution(world, Notes(world)).start(PLAN, WHO)
+    return seen[0]
+
+
+def nothing(world: World) -> None:
+    """All goes well."""
+
+
+def undecided(world: World) -> None:
+    """Nobody has said what becomes of the records."""
+    world.refused.add("reconcile")
+
+
+def stuck_positions(world: World) -> None:
+    """Groups cannot be moved: everything is put back but what must not be."""
+    world.stuck.add("commit-offsets")
+
+
+def stuck_endpoint(world: World) -> None:
+    """Clients cannot be sent home once it is open."""
+    world.stuck.add("switch-endpoint")
+
+
+def silent_seed(world: World) -> None:
+    """Connect does not answer after it was told where to begin."""
+    world.silent.add("seed-replication")
+
+
+CASES: tuple[Prepare, ...] = (nothing, undecided, stuck_positions, stuck_endpoint, silent_seed)
+
+
+@pytest.mark.parametrize("prepare", CASES, ids=lambda each: each.__name__)
+def test_the_end_is_the_same_wherever_the_process_ends(prepare: Prepare) -> None:
+    whole = World()
+    prepare(whole)
+    wanted = run(whole, ())
+    for number in range(points(prepare)):
+        world = World()
+        prepare(world)
+        assert run(world, (number,)).status == wanted.status, number
+        assert world.on == whole.on, number
+        if prepare is nothing:
+            assert len(world.applied) == len(set(world.applied)), number
+
+
+@pytest.mark.parametrize("prepare", CASES, ids=lambda each: each.__name__)
+def test_it_is_the_same_after_two_crashes(prepare: Prepare) -> None:
+    whole = World()
+    prepare(whole)
+    wanted, total = run(whole, ()), points(prepare)
+    for first in range(0, total, 23):
+        for second in range(0, total, 29):
+            world = World()
+            prepare(world)
+            assert run(world, (first, second)).status == wanted.status
+            assert world.on == whole.on
+
+
+def test_what_must_stay_stays_where_the_run_turns_back() -> None:
+    world = World()
+    stuck_positions(world)
+    outcome = run(world, ())
+    assert (outcome.status, outcome.over) == (Status.STOPPED, True)
+    on = {name for name, is_on in world.on.items() if is_on}
+    assert on == {"close-source", "keep-stopped", "reconcile", "seed-replication"}
+    told = " ".join(outcome.items)
+    assert "close-primary: close-source stays" in told
+
+
+def test_a_run_that_changed_nothing_is_refused() -> None:
+    world = World()
+    world.refused.add("close-source")
+    assert run(world, ()).status is Status.REFUSED
+
+
+def test_behind_the_opening_nothing_is_taken_back() -> None:
+    world = World()
+    stuck_endpoint(world)
+    outcome = run(world, ())
+    assert (outcome.status, outcome.over) == (Status.STOPPED, False)
+    assert world.on["open-target"]
+    assert world.on["seed-old-replication"]

@@ -1,0 +1,44 @@
+"""What was owed before everybody came home is owed no more."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pytest
+
+from drctl.engine import entries
+from drctl.failback.observers.journal import observe_journal
+from drctl.model.journal import JournalReader
+from drctl.model.plan import Plan, Step
+
+AT = datetime(2026, 11, 22, tzinfo=UTC)
+
+
+class Journal:
+    """Runs by name, the newest first."""
+
+    def __init__(self, **runs: list[Mapping[str, Any]]) -> None:
+        self.all = runs
+
+    def runs(self) -> Sequence[str]:
+        return tuple(self.all)
+
+    def entries(self, run: str) -> Sequence[Mapping[str, Any]]:
+        return self.all[run]
+
+
+def run(name: str, plan: str, owed: str, status: str) -> list[Mapping[str, Any]]:
+    made = Plan(plan, "main", "a", "b", (Step("fence", "fence-producers"),))
+    told = [entries.began(name, made, {"user": "ada"}, AT), entries.owed("fence", owed, AT)]
+    return [*told, entries.ended(status, AT)]
+
+
+@pytest.mark.parametrize(("status", "owed"), [("done", ()), ("stopped", ("fence a",))])
+def test_a_way_home_that_came_to_its_end_settles_it(status: str, owed: tuple[str, ...]) -> None:
+    journal = Journal(
+        r2=run("r2", "failback", "restart clients", status),
+        r1=run("r1", "failover-unplanned", "fence a", "done"),
+    )
+    newer, older = observe_journal(cast(JournalReader, journal))
+    assert newer.owed == ("restart clients",), "what it owes itself is told"
+    assert older.owed == owed

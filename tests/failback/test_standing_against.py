@@ -1,0 +1,87 @@
+"""What keeps drctl from leading clients home, and what does not."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from drctl.failback.facts import Began, Cluster, Copies, Replication
+from drctl.failback.standing_against import against
+from drctl.model.finding import Status
+from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
+from tests.failback.ways import HERE, PLACE, SILENT, copying, endpoint, in_order_to_d, judged
+
+CONNECTORS = ("mm2-back",)
+
+
+def failing(**changed: Any) -> dict[str, str]:
+    """Guard to reason, of what stands against it."""
+    found = against(judged(in_order_to_d(), **changed), CONNECTORS, "make it anew")
+    told: dict[str, str] = {}
+    for each in found:
+        if each.status is Status.FAIL:
+            told[each.check] = f"{told.get(each.check, '')}{each.reason} | {each.cure}"
+    return told
+
+
+def test_nothing_stands_against_a_way_back_in_order() -> None:
+    (found,) = against(judged(in_order_to_d()), CONNECTORS, "")
+    assert (found.status, found.reason) == (Status.OK, "in order; step e is next")
+
+
+def test_what_the_run_puts_right_by_itself_is_only_told() -> None:
+    found = against(
+        judged(in_order_to_d(), forward=copying("mm2-source", "RUNNING", {PLACE: 100})),
+        CONNECTORS,
+        "",
+    )
+    assert [(each.check, each.status) for each in found] == [("step-order", Status.WARN)]
+
+
+def test_a_cluster_that_does_not_answer_is_named_alone() -> None:
+    assert list(failing(on_source=SILENT)) == ["way-back-silent"]
+
+
+def test_clients_that_are_home_are_not_led_there() -> None:
+    assert "nobody to lead home" in failing(endpoints=(endpoint("primary"),))["clients-home"]
+
+
+@pytest.mark.parametrize("logs", [{}, {PLACE: OffsetRange(0, 0)}, {PLACE: OffsetRange(0, 99)}])
+def test_a_source_that_holds_less_than_was_copied_from_it_has_lost_records(logs: Any) -> None:
+    told = failing(on_source=Cluster(HERE, logs))["source-lost"]
+    assert "was copied up to 100" in told
+    assert "about 130 records are copied from secondary; make it anew" in told
+
+
+def test_what_a_connector_copies_for_other_links_is_no_loss() -> None:
+    others = {PLACE: 100, TopicPartition("of-another-link", 0): 5}
+    assert failing(forward=copying("mm2-source", "STOPPED", others)) == {}
+
+
+def test_what_cannot_be_read_is_not_held_to_be_lost() -> None:
+    dark = Cluster(HERE, {PLACE: Unavailable("no leader")})
+    assert "source-lost" not in failing(on_source=dark)
+
+
+def test_a_connector_that_is_missing_is_created_stopped() -> None:
+    told = failing(reverse=Replication((), CONNECTORS))["reverse-replication"]
+    assert '"initial_state": "STOPPED"' in told
+    assert failing(reverse=Unavailable("no worker"))["reverse-replication"].startswith("no worker")
+
+
+def test_one_that_runs_and_has_not_begun_at_the_boundary_is_stopped_first() -> None:
+    told = failing(reverse=copying("mm2-back", "RUNNING"))
+    assert "mm2-back/stop" in told["reverse-replication"]
+
+
+def test_harm_that_no_step_repairs_refuses() -> None:
+    grown = Cluster(HERE, {PLACE: OffsetRange(0, 150)})
+    begun = {"on_source": grown, "began": {PLACE: Began.START}}
+    assert "at the beginning" in failing(**begun)["step-order"]
+    came = Copies({PLACE: frozenset({100})})
+    assert "come back" in failing(came_back=came)["step-order"]
+
+
+def test_where_a_person_starts_what_copies_no_connector_is_asked_for() -> None:
+    facts = replace(in_order_to_d(), reverse=Unavailable("drctl.yaml names no workers"))
+    assert [each.status for each in against(judged(facts), (), "")] == [Status.OK]

@@ -1,0 +1,129 @@
+"""On the way home a group is not put behind an original of which it has not read the copy."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from drctl.failback.unread_copies import (
+    Copy,
+    Stands,
+    find_copies,
+    held_back,
+    last_copies,
+    unread_from,
+)
+from drctl.model.gap import OrderVerdict
+from drctl.model.groups import Committed
+from drctl.model.topology import Record, TopicPartition, Unavailable
+from drctl.offsets.wanted import Bounds, Wanted
+from drctl.reconcile.policy import Action
+from drctl.reconcile.progress import Key, Lane, Progress, Segment
+from drctl.wire.provenance import HEADER, Provenance, encode
+
+PLACE = TopicPartition("orders", 0)
+COPIES = {PLACE: (Copy(20, 10), Copy(21, 11), Copy(25, 12))}
+"""At home 10 to 12 stand before what is new; on the survivor behind it."""
+
+
+def moved(at: int, to: int) -> Wanted:
+    stands = {"app": {PLACE: Committed(at)}}
+    wanted = Wanted("app", PLACE, Committed(to), Bounds(0, 0))
+    (found,) = held_back([wanted], stands, COPIES, frozenset())
+    return found
+
+
+@pytest.mark.parametrize(
+    ("at", "to", "expected", "rereads"),
+    [
+        (5, 5, 5, 0),  # it has read nothing new: all of it lies before it
+        (15, 18, 10, 8),  # it has read some of what is new, and no copy
+        (21, 30, 11, 19),  # and one copy
+        (25, 30, 12, 18),
+        (26, 30, 30, 0),  # and all of them
+    ],
+)
+def test_a_group_reads_again_rather_than_skip(
+    at: int, to: int, expected: int, rereads: int
+) -> None:
+    found = moved(at, to)
+    assert found.to == Committed(expected)
+    assert found.bounds == Bounds(rereads, 0)
+
+
+def test_a_group_that_is_too_far_behind_is_not_moved() -> None:
+    wanted = Wanted("app", PLACE, Committed(3), Bounds(0, 0))
+    stands = {"app": {PLACE: Committed(3)}}
+    (found,) = held_back([wanted], stands, {}, frozenset({PLACE}))
+    assert "brought over" in found.blocked
+
+
+def test_what_has_no_place_stays_as_it_is() -> None:
+    rows = (
+        Wanted("app", PLACE, None, blocked="no evidence"),
+        Wanted("dark", PLACE, Committed(30)),
+        Wanted("none", PLACE, Committed(30)),
+    )
+    stands: Stands = {"app": {PLACE: Committed(3)}, "dark": Unavailable("no answer"), "none": {}}
+    assert held_back(rows, stands, COPIES, frozenset()) == rows
+
+
+def test_only_copies_of_this_cluster_count() -> None:
+    def kept(action: Action, to: str, last: int, home: str = "home") -> tuple[Key, Progress]:
+        lane = Lane(PLACE, OrderVerdict.SAFE)
+        return Key(f"r{last}", home, lane), Progress(
+            "", "", (Segment(action, 9, 1, 1, 0, to, last),)
+        )
+
+    progress = dict(
+        (
+            kept(Action.COPY, "orders", 21),
+            kept(Action.COPY, "orders", 20),
+            kept(Action.QUARANTINE, "__drctl_quarantine.orders", 40),
+            kept(Action.COPY, "orders", 50, "another"),
+        )
+    )
+    assert last_copies(progress, "home") == {PLACE: 21}
+
+
+def test_nothing_is_looked_for_where_all_groups_have_read_all_copies() -> None:
+    stands: Stands = {
+        "a": {PLACE: Committed(22)},
+        "b": {PLACE: Committed(21)},
+        "c": Unavailable("gone"),
+    }
+    assert unread_from({PLACE: 21}, stands) == {PLACE: 21}
+    assert unread_from({PLACE: 20}, stands) == {}
+
+
+class Log:
+    """A partition that gives few records at a time."""
+
+    name = "secondary"
+
+    def __init__(self, records: tuple[Record, ...]) -> None:
+        self.records = records
+
+    def following(
+        self, positions: Mapping[TopicPartition, int], number: int
+    ) -> Mapping[TopicPartition, tuple[Record, ...]]:
+        return {
+            place: tuple(r for r in self.records if r.offset >= at)[:2]
+            for place, at in positions.items()
+        }
+
+
+def test_copies_are_found_up_to_the_last_one() -> None:
+    def record(offset: int, original: int | None, home: str = "home") -> Record:
+        where = Provenance(home, "orders", 0, original or 0, 1)
+        headers = () if original is None else ((HEADER, encode(where)),)
+        return Record(0, offset, 1, b"k", b"v", headers)
+
+    records = (
+        record(18, None),
+        record(20, 10),
+        record(21, 11, "another"),
+        record(22, 12),
+        record(23, None),
+    )
+    found = find_copies(Log(records), {PLACE: 18}, {PLACE: 22}, "home")  # type: ignore[arg-type]
+    assert found == {PLACE: [Copy(20, 10), Copy(22, 12)]}
