@@ -24,10 +24,11 @@ demo: install  ## the story on two real Kafka clusters: lose records, find exact
 test: install  ## every test, on real clusters and in a real browser
 	@scripts/ensure-browser
 	@scripts/ensure-endpoints
+	@scripts/ensure-promtool
 	$(BIN)/pytest tests $(SIDE_BY_SIDE)
 
-test-fast: install  ## what needs neither JVM nor broker nor browser
-	$(BIN)/pytest tests $(SIDE_BY_SIDE) -m "not jvm and not browser and not endpoints"
+test-fast: install  ## in half a minute: what needs neither JVM nor broker nor browser
+	$(BIN)/pytest tests $(SIDE_BY_SIDE) -m "not jvm and not browser and not endpoints and not slow"
 
 bench: install  ## measure beside named baselines, into bench/results
 	$(BIN)/python -m bench

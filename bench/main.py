@@ -19,11 +19,13 @@ from bench import (
     help_page,
     memory,
     offsets,
+    order,
     output,
     plan,
     reconcile,
     rereads,
     scopes,
+    status,
     tracking,
     warm,
 )
@@ -98,11 +100,19 @@ def _measures(
         tracking.PART: lambda: tracking.measure(
             stage(), options.offsets.groups, options.offsets.rounds
         ),
+        order.PART: lambda: order.measure(stage(), options.records, options.rounds),
         dump.PART: lambda: dump.measure(stage(), options.dump_sizes),
         rereads.PART: lambda: rereads.measure(stage(), options.lagging, options.lagging_records),
         reconcile.PART: lambda: reconcile.measure(stage(), options.records // 4, options.rounds),
         plan.PART: lambda: plan.measure(
             stage(), options.topics, options.topic_partitions, options.offsets.groups
+        ),
+        status.PART: lambda: status.measure(
+            stage(),
+            options.topics,
+            options.topic_partitions,
+            options.offsets.groups,
+            options.estimate_runs,
         ),
     }
 

@@ -13,10 +13,12 @@ from bench import (
     help_page,
     memory,
     offsets,
+    order,
     plan,
     reconcile,
     rereads,
     scopes,
+    status,
     tracking,
     warm,
 )
@@ -34,8 +36,10 @@ PARTS = (
     reconcile.PART,
     scopes.PART,
     cost.PART,
+    order.PART,
     memory.PART,
     plan.PART,
+    status.PART,
 )
 
 _SCALED = (1_000_000, 2_000_000, 4_000_000)

@@ -21,16 +21,21 @@ class Family(StrEnum):
 
     MIRRORMAKER = "mirrormaker2"
     REPLICATOR = "confluent-replicator"
+    REACHABILITY = "reachability"
     SOURCE = "source"
     TARGET = "target"
+    BROKERS = "brokers"
     REPLICATION = "replication"
     RETENTION = "retention"
     PARITY = "parity"
     GROUPS = "groups"
     PRODUCERS = "producers"
+    CLIENTS = "clients"
     FENCE = "fence"
     ENDPOINTS = "endpoints"
     JOURNAL = "journal"
+    ANCHORS = "anchors"
+    SECRETS = "secrets"
 
     @property
     def translates(self) -> bool:

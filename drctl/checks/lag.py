@@ -20,10 +20,12 @@ class Newest(NamedTuple):
     Attributes:
         copied_ms: its time, milliseconds UTC.
         offset: on the source, of the first record that is newer; the end where none is.
+        first_ms: the time of that record, milliseconds UTC; -1 where there is none.
     """
 
     copied_ms: int
     offset: int
+    first_ms: int = -1
 
 
 def lags(
@@ -57,7 +59,9 @@ def _lag(log: OffsetRange, told: ReplicatedTo | None, newest: Newest | None) -> 
         words.append(f"its newest copy is of {utc(newest.copied_ms)}")
     places = [each.offset for each in (told, newest) if each is not None]
     sure = told.offset if told is not None else max(places)
-    return Lag(_behind(log, max(places)), _behind(log, sure), ", ".join(words))
+    records = _behind(log, max(places))
+    oldest_ms = newest.first_ms if newest is not None and records else -1
+    return Lag(records, _behind(log, sure), ", ".join(words), oldest_ms)
 
 
 def _behind(log: OffsetRange, position: int) -> int:

@@ -83,7 +83,8 @@ class Lagging:
         for (place, at), answer in zip(asked.items(), answers, strict=True):
             log = logs[place]
             if isinstance(answer, Found) and isinstance(log, OffsetRange):
-                found[place] = Newest(at, answer.offset if answer.offset >= 0 else log.end)
+                offset = answer.offset if answer.offset >= 0 else log.end
+                found[place] = Newest(at, offset, answer.timestamp_ms)
         return found
 
     def _copied_ms(

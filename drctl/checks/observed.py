@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from drctl.checks.surveyed import Surveyed
 from drctl.config.link import Link
 from drctl.config.schema import PolicyConfig
 from drctl.model.acls import Acls
@@ -53,6 +54,7 @@ class Observed:
         left_out: positions of groups that have no place on the target.
         endpoints: the link's, in their order.
         journal: by place that a run writes its journal to None where it can, or why not.
+        survey: what only `doctor` looks at.
     """
 
     link: Link
@@ -81,3 +83,4 @@ class Observed:
     left_out: tuple[LeftOut, ...] | Unavailable = NOT_LOOKED_AT
     endpoints: tuple[EndpointState | Unavailable, ...] | Unavailable = NOT_LOOKED_AT
     journal: Mapping[str, Unavailable | None] | Unavailable = NOT_LOOKED_AT
+    survey: Surveyed = field(default_factory=Surveyed)

@@ -40,6 +40,14 @@ COMMANDS = {
         "drctl.cli.init:init", "Write a commented drctl.yaml after looking at two clusters"
     ),
     "lab": Registered("drctl.cli.lab:app", "Two real local Kafka clusters with MirrorMaker 2"),
+    "doctor": Registered(
+        "drctl.cli.doctor:doctor",
+        "Look whether a failover of a link would work: one row a check, with a cure",
+    ),
+    "status": Registered(
+        "drctl.cli.status:status",
+        "Go or no-go now: blockers first, RPO by topic, groups that could not go on",
+    ),
     "gap": Registered("drctl.cli.gap:gap", "Find every record that is not on the target"),
     "reconcile": Registered(
         "drctl.cli.reconcile:reconcile",
@@ -51,7 +59,11 @@ COMMANDS = {
     ),
     "failback": Registered(
         "drctl.cli.failback:failback",
-        "Judge how far the way back to a link's lost source has come, and whether it is in order",
+        "Lead a link's clients home to its source, which was lost and is back",
+    ),
+    "drill": Registered(
+        "drctl.cli.drill:drill",
+        "Rehearse a failover on a topic and a group of its own, and measure it",
     ),
     "resume": Registered(
         "drctl.cli.resume:resume",
@@ -69,6 +81,13 @@ COMMANDS = {
     ),
     "offsets": Registered(
         "drctl.cli.offsets:app", "Where consumer groups stand: translated, saved, put back"
+    ),
+    "elect": Registered(
+        "drctl.cli.elect:app", "Leaders inside one cluster: who is back, preferred, or unclean"
+    ),
+    "connect": Registered(
+        "drctl.cli.connect:app",
+        "Connectors: failed tasks explained, restarted, their positions moved",
     ),
     "dump-consumer-timestamps": Registered(
         "drctl.cli.dump_consumer_timestamps:dump_consumer_timestamps",

@@ -34,14 +34,13 @@ def judged(sight: LinkSight, mode: str) -> "Sequence[Finding]":
     from drctl.checks.observing import Observer
     from drctl.checks.registry import guard_findings
 
-    left_out = _left_out(sight)
-    with _ports(sight, left_out) as ports, console().task("asking the guards"):
+    with opened_ports(sight, left_out_of(sight)) as ports, console().task("asking the guards"):
         observer = Observer(sight.link, sight.config.policy, ports, lambda: int(time.time() * 1000))
         return guard_findings(observer.observe(Mode(mode)))
 
 
-def _left_out(sight: LinkSight) -> "Callable[[], Sequence[LeftOut]]":
-    """Translated here and not by the observer, whose threads must not draw."""
+def left_out_of(sight: LinkSight) -> "Callable[[], Sequence[LeftOut]]":
+    """Positions without a place; translated here, for the observer's threads must not draw."""
     try:
         wanted = sight.translated()
     except Unreachable as error:
@@ -56,7 +55,14 @@ def _left_out(sight: LinkSight) -> "Callable[[], Sequence[LeftOut]]":
 
 
 @contextmanager
-def _ports(sight: LinkSight, left_out: "Callable[[], Sequence[LeftOut]]") -> "Iterator[LinkPorts]":
+def opened_ports(
+    sight: LinkSight, left_out: "Callable[[], Sequence[LeftOut]] | None"
+) -> "Iterator[LinkPorts]":
+    """What looks at a link and at what is around it.
+
+    Args:
+        left_out: which positions have no place on the target; None where nobody translates.
+    """
     from drctl.checks.ports import LinkPorts
 
     config, link = sight.config, sight.link

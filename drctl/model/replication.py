@@ -37,11 +37,14 @@ class Lag(NamedTuple):
         at_most: by the replicator's own word, which may be a minute old; `records` where there is
             none.
         evidence: how that is known, in words for a person.
+        oldest_ms: the time of the oldest record that was not, milliseconds UTC; -1 where nobody
+            knows it, or there is none.
     """
 
     records: int
     at_most: int
     evidence: str
+    oldest_ms: int = -1
 
 
 class Tail(NamedTuple):

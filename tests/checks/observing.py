@@ -12,10 +12,11 @@ from drctl.model.connectors import Task
 from drctl.model.topology import TopicState, Unavailable
 from tests.checks.guarding import acls as read_acls
 from tests.checks.guarding import guarded
+from tests.checks.surveying import surveyed
 
 _NO_CONFIG = {"kind", "state", "tasks", "trace"}
 GONE = "<gone>"
-CLUSTERS = {"a": {"bootstrap": "a:1"}, "b": {"bootstrap": "b:1"}}
+CLUSTERS = {name: {"bootstrap": f"{name}:1"} for name in ("a", "b", "c")}
 
 
 def merged(base: Any, change: Any) -> Any:
@@ -29,11 +30,12 @@ def merged(base: Any, change: Any) -> Any:
 def observed(case: Mapping[str, Any]) -> Observed:
     """A text in place of a mapping says why it could not be observed."""
     link = {"from": "a", "to": "b", "topics": [".*"], **case["link"]}
-    document = {"clusters": CLUSTERS, "links": {"main": link}, "policy": case.get("policy", {})}
+    links = {"main": link, **case.get("links", {})}
+    document = {"clusters": CLUSTERS, "links": links, "policy": case.get("policy", {})}
     config = read(yaml.safe_dump(document), Path("x.yaml"))
     groups, acls, worker = (case.get(name) for name in ("source_groups", "acls", "worker"))
     return Observed(
-        config.link(),
+        config.link("main"),
         _connectors(case.get("connectors")),
         _connectors(case.get("reverse")),
         worker if isinstance(worker, dict) else _unavailable(worker),
@@ -43,6 +45,7 @@ def observed(case: Mapping[str, Any]) -> Observed:
         read_acls(acls) if isinstance(acls, list) or acls is False else _unavailable(acls),
         **guarded(case),
         policy=config.file.policy,
+        survey=surveyed(case, config),
     )
 
 

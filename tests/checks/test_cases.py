@@ -38,6 +38,7 @@ def written(finding: Finding) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_says_what_is_expected(path: Path) -> None:
     said = "".join(
@@ -76,6 +77,7 @@ def test_a_finding_says_what_to_do_and_what_it_costs(path: Path) -> None:
             assert "planted" not in repr(finding), title
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_what_nobody_observed_is_never_ok(path: Path) -> None:
     for title, case, _ in scenarios(path):

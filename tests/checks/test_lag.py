@@ -53,6 +53,16 @@ def test_lag(
     assert (found.records, found.at_most) == (records, at_most)
 
 
+def test_since_when() -> None:
+    told, newest = {PLACE: Told(60)}, {PLACE: Newest(1_000, 97, 1_500)}
+    found = lags({PLACE: OffsetRange(0, 100)}, told, newest)[PLACE]
+    assert isinstance(found, Lag)
+    assert found.oldest_ms == 1_500
+    nothing = lags({PLACE: OffsetRange(0, 97)}, told, newest)[PLACE]
+    assert isinstance(nothing, Lag)
+    assert (nothing.records, nothing.oldest_ms) == (0, -1)
+
+
 def test_who_says_so() -> None:
     found = lag((0, 100), 60, 97)
     assert isinstance(found, Lag)

@@ -51,6 +51,7 @@ def test_completion_scripts(called: Run, shell: str) -> None:
         assert document["script"].strip() == ran.stdout.strip()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [

@@ -38,6 +38,7 @@ def test_2_a_cluster_that_is_not_there(called: Run, tmp_path: Path) -> None:
     assert "drctl.yaml has no cluster 'd'" in ran.stderr
 
 
+@pytest.mark.slow
 def test_5_the_source_of_all_links_does_not_answer(called: Run, tmp_path: Path) -> None:
     links = "links:\n" + link("one", "b", "a") + link("two", "b", "c")
     (tmp_path / "drctl.yaml").write_text(CLUSTERS + links)

@@ -29,6 +29,7 @@ def free_port() -> int:
     raise AssertionError("19500 to 19599 are all taken")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["text", "json"])
 def test_2_configuration(drctl: Run, tmp_path: Path, output: str) -> None:
     (tmp_path / "drctl.yaml").write_text("clusters: {a: {bootstap: 'a:1'}}\npolcy: {}\n")
@@ -71,6 +72,7 @@ def test_2_an_unknown_link(called: Run, tmp_path: Path) -> None:
     assert ran.stderr == ("error: drctl.yaml has no link 'mian'\nhint: did you mean 'main'?\n")
 
 
+@pytest.mark.slow
 def test_3_a_file_is_not_written_over(drctl: Run, tmp_path: Path) -> None:
     (tmp_path / "drctl.yaml").write_text("precious")
     ran = drctl("init", "127.0.0.1:1", "127.0.0.1:2")

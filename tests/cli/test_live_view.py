@@ -36,7 +36,7 @@ from tests.engine.switches import Deaf, Hurried, Notes, World, kinds, plan
 from tests.engine.test_looks import Two
 from tests.report import runs
 
-STOP = "Ctrl-C stops between two effects; drctl resume goes on."
+STOP = "Ctrl-C stops between two effects, and says how to go on."
 
 
 @pytest.mark.parametrize(
@@ -304,6 +304,7 @@ def terminal(*arguments: str, **environ: str) -> Iterator[Terminal]:
         opened.close()
 
 
+@pytest.mark.slow
 def test_a_run_on_a_terminal_of_changing_size() -> None:
     with terminal("3", "ask") as shown:
         shown.await_text("4 drain              now")
@@ -321,6 +322,7 @@ def test_a_run_on_a_terminal_of_changing_size() -> None:
     assert told.count("\x1b[?25l") == told.count("\x1b[?25h") == 2, "the cursor stays hidden"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("presses", [1, 2])
 def test_ctrl_c(presses: int) -> None:
     with terminal("1") as shown:
@@ -337,6 +339,7 @@ def test_ctrl_c(presses: int) -> None:
         assert Patience.of(10).wait_until(cursor), "it stays hidden"
 
 
+@pytest.mark.slow
 def test_a_log_gets_lines() -> None:
     with terminal("40", TERM="dumb") as shown:
         assert shown.wait() == 0

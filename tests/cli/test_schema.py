@@ -60,6 +60,7 @@ def test_the_schema_of_gap_is_strict(path: tuple[str | int, ...], value: object)
         Draft202012Validator(schema).validate(document)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
 def test_each_schema_is_printed_and_sound(file: Any, called: Run) -> None:
     name, version = file.stem.rsplit("-", 1)

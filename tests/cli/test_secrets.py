@@ -63,6 +63,7 @@ def test_broken_configurations(called: Run, tmp_path: Path, number: int) -> None
     must_hide(ran, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 10])
 def test_broken_configurations_and_the_real_command(
     drctl: Run, tmp_path: Path, number: int
@@ -73,6 +74,7 @@ def test_broken_configurations_and_the_real_command(
     must_hide(ran, tmp_path)
 
 
+@pytest.mark.slow
 def test_5_clusters_that_do_not_answer(drctl: Run, tmp_path: Path) -> None:
     """All at once, for each waits as long as a cluster may take to answer."""
     (tmp_path / "secret").write_text(PLANTED)

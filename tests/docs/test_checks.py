@@ -1,5 +1,6 @@
 """The page about checks says what the registry says."""
 
+import re
 from collections.abc import Collection
 
 import pytest
@@ -42,3 +43,23 @@ def _modes(some: Collection[Mode]) -> str:
 def test_every_status() -> None:
     intro = page("docs/checks.md").text.partition("\n## ")[0]
     assert [row[0].strip("`") for row in rows(intro)] == list(Status)
+
+
+def test_the_readiness_guide_lists_every_check() -> None:
+    told = rows(page("docs/readiness.md").section("## All checks"))
+    expected = []
+    for check in CHECKS:
+        heading = HEADINGS[check.family].removeprefix("## ")
+        link = f"[{heading}](checks.md#{heading.lower().replace(' ', '-')})"
+        expected.append((f"`{check.name}`", link, "yes" if check.guards else "no"))
+    assert told == tuple(expected)
+
+
+def test_every_rule_of_use_is_kept_by_checks_that_there_are() -> None:
+    known = {check.name for check in CHECKS} | {"client-..."}
+    told = rows(page("docs/readiness.md").section("## Rules of use, and which row keeps them"))
+    assert len(told) > 20
+    for rule, kept in told:
+        names = set(re.findall(r"`([^`]+)`", kept))
+        assert names, rule
+        assert names <= known, (rule, names - known)

@@ -4,6 +4,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.docs.pages import ROOT
 
 # Put together here, so that this file does not name them either.
@@ -40,6 +42,7 @@ def lines_with(pattern: re.Pattern[str]) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_no_package_registry_is_named() -> None:
     assert lines_with(_NAMED) == []
 

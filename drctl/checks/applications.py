@@ -1,0 +1,207 @@
+"""Applications: which clients they have, as whom they come, and where they are now."""
+
+import re
+from collections.abc import Iterator
+
+from drctl.checks.access import RuleBook
+from drctl.checks.check import Family, NotObserved, Verdict, check, fail, ok, seen, warn
+from drctl.checks.observed import Observed
+from drctl.checks.wording import listed, several
+from drctl.model.finding import Status
+from drctl.model.groups import Group
+
+_FAMILY = Family.CLIENTS
+_JAVA = "java"
+_GIVE = "drctl doctor --client FILE[=java-3.9.1|librdkafka-2.12.0]"
+_NO_COORDINATOR = ((2, 5, 0), (2, 6, 2)), ((2, 7, 0), (2, 7, 1))
+"""KAFKA-10793: from, and before; a consumer may never find its coordinator again."""
+
+_STALE_COORDINATOR = (2, 7, 1), (3, 2, 0)
+"""KAFKA-13563: the same for consumers that assign() themselves; some releases have it fixed."""
+
+
+@check(
+    "client-settings",
+    _FAMILY,
+    "the applications' own settings let them move: they are told with `--client`",
+)
+def settings(observed: Observed) -> Iterator[Verdict]:
+    """Whether anybody looked at what only the applications know."""
+    clients = observed.survey.clients
+    if not clients:
+        reason = "neither cluster knows them: retries, rebootstrap, timeouts, auto.offset.reset"
+        raise NotObserved("applications", reason, f"{_GIVE}, one for each (docs/clients.md)")
+    told = listed([client.subject for client in clients])
+    yield ok("applications", f"{len(clients):,} were looked at: see rows client-...", told)
+
+
+@check(
+    "client-versions",
+    _FAMILY,
+    "no Java client is of a release that loses its group's coordinator (KAFKA-10793, KAFKA-13563)",
+    Status.WARN,
+    Status.FAIL,
+)
+def versions(observed: Observed) -> Iterator[Verdict]:
+    """Whether a consumer may stand still for good when brokers change."""
+    look = (
+        f"{_GIVE}; brokers count clientSoftwareName and clientSoftwareVersion of their connections"
+        " (MBeans kafka.server:type=socket-server-metrics), and no request asks for these"
+    )
+    if not observed.survey.clients:
+        reason = "brokers do not tell which versions their clients have"
+        raise NotObserved("applications", reason, look)
+    for client in observed.survey.clients:
+        release = _release(client.release)
+        if client.library != _JAVA:
+            yield ok(client.subject, "it is no Java client: these bugs are not its own")
+        elif release is None:
+            reason = "which release it has was not said"
+            yield Verdict(Status.NOT_CHECKED, client.subject, reason, cure=_GIVE)
+        elif any(first <= release < fixed for first, fixed in _NO_COORDINATOR):
+            cost = "when its coordinator goes, it may never find another one: it reads no more"
+            cure = "use 2.6.2, or 3.2.0 and later"
+            reason = "its release has KAFKA-10793"
+            yield fail(client.subject, reason, f"java {client.release}", cost, cure)
+        elif _STALE_COORDINATOR[0] <= release < _STALE_COORDINATOR[1]:
+            cost = (
+                "where it assigns partitions itself, it may not commit after its coordinator went"
+            )
+            reason = "its release may have KAFKA-13563"
+            told = f"java {client.release}"
+            yield warn(client.subject, reason, told, cost, "use 3.2.0 or later")
+        else:
+            yield ok(client.subject, "its release has neither", f"java {client.release}")
+
+
+def _release(text: str) -> tuple[int, ...] | None:
+    """Three numbers; None where there are none."""
+    found = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", text)
+    return (int(found[1]), int(found[2]), int(found[3] or 0)) if found else None
+
+
+@check(
+    "super-users",
+    _FAMILY,
+    "the applications that are to be fenced (`fence.principals`) come as users with rules of their"
+    " own, and not as super users",
+    Status.WARN,
+)
+def super_users(observed: Observed) -> Iterator[Verdict]:
+    """Whether a fence would keep them away: nothing denies a super user anything."""
+    subject = f"applications on cluster {observed.link.source}"
+    principals = observed.link.settings.fence.principals
+    cure = "look at super.users of the brokers: no application may be among them"
+    if not principals:
+        reason = "nobody says who the applications are"
+        raise NotObserved(subject, reason, "name them in `fence.principals` of the link")
+    acls = seen(observed.source_acls, subject, "the rules are", cure)
+    if not acls.enforced:
+        raise NotObserved(subject, "there is no authorizer: nobody has rules", cure)
+    allowed = {rule.principal for rule in acls.rules if rule.permission == "ALLOW"}
+    without = [name for name in principals if name not in allowed]
+    if without:
+        reason = f"{listed(without)} have no rule that allows them anything"
+        cost = "if they work all the same they are super users, whom the fence does not keep away"
+        evidence = f"{len(acls.rules):,} rules; brokers do not tell super.users"
+        yield warn(subject, reason, evidence, cost, cure)
+        return
+    told = f"{listed(principals)}; that they are no super users beside, brokers do not tell"
+    yield ok(subject, "all of them have rules of their own", told)
+
+
+@check(
+    "wide-rights",
+    _FAMILY,
+    "no application may do everything with every topic",
+    Status.WARN,
+)
+def wide_rights(observed: Observed) -> Iterator[Verdict]:
+    """Whether one application can write to the copies of all others."""
+    link = observed.link
+    subject = f"ACLs of cluster {link.target}"
+    cure = "look at `kafka-acls --list` there"
+    acls = seen(observed.target_acls, subject, "they are", cure)
+    if not acls.enforced:
+        reason = "it has no authorizer: everybody may do everything"
+        cost = "nothing keeps applications from writing to copies before the target is opened"
+        yield warn(subject, reason, "", cost, "give it one; DENY WRITE on copies until then")
+        return
+    every = RuleBook(acls.rules)
+    principals = link.settings.fence.principals or tuple({r.principal for r in acls.rules})
+    wide = [
+        name
+        for name in sorted(principals)
+        if any(
+            r.permission == "ALLOW" and r.operation in ("ALL", "WRITE") and r.name == "*"
+            for r in every.concerning(name, "*")
+        )
+    ]
+    if wide:
+        cost = "what one of them does by mistake reaches all copies; the fence must name each topic"
+        cure = "one user an application, with rules for its own topics"
+        reason = f"{listed(wide)} may write to every topic"
+        yield warn(subject, reason, "ALLOW on *", cost, cure)
+        return
+    yield ok(subject, "nobody may write to every topic", f"{len(acls.rules):,} rules")
+
+
+@check(
+    "groups-on-both",
+    _FAMILY,
+    "no group is read in on both clusters at once",
+    Status.FAIL,
+)
+def on_both(observed: Observed) -> Iterator[Verdict]:
+    """Whether an application is in two places."""
+    link = observed.link
+    subject = f"groups on {link.source} and {link.target}"
+    cure = "look at them with `kafka-consumer-groups --describe --state` on both"
+    here = seen(observed.survey.readers, subject, f"those of {link.source} are", cure)
+    there = seen(observed.target_groups, subject, f"those of {link.target} are", cure)
+    both = [
+        name
+        for name, group in sorted(here.items())
+        if isinstance(group, Group)
+        and group.active
+        and isinstance(other := there.get(name), Group)
+        and other.active
+    ]
+    if both:
+        reason = f"{len(both):,} are read in on both: {listed(both)}"
+        told = several(_members(name, here[name], there[name]) for name in both)
+        cost = "they work twice, and the position on the target is theirs, not the translated one"
+        cure = "stop those on the target until it has been opened"
+        yield fail(subject, reason, told, cost, cure)
+        return
+    yield ok(subject, "none is read in on both", f"{len(here):,} and {len(there):,} groups")
+
+
+def _members(name: str, here: object, there: object) -> str:
+    counts = [len(each.members) if isinstance(each, Group) else 0 for each in (here, there)]
+    return f"{name}: {counts[0]} members and {counts[1]}"
+
+
+@check(
+    "transactional-ids",
+    _FAMILY,
+    "nobody writes in transactions",
+    Status.WARN,
+)
+def transactional_ids(observed: Observed) -> Iterator[Verdict]:
+    """Whether what belongs together arrives together."""
+    subject = f"transactional ids of cluster {observed.link.source}"
+    cure = "look at `kafka-transactions list`"
+    known = seen(observed.survey.transactional_ids, subject, "they are", cure)
+    ours = [name for name in known if not name.startswith("__drctl")]
+    if not ours:
+        yield ok(subject, "its coordinators know none")
+        return
+    yield warn(
+        subject,
+        f"{len(ours):,} are known: {listed(ours)}",
+        "open ones are rows hanging-transactions",
+        "replication does not copy transactions but their records: after an unplanned failover a"
+        " half of one may be there; exactly-once ends at the cluster's border",
+        "stop these producers before clients are moved, and look through what they wrote last",
+    )

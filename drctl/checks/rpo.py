@@ -1,0 +1,103 @@
+"""The RPO now: what would be lost if the source were lost at this moment, by topic and in all."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from drctl.checks.observed import Observed
+from drctl.model.replication import Lag
+from drctl.model.topology import TopicPartition, Unavailable
+
+Lags = Mapping[TopicPartition, Lag | Unavailable]
+
+
+@dataclass(frozen=True, slots=True)
+class Rpo:
+    """What would be lost.
+
+    Attributes:
+        records: about so many, by the best that is known; None where nothing tells.
+        at_most: by the replicator's own word; None where nothing tells.
+        seconds: how old the oldest of them is; None where nothing tells.
+        how: it was measured, in words for a person.
+    """
+
+    records: int | None
+    at_most: int | None
+    seconds: float | None
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRpo:
+    """The same of one topic.
+
+    Attributes:
+        unknown: partitions of which nothing is known.
+    """
+
+    topic: str
+    target_topic: str
+    partitions: int
+    rpo: Rpo
+    unknown: int = 0
+
+
+def topics_now(observed: Observed) -> tuple[TopicRpo, ...]:
+    """Each topic of the link, the worst first; nothing where the source did not tell."""
+    if isinstance(observed.lag, Unavailable):
+        return ()
+    by_topic: dict[str, dict[TopicPartition, Lag | Unavailable]] = defaultdict(dict)
+    for place, each in observed.lag.items():
+        by_topic[place.topic][place] = each
+    found = [_topic(observed, topic, lags) for topic, lags in by_topic.items()]
+    return tuple(sorted(found, key=_worst))
+
+
+def link_now(topics: Iterable[TopicRpo], why: str) -> Rpo:
+    """Of all topics together.
+
+    Args:
+        why: nothing is known, where nothing is.
+    """
+    rows = tuple(topics)
+    known = [row.rpo for row in rows if row.rpo.records is not None]
+    if not known:
+        return Rpo(None, None, None, why)
+    seconds = [each.seconds for each in known]
+    worst = next(row.rpo for row in rows if row.rpo.records is not None)
+    unknown = sum(row.unknown for row in rows)
+    beside = f"; of {unknown:,} partitions nothing is known" if unknown else ""
+    return Rpo(
+        sum(each.records or 0 for each in known),
+        sum(each.at_most or 0 for each in known),
+        None if None in seconds else max(each for each in seconds if each is not None),
+        worst.how + beside,
+    )
+
+
+def _topic(observed: Observed, topic: str, lags: Lags) -> TopicRpo:
+    known = {p: each for p, each in lags.items() if isinstance(each, Lag)}
+    unknown = len(lags) - len(known)
+    target = observed.link.target_topic(topic)
+    if not known:
+        why = next(each.reason for each in lags.values() if isinstance(each, Unavailable))
+        return TopicRpo(topic, target, len(lags), Rpo(None, None, None, why), unknown)
+    behind = [each for each in known.values() if each.records]
+    times = [each.oldest_ms for each in behind]
+    seconds = None
+    if not behind:
+        seconds = 0.0
+    elif min(times) >= 0:
+        seconds = max(0.0, (observed.now_ms - min(times)) / 1000)
+    worst = max(known.values(), key=lambda each: (each.records, each.at_most))
+    records, at_most = (sum(getattr(e, n) for e in known.values()) for n in ("records", "at_most"))
+    return TopicRpo(
+        topic, target, len(lags), Rpo(records, at_most, seconds, worst.evidence), unknown
+    )
+
+
+def _worst(row: TopicRpo) -> tuple[bool, float, int, str]:
+    """What nobody knows comes first."""
+    rpo = row.rpo
+    return (rpo.records is not None, -(rpo.seconds or 0), -(rpo.records or 0), row.topic)

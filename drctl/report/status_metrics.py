@@ -1,0 +1,156 @@
+"""What `status` saw, in numbers for Prometheus; what each means stands in docs/monitoring.md."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from drctl.checks.go import Answer, StatusNow
+from drctl.checks.rpo import Rpo
+from drctl.model.finding import Status
+from drctl.model.topology import Unavailable
+
+PREFIX = "drctl_status_"
+
+Labels = Mapping[str, str]
+
+
+class Family(NamedTuple):
+    """A metric, and what it says.
+
+    Attributes:
+        labels: beside link, source and target.
+    """
+
+    name: str
+    help: str
+    labels: tuple[str, ...] = ()
+
+
+FAMILIES = (
+    Family("up", "Whether the last look came to an end: 0 where it failed."),
+    Family("look_timestamp_seconds", "When the last look ended, in seconds since 1970 UTC."),
+    Family("look_seconds", "How long the last look took."),
+    Family("cluster_answers", "Whether a cluster answered.", ("cluster",)),
+    Family("go", "Whether a failover could begin now.", ("mode",)),
+    Family("blockers", "What stands against a failover.", ("mode",)),
+    Family("blocked_by", "A guard for which a failover would be refused: 1.", ("mode", "check")),
+    Family("findings", "Guards beside the blockers, by what they say.", ("status",)),
+    Family("rpo_records", "About so many records would be lost if the source were lost now."),
+    Family("rpo_records_at_most", "The same by the replicator's own word."),
+    Family("rpo_seconds", "Writes of so many seconds would be lost if the source were lost now."),
+    Family("rpo_allowed_seconds", "policy.max_rpo_seconds of drctl.yaml."),
+    Family("rpo_allowed_records", "policy.max_lag_records of drctl.yaml."),
+    Family("topic_rpo_records", "The records of one topic.", ("topic",)),
+    Family("topic_rpo_seconds", "The seconds of one topic.", ("topic",)),
+    Family("topic_unknown_partitions", "Partitions of which nothing is known.", ("topic",)),
+    Family("connector_running", "Whether a connector and all its tasks run.", ("connector",)),
+    Family("connector_tasks", "Tasks of a connector by their state.", ("connector", "state")),
+    Family("groups", "Groups with positions in topics of the link."),
+    Family("group_positions", "Positions that these have."),
+    Family("groups_left_out", "Groups that would not go on where they stopped."),
+    Family("positions_left_out", "Positions of which nothing on the target tells the place."),
+)
+"""In their order; all of them gauges."""
+
+_RUNNING = "RUNNING"
+
+
+@dataclass(frozen=True, slots=True)
+class StatusMetrics:
+    """The numbers of the last look.
+
+    Attributes:
+        labels: of every metric.
+        seen: None as long as there was no look.
+        failed: whether a look that ended later failed.
+    """
+
+    labels: Labels = field(default_factory=dict)
+    seen: StatusNow | None = None
+    failed: bool = False
+
+    def text(self) -> str:
+        """As Prometheus reads it."""
+        numbers = dict(_numbers(self.seen, failed=self.failed))
+        lines: list[str] = []
+        for family in FAMILIES:
+            rows = numbers.get(family.name, [])
+            if rows:
+                name = PREFIX + family.name
+                lines += [f"# HELP {name} {family.help}", f"# TYPE {name} gauge"]
+                lines += [self._line(name, labels, value) for labels, value in rows]
+        return "\n".join(lines) + "\n"
+
+    def _line(self, name: str, labels: Labels, value: float) -> str:
+        every = {**self.labels, **labels}
+        inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in every.items())
+        return f"{name}{{{inside}}} {float(value)!r}"
+
+
+Rows = list[tuple[Labels, float]]
+
+
+def _numbers(seen: StatusNow | None, *, failed: bool) -> Iterator[tuple[str, Rows]]:
+    yield "up", [({}, float(seen is not None and not failed))]
+    if seen is None:
+        return
+    yield "look_timestamp_seconds", [({}, seen.at_ms / 1000 + seen.took_s)]
+    yield "look_seconds", [({}, seen.took_s)]
+    ends = ((seen.source, seen.source_id), (seen.target, seen.target_id))
+    yield "cluster_answers", [({"cluster": n}, not isinstance(i, Unavailable)) for n, i in ends]
+    modes = (("planned", seen.planned), ("unplanned", seen.unplanned))
+    yield "go", [({"mode": mode}, answer.go) for mode, answer in modes]
+    yield "blockers", [({"mode": mode}, len(answer.blockers)) for mode, answer in modes]
+    yield "blocked_by", [row for mode, answer in modes for row in _blocked(mode, answer)]
+    yield "findings", [({"status": s}, sum(f.status is s for f in seen.others)) for s in Status]
+    yield from _rpo(seen.rpo)
+    yield "rpo_allowed_seconds", [({}, seen.allowed.max_rpo_seconds)]
+    yield "rpo_allowed_records", [({}, seen.allowed.max_lag_records)]
+    topics = seen.topics
+    yield "topic_rpo_records", _known((each.topic, each.rpo.records) for each in topics)
+    yield "topic_rpo_seconds", _known((each.topic, each.rpo.seconds) for each in topics)
+    yield "topic_unknown_partitions", [({"topic": each.topic}, each.unknown) for each in topics]
+    yield from _connectors(seen)
+    groups = seen.groups
+    if not groups.unknown:
+        yield "groups", [({}, groups.groups)]
+        yield "group_positions", [({}, groups.positions)]
+        yield "groups_left_out", [({}, len(groups.groups_left_out))]
+        yield "positions_left_out", [({}, len(groups.left_out))]
+
+
+def _blocked(mode: str, answer: Answer) -> Rows:
+    return [
+        ({"mode": mode, "check": name}, 1) for name in sorted({f.check for f in answer.blockers})
+    ]
+
+
+def _rpo(rpo: Rpo) -> Iterator[tuple[str, Rows]]:
+    """What is not known is left out: 0 would be a promise."""
+    told = (("records", rpo.records), ("records_at_most", rpo.at_most), ("seconds", rpo.seconds))
+    for name, value in told:
+        if value is not None:
+            yield f"rpo_{name}", [({}, value)]
+
+
+def _known(rows: Iterable[tuple[str, float | None]]) -> Rows:
+    return [({"topic": name}, value) for name, value in rows if value is not None]
+
+
+def _connectors(seen: StatusNow) -> Iterator[tuple[str, Rows]]:
+    running: Rows = []
+    tasks: Rows = []
+    for name, each in sorted(seen.connectors.items()):
+        states = [task.state for task in each.tasks]
+        runs = each.state == _RUNNING and all(state == _RUNNING for state in states)
+        running.append(({"connector": name}, runs))
+        tasks += [
+            ({"connector": name, "state": state}, states.count(state))
+            for state in sorted({*states})
+        ]
+    yield "connector_running", running
+    yield "connector_tasks", tasks
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

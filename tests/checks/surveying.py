@@ -1,0 +1,117 @@
+"""What only doctor looks at, from a case written in YAML; a text says why it was not seen."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from drctl.checks.surveyed import (
+    NOT_SURVEYED,
+    Ages,
+    AnchorsSeen,
+    ClientSeen,
+    ClusterSurvey,
+    RunSeen,
+    Sampled,
+    SecretFile,
+    Surveyed,
+)
+from drctl.config.configuration import Config
+from drctl.model.groups import Group, GroupProtocol, GroupState, Member
+from drctl.model.survey import Broker, BrokerFeatures, Layout, Replicas
+from drctl.model.topology import TopicPartition, Unavailable
+from tests.checks.guarding import NOW_MS
+
+
+def surveyed(case: Mapping[str, Any], config: Config) -> Surveyed:
+    given = case.get("survey", {})
+    neighbours = given.get("neighbours")
+    named = [config.link(name) for name in config.links if name != "main"]
+    seen = {name: _seen(given.get(name), read) for name, read in _READERS.items()}
+    return Surveyed(
+        _cluster(given.get("source", {})),
+        _cluster(given.get("target", {})),
+        neighbours=tuple(named) if neighbours is True else _why(neighbours),
+        anchors=None if given.get("anchors") is False else _seen(given.get("anchors"), _anchors),
+        clients=tuple(ClientSeen(*each.split()) for each in given.get("clients", ())),
+        **seen,
+    )
+
+
+def _why(reason: str | None) -> Unavailable:
+    return NOT_SURVEYED if reason is None else Unavailable(reason)
+
+
+def _seen(given: Any, read: Callable[[Any], Any]) -> Any:
+    return _why(given) if given is None or isinstance(given, str) else read(given)
+
+
+def _cluster(given: Mapping[str, Any]) -> ClusterSurvey:
+    return ClusterSurvey(
+        _seen(given.get("layout"), _layout),
+        _seen(given.get("features"), lambda each: {n: _seen(f, _feature) for n, f in each.items()}),
+        _seen(given.get("settings"), lambda each: {1: {k: str(v) for k, v in each.items()}}),
+        _seen(given.get("users"), frozenset),
+        _seen(given.get("quotas"), lambda each: {(("user", n),): q for n, q in each.items()}),
+    )
+
+
+def _layout(given: Mapping[str, Any]) -> Layout:
+    """Brokers by id with their racks; partitions as `leader replicas in-sync [eligible]`."""
+    return Layout(
+        {node: Broker(f"h{node}", 9092, rack or "") for node, rack in given["brokers"].items()},
+        {
+            place: each
+            for name, text in given["partitions"].items()
+            for place, each in _held(name, text)
+        },
+        0.25,
+    )
+
+
+def _held(name: str, text: str) -> list[tuple[TopicPartition, Replicas]]:
+    """`orders-0` is one partition, `orders*20` are twenty."""
+    leader, assigned, in_sync, *eligible = text.split()
+    told = _nodes(eligible[0]) if eligible else None
+    each = Replicas(int(leader), _nodes(assigned), _nodes(in_sync), told)
+    topic, star, count = name.partition("*")
+    if star:
+        return [(TopicPartition(topic, n), each) for n in range(int(count))]
+    topic, _, number = name.rpartition("-")
+    return [(TopicPartition(topic, int(number)), each)]
+
+
+def _nodes(text: str) -> tuple[int, ...]:
+    return tuple(int(node) for node in text.split(",") if node != "-")
+
+
+def _feature(given: Mapping[str, Any]) -> BrokerFeatures:
+    return BrokerFeatures(given.get("supported", {}), given.get("finalized", {}))
+
+
+def _anchors(given: Mapping[str, Any]) -> AnchorsSeen:
+    seconds = given.get("seconds")
+    return AnchorsSeen(given["anchors"], None if seconds is None else NOW_MS - 1000 * seconds)
+
+
+def _ages(given: Mapping[str, Any]) -> Ages:
+    times = (given.get(name) for name in ("heartbeat", "checkpoint"))
+    return Ages(*(None if age is None else NOW_MS - 1000 * age for age in times))
+
+
+def _sampled(given: Mapping[str, Any]) -> Sampled:
+    different = tuple((TopicPartition("orders", p), o) for p, o in given.get("different", ()))
+    return Sampled(given.get("same", 0), different, tuple(given.get("unread", ())))
+
+
+def _group(name: str, members: int) -> Group:
+    state = GroupState.STABLE if members else GroupState.EMPTY
+    return Group(name, GroupProtocol.CLASSIC, state, (Member("c", "/h"),) * members)
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "readers": lambda given: {name: _group(name, members) for name, members in given.items()},
+    "transactional_ids": tuple,
+    "ages": _ages,
+    "runs": lambda given: tuple(RunSeen(r, plan, s, tuple(o)) for r, plan, s, *o in given),
+    "files": lambda given: tuple(SecretFile(p, what, mode) for p, (what, mode) in given.items()),
+    "sampled": _sampled,
+}

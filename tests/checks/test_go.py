@@ -1,0 +1,77 @@
+"""Go or no-go and the RPO, from what was observed."""
+
+from dataclasses import replace
+from typing import Any
+
+from drctl.checks.go import NOT_ASKED, RPO, GroupsNow, judged
+from drctl.checks.rpo import Rpo, link_now, topics_now
+from drctl.model.errors import ExitCode
+from drctl.model.replication import Lag
+from drctl.model.topology import TopicPartition, Unavailable
+from tests.checks.guarding import NOW_MS
+from tests.checks.observing import observed
+
+HEALTHY: dict[str, Any] = {
+    "link": {"topics": ["orders"], "replicator": {"kind": "offset-preserving"}},
+    "policy": {"max_lag_records": 100},
+    "source": {"id": "AAA"},
+    "target": {"id": "BBB"},
+    "source_topics": {"orders": {}},
+    "target_topics": {"orders": {}},
+    "acls": False,
+    "target_acls": False,
+    "target_health": {},
+    "target_groups": {},
+    "lag": {"orders-0": [0, 0, "as seen"], "orders-1": [40, 60, "by time", NOW_MS - 2500]},
+    "tails": {},
+    "journal": {"topic": None},
+}
+
+
+def test_what_only_doctor_asks_blocks_nothing() -> None:
+    seen = judged(observed(HEALTHY), GroupsNow(3, 9), None, 0.5)
+    checks = {each.check for each in seen.planned.blockers}
+    assert checks == {"fence-not-possible"}  # the link has no fence
+    assert seen.unplanned.go
+    assert not checks & set(NOT_ASKED)
+    assert seen.exit_code is ExitCode.FOUND
+
+
+def test_the_rpo_of_a_topic_is_its_oldest_record() -> None:
+    rows = topics_now(observed(HEALTHY))
+    assert [(r.topic, r.partitions, r.unknown) for r in rows] == [("orders", 2, 0)]
+    assert rows[0].rpo == Rpo(40, 60, 2.5, "by time")
+    assert link_now(rows, "").seconds == 2.5
+
+
+def test_what_nobody_knows_comes_first_and_is_no_zero() -> None:
+    case = observed(HEALTHY)
+    dark = {
+        TopicPartition("dark", 0): Unavailable("no leader"),
+        TopicPartition("even", 0): Lag(0, 0, "x"),
+    }
+    assert not isinstance(case.lag, Unavailable)
+    rows = topics_now(replace(case, lag={**case.lag, **dark}))
+    assert [row.topic for row in rows] == ["dark", "orders", "even"]
+    assert rows[0].rpo == Rpo(None, None, None, "no leader")
+    assert rows[2].rpo.seconds == 0
+    assert link_now(rows, "") == Rpo(40, 60, 2.5, "by time; of 1 partitions nothing is known")
+    ageless = topics_now(replace(case, lag={TopicPartition("orders", 0): Lag(5, 5, "told")}))
+    assert ageless[0].rpo.seconds is None
+
+
+def test_more_than_the_applications_can_bear() -> None:
+    case = observed({**HEALTHY, "lag": {"orders-0": [4, 4, "by time", NOW_MS - 31_000]}})
+    seen = judged(case, GroupsNow(), None, 0.5)
+    assert [each.check for each in seen.unplanned.blockers] == [RPO]
+    assert "31 s" in seen.unplanned.blockers[0].reason
+
+
+def test_a_source_that_is_gone() -> None:
+    case = observed({**HEALTHY, "source": "no answer", "lag": "no answer"})
+    seen = judged(case, GroupsNow(), Rpo(7, None, 12.0, "by anchors"), 0.5)
+    assert seen.rpo.records == 7
+    assert seen.silent == ("a",)
+    assert seen.exit_code is ExitCode.UNKNOWN
+    assert "source-unreachable" in {each.check for each in seen.planned.blockers}
+    assert seen.unplanned.go

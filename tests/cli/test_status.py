@@ -1,0 +1,76 @@
+"""`drctl status`: what may be asked for, and which groups could go on without their source."""
+
+from pathlib import Path
+
+import pytest
+
+from drctl.cli.status_groups import _left_out, _noted
+from drctl.config.loading import read
+from drctl.model.groups import Group, GroupProtocol, GroupState, Member
+from drctl.model.topology import TopicPartition
+from drctl.model.translation import GroupPartition
+from drctl.offsets.by_time import Consumed
+from drctl.offsets.checkpoints import Checkpoint
+from drctl.offsets.evidence import Evidence
+from drctl.offsets.mirror_topics import Mirrored
+from drctl.offsets.offset_syncs import Sync
+from drctl.offsets.question import Question
+from drctl.wire.anchors import Anchor
+from tests.cli.conftest import Run
+
+LINK = """
+clusters: {a: {bootstrap: "a:1"}, b: {bootstrap: "b:1"}}
+links: {main: {from: a, to: b, topics: ["orders.*"], replicator: {kind: KIND}}}
+"""
+
+
+def test_every_needs_many_looks(called: Run) -> None:
+    ran = called("status", "--every", "5s")
+    assert ran.code == 2
+    assert "--every goes with --watch or --listen" in ran.stderr
+
+
+def place(group: str, topic: str = "orders", partition: int = 0) -> GroupPartition:
+    return GroupPartition(group, TopicPartition(topic, partition))
+
+
+def left_out(kind: str, **evidence: object) -> set[str]:
+    """Groups that could not go on; each has a position of 40 in the only partition."""
+    link = read(LINK.replace("KIND", kind), Path("x.yaml")).link()
+    names = ("synced", "checkpointed", "anchored", "consumed", "unknown", "reading")
+    positions = {place(name): 40 for name in names} | {place("lost", "orders-old"): 40}
+    reading = Group("reading", GroupProtocol.CLASSIC, GroupState.STABLE, (Member("c", "/h"),))
+    seen = Evidence("AAA", **evidence)  # type: ignore[arg-type]
+    found = _left_out(link, positions, seen, {"orders": (0,)}, {"reading": reading})
+    return {each.group for each in found}
+
+
+def test_where_offsets_are_kept_everybody_goes_on() -> None:
+    assert left_out("offset-preserving", mirrored=None, anchors={}, consumed={}) == {
+        "lost",
+        "reading",
+    }
+
+
+def test_what_the_target_keeps_tells_where_groups_stand() -> None:
+    anchor = Anchor(40, -1, "", 1, ())
+    told = {"anchors": {place("anchored"): anchor}, "consumed": {place("consumed"): Consumed(1, 1)}}
+    assert left_out("none", mirrored=None, **told) == {
+        *("synced", "checkpointed", "unknown"),
+        *("lost", "reading"),
+    }
+    checkpoints = {("checkpointed", TopicPartition("orders", 0)): Checkpoint(30, 30, 1)}
+    mirrored = Mirrored({}, checkpoints, {}, 0, {})
+    found = left_out("mirrormaker2", mirrored=mirrored, **told)
+    assert found == {"synced", "unknown", "lost", "reading"}
+    syncs = {TopicPartition("orders", 0): (Sync(0, 0, 1),)}
+    mirrored = Mirrored(syncs, {}, {}, 0, {})
+    assert left_out("mirrormaker2", mirrored=mirrored, **told) == {"lost", "reading"}
+
+
+@pytest.mark.parametrize(("offset", "noted"), [(40, True), (41, False)])
+def test_an_anchor_behind_the_position_is_none(offset: int, noted: bool) -> None:
+    anchor = Anchor(offset, -1, "", 1, ())
+    question = Question(place("g"), 40, TopicPartition("orders", 0))
+    seen = Evidence("AAA", None, {place("g"): anchor}, {})
+    assert _noted(question, seen) is noted

@@ -1,0 +1,192 @@
+"""`drctl doctor` on real clusters: a healthy link, then faults made on it, and each found."""
+
+import json
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from drctl.cli.main import run
+from drctl.lab.lab import Lab
+from drctl.lab.waiting import Patience
+from drctl.model.topology import Record
+from drctl.systems.connect.client import ConnectWriter
+from drctl.systems.kafka.brokers import Brokers
+from drctl.systems.kafka.connection import Connection
+from drctl.wire.broker_requests import NO_TAGS, Api, compact_array
+from drctl.wire.cursor import Cursor
+from drctl.wire.primitives import compact_string
+from tests.cli.documents import check
+from tests.conftest import NewTopic
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
+
+ALTER_QUOTAS = Api("AlterClientQuotas", 49, 1, True, "2.8")
+
+Rows = Mapping[str, set[str]]
+
+
+def doctor(config: Path, *words: str) -> tuple[int, dict[str, Any]]:
+    """The exit code and the document."""
+    stdout, stderr = StringIO(), StringIO()
+    with chdir(config.parent), redirect_stdout(stdout), redirect_stderr(stderr):
+        code = run(["--config", str(config), "-o", "json", "doctor", *words])
+    return code, check(json.loads(stdout.getvalue()))
+
+
+def statuses(document: dict[str, Any]) -> Rows:
+    found: dict[str, set[str]] = {}
+    for row in document["checks"]:
+        found.setdefault(row["check"], set()).add(row["status"])
+    return found
+
+
+@pytest.fixture
+def topic(primary: ClusterUnderTest, secondary: ClusterUnderTest, new_topic: NewTopic) -> str:
+    """A topic of two partitions, copied to its end."""
+    name = new_topic(2, mirrored=True)
+    primary.produce(name, [Record(n % 2, -1, 1_700_000_000_000 + n, b"k", b"v") for n in range(40)])
+    copied = lambda: sum(secondary.end_offsets(name).values()) == 40  # noqa: E731
+    assert Patience.of(60).wait_until(copied)
+    return name
+
+
+@contextmanager
+def stopped(lab: Lab) -> Iterator[None]:
+    """MirrorMaker 2 copies nothing meanwhile."""
+    client = ConnectWriter(lab.parts.worker.url)
+    name = "mm2-source"
+    try:
+        client.stop(name)
+        assert Patience.of(60).wait_until(lambda: client.statuses()[name].state == "STOPPED")
+        yield
+    finally:
+        client.resume(name)
+        assert Patience.of(60).wait_until(lambda: client.statuses()[name].all_in("RUNNING"))
+        client.close()
+
+
+@contextmanager
+def without_rules(lab: Lab, principal: str) -> Iterator[None]:
+    """The secondary lets nobody of this name write meanwhile."""
+    cluster = lab.cluster("secondary")
+    admin = cluster.admin()
+    every = AclBindingFilter(
+        ResourceType.TOPIC,
+        None,
+        ResourcePatternType.ANY,
+        principal,
+        None,
+        AclOperation.ANY,
+        AclPermissionType.ALLOW,
+    )
+    try:
+        for future in admin.delete_acls([every]).values():
+            assert future.result()
+        yield
+    finally:
+        cluster.grant(admin)
+
+
+@contextmanager
+def limited(cluster: ClusterUnderTest, user: str, bytes_per_second: float) -> Iterator[None]:
+    """A client quota; librdkafka cannot set one."""
+    connection = Connection(cluster.name, cluster.properties(), 20)
+    brokers = Brokers(connection)
+    key = "producer_byte_rate"
+
+    def alter(remove: bool) -> None:
+        entity = compact_array([compact_string("user") + compact_string(user) + NO_TAGS])
+        number = struct.pack(">d", bytes_per_second)
+        change = compact_string(key) + number + bytes([remove]) + NO_TAGS
+        entry = entity + compact_array([change]) + NO_TAGS
+        body = compact_array([entry]) + b"\0" + NO_TAGS
+        addresses = brokers.addresses(connection.deadline())
+        task = lambda opened: opened.exchange(ALTER_QUOTAS, body, altered)  # noqa: E731
+        answers = brokers.ask(dict.fromkeys(addresses, task), addresses, connection.deadline())
+        assert set(answers.values()) == {0}
+
+    alter(remove=False)
+    try:
+        yield
+    finally:
+        alter(remove=True)
+        connection.close()
+
+
+def altered(cursor: Cursor) -> int:
+    """Kafka's error number of the only entry."""
+    cursor.int32()
+    assert cursor.varint() == 2
+    error = cursor.int16()
+    cursor.rest()
+    return error
+
+
+def test_a_healthy_link_and_faults_made_on_it(
+    lab: Lab,
+    lab_yaml: Callable[..., Path],
+    primary: ClusterUnderTest,
+    topic: str,
+    tmp_path: Path,
+) -> None:
+    config = lab_yaml(topic)
+    config.chmod(0o600)
+    code, document = doctor(config)
+    healthy = statuses(document)
+    assert {name for name, said in healthy.items() if "fail" in said} <= {"replication-lag"}
+    fine = (
+        *("brokers-answer", "broker-versions", "partitions-offline", "replicas-behind"),
+        *("unclean-election", "leader-skew", "replication-not-running", "connectors-not-named"),
+        *("parity-of-settings", "parity-of-acls", "parity-of-retention", "parity-of-timestamps"),
+        *("parity-of-scram-users", "parity-of-quotas", "two-clusters-only", "cycles"),
+        *("transactional-ids", "super-users", "groups-on-both", "runs-unfinished", "secret-files"),
+        *("retention-objective", "topics-missing-on-target", "groups-left-out"),
+    )
+    assert [name for name in fine if healthy[name] != {"ok"}] == [], document
+    assert healthy["replication-factor"] == {"warn"}  # one broker each
+    assert healthy["client-settings"] == {"not-checked"}
+    assert (code == 0) == document["ready"]
+
+    with stopped(lab):
+        found = doctor(config)
+        assert found[0] == 1
+        assert "fail" in statuses(found[1])["replication-not-running"]
+        # While nothing is copied MirrorMaker 2 does not take drift back either.
+        primary.configure(topic, min_insync_replicas="2")
+        primary.add_partitions(topic, 3)
+        said = statuses(doctor(config)[1])
+        assert said["parity-of-settings"] == {"warn"}
+        assert said["fewer-partitions-on-target"] == {"fail"}
+
+    with without_rules(lab, "User:orders-app"):
+        _, document = doctor(config)
+        assert statuses(document)["parity-of-acls"] == {"fail"}
+        row = next(each for each in document["checks"] if each["check"] == "parity-of-acls")
+        assert f"User:orders-app may not WRITE {topic}" in row["evidence"]
+
+    with limited(primary, "orders-app", 1_000_000.0):
+        document = doctor(config)[1]
+        assert statuses(document)["parity-of-quotas"] == {"warn"}
+        row = next(each for each in document["checks"] if each["check"] == "parity-of-quotas")
+        assert row["evidence"] == "user orders-app: producer_byte_rate"
+
+    config.chmod(0o666)
+    client = tmp_path / "app.properties"
+    client.write_text("bootstrap.servers=10.0.0.1:9092\nkey.serializer=x\n", encoding="utf-8")
+    said = statuses(doctor(config, "--client", f"{client}=java-2.6.1")[1])
+    assert said["secret-files"] == {"fail"}
+    assert said["client-versions"] == {"fail"}
+    assert said["client-rebootstrap"] == {"fail"}

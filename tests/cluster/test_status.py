@@ -1,0 +1,146 @@
+"""`drctl status` on real clusters: of a link that copies, that stands, and whose source is gone."""
+
+import json
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+
+from drctl.cli.main import run
+from drctl.lab.lab import Lab
+from drctl.lab.waiting import Patience
+from drctl.model.groups import Committed
+from drctl.model.topology import Record, TopicPartition
+from drctl.systems.kafka.group_writer import KafkaGroupWriter
+from tests.cli.conftest import DRCTL, clean_environment
+from tests.cli.documents import check
+from tests.cluster.test_doctor import stopped
+from tests.conftest import NewTopic
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
+
+
+def status(config: Path) -> tuple[int, dict[str, Any]]:
+    """The exit code and the document."""
+    stdout, stderr = StringIO(), StringIO()
+    with chdir(config.parent), redirect_stdout(stdout), redirect_stderr(stderr):
+        code = run(["--config", str(config), "-o", "json", "status"])
+    return code, check(json.loads(stdout.getvalue()))
+
+
+@contextmanager
+def listening(config: Path) -> Iterator[str]:
+    """The address of the metrics of `drctl status --listen`."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = ["--config", str(config), "status", "--listen", f"127.0.0.1:{port}", "--every", "1s"]
+    process = subprocess.Popen(
+        [str(DRCTL), *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=clean_environment(),
+    )
+    try:
+        yield f"http://127.0.0.1:{port}/metrics"
+    finally:
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert "planned" in said
+
+
+def numbers(address: str) -> dict[str, float]:
+    """By metric, without labels but for the mode; empty where nobody answers."""
+    try:
+        with urlopen(address, timeout=5) as answer:
+            text = answer.read().decode()
+    except OSError:
+        return {}
+    found = {}
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            name, _, rest = line.partition("{")
+            mode = "planned" * ('mode="planned"' in rest)
+            found[f"{name} {mode}".strip()] = float(rest.rpartition(" ")[2])
+    return found
+
+
+def test_a_link_that_copies_and_stands(
+    lab: Lab,
+    lab_yaml: Callable[..., Path],
+    primary: ClusterUnderTest,
+    secondary: ClusterUnderTest,
+    new_topic: NewTopic,
+) -> None:
+    topic = new_topic(2, mirrored=True)
+    config = lab_yaml(topic)
+    now_ms = int(time.time() * 1000)
+    primary.produce(topic, [Record(n % 2, -1, now_ms, b"k", b"v") for n in range(40)])
+    copied = lambda: sum(secondary.end_offsets(topic).values()) == 40  # noqa: E731
+    assert Patience.of(60).wait_until(copied)
+    place = TopicPartition(topic, 0)
+    with KafkaGroupWriter("primary", primary.properties()) as writer:
+        assert writer.commit({f"orders-app-{topic}": {place: Committed(5)}})
+
+    documents = []
+
+    def whole() -> bool:
+        documents.append(status(config)[1])
+        return documents[-1]["rpo"]["records"] == 0
+
+    assert Patience.of(60).wait_until(whole), documents[-1]
+    seen = documents[-1]
+    assert seen["source"]["answers"]
+    assert seen["unplanned"] == {"go": True, "blockers": []}
+    assert {each["check"] for each in seen["planned"]["blockers"]} <= {"replication-lag"}
+    assert [row["topic"] for row in seen["topics"]] == [topic]
+    assert (seen["groups"]["groups"], seen["groups"]["positions"]) >= (1, 1)
+
+    with stopped(lab):
+        behind_ms = int(time.time() * 1000) - 60_000
+        primary.produce(topic, [Record(0, -1, behind_ms, b"k", b"v") for _ in range(7)])
+        primary.produce(topic, [Record(0, -1, now_ms + 60_000, b"k", b"late") for _ in range(7)])
+        code, seen = status(config)
+        assert code == 1
+        assert "replication-not-running" in {b["check"] for b in seen["planned"]["blockers"]}
+        assert seen["rpo"]["records"] >= 7
+        assert seen["rpo"]["at_most"] >= seen["rpo"]["records"]
+        assert seen["rpo"]["seconds"] is not None
+        assert {each["name"]: each["state"] for each in seen["connectors"]}[
+            "mm2-source"
+        ] == "STOPPED"
+        with listening(config) as address:
+            up = lambda: numbers(address).get("drctl_status_up") == 1  # noqa: E731
+            assert Patience.of(60).wait_until(up), numbers(address)
+            told = numbers(address)
+        assert told["drctl_status_go planned"] == 0
+        assert told["drctl_status_rpo_records"] >= 7
+        assert told["drctl_status_groups"] >= 1
+
+
+def test_a_source_that_is_gone(
+    lab_yaml: Callable[..., Path], primary: ClusterUnderTest, new_topic: NewTopic
+) -> None:
+    topic = new_topic(1)
+    config = lab_yaml(topic)
+    nobody = "127.0.0.1:1"
+    text = config.read_text(encoding="utf-8").replace(primary.bootstrap, nobody)
+    config.write_text(text, encoding="utf-8")
+    code, seen = status(config)
+    assert code == 5
+    assert not seen["source"]["answers"]
+    assert "source-unreachable" in {each["check"] for each in seen["planned"]["blockers"]}
+    assert seen["unplanned"]["go"], seen["unplanned"]
+    assert seen["rpo"]["how"]

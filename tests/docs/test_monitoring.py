@@ -1,0 +1,137 @@
+"""Alert rules and the dashboard that are shipped: sound, and about metrics that there are."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from drctl.report.status_metrics import FAMILIES, PREFIX
+from tests.docs.pages import ROOT, page, rows
+
+FOLDER = ROOT / "docs" / "monitoring"
+RULES, DASHBOARD = FOLDER / "drctl-alerts.yml", FOLDER / "drctl-dashboard.json"
+PROMTOOL = shutil.which("promtool") or shutil.which("promtool", path=ROOT / ".venv" / "bin")
+METRIC = re.compile(r"drctl_\w+")
+needs_promtool = pytest.mark.skipif(
+    PROMTOOL is None, reason="promtool is missing: scripts/ensure-promtool fetches it"
+)
+
+ENDS = '{link="main", source="a", target="b"}'
+CASES = {
+    "rule_files": [str(RULES)],
+    "evaluation_interval": "1m",
+    "tests": [
+        {
+            "interval": "1m",
+            "input_series": [
+                {"series": f"drctl_status_up{ENDS}", "values": "1x90"},
+                {"series": f"drctl_status_look_timestamp_seconds{ENDS}", "values": "0+60x90"},
+                {"series": f"drctl_status_rpo_seconds{ENDS}", "values": "45x90"},
+                {"series": f"drctl_status_rpo_allowed_seconds{ENDS}", "values": "30x90"},
+                {
+                    "series": f'drctl_status_go{ENDS[:-1]}, mode="planned"}}',
+                    "values": "1x30 0x60",
+                },
+            ],
+            "alert_rule_test": [
+                {"eval_time": "10m", "alertname": "DrctlStatusMissing", "exp_alerts": []},
+                {"eval_time": "40m", "alertname": "DrctlNoGoPlanned", "exp_alerts": []},
+                {
+                    "eval_time": "70m",
+                    "alertname": "DrctlNoGoPlanned",
+                    "exp_alerts": [
+                        {
+                            "exp_labels": {
+                                **{"link": "main", "source": "a", "target": "b"},
+                                **{"mode": "planned", "severity": "warning"},
+                            },
+                            "exp_annotations": {
+                                "summary": "A planned failover of link main would be refused",
+                                "description": "drctl status names what is in the way.",
+                            },
+                        }
+                    ],
+                },
+                {
+                    "eval_time": "10m",
+                    "alertname": "DrctlRpoExceeded",
+                    "exp_alerts": [
+                        {
+                            "exp_labels": {
+                                **{"link": "main", "source": "a", "target": "b"},
+                                "severity": "critical",
+                            },
+                            "exp_annotations": {
+                                "summary": "Link main would lose 45s of writes",
+                                "description": "Replication is behind by more than"
+                                " policy.max_rpo_seconds allows. drctl doctor says why.",
+                            },
+                        }
+                    ],
+                },
+            ],
+        },
+        {
+            "interval": "1m",
+            "input_series": [{"series": f"drctl_status_up{ENDS}", "values": "0x20"}],
+            "alert_rule_test": [
+                {
+                    "eval_time": "10m",
+                    "alertname": "DrctlStatusMissing",
+                    "exp_alerts": [
+                        {
+                            "exp_labels": {
+                                **{"link": "main", "source": "a", "target": "b"},
+                                "severity": "warning",
+                            },
+                            "exp_annotations": {
+                                "summary": "Nobody knows whether a failover would work",
+                                "description": "drctl status gives no fresh look. See whether it"
+                                " runs, and what it says.",
+                            },
+                        }
+                    ],
+                }
+            ],
+        },
+    ],
+}
+
+
+def alerts() -> dict[str, str]:
+    groups = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
+    return {rule["alert"]: rule["expr"] for group in groups for rule in group["rules"]}
+
+
+@pytest.mark.slow
+@needs_promtool
+def test_rules_fire_when_they_should(tmp_path: Path) -> None:
+    cases = tmp_path / "cases.yml"
+    cases.write_text(yaml.safe_dump(CASES), encoding="utf-8")
+    for words in (("check", "rules", str(RULES)), ("test", "rules", str(cases))):
+        ran = subprocess.run([str(PROMTOOL), *words], capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_rules_and_panels_are_about_metrics_that_there_are() -> None:
+    known = {PREFIX + family.name for family in FAMILIES}
+    known |= {
+        f"drctl_offsets_track_{row[0].strip('`')}" for row in rows(page("docs/tracking.md").text)
+    }
+    used = set(METRIC.findall(" ".join(alerts().values())))
+    panels = json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"]
+    used |= set(METRIC.findall(" ".join(t["expr"] for panel in panels for t in panel["targets"])))
+    assert used
+    assert used <= known
+
+
+def test_every_alert_is_explained() -> None:
+    told = [
+        row[0].strip("`")
+        for row in rows(page("docs/monitoring.md").section("## Prometheus and Grafana"))
+    ]
+    assert told == list(alerts())

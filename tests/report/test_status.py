@@ -1,0 +1,94 @@
+"""What status saw, as a document, as lines, as metrics, as a screen."""
+
+import io
+import re
+from typing import Any
+
+from rich.console import Console
+
+from drctl.checks.go import GroupsNow, judged
+from drctl.cli.status_table import status_table, watched_table
+from drctl.model.replication import LeftOut
+from drctl.model.topology import TopicPartition
+from drctl.report.status_document import status_document
+from drctl.report.status_lines import status_line
+from drctl.report.status_metrics import FAMILIES, PREFIX, StatusMetrics
+from tests.checks.observing import observed
+from tests.checks.test_go import HEALTHY
+from tests.cli.documents import check
+from tests.docs.pages import page, rows
+
+GROUPS = GroupsNow(2, 8, (LeftOut("jobs", TopicPartition("orders", 1), "nothing tells"),))
+CONNECTORS: dict[str, Any] = {
+    "copy": {
+        "state": "RUNNING",
+        "tasks": [["RUNNING"], ["FAILED"]],
+        "connector.class": "MirrorSource",
+    }
+}
+
+
+def seen(**changes: Any) -> Any:
+    return judged(observed({**HEALTHY, "connectors": CONNECTORS, **changes}), GROUPS, None, 1.25)
+
+
+def test_the_document_fits_its_schema() -> None:
+    document = check(status_document(seen()))
+    assert document["rpo"]["seconds"] == 2.5
+    assert document["groups"]["groups_left_out"] == 1
+    assert document["connectors"][0]["tasks"] == {"RUNNING": 1, "FAILED": 1}
+    check(status_document(seen(source="silent", lag="silent", connectors="silent")))
+
+
+def test_a_line() -> None:
+    line = status_line(seen())
+    assert "planned NO-GO (fence-not-possible); unplanned GO" in line
+    assert "RPO about 40 records (at most 60) of the last 2.5 s" in line
+    assert "1 positions of 1 groups have no place on b" in line
+
+
+def test_metrics() -> None:
+    text = StatusMetrics({"link": 'ma"in', "source": "a", "target": "b"}, seen()).text()
+    values = dict(
+        re.findall(r"^(\S+) (\S+)$", re.sub(r"^#.*\n", "", text, flags=re.MULTILINE), re.MULTILINE)
+    )
+    ends = 'link="ma\\"in",source="a",target="b"'
+    assert values[f"drctl_status_up{{{ends}}}"] == "1.0"
+    assert values[f'drctl_status_go{{{ends},mode="unplanned"}}'] == "1.0"
+    assert (
+        values[f'drctl_status_blocked_by{{{ends},mode="planned",check="fence-not-possible"}}']
+        == "1.0"
+    )
+    assert values[f'drctl_status_topic_rpo_seconds{{{ends},topic="orders"}}'] == "2.5"
+    assert values[f'drctl_status_connector_running{{{ends},connector="copy"}}'] == "0.0"
+    assert values[f"drctl_status_positions_left_out{{{ends}}}"] == "1.0"
+
+
+def test_what_is_not_known_is_no_number() -> None:
+    text = StatusMetrics({}, seen(source="silent", lag="silent")).text()
+    assert "rpo_seconds{" not in text
+    assert 'cluster_answers{cluster="a"} 0.0' in text
+    assert StatusMetrics({}).text().splitlines()[-1] == "drctl_status_up{} 0.0"
+    assert "drctl_status_up{} 0.0" in StatusMetrics({}, seen(), failed=True).text()
+
+
+def test_every_metric_stands_in_the_docs() -> None:
+    told = rows(page("docs/monitoring.md").section("## Metrics"))
+    expected = [
+        (f"`{PREFIX}{f.name}`", ", ".join(f"`{n}`" for n in f.labels), f.help) for f in FAMILIES
+    ]
+    assert list(told) == expected
+
+
+def test_one_screen() -> None:
+    screen = io.StringIO()
+    console = Console(file=screen, width=100)
+    console.print(status_table(seen()))
+    console.print(watched_table(seen(), 1_800_000_005.0, True))
+    text = screen.getvalue()
+    assert text.startswith(
+        "NO-GO  planned failover\nGO     if a were lost now: RPO about 40 records"
+    )
+    assert "fence-not-possible" in text.partition("RPO by topic")[0]
+    assert "the last look failed" in text
+    assert len(text.splitlines()) < 60
