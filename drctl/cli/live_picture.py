@@ -25,7 +25,7 @@ _BAR = 20
 _WIDE = 72
 """From here on there is room for what was seen of each step beside it."""
 
-_GO_ON = "Ctrl-C stops between two effects; drctl resume goes on."
+_GO_ON = "Ctrl-C stops between two effects, and says how to go on."
 _STOPPING = "Stopping after what is being done now. Ctrl-C once more stops at once."
 
 

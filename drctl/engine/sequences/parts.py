@@ -61,10 +61,15 @@ def quiet(seen: Circumstances) -> Iterator[Step]:
     yield _quiet("quiesce", seen, 60 + seen.grace_s, Duty.REQUIRED)
 
 
+_STOPPING_S = 180
+"""A task that waits for a dead source lets go of it only after its own timeouts."""
+
+
 def stop(seen: Circumstances, identity: str = "stop-replication") -> Step:
     """Stop what replicates the link; a person does where drctl knows no connector."""
     if seen.connectors:
-        return Step(identity, "stop-replication", {"connectors": list(seen.connectors)}, 60)
+        settings = {"connectors": list(seen.connectors)}
+        return Step(identity, "stop-replication", settings, _STOPPING_S)
     text = f"stop replication from {seen.source} to {seen.target}, so that no restart starts it"
     back = START.format(source=seen.source, target=seen.target)
     return Step(identity, "manual-stop-replication", asked(identity, text, back), 60)

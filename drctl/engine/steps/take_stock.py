@@ -54,7 +54,7 @@ def _cluster(name: str, look: Look) -> Mapping[str, Any]:
         groups = look.groups(name)
         described, committed = groups.described(carried), groups.committed(carried)
         overview = site.overview().partitions
-        topics = [t for t in look.topics() if t in overview]
+        topics = sorted({*look.topics(), *map(look.target_topic, look.topics())} & overview.keys())
         places = [TopicPartition(t, number) for t in topics for number in overview[t]]
         offsets = site.offsets(places)
     except Unreachable as error:
