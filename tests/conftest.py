@@ -43,6 +43,7 @@ CROWDED = (
     "tests/cluster/test_submit.py",
     "tests/lab/test_shapes.py",
     "tests/kafka/test_three_brokers.py",
+    "tests/kafka/test_elections.py",
     "tests/clients/test_clients_move.py",
 )
 """Each starts so many JVMs that two of them at once take longer than one after the other."""

@@ -25,6 +25,19 @@ class Scope(StrEnum):
     ESTIMATE = "estimate"
 
 
+class Identity(StrEnum):
+    """Who gave events an identity of their own."""
+
+    DEBEZIUM = "debezium"
+
+
+class View(StrEnum):
+    """What is shown of the answer."""
+
+    RECORDS = "records"
+    TRUNCATION = "truncation"
+
+
 def gap(
     link: Annotated[
         str | None, typer.Option(metavar="LINK", help="A link of drctl.yaml; else the only one.")
@@ -40,6 +53,35 @@ def gap(
             " record, only offsets. auto: full if --budget allows, else tail."
         ),
     ] = Scope.AUTO,
+    order: Annotated[
+        bool,
+        typer.Option(
+            "--order", help="Look also whether replicated records kept their order; reads twice."
+        ),
+    ] = False,
+    view: Annotated[
+        View,
+        typer.Option(
+            help="truncation: what would be destroyed if the source were cut back or made anew."
+        ),
+    ] = View.RECORDS,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="With --view truncation: write these records to files first."
+        ),
+    ] = None,
+    identity: Annotated[
+        Identity | None,
+        typer.Option(
+            help="Look for change events that are in a topic twice, by the place in the database's"
+            " log; in one cluster, of topics named with --topic."
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="With --identity: that cluster; else the link's source."),
+    ] = None,
     ledger: Annotated[
         bool,
         typer.Option("--ledger", help="Keep what was read, and do not read it again next time."),
@@ -72,10 +114,33 @@ def gap(
     --execute, a ledger that lives there. Exit codes: 0 nothing is missing, 1 unreplicated records
     were found, 5 not everything could be compared; an estimate is no proof and ends with 5.
     """
-    _check(scope, ledger, every, submit, out)
-    _check_writing(ledger, execute, yes)
+    from drctl.cli.gap_checks import Given, check
+
+    topics, truncation = tuple(topic or ()), view is View.TRUNCATION
+    events = None if identity is None else identity.value
+    check(
+        Given(
+            topics,
+            scope.value,
+            ledger,
+            execute,
+            yes,
+            every,
+            submit,
+            out,
+            order,
+            truncation,
+            export,
+            events,
+            cluster,
+        )
+    )
     config = configuration()
-    topics = tuple(topic or ())
+    if events:
+        from drctl.cli.gap_identity import find_repeated
+        from drctl.model.event_duplicates import EventFormat
+
+        return find_repeated(config, link, cluster, topics, EventFormat(events))
     if scope is Scope.ESTIMATE:
         from drctl.cli.gap_estimate import estimate
 
@@ -87,36 +152,27 @@ def gap(
     chosen = config.link(link)
     if ledger:
         confirm_writing(config, execute=execute, yes=yes)
-    wanted = GapOptions(topics, scope.value, ledger, submit, seconds(budget), execute)
+    wanted = GapOptions(
+        topics,
+        scope.value,
+        ledger,
+        submit,
+        seconds(budget),
+        execute,
+        order=order,
+        truncation=truncation,
+    )
+    folder = out or _default_folder(config, chosen)
     with GapRuns(config, chosen, wanted) as runs:
         if every:
             repeat(runs, out or config.state_dir / "gap" / chosen.name, seconds(every), _wait)
-        result = runs.run(out or _default_folder(config, chosen))
+        result = runs.run(folder)
+    if export:
+        from drctl.cli.gap_export import exported
+
+        result = exported(result, config, chosen, folder, export)
     show(result)
     return int(result.exit_code)
-
-
-def _check(scope: Scope, ledger: bool, every: str | None, submit: bool, out: Path | None) -> None:
-    from drctl.model.errors import UsageError
-
-    if ledger and scope in (Scope.TAIL, Scope.ESTIMATE):
-        raise UsageError(
-            f"--ledger goes with --scope full or auto, not with {scope.value}",
-            "with a ledger, full reads no more than the tail",
-        )
-    if scope is Scope.ESTIMATE and (every or submit or out):
-        raise UsageError("--scope estimate needs no Spark, runs once, and leaves no files")
-    if every and submit:
-        raise UsageError("--every keeps one Spark session; --submit starts one for each run")
-
-
-def _check_writing(ledger: bool, execute: bool, yes: bool) -> None:
-    from drctl.model.errors import UsageError
-
-    if execute and not ledger:
-        raise UsageError("--execute goes with --ledger: nothing else of drctl gap writes")
-    if yes and not execute:
-        raise UsageError("--yes goes with --execute: nothing is asked otherwise")
 
 
 def _wait(length: float) -> None:

@@ -55,16 +55,13 @@ def _folders(of: Path) -> "Iterator[Path]":
 
 def _read(folder: Path) -> "GapEvidence":
     from drctl.failback.gap_results import read_gap
-    from drctl.reconcile import gap_result
     from drctl.systems.parquet.samples import read_samples
 
     try:
-        text = (folder / "gap.json").read_text(encoding="utf-8")
-        document = json.loads(text)
+        document = json.loads((folder / "gap.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigError(f"{folder}/gap.json cannot be read: {error}", "run drctl gap") from error
     found = read_gap(document, str(folder))
-    known = replace(found, id=gap_result.read_gap(text, str(folder)).id)
-    if not known.unreplicated:
-        return known
-    return replace(known, samples=read_samples(folder / "records", _EXAMPLES))
+    if not found.unreplicated:
+        return found
+    return replace(found, samples=read_samples(folder / "records", _EXAMPLES))

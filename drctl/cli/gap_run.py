@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from drctl.gap.scoping import Budget, Work
     from drctl.gap.tail import Tail
     from drctl.model.gap import GapResult
+    from drctl.model.gap_order import OrderScope
     from drctl.model.ports import ClusterReader
     from drctl.model.topology import TopicPartition
 
@@ -35,6 +36,8 @@ class GapOptions:
         scope: auto, full or tail.
         budget_s: how long the engineer can wait; decides what auto reads.
         execute: whether a ledger that lives on a cluster may be written.
+        order: whether the order of replicated records is looked at.
+        truncation: whether what cutting the source back would destroy is part of the result.
         only: partitions to whose tails it keeps; those whose tail has no place are read whole.
     """
 
@@ -45,6 +48,8 @@ class GapOptions:
     budget_s: float
     execute: bool = False
     only: "Collection[TopicPartition] | None" = None
+    order: bool = False
+    truncation: bool = False
 
 
 @dataclass(slots=True)
@@ -92,6 +97,7 @@ class GapRuns:
     def _analyse(self, out: Path, work: Path) -> "GapResult":
         from drctl.gap.analysis import GapAnalysis
         from drctl.gap.scoping import Scope, Scoping
+        from drctl.gap.truncation import with_truncation
 
         with (
             wiring.both_readers(self.link) as (source, target),
@@ -127,8 +133,17 @@ class GapRuns:
                 out=str(out),
                 ledger=self._ledger(),
                 few=0 if self.options.submit else self.config.spark.from_offsets,
+                within=self._within(),
+                order=self.options.order,
             )
-            return analysis.run(self.options.topics)
+            result = analysis.run(self.options.topics)
+        return with_truncation(result) if self.options.truncation else result
+
+    def _within(self) -> "OrderScope":
+        from drctl.model.gap_order import OrderScope
+
+        whole = self.config.file.policy.order == "per-partition"
+        return OrderScope.PARTITION if whole else OrderScope.KEY
 
     def _direct(self, offsets: int) -> bool:
         """Whether so few are read without Spark."""

@@ -18,6 +18,10 @@ def show(result: "GapResult", *, stream: bool = False) -> None:
     """The table, or the document; one line of it in a stream."""
 
     def table() -> "RenderableType":
+        if result.truncation is not None:
+            from drctl.cli.truncation_table import truncation_table
+
+            return truncation_table(result, result.truncation)
         from drctl.cli.gap_table import gap_table
 
         return gap_table(result)

@@ -34,6 +34,7 @@ def _parts(result: GapResult) -> Iterator[RenderableType]:
         yield from (_title("Worst partitions"), _worst(result, gaps[:WORST]))
         if len(gaps) > WORST:
             yield Text(f"  and {plural(len(gaps) - WORST, 'more partition')}", style="dim")
+    if gaps or result.order.inversions:
         yield from (_title("What copying would do to order"), _lines(gap_lines.order_lines(result)))
     facts = gap_words.facts(result)
     if facts:

@@ -1,8 +1,8 @@
 """Plans `drctl reconcile`, and with `--execute` carries it out."""
 
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from drctl.reconcile.executing import Execution
     from drctl.reconcile.gap_result import FoundGap
     from drctl.reconcile.planning import ReconcilePlan
+    from drctl.reconcile.policy import Policies
     from drctl.reconcile.progress import Kept
     from drctl.reconcile.results import ReconcileResult
     from drctl.reconcile.rows import WantedRows
@@ -32,7 +33,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReconcileOptions:
-    """What the command line says."""
+    """What the command line says.
+
+    Attributes:
+        undecided: whether nothing may be said of the records: they are refused then.
+    """
 
     folder: Path
     policy: str | None
@@ -42,6 +47,7 @@ class ReconcileOptions:
     execute: bool
     yes: bool
     overrides: tuple[str, ...]
+    undecided: bool = False
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -59,9 +65,14 @@ class ReconcileOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class _Opened:
-    """What a run has at hand."""
+class Opened:
+    """What a run has at hand.
 
+    Attributes:
+        plan: as things stand now.
+    """
+
+    plan: "ReconcilePlan"
     given: ReconcileOptions
     config: "Config"
     link: "Link"
@@ -74,21 +85,30 @@ class _Opened:
 
 def reconcile_records(given: ReconcileOptions) -> int:
     """Make the plan, and with `--execute` carry it out."""
+    check_confirming(given.execute, given.yes)
+    with opened(given) as found:
+        if not given.execute or not found.plan.acting:
+            return _show(_unwritten(found.plan), given)
+        return _show(carried_out(found), given)
+
+
+@contextmanager
+def opened(given: ReconcileOptions) -> "Iterator[Opened]":
+    """The gap result and both clusters, looked at.
+
+    Raises:
+        UsageError: what is given does not go together, or there is no such result.
+        Refused: the result is of other clusters.
+    """
     from drctl.reconcile.gap_result import read_gap
     from drctl.reconcile.guards import parse_overrides
-    from drctl.reconcile.policy import check_names, parse_policies
+    from drctl.reconcile.policy import check_names
 
-    check_confirming(given.execute, given.yes)
     overrides = parse_overrides(given.overrides)
-    parse_policies(_policy(given.policy), given.topics, given.conflicting)
+    _policies(given, per_partition=False)
     gap = read_gap(_document(given.folder), str(given.folder))
     config = configuration()
-    policies = parse_policies(
-        _policy(given.policy),
-        given.topics,
-        given.conflicting,
-        per_partition=config.file.policy.order == "per-partition",
-    )
+    policies = _policies(given, per_partition=config.file.policy.order == "per-partition")
     check_names(policies, gap.topics)
     link = config.link(gap.link)
     with (
@@ -110,10 +130,17 @@ def reconcile_records(given: ReconcileOptions) -> int:
             return build_plan(gap, policies, rows, sight, kept, overrides), sight
 
         plan, _ = make(topic.kept())
-        opened = _Opened(given, config, link, gap, rows, topic, target, make)
-        if not given.execute or not plan.acting:
-            return _show(_unwritten(plan), given)
-        return _show(_carried_out(plan, opened), given)
+        yield Opened(plan, given, config, link, gap, rows, topic, target, make)
+
+
+def _policies(given: ReconcileOptions, *, per_partition: bool) -> "Policies":
+    from drctl.reconcile.policy import Policies, parse_policies
+
+    if given.undecided and given.policy is None and not given.topics:
+        return Policies(Action.REFUSE, {}, given.conflicting, per_partition)
+    return parse_policies(
+        _policy(given.policy), given.topics, given.conflicting, per_partition=per_partition
+    )
 
 
 def _policy(name: str | None) -> Action | None:
@@ -150,9 +177,16 @@ def _show(result: "ReconcileResult", given: ReconcileOptions) -> int:
     return int(result.exit_code)
 
 
-def _carried_out(plan: "ReconcilePlan", opened: _Opened) -> "ReconcileResult":
+def carried_out(opened: Opened) -> "ReconcileResult":
+    """Carry the plan out, once somebody said so.
+
+    Raises:
+        Refused: nobody did, or something moved since.
+        DrctlError: it could not be begun.
+    """
     from drctl.reconcile import journal as journals
 
+    plan = opened.plan
     confirm_plan(plan, yes=opened.given.yes)
     began = datetime.now(UTC)
     run = began.strftime("%Y%m%dT%H%M%S.%fZ")
@@ -187,7 +221,7 @@ def _carried_out(plan: "ReconcilePlan", opened: _Opened) -> "ReconcileResult":
         return replace(result, seconds=(ended - began).total_seconds())
 
 
-def _ended(execution: "Execution", opened: _Opened) -> "ReconcileResult":
+def _ended(execution: "Execution", opened: Opened) -> "ReconcileResult":
     """Run it; how every line ended is read back, also where it stopped early."""
     from drctl.reconcile.judging import judged
     from drctl.reconcile.results import ReconcileResult
@@ -234,6 +268,6 @@ def _partitions(plan: "ReconcilePlan", target_topic: str) -> int:
     return max(numbers, default=0) + 1
 
 
-def _export_folder(opened: _Opened) -> Path:
+def _export_folder(opened: Opened) -> Path:
     given = opened.given.out
     return given or opened.config.state_dir / "reconcile" / "exports" / opened.gap.id

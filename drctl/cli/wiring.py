@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from drctl.config.link import Link
     from drctl.config.schema import ClusterConfig
     from drctl.gap.comparison import RecordComparer
+    from drctl.gap.event_duplicates import EventCounter
     from drctl.gap.ledger import LedgerStore
     from drctl.gap.tail import PositionFinder
     from drctl.model.ports import ClusterReader
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from drctl.systems.kafka.reader import KafkaClusterReader
     from drctl.systems.kafka.topic_tail import TopicTail
     from drctl.systems.ledger.rates import MeasuredRate
+    from drctl.systems.spark.session import SparkSettings
     from drctl.systems.spill.entries import TemporaryEntries
 
 
@@ -149,20 +151,54 @@ def spark_session(
     from drctl.systems.kafka.java import java_properties
     from drctl.systems.spark.comparer import SparkComparer
     from drctl.systems.spark.scan import KafkaRows
-    from drctl.systems.spark.session import SparkSettings, opened
+    from drctl.systems.spark.session import opened
 
     properties = {
         Side.SOURCE: java_properties(revealed(link.source_config)),
         Side.TARGET: java_properties(revealed(link.target_config)),
     }
+    with opened(_spark_settings(config, log, progress, offsets)) as spark:
+        rows = KafkaRows(spark, properties, spark.sparkContext.defaultParallelism)
+        yield lambda out: SparkComparer(spark, rows, out)
+
+
+@contextmanager
+def spark_events(
+    config: "Config",
+    cluster: "ClusterConfig",
+    log: Path | None,
+    progress: Callable[[str], None],
+    offsets: int,
+) -> "Iterator[EventCounter]":
+    """A Spark application of its own, in which change events of one cluster are counted.
+
+    Raises:
+        SparkDidNotStart: Java is missing, or the master does not answer.
+        NotFetched: the Kafka connector is not cached and cannot be fetched.
+    """
+    from drctl.gap.comparison import Side
+    from drctl.systems.kafka.java import java_properties
+    from drctl.systems.spark.events import SparkEventCounter
+    from drctl.systems.spark.scan import KafkaRows
+    from drctl.systems.spark.session import opened
+
+    properties = {Side.SOURCE: java_properties(revealed(cluster))}
+    with opened(_spark_settings(config, log, progress, offsets)) as spark:
+        rows = KafkaRows(spark, properties, spark.sparkContext.defaultParallelism)
+        yield SparkEventCounter(spark, rows)
+
+
+def _spark_settings(
+    config: "Config", log: Path | None, progress: Callable[[str], None], offsets: int
+) -> "SparkSettings":
+    from drctl.systems.spark.session import SparkSettings
+
     conf = {name: clear_text(value) for name, value in config.spark.conf.items()}
     settings = SparkSettings(config.spark.master, conf, _jars(config, progress), log, offsets)
     # py4j reports to the root logger, which without a handler would print tracebacks.
     logging.getLogger().addHandler(logging.NullHandler())
     progress("starting Spark")
-    with opened(settings) as spark:
-        rows = KafkaRows(spark, properties, spark.sparkContext.defaultParallelism)
-        yield lambda out: SparkComparer(spark, rows, out)
+    return settings
 
 
 def ledger(config: "Config", *, writes: bool) -> "LedgerStore":

@@ -19,6 +19,7 @@ from drctl.gap.suspects import find_suspects, suspect_span
 from drctl.gap.weighing import sampled_bytes
 from drctl.model.errors import Unreachable
 from drctl.model.gap import Example, GapResult, OrderVerdict
+from drctl.model.gap_order import OrderScope
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import Record, TopicPartition
 
@@ -44,6 +45,8 @@ class GapAnalysis:
         out: where the comparer's records will be found, as said in the result.
         ledger: what earlier runs digested, and where this one's digests are kept.
         few: fewer offsets than these are compared by another comparer than more of them.
+        within: what has an order that a copy must not break.
+        order: whether the order of replicated records is looked at, too.
     """
 
     link: Link
@@ -57,6 +60,8 @@ class GapAnalysis:
     out: str
     ledger: LedgerStore | None = None
     few: int = 0
+    within: OrderScope = OrderScope.KEY
+    order: bool = False
 
     def run(self, topics: Sequence[str] = ()) -> GapResult:
         """Find every source record that is not on the target.
@@ -90,6 +95,8 @@ class GapAnalysis:
             histogram=answer.comparison.histogram,
             examples=self._examples(answer),
             ledger=answer.ledger,
+            within=self.within,
+            inversions=answer.inversions,
         )
 
     def _answer(self, names: Sequence[str]) -> tuple[Work, Answer]:
@@ -132,10 +139,11 @@ class GapAnalysis:
 
     def _prepare(self, frozen: Frozen) -> Work:
         if self.ledger is None:
-            plan = plan_comparison(self.link, frozen, self.source)
+            plan = plan_comparison(self.link, frozen, self.source, within=self.within)
             return Work(frozen, plan, nothing_known(plan))
         remembering = Remembering(self.link, self.ledger, self.source, self.target, self.now)
-        plan = plan_comparison(self.link, frozen, self.source, remembering.basis(frozen))
+        basis = remembering.basis(frozen)
+        plan = plan_comparison(self.link, frozen, self.source, basis, self.within)
         return Work(frozen, plan, remembering.recall(plan, frozen), remembering)
 
     def _compare(self, comparer: RecordComparer, work: Work) -> Answer:
@@ -144,10 +152,13 @@ class GapAnalysis:
         kept = work.remembering.keep(plan, frozen, known, fresh) if work.remembering else None
         digests = (*known.digests, *fresh)
         suspects = find_suspects(plan, digests)
+        # Before the comparison, which lets go of what was read for it.
+        order = comparer.disorder(plan, self.progress) if self.order else None
         with self._fitting(comparer, work, suspect_span(suspects)) as fitting:
             comparison = fitting.compare(plan, suspects, self.progress)
-        topics = topic_gaps(frozen, Findings(plan, digests, comparison, work.windows))
-        return Answer(topics, (*frozen.not_compared, *work.left_out), comparison, kept)
+        topics = topic_gaps(frozen, Findings(plan, digests, comparison, work.windows, order))
+        left_out = (*frozen.not_compared, *work.left_out)
+        return Answer(topics, left_out, comparison, kept, order.examples if order else None)
 
     @contextmanager
     def _fitting(self, comparer: RecordComparer, work: Work, span: int) -> Iterator[RecordComparer]:

@@ -1,9 +1,18 @@
 """From what was counted and compared to the answer, partition by partition."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from drctl.gap.comparison import BucketDigest, ComparePlan, Comparison, Extra, Missing, Side
+from drctl.gap.comparison import (
+    BucketDigest,
+    ComparePlan,
+    Comparison,
+    Disorder,
+    Extra,
+    Missing,
+    Side,
+)
 from drctl.gap.freeze import Frozen, FrozenTopic
 from drctl.gap.planning import keeps_timestamps
 from drctl.gap.suspects import ReadCounts
@@ -16,6 +25,7 @@ from drctl.model.gap import (
     TopicGap,
     Window,
 )
+from drctl.model.gap_order import Inversion
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
 
 NOWHERE = OffsetRange(0, 0)
@@ -29,22 +39,51 @@ class Answer:
     not_compared: tuple[NotCompared, ...]
     comparison: Comparison
     ledger: LedgerUse | None = None
+    inversions: tuple[Inversion, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a run read and compared, and the windows it kept to; none where it read all."""
+    """What a run read and compared.
+
+    Attributes:
+        windows: that it kept to; none where it read all.
+        disorder: None where nobody looked at the order of replicated records.
+    """
 
     plan: ComparePlan
     digests: Sequence[BucketDigest]
     comparison: Comparison
     windows: Mapping[TopicPartition, Window]
+    disorder: Disorder | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """What notes of topics tell, added up once: there may be ten thousand partitions.
+
+    Attributes:
+        misplaced: unreplicated records with an equal in another partition, by topic.
+        expired: topics that have any.
+    """
+
+    misplaced: Mapping[str, int]
+    expired: frozenset[str]
+
+    @classmethod
+    def of(cls, comparison: Comparison) -> "Noted":
+        """Add up over partitions."""
+        misplaced: Counter[str] = Counter()
+        for (topic, _), missing in comparison.missing.items():
+            misplaced[topic] += missing.misplaced
+        return cls(misplaced, frozenset(t for (t, _), m in comparison.missing.items() if m.expired))
 
 
 def topic_gaps(frozen: Frozen, findings: Findings) -> tuple[TopicGap, ...]:
     """The gap of each topic, in the order of the freeze; of the partitions that were compared."""
     reads = {side: ReadCounts.of(findings.digests, side) for side in Side}
     plans = {t.topic: t for t in findings.plan.topics}
+    noted = Noted.of(findings.comparison)
     return tuple(
         TopicGap(
             topic=topic.topic,
@@ -55,7 +94,9 @@ def topic_gaps(frozen: Frozen, findings: Findings) -> tuple[TopicGap, ...]:
                     plans[topic.topic].source.keys() | plans[topic.topic].target.keys()
                 )
             ),
-            notes=tuple(_notes(topic, findings.comparison, plans[topic.topic].by_partition)),
+            notes=tuple(_notes(topic, noted, plans[topic.topic].by_partition)),
+            topic_id=topic.state.topic_id,
+            target_topic_id=topic.target_state.topic_id if topic.target_state else "",
         )
         for topic in frozen.topics
     )
@@ -66,6 +107,7 @@ def _partition_gap(
 ) -> PartitionGap:
     place = TopicPartition(topic.topic, partition)
     comparison, window = findings.comparison, findings.windows.get(place)
+    disorder = findings.disorder
     missing = comparison.missing.get(place, Missing())
     extra = comparison.extra.get(place, Extra())
     source, target = topic.source.get(partition), topic.target.get(partition)
@@ -84,7 +126,12 @@ def _partition_gap(
         source_range=_range(source, window.source_start if window else None) or NOWHERE,
         target_range=_range(target, window.target_start if window else None),
         counts=counts,
-        order=OrderCounts(missing.safe, missing.conflicting, missing.unkeyed),
+        order=OrderCounts(
+            missing.safe,
+            missing.conflicting,
+            missing.unkeyed,
+            None if disorder is None else disorder.inversions.get(place, 0),
+        ),
         bytes=missing.bytes,
         ranges=missing.runs,
         ranges_total=missing.runs_total,
@@ -92,6 +139,7 @@ def _partition_gap(
         oldest_timestamp=missing.oldest_timestamp,
         newest_timestamp=missing.newest_timestamp,
         window=window,
+        other_bytes=missing.other_bytes,
     )
 
 
@@ -101,7 +149,7 @@ def _range(offsets: PartitionOffsets | None, start: int | None) -> OffsetRange |
     return OffsetRange(offsets.log_start if start is None else start, offsets.end)
 
 
-def _notes(topic: FrozenTopic, comparison: Comparison, by_partition: bool) -> list[str]:
+def _notes(topic: FrozenTopic, noted: Noted, by_partition: bool) -> list[str]:
     """What a reader must know to trust this topic's numbers."""
     if topic.target_state is None:
         return [f"the target has no topic {topic.target_topic}: all of it is unreplicated"]
@@ -118,12 +166,11 @@ def _notes(topic: FrozenTopic, comparison: Comparison, by_partition: bool) -> li
     lacking = sorted(topic.source.keys() - topic.target.keys())
     if by_partition and lacking:
         notes.append(f"the target lacks partitions {', '.join(map(str, lacking))}")
-    misplaced = sum(m.misplaced for (t, _), m in comparison.missing.items() if t == topic.topic)
-    if misplaced:
+    if misplaced := noted.misplaced.get(topic.topic, 0):
         notes.append(
             f"{misplaced} unreplicated records have an equal in another partition of the target:"
             " does the replicator keep partitions?"
         )
-    if any(m.expired for (t, _), m in comparison.missing.items() if t == topic.topic):
+    if topic.topic in noted.expired:
         notes.append("the target has deleted its oldest records: expired ones cannot be told")
     return notes

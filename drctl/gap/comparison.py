@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from drctl.model.gap import Histogram
+from drctl.model.gap_order import Inversion, OrderScope
 from drctl.model.topology import OffsetRange
 
 Progress = Callable[[str, int, int], None]
@@ -99,6 +100,7 @@ class ComparePlan:
         buckets: digest buckets a partition; bounds what leaves the executors.
         salt: seeds the digests, so that nobody can prepare a collision.
         cell_bits: digests are kept apart by `offset >> cell_bits`.
+        within: what has an order that a copy must not break.
     """
 
     topics: tuple[TopicPlan, ...]
@@ -106,6 +108,7 @@ class ComparePlan:
     buckets: int
     salt: int
     cell_bits: int = ONE_CELL
+    within: OrderScope = OrderScope.KEY
 
     def __post_init__(self) -> None:
         """Check that equal records fall into equal buckets."""
@@ -181,6 +184,7 @@ class Missing:
         runs: inclusive offset ranges of the unreplicated ones, ascending; the first of them.
         runs_total: how many such ranges there are.
         bytes: key, value and header bytes of the unreplicated ones; the times are theirs too.
+        other_bytes: the same of superseded and expired ones.
     """
 
     unreplicated: int = 0
@@ -195,6 +199,7 @@ class Missing:
     newest_timestamp: int | None = None
     runs: tuple[tuple[int, int], ...] = ()
     runs_total: int = 0
+    other_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +240,23 @@ class Comparison:
     examples: tuple[ExampleOffset, ...] = ()
 
 
+INVERSION_EXAMPLES = 20
+"""So many are kept to look at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disorder:
+    """Replicated records that stand in another order on the target.
+
+    Attributes:
+        inversions: how many, by source topic and source partition; without those that have none.
+        examples: some of them.
+    """
+
+    inversions: Mapping[Place, int]
+    examples: tuple[Inversion, ...] = ()
+
+
 class RecordComparer(Protocol):
     """Reads the records; keeps nothing of them but what these values hold."""
 
@@ -249,6 +271,13 @@ class RecordComparer(Protocol):
         self, plan: ComparePlan, suspects: Sequence[TopicSuspects], progress: Progress
     ) -> Comparison:
         """Compare record by record; writes the unreplicated records where the comparer keeps them.
+
+        Raises:
+            ScanFailed: something could not be read to its end.
+        """
+
+    def disorder(self, plan: ComparePlan, progress: Progress) -> Disorder:
+        """Look at the order of all replicated records of the plan; reads all of them.
 
         Raises:
             ScanFailed: something could not be read to its end.

@@ -5,7 +5,7 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any, get_type_hints
 
-from drctl.gap.comparison import BucketDigest, Comparison
+from drctl.gap.comparison import BucketDigest, Comparison, Disorder
 from drctl.gap.json_values import plain, reader, restored
 
 
@@ -31,6 +31,17 @@ def digests_from_json(data: Any) -> tuple[BucketDigest, ...]:
 def comparison_to_json(comparison: Comparison) -> Any:
     """The outcome of the record-by-record comparison."""
     return plain(comparison)
+
+
+def disorder_from_json(data: Any) -> Disorder:
+    """Raises ValueError where the data is no such outcome."""
+    disorder: Disorder = restored(Disorder, data)
+    return disorder
+
+
+def disorder_to_json(disorder: Disorder) -> Any:
+    """What stands in another order."""
+    return plain(disorder)
 
 
 def comparison_from_json(data: Any) -> Comparison:

@@ -11,6 +11,7 @@ from drctl.gap.comparison import (
     BucketDigest,
     ComparePlan,
     Comparison,
+    Disorder,
     Progress,
     Ranges,
     Reads,
@@ -23,6 +24,7 @@ from drctl.gap.encoding import record_digest
 from drctl.gap.failures import ScanFailed
 from drctl.gap.held import NOT_KEPT, KeyRoom, Partition, key_hash
 from drctl.gap.intake import Intake
+from drctl.gap.inversions import find_inversions
 from drctl.gap.matching import Judged, Match, TopicMatcher
 from drctl.gap.rows import LogReader, MissingRow, MissingWriter
 from drctl.gap.summing import (
@@ -111,6 +113,39 @@ class DirectComparer:
         self._forget()
         return _sum_up(matches, matchers)
 
+    def disorder(self, plan: ComparePlan, progress: Progress) -> Disorder:
+        """Look at the order of all replicated records of the plan.
+
+        Raises:
+            ScanFailed: something could not be read to its end.
+        """
+        if plan != self._plan:
+            self._forget()
+            self._plan = plan
+        lacking = {side: self._not_read(plan, side) for side in Side}
+        self._read(plan, lacking, True, "reading both sides for their order", progress)
+        empty: dict[int, Partition] = {}
+        held = [
+            (
+                topic,
+                self._held.get((Side.SOURCE, topic.topic), empty),
+                self._held.get((Side.TARGET, topic.topic), empty),
+            )
+            for topic in plan.topics
+        ]
+        return find_inversions(held, plan.within)
+
+    def _not_read(self, plan: ComparePlan, side: Side) -> Ranges:
+        everything = plan.everything()[side]
+        return {
+            topic: {
+                p: ranges
+                for p, ranges in partitions.items()
+                if not self._partition(side, topic, p).covers(ranges)
+            }
+            for topic, partitions in everything.items()
+        }
+
     def _read(
         self, plan: ComparePlan, reads: Reads, keep: bool, phase: str, progress: Progress
     ) -> list[BucketDigest]:
@@ -167,7 +202,7 @@ class DirectComparer:
 
     def _matcher(self, plan: ComparePlan, s: TopicSuspects) -> TopicMatcher:
         source, target = (self._held.get((side, s.plan.topic), {}) for side in Side)
-        matcher = TopicMatcher(s, plan.buckets, source, target)
+        matcher = TopicMatcher(s, plan.buckets, source, target, plan.within)
         matcher.count()
         return matcher
 

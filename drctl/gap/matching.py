@@ -12,6 +12,7 @@ from typing import NamedTuple
 from drctl.gap.comparison import Extra, Side, TopicPlan, TopicSuspects
 from drctl.gap.held import NO_KEY, Entry, Partition
 from drctl.model.gap import OrderVerdict, RecordClass
+from drctl.model.gap_order import OrderScope
 
 Held = Mapping[int, Partition]
 """What is held of one side of a topic, by partition."""
@@ -80,25 +81,29 @@ class Behind:
     Attributes:
         gone: offsets of the missing records; keys: hashes of their keys.
         last: the last offset of each such key that is on the target.
+        newest: the last offset of any key that is.
         previous: of each missing record, the committed offset before it.
     """
 
     gone: set[int] = field(default_factory=set)
     keys: set[int] = field(default_factory=set)
     last: dict[int, int] = field(default_factory=dict)
+    newest: int = -1
     previous: dict[int, int] = field(default_factory=dict)
     _before: int = -1
 
     def look(self, committed: Iterable[tuple[int, int]]) -> None:
         """Look at the next records: offset and hash of the key of each."""
-        before = self._before
+        before, newest = self._before, self.newest
         for offset, key in committed:
             if offset in self.gone:
                 self.previous[offset] = before
-            elif key in self.keys:
-                self.last[key] = offset
+            else:
+                newest = offset
+                if key in self.keys:
+                    self.last[key] = offset
             before = offset
-        self._before = before
+        self._before, self.newest = before, newest
 
     def runs(self, unreplicated: Sequence[int]) -> list[tuple[int, int]]:
         """Maximal runs of these offsets, inclusive; a committed record between two ends one."""
@@ -124,10 +129,19 @@ class TopicMatcher:
 
     Args:
         source: at least the suspect ranges; the target's likewise.
+        within: what has an order.
     """
 
-    def __init__(self, suspects: TopicSuspects, buckets: int, source: Held, target: Held) -> None:
+    def __init__(
+        self,
+        suspects: TopicSuspects,
+        buckets: int,
+        source: Held,
+        target: Held,
+        within: OrderScope,
+    ) -> None:
         self._suspects = suspects
+        self._within = within
         self._topic = suspects.plan
         self._bucket = bucket_of(self._topic, buckets)
         self._held = {Side.SOURCE: source, Side.TARGET: target}
@@ -194,16 +208,23 @@ class TopicMatcher:
 
     def _judged(self, unit: _Unit, elsewhere: set[bytes]) -> Iterator[Judged]:
         own, expired = self._own_times(unit), self._expired(unit)
+        youngest = self._youngest(unit) if self._within is OrderScope.PARTITION else None
         any_time = not self._topic.timestamps
         for partition, entry in unit.missing:
             offset, time, key = entry[0], entry[1], entry[3]
-            order = OrderVerdict.UNKEYED
-            if key != NO_KEY:
-                newer = self.behind[partition].last.get(key, -1) > offset or (
-                    key in own and (any_time or own[key] >= time)
+            behind = self.behind[partition]
+            newer = key != NO_KEY and (
+                behind.last.get(key, -1) > offset or (key in own and (any_time or own[key] >= time))
+            )
+            order = OrderVerdict.CONFLICTING if newer else OrderVerdict.SAFE
+            if self._within is OrderScope.PARTITION:
+                any_newer = behind.newest > offset or (
+                    youngest is not None and (any_time or youngest >= time)
                 )
-                order = OrderVerdict.CONFLICTING if newer else OrderVerdict.SAFE
-            if self._topic.compacted and order is OrderVerdict.CONFLICTING:
+                order = OrderVerdict.CONFLICTING if any_newer else OrderVerdict.SAFE
+            elif key == NO_KEY:
+                order = OrderVerdict.UNKEYED
+            if self._topic.compacted and newer:
                 record_class = RecordClass.SUPERSEDED
             elif (partition, offset) in expired:
                 record_class = RecordClass.EXPIRED
@@ -220,6 +241,12 @@ class TopicMatcher:
                 if entry[3] in keys and entry[6] not in unit.on_source:
                     youngest[entry[3]] = max(entry[1], youngest.get(entry[3], entry[1]))
         return youngest
+
+    def _youngest(self, unit: _Unit) -> int | None:
+        """The youngest timestamp of all of the target's own records."""
+        places = self._places(Side.TARGET, unit.unit) if unit.missing else ()
+        times = (entry[1] for _, entry in places if entry[6] not in unit.on_source)
+        return max(times, default=None)
 
     def _expired(self, unit: _Unit) -> set[tuple[int, int]]:
         """Missing records that the target may have held and deleted (see `reference`)."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from drctl.config.link import Link
 from drctl.gap.comparison import ONE_CELL, ComparePlan, Identity, TopicPlan
 from drctl.gap.freeze import Frozen, FrozenTopic
+from drctl.model.gap_order import OrderScope
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import PartitionOffsets, TopicPartition
 from drctl.wire import migrator_headers, provenance
@@ -67,9 +68,17 @@ def bucket_count(frozen: Frozen) -> int:
 
 
 def plan_comparison(
-    link: Link, frozen: Frozen, source: ClusterReader, basis: Basis | None = None
+    link: Link,
+    frozen: Frozen,
+    source: ClusterReader,
+    basis: Basis | None = None,
+    within: OrderScope = OrderScope.KEY,
 ) -> ComparePlan:
-    """Decide how each topic is read and bucketed."""
+    """Decide how each topic is read and bucketed.
+
+    Args:
+        within: what has an order that a copy must not break.
+    """
     identity = identity_of(link)
     # A new salt for each run, unless digests are to be kept: so nobody can prepare a collision.
     basis = basis or Basis(secrets.randbits(62), bucket_count(frozen))
@@ -89,7 +98,7 @@ def plan_comparison(
         )
         for t in frozen.topics
     )
-    return ComparePlan(topics, identity, basis.buckets, basis.salt, basis.cell_bits)
+    return ComparePlan(topics, identity, basis.buckets, basis.salt, basis.cell_bits, within)
 
 
 def keeps_timestamps(topic: FrozenTopic) -> bool:

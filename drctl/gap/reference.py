@@ -5,11 +5,12 @@ compares records themselves, never digests.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from drctl.gap.comparison import Identity, TopicPlan
 from drctl.model.gap import OrderVerdict, RecordClass
+from drctl.model.gap_order import Inversion, OrderScope
 from drctl.model.topology import Record
 
 Log = Mapping[int, Sequence[Record]]
@@ -35,6 +36,61 @@ class Outcome:
     duplicated_on_target: int
 
 
+def inversions(
+    plan: TopicPlan, identity: Identity, source: Log, target: Log, within: OrderScope
+) -> tuple[Inversion, ...]:
+    """Replicated records whose copy stands before the copy of one that they follow.
+
+    A record on both sides has one copy: of equal records the first of the source belongs to the
+    first of the target, and so on. Within each key (or all) of a source partition and a target
+    partition, each record that stands on the target before the last of its predecessors counts.
+    """
+    found = []
+    for pairs in _lanes(plan, identity, source, target, within).values():
+        last: tuple[Record, Record] | None = None
+        for here, there in sorted(pairs, key=lambda pair: pair[0].offset):
+            if last is None or there.offset > last[1].offset:
+                last = here, there
+            else:
+                found.append(
+                    Inversion(
+                        plan.topic,
+                        here.partition,
+                        here.offset,
+                        there.partition,
+                        there.offset,
+                        last[0].offset,
+                        last[1].offset,
+                    )
+                )
+    return tuple(sorted(found, key=lambda each: (each.partition, each.offset)))
+
+
+def _lanes(
+    plan: TopicPlan, identity: Identity, source: Log, target: Log, within: OrderScope
+) -> Mapping[object, list[tuple[Record, Record]]]:
+    """Each replicated record with its copy, by what has an order of its own."""
+    lanes: dict[object, list[tuple[Record, Record]]] = defaultdict(list)
+    here, there = (_equals(plan, identity, log) for log in (source, target))
+    for name, records in here.items():
+        for one, copy in zip(records, there.get(name, ()), strict=False):
+            if within is OrderScope.PARTITION:
+                lanes[one.partition, copy.partition].append((one, copy))
+            elif one.key is not None:
+                lanes[one.partition, copy.partition, one.key].append((one, copy))
+    return lanes
+
+
+def _equals(plan: TopicPlan, identity: Identity, log: Log) -> Mapping[object, list[Record]]:
+    """Equal records, the first one first."""
+    found: dict[object, list[Record]] = defaultdict(list)
+    records = (r for records in log.values() for r in records)
+    for record in sorted(records, key=lambda r: (r.offset, r.partition)):
+        name = identify(record, identity, plan.timestamps)
+        found[plan.unit(record.partition), name].append(record)
+    return found
+
+
 @dataclass(slots=True)
 class _Matched:
     """Source records split by whether an equal one is on the target."""
@@ -55,8 +111,18 @@ def identify(record: Record, identity: Identity, timestamps: bool) -> tuple[obje
     )
 
 
-def compare_topic(plan: TopicPlan, identity: Identity, source: Log, target: Log) -> Outcome:
-    """Compare the two sides of one topic as multisets of records."""
+def compare_topic(
+    plan: TopicPlan,
+    identity: Identity,
+    source: Log,
+    target: Log,
+    within: OrderScope = OrderScope.KEY,
+) -> Outcome:
+    """Compare the two sides of one topic as multisets of records.
+
+    Args:
+        within: what has an order that a copy must not break.
+    """
 
     def name(record: Record) -> tuple[object, ...]:
         return (
@@ -74,7 +140,7 @@ def compare_topic(plan: TopicPlan, identity: Identity, source: Log, target: Log)
     elsewhere = {name(r)[1:] for r in target_records if on_target[name(r)] > on_source[name(r)]}
     expired = _expired(plan, matched)
     verdicts = (
-        _judge(record, plan, matched, only, expired, name(record)[1:] in elsewhere)
+        _judge(record, plan, matched, only, expired, name(record)[1:] in elsewhere, within)
         for record in sorted(matched.missing, key=lambda r: (r.partition, r.offset))
     )
     return Outcome(tuple(verdicts), len(only), duplicated)
@@ -130,12 +196,17 @@ def _judge(
     only_on_target: Sequence[Record],
     expired: set[tuple[int, int]],
     misplaced: bool,
+    within: OrderScope,
 ) -> Verdict:
-    newer = record.key is not None and _newer_on_target(record, plan, matched, only_on_target)
-    if record.key is None:
+    newer = record.key is not None and _newer_on_target(
+        record, plan, matched, only_on_target, lambda r: r.key == record.key
+    )
+    behind = newer
+    if within is OrderScope.PARTITION:
+        behind = _newer_on_target(record, plan, matched, only_on_target, lambda r: True)
+    order = OrderVerdict.CONFLICTING if behind else OrderVerdict.SAFE
+    if record.key is None and within is OrderScope.KEY:
         order = OrderVerdict.UNKEYED
-    else:
-        order = OrderVerdict.CONFLICTING if newer else OrderVerdict.SAFE
     if plan.compacted and newer:
         record_class = RecordClass.SUPERSEDED
     elif (record.partition, record.offset) in expired:
@@ -146,20 +217,24 @@ def _judge(
 
 
 def _newer_on_target(
-    record: Record, plan: TopicPlan, matched: _Matched, only_on_target: Sequence[Record]
+    record: Record,
+    plan: TopicPlan,
+    matched: _Matched,
+    only_on_target: Sequence[Record],
+    counts: Callable[[Record], bool],
 ) -> bool:
-    """Whether the target holds something later of the record's key.
+    """Whether the target holds something later, among records that count.
 
     Later is: a copy of a source record behind this one; or a record of the target's own whose
     timestamp is not older (any, where the target keeps its own clock's time).
     """
     if any(
-        r.key == record.key and r.partition == record.partition and r.offset > record.offset
+        counts(r) and r.partition == record.partition and r.offset > record.offset
         for r in matched.replicated
     ):
         return True
     return any(
-        r.key == record.key
+        counts(r)
         and plan.unit(r.partition) == plan.unit(record.partition)
         and (not plan.timestamps or r.timestamp_ms >= record.timestamp_ms)
         for r in only_on_target

@@ -43,6 +43,7 @@ def summarise(missing: Sequence[Judged]) -> Missing:
         bytes=sum(m.entry[2] for m in gone),
         oldest_timestamp=min(times, default=None),
         newest_timestamp=max(times, default=None),
+        other_bytes=sum(m.entry[2] for m in missing) - sum(m.entry[2] for m in gone),
     )
 
 

@@ -9,7 +9,9 @@ from enum import StrEnum
 from typing import Any
 
 from drctl.model.errors import ExitCode
+from drctl.model.gap_order import Inversion, OrderScope
 from drctl.model.topology import OffsetRange
+from drctl.model.truncation import Truncation
 
 SCHEMA = "drctl/gap/1"
 
@@ -51,7 +53,12 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class OrderCounts:
-    """Unreplicated records by what copying them would do; `inversions` is None: not checked."""
+    """Unreplicated records by what copying them would do.
+
+    Attributes:
+        inversions: replicated records that stand on the target before one that they follow on the
+            source; None where nobody looked for any.
+    """
 
     safe: int = 0
     conflicting: int = 0
@@ -63,7 +70,12 @@ class OrderCounts:
             self.safe + other.safe,
             self.conflicting + other.conflicting,
             self.unkeyed + other.unkeyed,
+            _sum(self.inversions, other.inversions),
         )
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None and other is None else (one or 0) + (other or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +111,7 @@ class PartitionGap:
             record and may bridge offsets that hold none.
         ranges_total: how many such runs there are; `ranges` holds the first of them.
         bytes: key, value and header bytes of the unreplicated records.
+        other_bytes: the same of superseded and expired ones.
         misplaced: unreplicated records whose equal lies in another partition of the target.
         oldest_timestamp: milliseconds UTC; None where nothing is unreplicated.
         window: why not all of it was compared; None where all was.
@@ -116,6 +129,7 @@ class PartitionGap:
     oldest_timestamp: int | None = None
     newest_timestamp: int | None = None
     window: Window | None = None
+    other_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +139,16 @@ class TopicGap:
     Attributes:
         target_topic: its name on the target.
         notes: what a reader must know about how this topic was compared.
+        topic_id: Kafka's id of the topic on the source; empty where it is not known.
+        target_topic_id: the same on the target; empty where there is no such topic.
     """
 
     topic: str
     target_topic: str
     partitions: tuple[PartitionGap, ...]
     notes: tuple[str, ...] = ()
+    topic_id: str = ""
+    target_topic_id: str = ""
 
     @property
     def counts(self) -> Counts:
@@ -225,6 +243,9 @@ class GapResult:
         source_id: its cluster id.
         started: when the offsets were frozen, UTC.
         records_path: where the Parquet of unreplicated records is, relative to `out`.
+        within: what has an order that somebody relies upon.
+        inversions: some of them; None where nobody looked for any.
+        truncation: None where nobody asked for it.
     """
 
     link: str
@@ -242,6 +263,9 @@ class GapResult:
     examples: tuple[Example, ...] = ()
     records_path: str = "records"
     ledger: LedgerUse | None = None
+    within: OrderScope = OrderScope.KEY
+    inversions: tuple[Inversion, ...] | None = None
+    truncation: Truncation | None = None
     partitions: tuple[PartitionGap, ...] = field(init=False, repr=False, compare=False)
     totals: Counts = field(init=False, repr=False, compare=False)
     order: OrderCounts = field(init=False, repr=False, compare=False)
@@ -278,10 +302,12 @@ class GapResult:
             "started": self.started.isoformat(timespec="milliseconds"),
             "seconds": round(self.seconds, 3),
             "totals": asdict(self.totals),
-            "order": asdict(self.order),
+            "order": {**asdict(self.order), "within": self.within.value},
+            "inversions": None if self.inversions is None else list(map(asdict, self.inversions)),
             "ledger": asdict(self.ledger) if self.ledger else None,
             "topics": [_topic_json(topic) for topic in self.topics],
             "not_compared": [asdict(item) for item in self.not_compared],
+            **({"truncation": self.truncation.to_json()} if self.truncation else {}),
         }
 
 
@@ -289,6 +315,8 @@ def _topic_json(topic: TopicGap) -> dict[str, Any]:
     return {
         "topic": topic.topic,
         "target_topic": topic.target_topic,
+        "topic_id": topic.topic_id or None,
+        "target_topic_id": topic.target_topic_id or None,
         "notes": list(topic.notes),
         "partitions": [_partition_json(partition) for partition in topic.partitions],
     }
@@ -300,7 +328,7 @@ def _partition_json(gap: PartitionGap) -> dict[str, Any]:
         "source_range": list(gap.source_range),
         "target_range": list(gap.target_range) if gap.target_range else None,
         **asdict(gap.counts),
-        **{k: v for k, v in asdict(gap.order).items() if k != "inversions"},
+        **asdict(gap.order),
         "bytes": gap.bytes,
         "ranges": [list(run) for run in gap.ranges],
         "ranges_total": gap.ranges_total,

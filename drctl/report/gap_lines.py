@@ -6,6 +6,7 @@ All text that came from a cluster is made printable here.
 from dataclasses import dataclass
 
 from drctl.model.gap import GapResult, PartitionGap
+from drctl.model.gap_order import OrderScope
 from drctl.report.printable import plain, plural, sentence
 
 
@@ -65,12 +66,13 @@ def total_lines(result: GapResult) -> tuple[Line, ...]:
 def order_lines(result: GapResult) -> tuple[Line, ...]:
     """What copying the missing records would do; a count of None was not checked."""
     order, target = result.order, plain(result.target)
+    within = "of their key" if result.within is OrderScope.KEY else "in their partition"
     return (
-        Line("safe", order.safe, f"{target} holds nothing later of their key: a copy keeps order"),
+        Line("safe", order.safe, f"{target} holds nothing later {within}: a copy keeps order"),
         Line(
             "conflicting",
             order.conflicting,
-            f"{target} holds something later of their key: a copy would put the older behind the "
+            f"{target} holds something later {within}: a copy would put the older behind the "
             "newer; the owner of the data decides",
         ),
         Line("unkeyed", order.unkeyed, "no key, so no order by key to keep or to break"),

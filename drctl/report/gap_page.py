@@ -10,7 +10,8 @@ from itertools import groupby
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from drctl.model.gap import Example, GapResult, PartitionGap, TopicGap
-from drctl.report import gap_lines, gap_steps, gap_words, printable
+from drctl.model.truncation import DoomedPartition
+from drctl.report import gap_lines, gap_steps, gap_words, printable, truncation_lines
 from drctl.report.gap_picture import Scale, Strip, heat_map, strip, worst_partitions
 from drctl.report.time_axis import percent
 from drctl.resources import shipped
@@ -91,6 +92,8 @@ def render(result: GapResult) -> str:
             topic_limit=TOPICS,
             worst=_worst(result),
             samples=tuple(map(_sample, result.examples[:EXAMPLES])),
+            doomed=_doomed(result),
+            doomed_words=truncation_lines,
             blind=gap_lines.blind_spots(result),
             blind_limit=NOT_COMPARED,
             notes=_notes(result.topics),
@@ -172,6 +175,12 @@ def _worst(result: GapResult) -> tuple[Worst, ...]:
         )
         for topic, gap in gaps[:WORST_PARTITIONS]
     )
+
+
+def _doomed(result: GapResult) -> tuple[DoomedPartition, ...]:
+    """The partitions that would lose most."""
+    found = result.truncation
+    return () if found is None else tuple(truncation_lines.worst_of(found)[:WORST_PARTITIONS])
 
 
 def _sample(example: Example) -> Sample:

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from drctl.model.errors import ExitCode
 from drctl.model.gap import GapResult, TopicGap
+from drctl.report.gap_order import disorder
 from drctl.report.gap_scope import ledger_facts, taken_for_granted
 from drctl.report.printable import age, number, plain, plural, utc
 
@@ -128,7 +129,7 @@ def facts(result: GapResult) -> tuple[str, ...]:
             f"{plural(misplaced, 'missing record')} {_be(misplaced)} on {target}, but in another "
             "partition."
         )
-    return (*said, *ledger_facts(result))
+    return (*said, *disorder(result), *ledger_facts(result))
 
 
 def oldest(result: GapResult) -> int | None:
@@ -174,7 +175,9 @@ def unknown(result: GapResult) -> tuple[str, ...]:
         )
     said += taken_for_granted(result)
     if result.order.inversions is None:
-        said.append(f"Whether replicated records kept their order on {target}: not checked.")
+        said.append(
+            f"Whether replicated records kept their order on {target}: not checked, --order does."
+        )
     said.append(
         f"What was written after {utc(_freeze_ms(result))} UTC, when the offsets were frozen."
     )

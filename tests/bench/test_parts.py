@@ -69,6 +69,7 @@ def test_timestamps_take_turns_and_keep_to_their_partition(keys: int, distinct: 
     assert [s.timestamp_ms for s in stamps if s] == list(range(1_000, 1_020))
 
 
+@pytest.mark.slow
 def test_lines_are_counted_and_the_last_is_kept() -> None:
     program = "for n in range(300_000): print('x' * 10, n)"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:

@@ -8,6 +8,7 @@ from drctl.gap.comparison import ComparePlan, Comparison, Identity, RecordCompar
 from drctl.gap.reference import Outcome, compare_topic
 from drctl.gap.suspects import find_suspects
 from drctl.model.gap import RecordClass
+from drctl.model.gap_order import OrderScope
 from drctl.model.rows import Chunk, Row, TopicRanges
 from drctl.model.topology import Record
 from tests.gap.logs import GeneratedTopic
@@ -47,13 +48,15 @@ def no_progress(phase: str, done: int, total: int) -> None:
     """Nobody looks."""
 
 
-def plan_of(generated: Sequence[GeneratedTopic], identity: Identity) -> ComparePlan:
+def plan_of(
+    generated: Sequence[GeneratedTopic], identity: Identity, within: OrderScope = OrderScope.KEY
+) -> ComparePlan:
     """The plan that compares these topics."""
     topics = [
         g.plan if identity.timestamp else dataclasses.replace(g.plan, bucket_ms=0)
         for g in generated
     ]
-    return ComparePlan(tuple(topics), identity, buckets=16, salt=42)
+    return ComparePlan(tuple(topics), identity, buckets=16, salt=42, within=within)
 
 
 def run(comparer: RecordComparer, plan: ComparePlan) -> Comparison:
@@ -62,10 +65,15 @@ def run(comparer: RecordComparer, plan: ComparePlan) -> Comparison:
     return comparer.compare(plan, find_suspects(plan, digests), no_progress)
 
 
-def agree(generated: Sequence[GeneratedTopic], identity: Identity, comparison: Comparison) -> None:
+def agree(
+    generated: Sequence[GeneratedTopic],
+    identity: Identity,
+    comparison: Comparison,
+    within: OrderScope = OrderScope.KEY,
+) -> None:
     """Every topic's answer is the reference's."""
     for g in generated:
-        outcome = compare_topic(g.plan, identity, g.source, g.target)
+        outcome = compare_topic(g.plan, identity, g.source, g.target, within)
         assert answer_of_comparer(g, comparison) == answer_of_reference(g, outcome), explain(g)
 
 

@@ -1,6 +1,7 @@
 """Generated topics that hold every trap known to the comparison."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from hypothesis import strategies as st
 
@@ -128,3 +129,16 @@ identities = st.sampled_from(
         Identity(False, False, False, False, header_names=("h",)),
     ]
 )
+
+
+@st.composite
+def reordered(draw: st.DrawFn, name: str) -> GeneratedTopic:
+    """The same, with records of the target in another order."""
+    generated = draw(topics(name))
+    target = {}
+    for partition, log in generated.target.items():
+        order = draw(st.permutations(log)) if draw(st.booleans()) else log
+        target[partition] = [
+            replace(record, offset=place.offset) for record, place in zip(order, log, strict=True)
+        ]
+    return GeneratedTopic(generated.plan, generated.source, target)

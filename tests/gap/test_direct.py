@@ -23,6 +23,7 @@ from drctl.gap.failures import ScanFailed
 from drctl.gap.reference import compare_topic
 from drctl.gap.rows import MissingRow
 from drctl.gap.suspects import find_suspects
+from drctl.model.gap_order import OrderScope
 from drctl.model.rows import Chunk, TopicRanges
 from drctl.model.topology import OffsetRange, Record
 from tests.gap.comparing import GeneratedLogs, agree, no_progress, plan_of, run
@@ -44,18 +45,25 @@ MEMORY = {"all": {}, "no record": {"held_offsets": 0}, "no key": {"key_bytes": 0
 
 
 @pytest.mark.parametrize("memory", MEMORY.values(), ids=MEMORY)
-@given(generated=several, identity=identities)
-@settings(max_examples=12, deadline=None, derandomize=True)
+@given(generated=several, identity=identities, within=st.sampled_from(OrderScope))
+@settings(max_examples=18, deadline=None, derandomize=True)
 def test_it_agrees_with_the_reference(
-    memory: Mapping[str, int], generated: tuple[GeneratedTopic, ...], identity: Identity
+    memory: Mapping[str, int],
+    generated: tuple[GeneratedTopic, ...],
+    identity: Identity,
+    within: OrderScope,
 ) -> None:
     written = Written()
     comparer = DirectComparer(GeneratedLogs(generated), written, **memory)
-    agree(generated, identity, run(comparer, plan_of(generated, identity)))
-    assert written.rows == wanted_rows(generated, identity)
+    agree(generated, identity, run(comparer, plan_of(generated, identity, within)), within)
+    assert written.rows == wanted_rows(generated, identity, within)
 
 
-def wanted_rows(generated: Sequence[GeneratedTopic], identity: Identity) -> list[MissingRow]:
+def wanted_rows(
+    generated: Sequence[GeneratedTopic],
+    identity: Identity,
+    within: OrderScope = OrderScope.KEY,
+) -> list[MissingRow]:
     return [
         MissingRow(
             g.plan.topic,
@@ -69,7 +77,7 @@ def wanted_rows(generated: Sequence[GeneratedTopic], identity: Identity) -> list
             v.misplaced,
         )
         for g in generated
-        for v in compare_topic(g.plan, identity, g.source, g.target).missing
+        for v in compare_topic(g.plan, identity, g.source, g.target, within).missing
     ]
 
 

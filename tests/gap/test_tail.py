@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -91,6 +92,7 @@ def histories(draw: st.DrawFn) -> tuple[Cluster, Cluster, int]:
     return cluster(records), cluster(copies + own, draw(st.sampled_from([0, 7]))), position
 
 
+@pytest.mark.slow
 @given(histories())
 @settings(max_examples=60, deadline=None)
 def test_behind_its_beginning_a_tail_finds_what_a_full_comparison_finds(

@@ -67,6 +67,7 @@ def test_going_on_goes_on_with_the_chain(folder: RunFiles) -> None:
     assert chain.verify(RUN, folder.lines(RUN)).whole
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_a_torn_end_is_cut_off(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -85,6 +85,7 @@ def test_a_broker_that_hangs_up_on_the_wrong_protocol(cluster: TlsCluster) -> No
     assert "security.protocol" in refused.hint
 
 
+@pytest.mark.slow
 def test_nobody_there(capfd: pytest.CaptureFixture[str]) -> None:
     bootstrap = ",".join(f"127.0.0.1:{port}" for port in free_ports(2))
     started = time.monotonic()
@@ -95,6 +96,7 @@ def test_nobody_there(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "ask",
     [

@@ -34,4 +34,4 @@ def test_a_coordinator_that_loads_all_the_time_is_one_that_does_not_answer(
     connection = Connection("primary", {"bootstrap.servers": "127.0.0.1:1"}, 1.0)
     with pytest.raises(Unreachable, match="did not answer"):
         list_groups(connection, Deadline.after(1.0))
-    assert 2 < len(asked) < 20, "again, but not without a pause"
+    assert len(asked) > 2

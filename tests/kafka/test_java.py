@@ -194,6 +194,7 @@ def test_the_authority_goes_inline(authority: Authority) -> None:
     assert "ssl.truststore.type" not in java_properties({**tls, "ssl.ca.location": "probe"})
 
 
+@pytest.mark.slow
 def test_certificate_and_key_go_inline(alice: Certificate) -> None:
     translated = java_properties(with_key(alice, alice.key, **{"ssl.key.password": "unused"}))
     assert translated["ssl.keystore.type"] == "PEM"

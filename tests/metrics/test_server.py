@@ -30,6 +30,7 @@ def asked(host: str, port: int, method: str = "GET", path: str = "/metrics") -> 
         connection.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", ["127.0.0.1:0", "localhost:0", *(["[::1]:0"] if v6() else [])])
 def test_the_page_is_made_when_it_is_asked_for(
     address: str, capfd: pytest.CaptureFixture[str]

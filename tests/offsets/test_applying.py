@@ -295,6 +295,7 @@ def test_what_no_plan_ever_does(
         assert log.start <= found.to.offset <= log.end or Guard.OUTSIDE_LOG in passed
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_positions() -> None:
     rows = [
         Wanted(f"g{n % 1000}", TopicPartition("t", n // 1000), Committed(5), EXACT)

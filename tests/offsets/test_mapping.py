@@ -156,6 +156,7 @@ def test_nothing_is_skipped_where_the_replicator_fell(found: World, at: int) -> 
         assert answer.target_offset <= found.furthest(at)
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 30_000), st.integers(0, 20_000), st.integers(0, 12_000))
 def test_long_logs_take_few_reads(others: int, holes: int, at: int) -> None:

@@ -69,6 +69,7 @@ def test_the_first_pass_goes_back_to_the_beginning(source: Source, one: OneTrack
     assert source.read_offsets <= MOST_RECORDS + len(found) * 8
 
 
+@pytest.mark.slow
 def test_what_is_known_is_not_read_again(source: Source, one: OneTracker) -> None:
     read = []
     for at in range(10_000, 20_000, 100):
@@ -89,6 +90,7 @@ def test_positions_nearby_share_them(source: Source, one: OneTracker) -> None:
     assert all(well_spread(distances(each)) for each in one.store.topic.anchors().values())
 
 
+@pytest.mark.slow
 def test_no_more_is_read_than_may_be_at_once(
     source: Source, one: OneTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,6 +220,7 @@ class World:
         return AnchorAnswers(anchors, search, NOON).answers([question])[question]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("others", [0, 5_000])
 @pytest.mark.parametrize("lag", [0, 10, 33, 40, 1_000, 5_000, 25_000, 27_998])
 def test_replication_was_behind_when_the_source_was_lost(lag: int, others: int) -> None:
@@ -232,6 +235,7 @@ def test_replication_was_behind_when_the_source_was_lost(lag: int, others: int) 
     assert again + lag <= answer.rereads_at_most <= SPACING * max(lag, MOST_RECORDS)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 28_000), st.lists(st.integers(40, 28_000), min_size=1, max_size=4))
 def test_nothing_is_skipped_however_far_it_was_behind(copied: int, passes: list[int]) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,6 +65,7 @@ def slowly(given: Iterable[Chunk]) -> list[tuple[object, ...]]:
     return [tuple(row) for row in sorted(alive, key=lambda row: row[:3])]
 
 
+@pytest.mark.slow
 @given(RECORDS, st.sampled_from([0, 1, 2, 1000]))
 def test_the_newest_of_each_key(
     records: Sequence[tuple[int, int, bytes | None, bytes | None]], held: int

@@ -71,6 +71,7 @@ def test_an_earlier_result_is_replaced(tmp_path: Path) -> None:
     assert len(written(tmp_path, row(7))["records"]) == 1
 
 
+@pytest.mark.slow
 def test_many_rows_with_large_keys_need_little_memory(tmp_path: Path) -> None:
     def rows() -> Iterator[MissingRow]:
         for offset in range(300):
@@ -98,6 +99,7 @@ except ScanFailed as failed:
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk(tmp_path: Path) -> None:
     command = [sys.executable, "-c", FULL, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)

@@ -57,6 +57,7 @@ class Document(HTMLParser):
             self.words.append(data)
 
 
+@pytest.mark.slow
 @every
 def test_the_page_is_whole_and_names_nothing_outside_itself(make: Callable[[], GapResult]) -> None:
     document = Document(page_of(make))

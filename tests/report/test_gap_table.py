@@ -22,6 +22,7 @@ def draw(result: GapResult, width: int = 80) -> str:
     return out.getvalue()
 
 
+@pytest.mark.slow
 @every
 @pytest.mark.parametrize("width", [80, 200])
 def test_every_line_fits_and_is_printable(make: Callable[[], GapResult], width: int) -> None:

@@ -200,6 +200,7 @@ def test_an_entry_without_a_usable_time_is_a_damaged_journal(at: object) -> None
         report_data(read_story(told))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prepare", CASES, ids=lambda case: case.__name__)
 def test_the_report_says_of_every_crash_and_resume_what_the_engine_said(prepare: Prepare) -> None:
     for number in (*range(points(prepare)), 10**6):

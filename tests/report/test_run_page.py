@@ -24,6 +24,7 @@ def page_of(name: str) -> str:
     return render(runs.EVERY[name]().data)
 
 
+@pytest.mark.slow
 @every
 def test_the_page_is_whole_and_names_nothing_outside_itself(name: str) -> None:
     document = Document(page_of(name))

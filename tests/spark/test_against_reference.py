@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from drctl.gap.comparison import Identity, Side
+from drctl.model.gap_order import OrderScope
 from drctl.model.topology import Record
 from drctl.systems.spark.comparer import SparkComparer
 from drctl.systems.spark.scan import TopicRanges
-from tests.gap.comparing import agree, plan_of, run
-from tests.gap.logs import GeneratedTopic, identities, topics
+from tests.gap import test_inversions
+from tests.gap.comparing import agree, no_progress, plan_of, run
+from tests.gap.logs import GeneratedTopic, identities, reordered, topics
 
-pytestmark = pytest.mark.jvm
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
 SCHEMA = (
     "topic string, partition int, offset long, timestamp timestamp, key binary, value binary, "
@@ -54,6 +56,7 @@ def _row(topic: str, r: Record) -> tuple[object, ...]:
 @given(
     generated=st.tuples(*(topics(f"topic{n}") for n in range(8))),
     identity=identities,
+    within=st.sampled_from(OrderScope),
 )
 @settings(
     max_examples=5,
@@ -68,6 +71,31 @@ def test_spark_agrees_with_the_reference(
     tmp_path: Path,
     generated: tuple[GeneratedTopic, ...],
     identity: Identity,
+    within: OrderScope,
 ) -> None:
     comparer = SparkComparer(spark, GeneratedRows(spark, generated), tmp_path)
-    agree(generated, identity, run(comparer, plan_of(generated, identity)))
+    agree(generated, identity, run(comparer, plan_of(generated, identity, within)), within)
+
+
+@given(
+    generated=st.tuples(*(reordered(f"topic{n}") for n in range(8))),
+    identity=identities,
+    within=st.sampled_from(OrderScope),
+)
+@settings(
+    max_examples=3,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+def test_spark_finds_the_inversions_of_the_reference(
+    spark: SparkSession,
+    tmp_path: Path,
+    generated: tuple[GeneratedTopic, ...],
+    identity: Identity,
+    within: OrderScope,
+) -> None:
+    comparer = SparkComparer(spark, GeneratedRows(spark, generated), tmp_path)
+    found = comparer.disorder(plan_of(generated, identity, within), no_progress)
+    test_inversions.agree(generated, identity, within, found)

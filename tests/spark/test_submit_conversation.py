@@ -16,6 +16,7 @@ from drctl.gap.comparison import (
     BucketDigest,
     ComparePlan,
     Comparison,
+    Disorder,
     Extra,
     Identity,
     Progress,
@@ -28,6 +29,7 @@ from drctl.gap.failures import ScanFailed
 from drctl.gap.suspects import find_suspects
 from drctl.lab.waiting import Patience
 from drctl.model.errors import Unknown
+from drctl.model.gap_order import Inversion
 from drctl.model.topology import OffsetRange
 from drctl.systems.spark.application import Application, started
 from drctl.systems.spark.job_folder import ALIVE, STOP, JobFolder, answer, question
@@ -42,6 +44,7 @@ TOPIC = TopicPlan(
 PLAN = ComparePlan((TOPIC,), Identity(), 8, 1)
 DIGESTS = (BucketDigest("t", Side.SOURCE, 0, 1, 9, -5, 2**62, 0, 8),)
 FOUND = Comparison({}, {("t", 0): Extra(1, 2)})
+DISORDER = Disorder({("t", 0): 3}, (Inversion("t", 0, 5, 0, 4, 3, 9),))
 
 
 class Scripted:
@@ -67,6 +70,10 @@ class Scripted:
             (self.out / name).mkdir(exist_ok=True)
             (self.out / name / "part-0.parquet").write_text(name)
         return FOUND
+
+    def disorder(self, plan: ComparePlan, progress: Progress) -> Disorder:
+        self.asked.append((plan, "order"))
+        return DISORDER
 
 
 @pytest.fixture
@@ -113,7 +120,8 @@ def test_questions_are_answered_in_turn(
     assert comparer.digest(PLAN, reads, silent) == DIGESTS
     suspects = find_suspects(PLAN, DIGESTS)
     assert comparer.compare(PLAN, suspects, silent) == FOUND
-    assert job.asked == [(PLAN, reads), (PLAN, suspects)]
+    assert comparer.disorder(PLAN, silent) == DISORDER
+    assert job.asked == [(PLAN, reads), (PLAN, suspects), (PLAN, "order")]
     assert (out / "records" / "part-0.parquet").read_text() == "records"
     assert (out / "others" / "part-0.parquet").read_text() == "others"
     assert comparer.compare(PLAN, suspects, silent) == FOUND, "a second time, over the first"

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from drctl.gap.comparison import (
@@ -48,19 +48,21 @@ def sent(document: Any) -> Any:
 
 
 @given(plans())
-@settings(max_examples=50)
+@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 def test_plans(plan: ComparePlan) -> None:
     assert plan_from_json(sent(plan_to_json(plan))) == plan
 
 
+@pytest.mark.slow
 @given(st.from_type(Reads))  # type: ignore[type-abstract]
-@settings(max_examples=50)
+@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 def test_reads(reads: Reads) -> None:
     assert reads_from_json(sent(reads_to_json(reads))) == reads
 
 
+@pytest.mark.slow
 @given(st.lists(st.from_type(TopicSuspects), max_size=3))
-@settings(max_examples=50)
+@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 def test_suspects(suspects: list[TopicSuspects]) -> None:
     found = suspects_from_json(sent(suspects_to_json(suspects)))
     assert found == tuple(suspects)
@@ -68,13 +70,13 @@ def test_suspects(suspects: list[TopicSuspects]) -> None:
 
 
 @given(st.lists(st.from_type(BucketDigest)))
-@settings(max_examples=50)
+@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 def test_digests(digests: list[BucketDigest]) -> None:
     assert digests_from_json(sent(digests_to_json(digests))) == tuple(digests)
 
 
 @given(st.from_type(Comparison))
-@settings(max_examples=50)
+@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 def test_comparisons(comparison: Comparison) -> None:
     assert comparison_from_json(sent(comparison_to_json(comparison))) == comparison
 

@@ -47,6 +47,7 @@ def mutated(random: Random, valid: list[bytes]) -> bytes:
     return bytes(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
 def test_nothing_but_the_codecs_own_error_escapes(each: Format) -> None:
     seen: Counter[str] = Counter()

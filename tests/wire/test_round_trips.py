@@ -10,6 +10,7 @@ from drctl.wire.undecodable import Undecodable
 from tests.wire.formats import FORMATS, Format
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
 def test_every_value_comes_back(each: Format) -> None:
     @settings(max_examples=100, deadline=None)
@@ -22,6 +23,7 @@ def test_every_value_comes_back(each: Format) -> None:
     check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
 def test_no_byte_may_be_missing_or_too_much(each: Format) -> None:
     @settings(max_examples=30, deadline=None)

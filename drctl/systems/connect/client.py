@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -192,6 +192,37 @@ class ConnectWriter(ConnectReader):
             NoSuchConnector: there is none of this name.
         """
         self._call("POST", f"{_path(name)}/restart?includeTasks=true&onlyFailed=true")
+
+    def create_stopped(self, name: str, config: Mapping[str, str]) -> None:
+        """Create the connector, STOPPED from the first (Kafka 3.7 and later).
+
+        Raises:
+            ConnectRejected: there is one of this name, or the configuration is not accepted.
+            Unknown: no answer came; it may have been taken.
+        """
+        body = {"name": name, "config": dict(config), "initial_state": "STOPPED"}
+        self._call("POST", "/connectors", body)
+
+    def configure(self, name: str, changes: Mapping[str, str | None]) -> None:
+        """Change some keys of its configuration, and leave all others; None removes one.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+            ConnectRejected: the worker does not accept the configuration.
+            Unknown: no answer came; it may have been taken.
+        """
+        config: dict[str, str | None] = {**self.config(name), **changes}
+        self.put_config(name, {key: value for key, value in config.items() if value is not None})
+
+    def alter_offsets(self, name: str, offsets: Sequence[Mapping[str, Any]]) -> None:
+        """Set its offsets of these partitions; one without an offset is forgotten (KIP-875).
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+            ConnectRejected: it is not stopped, or does not accept them.
+            Unknown: no answer came; they may have been taken.
+        """
+        self._call("PATCH", f"{_path(name)}/offsets", {"offsets": list(offsets)})
 
     def delete(self, name: str) -> None:
         """Remove the connector.

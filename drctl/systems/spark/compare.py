@@ -125,11 +125,35 @@ def _with_newer(rows: DataFrame) -> DataFrame:
     return rows.withColumn("last_replicated", last).where("missing")
 
 
-def judged(plan: ComparePlan, missing: DataFrame, surplus: DataFrame) -> DataFrame:
+def newest_replicated(source: DataFrame, lacking: DataFrame) -> DataFrame:
+    """The last replicated offset of each source partition, as `newest`.
+
+    Args:
+        source: identified source rows from the first missing offset of each partition to its end.
+        lacking: as for `missing_rows`.
+    """
+    groups = lacking.select(*IDENTITY, (F.col("on_source") - F.col("on_target")).alias("lacks"))
+    rows = source.withColumn("topic", F.xxhash64("topic")).select(*IDENTITY, "partition", "offset")
+    rows = rows.join(groups, list(IDENTITY), "left")
+    last_first = Window.partitionBy(*IDENTITY).orderBy(F.desc("offset"), F.desc("partition"))
+    among_equals = rows.where("lacks is not null").withColumn(
+        "rank", F.row_number().over(last_first)
+    )
+    replicated = rows.where("lacks is null").select("topic", "partition", "offset")
+    others = among_equals.where("rank > lacks").select("topic", "partition", "offset")
+    return (
+        replicated.union(others).groupBy("topic", "partition").agg(F.max("offset").alias("newest"))
+    )
+
+
+def judged(
+    plan: ComparePlan, missing: DataFrame, surplus: DataFrame, newest: DataFrame | None
+) -> DataFrame:
     """Missing rows with order verdict, and whether their equal lies in another partition.
 
     Args:
         surplus: of `grouped`, the records that the target holds more often than the source.
+        newest: of `newest_replicated`; None where only the order of keys counts.
     """
     own = (
         surplus.where("on_source = 0")
@@ -140,15 +164,30 @@ def judged(plan: ComparePlan, missing: DataFrame, surplus: DataFrame) -> DataFra
     rows = missing.join(own, ["topic", "unit", "key_digest"], "left").join(
         elsewhere, ["topic", "digest1", "digest2"], "left"
     )
-    own_clock = _named(t for t in plan.topics if not t.timestamps)
-    newer = F.coalesce(F.col("last_replicated") > F.col("offset"), F.lit(False)) | F.coalesce(
-        F.when(own_clock, F.col("own_time").isNotNull()).otherwise(
-            F.col("own_time") >= F.col("time")
-        ),
-        F.lit(False),
+    of_key = F.col("keyed") & _newer(plan, "last_replicated", "own_time")
+    rows = rows.withColumn("newer_of_key", of_key)
+    rows = rows.withColumn("misplaced", F.col("found").isNotNull())
+    if newest is None:
+        keyed = F.when(F.col("newer_of_key"), "conflicting").otherwise("safe")
+        return rows.withColumn("order", F.when(F.col("keyed"), keyed).otherwise("unkeyed"))
+    youngest = (
+        surplus.where("on_source = 0")
+        .groupBy("topic", "unit")
+        .agg(F.max("target_time").alias("youngest"))
     )
-    order = F.when(~F.col("keyed"), "unkeyed").when(newer, "conflicting").otherwise("safe")
-    return rows.withColumn("order", order).withColumn("misplaced", F.col("found").isNotNull())
+    rows = rows.join(F.broadcast(newest), ["topic", "partition"], "left").join(
+        F.broadcast(youngest), ["topic", "unit"], "left"
+    )
+    behind = _newer(plan, "newest", "youngest")
+    return rows.withColumn("order", F.when(behind, "conflicting").otherwise("safe"))
+
+
+def _newer(plan: ComparePlan, replicated: str, own: str) -> Column:
+    """Whether the target holds something newer: a later copy, or a record of its own."""
+    own_clock = _named(t for t in plan.topics if not t.timestamps)
+    at = F.when(own_clock, F.col(own).isNotNull()).otherwise(F.col(own) >= F.col("time"))
+    later = F.col(replicated) > F.col("offset")
+    return F.coalesce(later, F.lit(False)) | F.coalesce(at, F.lit(False))
 
 
 def classified(
@@ -169,7 +208,7 @@ def classified(
         )
     )
     expired = F.col("may_expire") & (rank <= F.col("deleted"))
-    superseded = _named(t for t in plan.topics if t.compacted) & (F.col("order") == "conflicting")
+    superseded = _named(t for t in plan.topics if t.compacted) & F.col("newer_of_key")
     record_class = (
         F.when(superseded, "superseded").when(expired, "expired").otherwise("unreplicated")
     )

@@ -15,6 +15,7 @@ from drctl.gap.comparison import (
     BucketDigest,
     ComparePlan,
     Comparison,
+    Disorder,
     Extra,
     Missing,
     Place,
@@ -26,9 +27,11 @@ from drctl.gap.comparison import (
 )
 from drctl.gap.failures import ScanFailed
 from drctl.gap.suspects import suspect_span
+from drctl.model.gap_order import OrderScope
 from drctl.model.topology import OffsetRange
 from drctl.systems.spark import compare, records, runs, summary
 from drctl.systems.spark.digest import bucket_digest, digest_rows
+from drctl.systems.spark.disorder import disorder, inverted
 from drctl.systems.spark.failure import cause_of, was_interrupted
 from drctl.systems.spark.progress import watched
 from drctl.systems.spark.scan import RowReader, TopicRanges, union
@@ -94,6 +97,28 @@ class SparkComparer:
         kept.unpersist()
         return self._summarise(suspects, balance.extra, progress)
 
+    def disorder(self, plan: ComparePlan, progress: Progress) -> Disorder:
+        """Look at the order of all replicated records of the plan.
+
+        Raises:
+            ScanFailed: something could not be read to its end.
+        """
+        reads = plan.everything()
+        sides = {
+            side: rows
+            for side in Side
+            if (rows := self._rows.rows(side, on_side(plan, side, reads))) is not None
+        }
+        if len(sides) < len(Side):
+            return Disorder({})
+        names = self._names(plan)
+        with self._job("comparing the order of records", span_of(reads), progress):
+            found = inverted(plan, sides).persist(StorageLevel.MEMORY_AND_DISK)
+            try:
+                return disorder(found, names)
+            finally:
+                found.unpersist()
+
     def _nothing_missing(self, extra: Mapping[Place, Extra], progress: Progress) -> Comparison:
         with self._job("adding up", 0, progress):
             records.write(self._spark, None, self._out)
@@ -122,12 +147,14 @@ class SparkComparer:
         }
         source = self._rows.rows(Side.SOURCE, tails)
         assert source is not None
-        missing = compare.missing_rows(
-            plan,
-            compare.identified(plan, Side.SOURCE, source),
-            differing.where("on_source > on_target"),
-        )
-        judged = compare.judged(plan, missing, differing.where("on_target > on_source"))
+        identified = compare.identified(plan, Side.SOURCE, source)
+        lacking = differing.where("on_source > on_target")
+        missing = compare.missing_rows(plan, identified, lacking)
+        newest = None
+        if plan.within is OrderScope.PARTITION:
+            newest = compare.newest_replicated(identified, lacking)
+        surplus = differing.where("on_target > on_source")
+        judged = compare.judged(plan, missing, surplus, newest)
         classified = compare.classified(self._spark, plan, judged, replicated)
         records.write(self._spark, classified, self._out)
 

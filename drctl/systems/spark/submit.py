@@ -17,11 +17,16 @@ from drctl.gap.comparison import (
     BucketDigest,
     ComparePlan,
     Comparison,
+    Disorder,
     Progress,
     Reads,
     TopicSuspects,
 )
-from drctl.gap.comparison_json import comparison_from_json, digests_from_json
+from drctl.gap.comparison_json import (
+    comparison_from_json,
+    digests_from_json,
+    disorder_from_json,
+)
 from drctl.gap.failures import ScanFailed
 from drctl.gap.plan_json import plan_to_json, reads_to_json, suspects_to_json
 from drctl.model.errors import Unknown
@@ -80,6 +85,15 @@ class SubmittedComparer:
         for name in (records.RECORDS, records.OTHERS):
             fetch(self._folder.path / name, self._out / name)
         return comparison
+
+    def disorder(self, plan: ComparePlan, progress: Progress) -> Disorder:
+        """Look at the order of all replicated records of the plan.
+
+        Raises:
+            ScanFailed: something could not be read to its end.
+        """
+        asked = {"plan": plan_to_json(plan), "order": True}
+        return disorder_from_json(self._answered(asked, progress)["disorder"])
 
     def _answered(self, asked: Any, progress: Progress) -> Any:
         self._number += 1

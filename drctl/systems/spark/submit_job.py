@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from drctl.gap.comparison import Progress, RecordComparer, Side
-from drctl.gap.comparison_json import comparison_to_json, digests_to_json
+from drctl.gap.comparison_json import comparison_to_json, digests_to_json, disorder_to_json
 from drctl.gap.failures import ScanFailed
 from drctl.gap.plan_json import plan_from_json, reads_from_json, suspects_from_json
 from drctl.systems.spark.comparer import SparkComparer
@@ -79,6 +79,8 @@ def _answered(asked: Mapping[str, Any], comparer: RecordComparer, progress: Prog
         if "reads" in asked:
             digests = comparer.digest(plan, reads_from_json(asked["reads"]), progress)
             return {"digests": digests_to_json(digests)}
+        if "order" in asked:
+            return {"disorder": disorder_to_json(comparer.disorder(plan, progress))}
         comparison = comparer.compare(plan, suspects_from_json(asked["suspects"]), progress)
         return {"comparison": comparison_to_json(comparison)}
     except ScanFailed as failed:

@@ -31,7 +31,8 @@ def summarise(missing: DataFrame) -> dict[Place, Missing]:
     rows = missing.groupBy(*PLACE).agg(
         *counts,
         number(unreplicated & F.col("misplaced"), "misplaced"),
-        F.sum(F.when(unreplicated, F.col("size"))).alias("bytes"),
+        F.sum(F.when(unreplicated, F.col("size")).otherwise(0)).alias("bytes"),
+        F.sum(F.when(unreplicated, 0).otherwise(F.col("size"))).alias("other_bytes"),
         F.min(time).alias("oldest_timestamp"),
         F.max(time).alias("newest_timestamp"),
     )
@@ -39,7 +40,7 @@ def summarise(missing: DataFrame) -> dict[Place, Missing]:
     for row in rows.collect():
         values = row.asDict()
         place = (values.pop("topic"), values.pop("partition"))
-        result[place] = Missing(**{**values, "bytes": values["bytes"] or 0})
+        result[place] = Missing(**values)
     return result
 
 

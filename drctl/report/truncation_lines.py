@@ -1,0 +1,102 @@
+"""What cutting the source back, or making it anew, would destroy: words and rows for people."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from drctl.model.gap import GapResult
+from drctl.model.truncation import DoomedPartition, Truncation
+from drctl.report.printable import number, plain, plural, size
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """A way to make the source a copy of the target again, and what it costs."""
+
+    name: str
+    records: int
+    bytes: int
+    meaning: str
+
+
+def procedures(result: GapResult, found: Truncation) -> tuple[Procedure, ...]:
+    """Truncate-and-restore of an offset-preserving mirror, and everything that starts anew."""
+    totals, source, target = found.totals, plain(result.source), plain(result.target)
+    cut = sum(each.cut_from is not None for each in found.partitions)
+    back = f"what {target} holds of that comes back from there"
+    return (
+        Procedure(
+            "truncate and restore",
+            totals["records"],
+            totals["bytes"],
+            f"cuts {plural(cut, 'partition')} of {source} where both sides part,"
+            f" {plural(totals['offsets_cut'], 'offset')} in all; {back}",
+        ),
+        Procedure(
+            "rebuild or re-mirror",
+            totals["records"] + totals["others"],
+            totals["bytes"] + totals["other_bytes"],
+            f"deletes topics of {source} and copies them from {target}{_with_others(totals)}",
+        ),
+    )
+
+
+def _with_others(totals: Mapping[str, int]) -> str:
+    others = totals["others"]
+    return f": with them go {plural(others, 'superseded or expired record')}" if others else ""
+
+
+def worst_of(found: Truncation) -> list[DoomedPartition]:
+    """The partitions that lose most first."""
+    return sorted(found.partitions, key=lambda p: (-p.records, -p.others, p.topic, p.partition))
+
+
+def headline(result: GapResult, found: Truncation) -> str:
+    """What is at stake, in one sentence."""
+    totals, source = found.totals, plain(result.source)
+    if not found.partitions:
+        rest = "" if result.complete else " of what was compared"
+        return f"Nothing{rest} would be lost: {plain(result.target)} holds all of it."
+    every = totals["records"] + totals["others"]
+    return (
+        f"Up to {plural(every, 'record')} ({size(totals['bytes'] + totals['other_bytes'])}) of"
+        f" {plural(len(found.partitions), 'partition')} are nowhere but on {source}, and would be"
+        " destroyed."
+    )
+
+
+def unsaid(result: GapResult) -> tuple[str, ...]:
+    """What nobody looked at, and would be destroyed likewise."""
+    said = []
+    if result.not_compared:
+        said.append("What could not be compared (see drctl gap) would be destroyed likewise.")
+    if result.totals.undecided:
+        said.append(
+            f"So would {plural(result.totals.undecided, 'offset')} of transactions that have not"
+            " ended."
+        )
+    if any(p.window and not p.window.whole for p in result.partitions):
+        said.append("Nothing was looked at before the tail: use --scope full before a rebuild.")
+    return tuple(said)
+
+
+def kept(result: GapResult, found: Truncation) -> str:
+    """Where the records are safe, or how to make them so; empty where there are none."""
+    if found.export is not None:
+        export = found.export
+        verb = "was" if export.gone == 1 else "were"
+        lost = f"; {plural(export.gone, 'record')} {verb} gone before" if export.gone else ""
+        return (
+            f"Exported: {plural(export.records, 'record')} to {plain(export.folder)}{lost}."
+            " Superseded and expired ones are not among them."
+        )
+    if not found.totals["records"]:
+        return ""
+    return (
+        "Export them first: drctl gap --view truncation --export DIR, or drctl reconcile"
+        f" {plain(result.out)} --policy export --conflicting export --execute."
+    )
+
+
+def offsets(each: DoomedPartition) -> str:
+    """Which offsets a cut takes."""
+    return "-" if each.cut_from is None else f"{number(each.cut_from)}-{number(each.end - 1)}"

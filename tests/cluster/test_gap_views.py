@@ -1,0 +1,226 @@
+"""`drctl gap --order`, `--view truncation`, `--identity`, and topics that were made anew."""
+
+import json
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drctl.lab.waiting import Patience
+from drctl.model.topology import Record
+from drctl.reconcile.export import record_of
+from tests.cli.conftest import DRCTL
+from tests.cluster.conftest import WAYS, NewDrctl
+from tests.cluster.offsets_command import OffsetsCommand
+from tests.conftest import NewTopic
+from tests.gap.events import events
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
+
+START = 1_700_000_000_000
+
+
+class Command(OffsetsCommand):
+    """Any command, in this process."""
+
+    def _line(self, words: tuple[str, ...]) -> list[str]:
+        return [str(DRCTL), "--config", str(self.config), *words]
+
+
+def record(number: int, key: str = "k", **changes: Any) -> Record:
+    held: dict[str, Any] = {"key": key.encode(), "value": f"v{number}".encode()}
+    return Record(0, 0, START + number, **{**held, **changes})
+
+
+def link_over(topic: str) -> dict[str, Any]:
+    return {
+        "from": "primary",
+        "to": "secondary",
+        "topics": [topic],
+        "replicator": {"kind": "offset-preserving"},
+    }
+
+
+@pytest.fixture(scope="module")
+def disordered(primary: ClusterUnderTest, secondary: ClusterUnderTest) -> Iterator[str]:
+    """Records 2 and 3 of key `a` stand the other way round; `b` overtook; the last is missing."""
+    topic = f"test-order-{id(primary)}"
+    sent = [record(0, "a"), record(1, "b"), record(2, "a"), record(3, "a"), record(9, "a")]
+    for cluster, numbers in ((primary, (0, 1, 2, 3, 4)), (secondary, (1, 0, 3, 2))):
+        cluster.create_topic(topic)
+        cluster.produce(topic, [sent[n] for n in numbers])
+    yield topic
+    primary.delete_topics([topic])
+    secondary.delete_topics([topic])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_records_in_another_order(way: str, disordered: str, new_drctl: NewDrctl) -> None:
+    drctl = new_drctl({"main": link_over(disordered)}, **WAYS[way])
+    ended = drctl.gap("--scope", "full", "--order")
+    assert ended.code == 1, ended.stderr
+    found = ended.gap()
+    assert found["order"]["inversions"] == 1
+    assert found["inversions"] == [
+        {
+            "topic": disordered,
+            "partition": 0,
+            "offset": 3,
+            "target_partition": 0,
+            "target_offset": 2,
+            "earlier_offset": 2,
+            "earlier_target_offset": 3,
+        }
+    ]
+    (topic,) = found["topics"]
+    assert topic["partitions"][0]["inversions"] == 1
+    assert topic["topic_id"]
+    assert topic["target_topic_id"] not in ("", topic["topic_id"])
+
+
+def test_where_the_order_of_a_partition_counts(disordered: str, new_drctl: NewDrctl) -> None:
+    drctl = new_drctl({"main": link_over(disordered)}, policy={"order": "per-partition"})
+    ended = drctl.gap("--scope", "full", "--order", options=())
+    assert ended.code == 1
+    assert "2 replicated records stand on secondary before a record of the same partition" in (
+        " ".join(ended.stdout.split())
+    )
+    assert ended.gap()["order"] == {
+        **{"safe": 1, "conflicting": 0, "unkeyed": 0, "inversions": 2, "within": "partition"}
+    }
+
+
+def files_of(folder: Path) -> list[Record]:
+    files = sorted(folder.glob("*.jsonl"))
+    lines = [line for file in files for line in file.read_bytes().splitlines()]
+    rows = [record_of(line) for line in lines]
+    return [Record(r.place.partition, *r.row[:4]) for r in rows]
+
+
+def test_what_a_cut_would_destroy_is_exported_first(
+    new_topic: NewTopic,
+    new_drctl: NewDrctl,
+    primary: ClusterUnderTest,
+    secondary: ClusterUnderTest,
+    tmp_path: Path,
+) -> None:
+    topic = new_topic()
+    primary.produce(topic, [record(n) for n in range(10)])
+    secondary.produce(topic, [record(n) for n in (*range(5), 6)])
+    drctl = new_drctl({"main": link_over(topic)})
+    words = ("--scope", "full", "--view", "truncation", "--export", str(tmp_path / "safe"))
+    ended = drctl.gap(*words)
+    assert ended.code == 1, ended.stderr
+    lost = ended.document()["truncation"]
+    assert lost["export"] == {"folder": str(tmp_path / "safe"), "records": 4, "gone": 0}
+    (partition,) = lost["partitions"]
+    assert (partition["cut_from"], partition["end"], partition["records"]) == (5, 10, 4)
+    assert partition["bytes"] == 4 * 3
+    kept = files_of(tmp_path / "safe")
+    assert [r.offset for r in kept] == [5, 7, 8, 9]
+    assert [r.value for r in kept] == [b"v5", b"v7", b"v8", b"v9"]
+    assert stat.S_IMODE((tmp_path / "safe").stat().st_mode) == 0o700
+    manifest = json.loads((tmp_path / "safe" / "manifest.json").read_text())
+    assert manifest["files"][0]["records"] == 4
+    again = drctl.gap(*words, name="again")
+    assert again.code == 2
+    assert "is not an empty folder" in again.document()["error"]["message"]
+    said = drctl.gap(*words[:4], name="text", options=())
+    assert "5-9" in said.stdout
+    assert 'id="truncation"' in (said.out / "gap.html").read_text(encoding="utf-8")
+
+
+def remade(cluster: ClusterUnderTest, topic: str, records: list[Record]) -> None:
+    """The same records in a topic of the same name."""
+    cluster.delete_topics([topic])
+
+    def gone() -> bool:
+        return topic not in cluster.admin.list_topics(timeout=30).topics
+
+    assert Patience.of(30).wait_until(gone)
+    cluster.create_topic(topic)
+    cluster.produce(topic, records)
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_topic_that_was_made_anew_with_the_same_records_is_told_by_its_id(
+    side: str,
+    new_topic: NewTopic,
+    new_drctl: NewDrctl,
+    primary: ClusterUnderTest,
+    secondary: ClusterUnderTest,
+) -> None:
+    topic = new_topic()
+    all_of_it = [record(n) for n in range(4)]
+    primary.produce(topic, all_of_it)
+    secondary.produce(topic, all_of_it[:3])
+    ended = new_drctl({topic: {**link_over(topic), "replicator": {"kind": "none"}}}).gap()
+    assert ended.code == 1, ended.stderr
+    command = Command(ended.out.parents[1] / "drctl.yaml")
+    planned = command.json("reconcile", str(ended.out), "--policy", "copy")
+    assert planned["objections"] == []
+    if side == "source":
+        remade(primary, topic, all_of_it)
+    else:
+        remade(secondary, topic, all_of_it[:3])
+    refused = command.json("reconcile", str(ended.out), "--policy", "copy", code=3)
+    (objection,) = refused["objections"]
+    assert (objection["guard"], objection["overridden"]) == ("recreated", False)
+    assert f"topic {topic} of the {side} was made anew since" in objection["reason"]
+    order = command("failback", "--check-order", "--gap", str(ended.out), "--output", "json")
+    assert f"topic {topic} of" in order.stdout
+    assert "was made anew: its id was" in order.stdout
+
+
+@pytest.fixture(scope="module")
+def crashed(secondary: ClusterUnderTest) -> Iterator[str]:
+    """A connector wrote events 0 to 29, crashed, and went on with 24; deletions left tombstones."""
+    topic = f"test-events-{id(secondary)}"
+    secondary.create_topic(topic, 2)
+    first = events("postgresql", range(30), schema=True)
+    again = events("postgresql", range(24, 40), schema=True, sent_ms=60_000)
+    sent = [*first, *again, (b"7", None), (b"7", None)]
+    secondary.produce(topic, [Record(0, 0, START + n, *pair) for n, pair in enumerate(sent)])
+    other = events("postgresql", range(50, 55))
+    secondary.produce(topic, [Record(1, 0, START + n, *pair) for n, pair in enumerate(other)])
+    yield topic
+    secondary.delete_topics([topic])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_events_that_a_crashed_connector_sent_twice(
+    way: str, crashed: str, new_drctl: NewDrctl
+) -> None:
+    command = Command(new_drctl({"main": link_over("x")}, **WAYS[way]).config)
+    words = ("gap", "--identity", "debezium", "--cluster", "secondary", "--topic", crashed)
+    found = command.json(*words, code=1)
+    assert found["complete"]
+    assert found["totals"] == {
+        "records": 53,
+        "events": 51,
+        "repeated": 6,
+        "tombstones": 2,
+        "unidentified": 0,
+    }
+    first, second = found["partitions"]
+    assert (first["first_repeated"]["offset"], first["last_repeated"]) == (30, 35)
+    assert first["first_repeated"]["first_offset"] == 24
+    assert "connector=postgresql" in first["first_repeated"]["identity"]
+    assert second["first_repeated"] is None
+
+
+def test_events_without_an_identity_are_not_called_fine(
+    new_topic: NewTopic, new_drctl: NewDrctl, primary: ClusterUnderTest
+) -> None:
+    topic = new_topic()
+    pairs = [*events("mongodb", range(3)), (b"1", b'{"flattened": true}')]
+    primary.produce(topic, [Record(0, 0, START + n, *pair) for n, pair in enumerate(pairs)])
+    command = Command(new_drctl({"main": link_over("x")}).config)
+    ran = command("gap", "--identity", "debezium", "--topic", topic)
+    assert ran.code == 5
+    assert "Not complete: none of 3 events is there a second time." in ran.stdout
+    missing = command("gap", "--identity", "debezium", "--topic", "nowhere", "--output", "json")
+    assert missing.code == 2

@@ -1,0 +1,118 @@
+"""What cutting the source back or making it anew would destroy, in numbers and words."""
+
+from dataclasses import replace
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from drctl.cli.truncation_table import truncation_table
+from drctl.gap.truncation import truncation_of, with_truncation
+from drctl.model.gap import Counts, GapResult, NotCompared
+from drctl.model.topology import OffsetRange
+from drctl.model.truncation import Export
+from drctl.report.gap_page import render
+from drctl.report.truncation_lines import headline, kept, procedures, unsaid
+from tests.cli.documents import check
+from tests.report import gaps
+
+
+def lossy() -> GapResult:
+    """Holes and a lost tail in one partition, only expired records in another, and one whole."""
+    tail = gaps.gap(
+        0,
+        100,
+        3,
+        counts=Counts(100, 97, 3, superseded=2),
+        ranges=((40, 40), (98, 99)),
+        ranges_total=2,
+        other_bytes=50,
+    )
+    expired = gaps.gap(1, 80, counts=Counts(80, 70, expired=10), other_bytes=1_000)
+    return with_truncation(gaps.result(gaps.topic("orders", tail, expired, gaps.gap(2, 9))))
+
+
+def told(result: GapResult) -> str:
+    out = StringIO()
+    assert result.truncation is not None
+    Console(file=out, width=140).print(truncation_table(result, result.truncation))
+    return out.getvalue()
+
+
+def test_a_cut_begins_where_both_sides_part() -> None:
+    found = truncation_of(lossy())
+    first, second = found.partitions
+    assert (first.cut_from, first.end, first.offsets_cut) == (40, 100, 60)
+    assert (first.records, first.bytes, first.others, first.other_bytes) == (3, 636, 2, 50)
+    assert (second.cut_from, second.offsets_cut, second.others) == (None, 0, 10)
+    assert found.totals == {
+        "offsets_cut": 60,
+        "records": 3,
+        "bytes": 636,
+        "others": 12,
+        "other_bytes": 1_050,
+    }
+
+
+def test_a_rebuild_destroys_what_the_target_has_expired_too() -> None:
+    result = lossy()
+    assert result.truncation is not None
+    cut, rebuilt = procedures(result, result.truncation)
+    assert (cut.records, cut.bytes) == (3, 636)
+    assert (rebuilt.records, rebuilt.bytes) == (15, 1_686)
+    assert "60 offsets" in cut.meaning
+
+
+def test_the_terminal_says_it_and_how_to_keep_it() -> None:
+    said = told(lossy())
+    assert "Up to 15 records (1.7 KB) of 2 partitions are nowhere but on primary" in said
+    assert "40-99" in said
+    assert "--export DIR" in said
+
+
+def test_an_export_is_told() -> None:
+    result = lossy()
+    assert result.truncation is not None
+    done = replace(result.truncation, export=Export("safe", 2, 1))
+    said = kept(result, done)
+    assert "2 records to safe; 1 record was gone before" in said
+
+
+def test_nothing_to_lose() -> None:
+    result = with_truncation(gaps.nothing_missing())
+    assert result.truncation is not None
+    assert (
+        headline(result, result.truncation) == "Nothing would be lost: secondary holds all of it."
+    )
+    assert kept(result, result.truncation) == ""
+    blind = replace(result, not_compared=(NotCompared("pay", 1, "no leader"),))
+    assert "of what was compared" in headline(blind, result.truncation)
+    assert len(unsaid(blind)) == 1
+
+
+@pytest.mark.parametrize("name", ["nothing_missing", "tail_lost", "unknown_only"])
+def test_the_document_and_the_page_have_it_only_where_it_was_asked_for(name: str) -> None:
+    plain = gaps.EVERY[name]()
+    asked = with_truncation(plain)
+    assert "truncation" not in plain.to_json()
+    assert asked.truncation is not None
+    document = asked.to_json()
+    assert document["truncation"]["records"] == plain.totals.unreplicated
+    assert 'id="truncation"' not in render(plain)
+    page = render(asked)
+    assert 'id="truncation"' in page
+    assert "<script>document" not in page
+
+
+def test_the_document_fits_its_schema() -> None:
+    result = lossy()
+    assert result.truncation is not None
+    done = replace(result, truncation=replace(result.truncation, export=Export("safe", 3, 0)))
+    for each in (result, done):
+        check(each.to_json())
+
+
+def test_an_empty_range_is_not_cut() -> None:
+    expired = gaps.gap(0, 0, counts=Counts(expired=1), source_range=OffsetRange(5, 5))
+    (each,) = truncation_of(gaps.result(gaps.topic("orders", expired))).partitions
+    assert (each.cut_from, each.offsets_cut) == (None, 0)

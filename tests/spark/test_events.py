@@ -1,0 +1,93 @@
+"""Spark finds the repeated events that are found without it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from drctl.gap.comparison import Side
+from drctl.gap.event_duplicates import DirectEventCounter
+from drctl.model.event_duplicates import EventCounts
+from drctl.model.rows import Chunk
+from drctl.model.topology import OffsetRange, Record
+from drctl.systems.spark.events import SparkEventCounter
+from drctl.systems.spark.scan import TopicRanges
+from tests.gap.comparing import no_progress, row_of
+from tests.gap.events import MONGODB, MYSQL, POSTGRES, events, log, value
+
+pytestmark = pytest.mark.jvm
+
+SCHEMA = (
+    "topic string, partition int, offset long, timestamp timestamp, key binary, value binary, "
+    "headers array<struct<key:string,value:binary>>"
+)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+CRASH = [*events("postgresql", range(30)), *events("postgresql", range(24, 40), sent_ms=9_000)]
+WITH_SCHEMA = [*events("mysql", range(9), schema=True), *events("mysql", [8, 9], schema=True)]
+ODD = [
+    (b"1", None),
+    (b"1", b""),
+    (b"1", b"\x00\x00\x00\x00\x01avro"),
+    (b"1", b"[1]"),
+    (b"1", b"{}"),
+    (b"1", b'{"payload": null}'),
+    (b"1", b'{"source": {"connector": "sqlserver", "change_lsn": "1"}}'),
+    (b"1", value({**POSTGRES, "lsn": None})),
+    (b"1", value(POSTGRES)),
+    (b"1", value(POSTGRES, schema=True)),
+    (b"2", value(POSTGRES)),
+    (None, value(POSTGRES)),
+    (b"1", value(POSTGRES, after={"id": 2})),
+    (b"1", value({**MYSQL, "gtid": "a:1"})),
+    (b"1", value(MYSQL)),
+    (b"1", value({**MYSQL, "connector": "mariadb"})),
+    (b"1", value(MONGODB, after='{"a": 1}')),
+    (b"1", value(MONGODB, after='{"a": 2}')),
+    (b"1", value(MONGODB, updateDescription={"updatedFields": "{}"})),
+    (b"1", None),
+]
+LOGS: Mapping[str, Mapping[int, Sequence[Record]]] = {
+    "orders": {0: log(CRASH), 1: log(events("postgresql", [3, 50]), partition=1)},
+    "items": {0: log(WITH_SCHEMA)},
+    "odd": {0: log(ODD), 1: ()},
+}
+RANGES = {
+    (topic, partition): OffsetRange(0, len(records))
+    for topic, partitions in LOGS.items()
+    for partition, records in partitions.items()
+}
+
+
+class Rows:
+    """As Spark's Kafka source would give them."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def rows(self, side: Side, ranges: TopicRanges) -> DataFrame | None:
+        logs = [(topic, log) for topic in ranges for log in LOGS[topic].values()]
+        rows = [(topic, *_row(record)) for topic, log in logs for record in log]
+        return self._spark.createDataFrame(rows, SCHEMA) if rows else None
+
+
+def _row(r: Record) -> tuple[object, ...]:
+    time = EPOCH + timedelta(milliseconds=r.timestamp_ms)
+    return (r.partition, r.offset, time, r.key, r.value, None)
+
+
+def read(ranges: TopicRanges) -> Iterator[Chunk]:
+    for topic, partitions in ranges.items():
+        for partition in partitions:
+            yield Chunk(topic, partition, list(map(row_of, LOGS[topic][partition])))
+
+
+def test_spark_agrees_with_the_count_without_it(spark: SparkSession) -> None:
+    direct = DirectEventCounter(read).count(RANGES, no_progress)
+    found = SparkEventCounter(spark, Rows(spark)).count(RANGES, no_progress)
+    assert found == {at: each for at, each in direct.items() if each.counts.records}
+    assert found["orders", 0].counts == EventCounts(46, 46, 6)
+    assert found["orders", 1].counts == EventCounts(2, 2, 1)
+    assert found["items", 0].counts.repeated == 1
+    assert found["odd", 0].counts == EventCounts(20, 11, 2, 2, 7)
