@@ -201,7 +201,7 @@ def test_ids_are_moved_over_blocks_and_no_further(pair: Pair) -> None:
 
 
 def test_ids_that_are_too_far_are_reached_in_several_calls(pair: Pair) -> None:
-    with KafkaProducerIdWriter("secondary", pair.target.properties, timeout_s=0.7) as writer:
+    with KafkaProducerIdWriter("secondary", pair.target.properties, timeout_s=1.5) as writer:
         (first,) = writer.advance(10**9).values()
         (second,) = writer.advance(10**9).values()
     assert isinstance(first, Advanced)

@@ -9,7 +9,7 @@ from drctl.systems.kafka.deadline import Deadline
 from drctl.systems.kafka.faults import Fault
 from drctl.systems.kafka.group_faults import moving
 from drctl.systems.kafka.group_requests import GroupRequests, Replied
-from drctl.systems.kafka.requests import GRACE_S, pauses
+from drctl.systems.kafka.requests import pauses
 
 WAVE = 500
 """Requests that share a deadline."""
@@ -21,8 +21,8 @@ _REQUESTS_A_CLIENT = 10
 _POLL_S = 0.005
 _NO_ANSWER = Fault(KafkaError._TIMED_OUT, "no answer within the deadline")
 
-Request = Callable[[GroupRequests, int, float], None]
-"""Sends itself by a client, under a number, with a timeout in seconds."""
+Request = Callable[[GroupRequests, int], None]
+"""Sends itself by a client, under a number."""
 
 
 class GroupClients:
@@ -82,17 +82,25 @@ class GroupClients:
         for timeout in timeouts(deadline):
             clients = self._opened(len(pending))
             for at, number in enumerate(pending):
-                requests[number](clients[at % len(clients)], number, timeout)
+                requests[number](clients[at % len(clients)], number)
             for reply in _collected(clients, len(pending), timeout):
                 replies[reply.number] = reply
-            if all(replies[n].silent for n in pending):
-                # They may wait for ever for a broker that has been back for long; new ones do not.
-                self.close()
+            self._let_go()
             pending = [n for n in pending if again(replies[n])]
             if not pending:
                 break
             self._connection.wait(min(next(waits), deadline.remaining))
         return replies
+
+    def _let_go(self) -> None:
+        """Of those that still wait: maybe for a broker that has been back for long.
+
+        What they had not sent yet is never sent.
+        """
+        waiting = [client for client in self._clients if client.unanswered]
+        self._clients = [client for client in self._clients if not client.unanswered]
+        for client in waiting:
+            client.close()
 
     def _opened(self, requests: int) -> Sequence[GroupRequests]:
         wanted = min(_CLIENTS, -(-requests // _REQUESTS_A_CLIENT))
@@ -111,7 +119,7 @@ def _unanswered(requests: Sequence[Request]) -> list[Replied]:
 
 
 def _collected(clients: Sequence[GroupRequests], wanted: int, timeout: float) -> Iterator[Replied]:
-    until = Deadline.after(timeout + GRACE_S)
+    until = Deadline.after(timeout)
     while wanted and not until.expired:
         before = wanted
         for client in clients:

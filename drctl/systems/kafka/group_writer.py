@@ -90,10 +90,8 @@ class KafkaGroupWriter:
         return Unanswered(text) if unanswered(fault) else Unavailable(text)
 
 
-def _alter(
-    group: str, positions: Positions, client: GroupRequests, number: int, timeout_s: float
-) -> None:
-    client.alter(number, group, positions, timeout_s)
+def _alter(group: str, positions: Positions, client: GroupRequests, number: int) -> None:
+    client.alter(number, group, positions)
 
 
 def _delete(
@@ -101,9 +99,8 @@ def _delete(
     places: Collection[TopicPartition],
     client: GroupRequests,
     number: int,
-    timeout_s: float,
 ) -> None:
-    client.delete(number, group, places, timeout_s)
+    client.delete(number, group, places)
 
 
 def _parts(

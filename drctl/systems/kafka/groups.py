@@ -29,6 +29,9 @@ from drctl.systems.kafka.group_requests import GroupRequests, Replied
 from drctl.systems.kafka.requests import gather, in_chunks
 
 _CHUNK = 50
+# See group_requests: an answer that comes while the request times out ends the process. Who waits
+# no longer leaves it unanswered.
+_NO_TIMEOUT_S = 3_600.0
 # Fewer are asked for one by one: a listing brings everything there is.
 _WORTH_LISTING = 50
 _SHARE_OF_ALL = 20
@@ -193,11 +196,11 @@ def _describe(
     connection.metadata(deadline)
     admin = connection.admin()
     for chunk in in_chunks(names, _CHUNK):
-        yield from admin.describe_consumer_groups(chunk, request_timeout=timeout).items()
+        yield from admin.describe_consumer_groups(chunk, request_timeout=_NO_TIMEOUT_S).items()
 
 
-def _list(name: str, client: GroupRequests, number: int, timeout_s: float) -> None:
-    client.list(number, name, timeout_s)
+def _list(name: str, client: GroupRequests, number: int) -> None:
+    client.list(number, name)
 
 
 def _group(name: str, described: Any) -> Group:

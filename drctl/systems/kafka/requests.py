@@ -48,8 +48,9 @@ def gather(
             if not answers:
                 raise
             break
+        until = Deadline.after(timeout + GRACE_S)
         for key, future in asked:
-            answers[key] = accept(outcome(future, timeout + GRACE_S))
+            answers[key] = accept(outcome(future, until.remaining))
         pending = [key for key in pending if again(answers[key], settled)]
         connection.wait(min(next(waits), deadline.remaining) if pending else 0)
     return answers
