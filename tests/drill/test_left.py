@@ -33,7 +33,9 @@ def found(config: Config, drill: str, *, everything: bool = False) -> drill_left
     return drill_left.leftovers(config, *ports, everything=everything)
 
 
-@pytest.mark.parametrize(("drill", "dead"), [(JUST_NOW, False), (LONG_AGO, True)])
+@pytest.mark.parametrize(
+    ("drill", "dead"), [(JUST_NOW, False), (LONG_AGO, True)], ids=["just now", "long ago"]
+)
 def test_a_drill_of_another_machine_is_spared_for_a_while(
     config: Config, drill: str, dead: bool
 ) -> None:
