@@ -10,6 +10,7 @@ from drctl.connectors.ports import Workers
 from drctl.connectors.positions import Export, Kept
 from drctl.connectors.translating import translate
 from drctl.model.errors import UsageError
+from drctl.model.overrides import reasons_given
 
 
 class Guard(StrEnum):
@@ -91,20 +92,7 @@ def parse_overrides(given: Iterable[str]) -> dict[Guard, str]:
         UsageError: there is no such guard, it cannot be passed over, or no reason is given.
     """
     known = [guard.value for guard in Guard if guard.overridable]
-    found = {}
-    for text in given:
-        name, _, reason = (part.strip() for part in text.partition("="))
-        if name not in known:
-            raise UsageError(
-                f"there is no guard {name!r} that can be passed over",
-                f"those that can: {', '.join(known)}",
-            )
-        if not reason:
-            raise UsageError(
-                f"--override {name} needs a reason", "it is kept in the journal of the run"
-            )
-        found[Guard(name)] = reason
-    return found
+    return {Guard(name): reason for name, reason in reasons_given(given, known).items()}
 
 
 def build_plan(

@@ -9,6 +9,7 @@ from drctl.connectors.connector import Connector
 from drctl.connectors.diagnosis import Ward, worst
 from drctl.connectors.remedies import Remedy, consequence, steps
 from drctl.model.errors import UsageError
+from drctl.model.overrides import reasons_given
 
 GUARD = "cause"
 """The one guard: the trace says that this does not help."""
@@ -79,19 +80,7 @@ def parse_overrides(given: Iterable[str]) -> dict[str, str]:
     Raises:
         UsageError: it is another guard, or no reason is given.
     """
-    found = {}
-    for text in given:
-        name, _, reason = (part.strip() for part in text.partition("="))
-        if name != GUARD:
-            raise UsageError(
-                f"there is no guard {name!r} that can be passed over", f"there is: {GUARD}"
-            )
-        if not reason:
-            raise UsageError(
-                f"--override {name} needs a reason", "it is kept in the journal of the run"
-            )
-        found[name] = reason
-    return found
+    return reasons_given(given, [GUARD])
 
 
 def restart_plan(

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from drctl.model.errors import Refused, UsageError
+from drctl.model.errors import Refused
+from drctl.model.overrides import reasons_given
 from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState, Unavailable
 from drctl.reconcile.gap_result import FoundGap, FoundPartition
 from drctl.reconcile.policy import SENDS
@@ -60,20 +61,8 @@ def parse_overrides(given: Iterable[str]) -> tuple[Override, ...]:
         UsageError: there is no such guard, it cannot be passed over, or no reason is given.
     """
     known = [guard.value for guard in Guard if guard.overridable]
-    found = []
-    for text in given:
-        name, _, reason = text.partition("=")
-        if name.strip() not in known:
-            raise UsageError(
-                f"there is no guard {name.strip()!r} that can be passed over",
-                f"those that can: {', '.join(known)}",
-            )
-        if not reason.strip():
-            raise UsageError(
-                f"--override {name} needs a reason", "it is kept in the journal of the run"
-            )
-        found.append(Override(Guard(name.strip()), reason.strip()))
-    return tuple(found)
+    given_reasons = reasons_given(given, known).items()
+    return tuple(Override(Guard(name), reason) for name, reason in given_reasons)
 
 
 def check_clusters(gap: FoundGap, sight: Sight) -> None:
