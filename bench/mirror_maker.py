@@ -1,19 +1,14 @@
 """What MirrorMaker 2 itself says of groups: `RemoteClusterUtils.translateOffsets`, run for real."""
 
 import logging
-import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
-import pyspark
-
+from bench.java_machine import java_machine
 from bench.process import WrongAnswer
 from drctl.model.topology import TopicPartition
-from drctl.systems.artifacts.java import find_java
 from drctl.systems.artifacts.resolution import resolve
 from drctl.systems.kafka.java import java_properties
 
@@ -75,20 +70,5 @@ def mirror_maker(properties: Mapping[str, str], alias: str) -> Iterator[MirrorMa
         alias: MirrorMaker 2's name for the source.
     """
     jars = resolve("connect", progress=logging.getLogger("bench").info)
-    py4j: Any = import_module("py4j.java_gateway")  # has no types
-    port, token, process = py4j.launch_gateway(
-        classpath=os.pathsep.join(map(str, jars)),
-        jarpath=str(next((Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar"))),
-        java_path=str(find_java()),
-        die_on_exit=True,
-        enable_auth=True,
-        return_proc=True,
-    )
-    parameters = py4j.GatewayParameters(port=port, auth_token=token, auto_convert=True)
-    gateway = py4j.JavaGateway(gateway_parameters=parameters)
-    try:
-        yield MirrorMaker(gateway.jvm, properties, alias)
-    finally:
-        gateway.shutdown()
-        process.stdin.close()
-        process.wait(20)
+    with java_machine(jars) as java:
+        yield MirrorMaker(java, properties, alias)

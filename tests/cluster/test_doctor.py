@@ -152,7 +152,7 @@ def test_a_healthy_link_and_faults_made_on_it(
         *("unclean-election", "leader-skew", "replication-not-running", "connectors-not-named"),
         *("parity-of-settings", "parity-of-acls", "parity-of-retention", "parity-of-timestamps"),
         *("parity-of-scram-users", "parity-of-quotas", "two-clusters-only", "cycles"),
-        *("transactional-ids", "super-users", "groups-on-both", "runs-unfinished", "secret-files"),
+        *("super-users", "groups-on-both", "runs-unfinished", "secret-files"),
         *("retention-objective", "topics-missing-on-target", "groups-left-out"),
     )
     assert [name for name in fine if healthy[name] != {"ok"}] == [], document
@@ -182,6 +182,9 @@ def test_a_healthy_link_and_faults_made_on_it(
         assert statuses(document)["parity-of-quotas"] == {"warn"}
         row = next(each for each in document["checks"] if each["check"] == "parity-of-quotas")
         assert row["evidence"] == "user orders-app: producer_byte_rate"
+
+    primary.produce(topic, [Record(0, -1, 1_700_000_000_000, b"k", b"v")], "commit")
+    assert statuses(doctor(config)[1])["transactional-ids"] == {"warn"}
 
     config.chmod(0o666)
     client = tmp_path / "app.properties"

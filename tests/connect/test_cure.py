@@ -76,8 +76,8 @@ class Beating:
 
     def login(self, user: str, password: str | None = None) -> str:
         """As a user of the secondary."""
-        known = self._lab.cluster("secondary").password_file(user).read_text(encoding="ascii")
-        return scram_login(user, known if password is None else password)
+        file = self._lab.cluster("secondary").password_file(user)
+        return scram_login(user, password or f"${{directory:{file.parent}:{file.name}}}")
 
     def clean_up(self) -> None:
         there = self._connect.connectors()

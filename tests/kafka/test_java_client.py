@@ -1,17 +1,13 @@
 """The same properties in a real Java client: the one that Spark reads with."""
 
 import logging
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import pyspark
 import pytest
-from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JJavaError
 
-from drctl.systems.artifacts.java import find_java
+from bench.java_machine import SPARK_JARS, java_machine
 from drctl.systems.artifacts.resolution import resolve
 from drctl.systems.kafka.java import java_properties
 from tests.kafka.conftest import Bench
@@ -25,21 +21,9 @@ BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
 @pytest.fixture(scope="module")
 def java() -> Iterator[Any]:
     """A Java machine with Spark's Kafka client in it."""
-    spark = Path(pyspark.__file__).parent / "jars"
     connector = resolve("spark-connector", progress=logging.getLogger("tests").info)
-    port, token, process = launch_gateway(
-        classpath=os.pathsep.join([*map(str, connector), f"{spark}/*"]),
-        jarpath=str(next(spark.glob("py4j-*.jar"))),
-        java_path=str(find_java()),
-        die_on_exit=True,
-        enable_auth=True,
-        return_proc=True,
-    )
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
-    yield gateway.jvm
-    gateway.shutdown()
-    process.stdin.close()
-    process.wait(20)
+    with java_machine([*connector, f"{SPARK_JARS}/*"]) as machine:
+        yield machine
 
 
 def read_with_java(java: Any, properties: dict[str, str], topic: str) -> list[bytes]:
