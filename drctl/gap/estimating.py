@@ -158,7 +158,7 @@ def judge(unit: Unit, terms: Terms, timeline: Timeline | None) -> PartitionEstim
     missing = found.missing
     if not terms.exact:
         missing = Missing(0, missing.estimate, missing.at_most)
-    ahead = {Doubt.AHEAD_ON_TARGET} if found.ahead else set()
+    ahead = [Doubt.AHEAD_ON_TARGET] if found.ahead else []
     whole = unit.partition is None
     return PartitionEstimate(
         partition=unit.partition,
@@ -172,7 +172,7 @@ def judge(unit: Unit, terms: Terms, timeline: Timeline | None) -> PartitionEstim
         diverges_from=found.diverges_from,
         stopped_at=found.stopped_at,
         stretches=found.stretches,
-        uncertainty=tuple(sorted(found.doubts | ahead | set(_doubts(unit, terms)))),
+        uncertainty=tuple(sorted({*found.doubts, *ahead, *_doubts(unit, terms)})),
     )
 
 
@@ -274,24 +274,24 @@ def _begin_of(piece: Piece) -> int:
 
 
 def _crowded(piece: Piece) -> bool:
-    return piece.narrow and max(piece.source, piece.target) > CROWD
+    return (piece.source > CROWD or piece.target > CROWD) and piece.narrow
 
 
-def _doubts(unit: Unit, terms: Terms) -> Iterator[Doubt]:
-    conditions = {
-        Doubt.TRANSACTIONS: terms.transactions and unit.source,
-        Doubt.TRANSACTIONS_ON_TARGET: terms.target_transactions and unit.target,
-        Doubt.OPEN_TRANSACTION: unit.open_on_source,
-        Doubt.OPEN_TRANSACTION_ON_TARGET: unit.open_on_target,
-        Doubt.COMPACTED: terms.compacted,
-        Doubt.TIMES_NOT_COMPARABLE: not terms.timed,
-        Doubt.DELETED_ON_SOURCE: unit.deleted_on_source,
-        Doubt.DELETED_ON_TARGET: unit.deleted_on_target,
-        Doubt.CONFIGURATION_UNKNOWN: not terms.known,
-        Doubt.NOT_ON_TARGET: unit.source and not unit.target,
-        Doubt.WHOLE_TOPIC: unit.partition is None,
-    }
-    return (doubt for doubt, holds in conditions.items() if holds)
+def _doubts(unit: Unit, terms: Terms) -> list[Doubt]:
+    conditions = (
+        (Doubt.TRANSACTIONS, terms.transactions and unit.source),
+        (Doubt.TRANSACTIONS_ON_TARGET, terms.target_transactions and unit.target),
+        (Doubt.OPEN_TRANSACTION, unit.open_on_source),
+        (Doubt.OPEN_TRANSACTION_ON_TARGET, unit.open_on_target),
+        (Doubt.COMPACTED, terms.compacted),
+        (Doubt.TIMES_NOT_COMPARABLE, not terms.timed),
+        (Doubt.DELETED_ON_SOURCE, unit.deleted_on_source),
+        (Doubt.DELETED_ON_TARGET, unit.deleted_on_target),
+        (Doubt.CONFIGURATION_UNKNOWN, not terms.known),
+        (Doubt.NOT_ON_TARGET, unit.source and not unit.target),
+        (Doubt.WHOLE_TOPIC, unit.partition is None),
+    )
+    return [doubt for doubt, holds in conditions if holds]
 
 
 def _range(logs: Sequence[Log]) -> OffsetRange | None:

@@ -1,6 +1,6 @@
 """What an estimate needs to know of both sides before it looks at times: logs and terms."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -15,6 +15,9 @@ TRANSACTIONS = "__transaction_state"
 
 Numbers = tuple[int, ...]
 Logs = dict[int, Log | None]
+Place = tuple[str, TopicPartition]
+"""The source's name of a topic, and a partition of either cluster."""
+Answers = Sequence[Found | Unavailable]
 Configuration = Mapping[str, str] | Unavailable
 _NOTHING: Mapping[str, str] = {}
 
@@ -61,9 +64,19 @@ class Sight:
             self._target, {t: name for t, name in target_names.items() if name in ours}
         )
         both = [name for name in ours if name in theirs]
-        source = self._logs(self._source, {n: n for n in both}, ours, runs)
-        renamed = {name: self._link.target_topic(name) for name in both}
-        target = self._logs(self._target, renamed, theirs, target_runs)
+        here = [(name, TopicPartition(name, n)) for name in both for n in ours[name]]
+        there = [
+            (name, TopicPartition(self._link.target_topic(name), n))
+            for name in both
+            for n in theirs[name]
+        ]
+        ends = _ask(self._source, here, _ends(runs))()
+        # Where a log begins may be asked later: then it is only further on. The clusters work
+        # at once.
+        starts = _ask(self._source, here, (Mark.START,))
+        target_logs = _ask(self._target, there, (Mark.START, *_ends(target_runs)))()
+        source = self._logs(self._source, both, here, (*starts(), *ends))
+        target = self._logs(self._target, both, there, target_logs)
         return Sighting(
             tuple(both),
             tuple(unit for n in both for unit in self._units(n, source[n], target[n])),
@@ -128,28 +141,21 @@ class Sight:
         return any(isinstance(end, Unavailable) or end.offset > 0 for end in ends)
 
     def _logs(
-        self,
-        side: Side,
-        names: Mapping[str, str],
-        numbers: Mapping[str, Numbers],
-        transactions: bool,
+        self, side: Side, names: Sequence[str], places: Sequence[Place], marks: Sequence[Answers]
     ) -> dict[str, Logs]:
-        """By source topic; None for what could not be seen."""
-        places = [TopicPartition(name, n) for topic, name in names.items() for n in numbers[topic]]
-        marks = (Mark.START, Mark.END, Mark.STABLE) if transactions else (Mark.START, Mark.END)
-        count = len(places)
-        asked = [(place, int(mark)) for mark in marks for place in places]
-        answers = side.reader.look_up(asked)()
-        seen = iter(zip(places, answers, answers[count:], answers[-count:], strict=False))
-        found: dict[str, Logs] = {}
-        for topic in names:
-            logs = found[topic] = {}
-            for n in numbers[topic]:
-                place, start, end, last = next(seen)
-                log = logs[n] = _log(place, start, last, end)
-                if log is None:
-                    reason = _reason(start, last, end)
-                    self._leave_out(topic, n, f"{side.reader.name}: {reason}")
+        """By source topic; None for what could not be seen.
+
+        Args:
+            marks: answers for all places: where they start, end, and last where that was asked.
+        """
+        found: dict[str, Logs] = {name: {} for name in names}
+        for (topic, place), start, end, last in zip(
+            places, marks[0], marks[1], marks[-1], strict=True
+        ):
+            log = found[topic][place.partition] = _log(place, start, last, end)
+            if log is None:
+                reason = _reason(start, last, end)
+                self._leave_out(topic, place.partition, f"{side.reader.name}: {reason}")
         return found
 
     def _units(self, topic: str, source: Logs, target: Logs) -> Iterator[Unit]:
@@ -161,6 +167,24 @@ class Sight:
             self._leave_out(topic, None, "compared as a whole, and part of it cannot be seen")
         else:
             yield Unit(topic, None, _some(*source.values()), _some(*target.values()))
+
+
+def _ends(transactions: bool) -> tuple[Mark, ...]:
+    return (Mark.END, Mark.STABLE) if transactions else (Mark.END,)
+
+
+def _ask(
+    side: Side, places: Sequence[Place], marks: Sequence[Mark]
+) -> Callable[[], tuple[Answers, ...]]:
+    """Send the question; the result waits for the answers for all places, one mark's at a time."""
+    count = len(places)
+    asked = side.reader.look_up([(place, int(mark)) for mark in marks for _, place in places])
+
+    def finish() -> tuple[Answers, ...]:
+        answers = asked()
+        return tuple(answers[n * count : (n + 1) * count] for n in range(len(marks)))
+
+    return finish
 
 
 def _some(*logs: Log | None) -> tuple[Log, ...]:

@@ -5,6 +5,7 @@ it may be anything where clocks are out of order: a stretch holds what stands be
 places, and for one log and a part of it the places are the same.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -66,8 +67,11 @@ class Piece(NamedTuple):
     @property
     def low(self) -> int:
         """The time of its first record; its beginning where it has none."""
-        firsts = (self.left.source_first, self.left.target_first)
-        first = min((at for at in firsts if at is not None), default=self.left.at)
+        ours, theirs = self.left.source_first, self.left.target_first
+        if ours is None:
+            first = self.left.at if theirs is None else theirs
+        else:
+            first = ours if theirs is None else min(ours, theirs)
         return max(self.left.at, min(first, self.right.at))
 
 
@@ -106,9 +110,10 @@ class Timeline:
 
     def with_cut(self, cut: Cut) -> "Timeline":
         """The same, cut once more; a log that lost its head meanwhile makes no negative counts."""
-        if any(known.at == cut.at for known in self.cuts):
+        times = [known.at for known in self.cuts]
+        place = bisect_left(times, cut.at)
+        if times[place] == cut.at:
             return self
-        place = next(n for n, known in enumerate(self.cuts) if known.at > cut.at)
         left, right = self.cuts[place - 1], self.cuts[place]
         fitted = cut._replace(
             source=min(max(cut.source, left.source), right.source),

@@ -67,8 +67,10 @@ class Part:
             found = psutil.Process(record["pid"])
             if abs(found.create_time() - record["started"]) > _CLOCK_STEP_S:
                 return None
-            dead = found.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
-            return None if dead or self.mark not in found.cmdline() else found
+            if found.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+                return None
+            words = found.cmdline()  # none while it becomes another program: it has just begun
+            return found if self.mark in words or not words else None
         except (FileNotFoundError, psutil.NoSuchProcess):
             return None
 

@@ -1,9 +1,9 @@
 """Reads what was noted of positions, from the topics that hold it; each is read once."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from drctl.model.rows import Chunk, Row
+from drctl.model.rows import Chunk
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, TopicState
 from drctl.model.translation import GroupPartition
 from drctl.offsets.anchor_log import ANCHORS_TOPIC, AnchorLog
@@ -45,7 +45,8 @@ class EvidenceTopics:
         mirrored = self._mirrored(source_alive, progress, missing)
         progress(f"reading {ANCHORS_TOPIC}")
         log = AnchorLog()
-        log.take((row[2], row[3]) for row in whole_topic(self.target, ANCHORS_TOPIC, missing))
+        for chunk in chunks_of(self.target, ANCHORS_TOPIC, missing):
+            log.take((row[2], row[3]) for row in chunk.rows)
         source_id = self._source_id(log, source_alive, missing)
         anchors = self._anchors(log, source_id, source_alive, missing)
         consumed = self._consumed(source_alive, progress, missing)
@@ -95,8 +96,7 @@ class EvidenceTopics:
         for place in (self.source, self.target) if source_alive else (self.target,):
             progress(f"reading {consumer_timestamps.TOPIC}")
             topic = consumer_timestamps.TOPIC
-            latest = {r[2]: r for r in whole_topic(place, topic, missing)}
-            for _, at_ms, raw, value, _ in latest.values():
+            for raw, (at_ms, value) in newest_values(chunks_of(place, topic, missing)).items():
                 try:
                     key = consumer_timestamps.decode_key(raw)
                     noted = consumer_timestamps.decode_value(value)
@@ -129,12 +129,29 @@ class EvidenceTopics:
         return found.positions
 
 
-def whole_topic(place: Place, topic: str, missing: list[str]) -> Iterator[Row]:
+def newest_values(chunks: Iterable[Chunk]) -> Mapping[bytes | None, tuple[int, bytes | None]]:
+    """When the newest record of each key was written, and its value.
+
+    Within a partition the later record counts; of several partitions, as after their number was
+    changed, the newest one of that in which it was written last.
+    """
+    by_partition: dict[int, dict[bytes | None, tuple[int, bytes | None]]] = {}
+    for chunk in chunks:
+        newest = by_partition.setdefault(chunk.partition, {})
+        newest.update((key, (at_ms, value)) for _, at_ms, key, value, _ in chunk.rows)
+    found: dict[bytes | None, tuple[int, bytes | None]] = {}
+    for _, newest in sorted(by_partition.items()):
+        for key, record in newest.items():
+            if key not in found or found[key][0] <= record[0]:
+                found[key] = record
+    return found
+
+
+def chunks_of(place: Place, topic: str, missing: list[str]) -> Iterator[Chunk]:
     """Everything that a topic holds, of each partition in order; nothing where there is none."""
     state = place[0].topics([topic])[topic]
     if isinstance(state, TopicState):
-        for chunk in topic_chunks(place, state, missing):
-            yield from chunk.rows
+        yield from topic_chunks(place, state, missing)
 
 
 def topic_chunks(place: Place, topic: TopicState, missing: list[str]) -> Iterator[Chunk]:

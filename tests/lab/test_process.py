@@ -66,6 +66,15 @@ def test_ends_even_if_it_will_not_and_hangs(part: Part) -> None:
     assert marked_processes(part.mark) == ()
 
 
+def test_while_it_becomes_another_program_it_lives(
+    part: Part, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For a moment such a process has no command line; too short a moment to be met on purpose."""
+    process = start(part)
+    monkeypatch.setattr(psutil.Process, "cmdline", lambda _process: [])
+    assert part.process() == process
+
+
 def test_a_recycled_pid_is_not_taken_for_it(part: Part) -> None:
     process = start(part)
     record = {"pid": process.pid, "started": process.create_time() - 60}

@@ -1,0 +1,58 @@
+"""What counts of timestamps whose key stands in several places."""
+
+import pytest
+
+from drctl.model.rows import Row
+from drctl.model.topology import TopicPartition
+from drctl.model.translation import GroupPartition
+from drctl.offsets.by_time import Consumed
+from drctl.offsets.evidence_topics import EvidenceTopics
+from drctl.wire.consumer_timestamps import TOPIC, ConsumerTimestamp, encode_key, encode_value
+from drctl.wire.consumer_timestamps import GroupPartition as Key
+from tests.offsets.logs import MemoryCluster, MemoryLog
+
+KEY = encode_key(Key("app", "orders", 0))
+WHOSE = GroupPartition("app", TopicPartition("orders", 0))
+
+
+def noted(*, timestamp_ms: int | None, at_ms: int, offset: int = 0) -> Row:
+    value = None if timestamp_ms is None else encode_value(ConsumerTimestamp(timestamp_ms))
+    return offset, at_ms, KEY, value, ()
+
+
+def cluster(name: str, *partitions: list[Row]) -> MemoryCluster:
+    logs = {
+        TopicPartition(TOPIC, n): MemoryLog(rows, len(rows)) for n, rows in enumerate(partitions)
+    }
+    return MemoryCluster(logs, name)
+
+
+def consumed(source: MemoryCluster, target: MemoryCluster) -> dict[GroupPartition, Consumed]:
+    places = (source, source), (target, target)
+    reader = EvidenceTopics(*places, lambda: None, mirrors=False)  # type: ignore[arg-type]
+    return dict(reader.read(True, lambda _phase: None).consumed)
+
+
+@pytest.mark.parametrize("newer", [0, 1])
+def test_of_several_partitions_the_one_that_was_written_last_counts(newer: int) -> None:
+    rows = [noted(timestamp_ms=5, at_ms=10)], [noted(timestamp_ms=9, at_ms=20)]
+    source = cluster("source", *(rows if newer else reversed(rows)))
+    assert consumed(source, cluster("target")) == {WHOSE: Consumed(9, 20)}
+
+
+def test_a_tombstone_that_was_written_last_takes_the_older_one_away() -> None:
+    source = cluster(
+        "source", [noted(timestamp_ms=None, at_ms=20)], [noted(timestamp_ms=5, at_ms=10)]
+    )
+    assert consumed(source, cluster("target")) == {}
+
+
+def test_within_a_partition_the_later_record_counts_whatever_its_time() -> None:
+    rows = [noted(timestamp_ms=9, at_ms=20), noted(timestamp_ms=5, at_ms=10, offset=1)]
+    assert consumed(cluster("source", rows), cluster("target")) == {WHOSE: Consumed(5, 10)}
+
+
+def test_of_both_clusters_the_newer_note_counts() -> None:
+    source = cluster("source", [noted(timestamp_ms=5, at_ms=10)])
+    target = cluster("target", [noted(timestamp_ms=9, at_ms=20)])
+    assert consumed(source, target) == {WHOSE: Consumed(9, 20)}
