@@ -103,6 +103,9 @@ def _write(cluster: LabCluster, names: Sequence[str], partitions: int, start_ms:
         "max.in.flight.requests.per.connection": "1",
         "linger.ms": "200",
         "queue.buffering.max.messages": "2000000",
+        # A broker that is busy making ten thousand logs answers late; asked again it writes twice.
+        "request.timeout.ms": f"{_PATIENCE_S * 1000}",
+        "socket.timeout.ms": f"{_PATIENCE_S * 1000}",
     }
     producer = Producer({**cluster.client_properties(), **settings}, logger=QUIET)
     for topic in names:
