@@ -18,6 +18,8 @@ QUIET.addHandler(logging.NullHandler())
 
 _WAITING = 200_000
 _PATIENCE_S = 120
+_SLOW_S = 300
+"""Where ten thousand partitions are new."""
 _PRODUCER = {
     "compression.type": "lz4",
     "enable.idempotence": "true",
@@ -87,3 +89,39 @@ def _records(cluster: LabCluster, topic: str) -> int:
     if unavailable := next((o for o in found if isinstance(o, Unavailable)), None):
         raise Stopped(f"{cluster.name}: {topic}: {unavailable.reason}")
     return sum(o.end - o.log_start for o in found if not isinstance(o, Unavailable))
+
+
+def write_each(
+    cluster: LabCluster, names: Sequence[str], partitions: int, start_ms: int, records: int
+) -> None:
+    """The same records into every partition of these topics, a second apart.
+
+    Raises:
+        Stopped: the cluster did not take all of them.
+    """
+    settings = {
+        # Idempotent ones would get the same id on both clusters, which a guard rightly refuses.
+        "enable.idempotence": "false",
+        "max.in.flight.requests.per.connection": "1",
+        "linger.ms": "200",
+        "queue.buffering.max.messages": "2000000",
+        # Of very many new partitions some are not known for a while.
+        "topic.metadata.propagation.max.ms": "300000",
+    }
+    failed: list[object] = []
+
+    def delivered(error: object, _message: object) -> None:
+        if error is not None:
+            failed.append(error)
+
+    properties = {**cluster.client_properties(), **settings, "on_delivery": delivered}
+    producer = Producer(properties, logger=QUIET)
+    for topic in names:
+        for partition in range(partitions):
+            for number in range(records):
+                at = start_ms + number * 1000
+                producer.produce(topic, b"value %d" % number, b"key", partition, timestamp=at)
+        producer.poll(0)
+    left = producer.flush(_SLOW_S)
+    if left or failed:
+        raise Stopped(f"{cluster.name}: {left + len(failed)} records were not taken: {failed[:1]}")

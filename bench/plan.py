@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from confluent_kafka import Producer
 
 from bench.crowd import Crowd, World, commit, committed, forget
-from bench.filling import QUIET, create_topics
+from bench.filling import create_topics, write_each
 from bench.process import DRCTL, WrongAnswer
 from bench.rows import Row
 from bench.stage import Stage, cluster_section
@@ -28,7 +27,6 @@ RECORDS = 20
 """Records of each partition, the same on both sides."""
 
 _AT_ONCE = 50
-_PATIENCE_S = 300
 _DEADLINE_S = 1800
 _ANSWER = ("--answer", "stop-replication=yes")
 
@@ -84,7 +82,8 @@ def _made(stage: Stage, crowd: Crowd) -> World:
     for cluster in (stage.source, stage.target):
         for first in range(0, len(names), _AT_ONCE):
             create_topics(cluster, names[first : first + _AT_ONCE], crowd.partitions)
-        _write(cluster, names, crowd.partitions, start)
+        write_each(cluster, names, crowd.partitions, start, RECORDS)
+        _check(cluster, [TopicPartition(t, n) for t in names for n in range(crowd.partitions)])
     positions = {
         f"{crowd.name}-app-{number:04}": {
             TopicPartition(names[number % len(names)], partition): number % RECORDS
@@ -94,29 +93,6 @@ def _made(stage: Stage, crowd: Crowd) -> World:
     }
     commit(stage.source, positions)
     return World(crowd, {}, positions)
-
-
-def _write(cluster: LabCluster, names: Sequence[str], partitions: int, start_ms: int) -> None:
-    settings = {
-        # Idempotent ones would get the same id on both clusters, which a guard rightly refuses.
-        "enable.idempotence": "false",
-        "max.in.flight.requests.per.connection": "1",
-        "linger.ms": "200",
-        "queue.buffering.max.messages": "2000000",
-        # A broker that is busy making ten thousand logs answers late; asked again it writes twice.
-        "request.timeout.ms": f"{_PATIENCE_S * 1000}",
-        "socket.timeout.ms": f"{_PATIENCE_S * 1000}",
-    }
-    producer = Producer({**cluster.client_properties(), **settings}, logger=QUIET)
-    for topic in names:
-        for partition in range(partitions):
-            for number in range(RECORDS):
-                at = start_ms + number * 1000
-                producer.produce(topic, b"value", b"key", partition, timestamp=at)
-        producer.poll(0)
-    if left := producer.flush(_PATIENCE_S):
-        raise Stopped(f"{cluster.name}: {left} records were not taken")
-    _check(cluster, [TopicPartition(topic, n) for topic in names for n in range(partitions)])
 
 
 def _check(cluster: LabCluster, places: Sequence[TopicPartition]) -> None:

@@ -3,15 +3,14 @@
 import json
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 
 import yaml
-from confluent_kafka import Producer
 
 from bench.crowd import Crowd, World, forget
-from bench.filling import QUIET, create_topics
+from bench.filling import create_topics, write_each
 from bench.process import DRCTL, WrongAnswer
 from bench.rows import Ratio, Row, Target
 from bench.stage import Stage, cluster_section
@@ -34,7 +33,6 @@ READ = 4
 _LOST = 3
 _AT_ONCE = 50
 _GROUPS_AT_ONCE = 100
-_PATIENCE_S = 300
 _DEADLINE_S = 600
 
 Positions = Mapping[str, Mapping[TopicPartition, int]]
@@ -52,7 +50,7 @@ def measure(stage: Stage, topics: int, partitions: int, groups: int, runs: int) 
     for cluster in (stage.source, stage.target):
         for first in range(0, topics, _AT_ONCE):
             create_topics(cluster, crowd.names[first : first + _AT_ONCE], partitions)
-        _write(cluster, crowd.names, partitions, start, RECORDS)
+        write_each(cluster, crowd.names, partitions, start, RECORDS)
     world = World(crowd, {}, _positions(crowd))
     for part in _in_parts(world.positions):
         _commit(stage.source, part)
@@ -61,7 +59,7 @@ def measure(stage: Stage, topics: int, partitions: int, groups: int, runs: int) 
     _run(config, (0,), "offsets", "track", "--once", "--execute", "--yes")
     lagging = max(1, topics // 10)
     for title, stopped in (("all copied", 0), (f"{lagging} topics lag", lagging)):
-        _write(stage.source, crowd.names[:stopped], partitions, start + 1_000_000, _LOST)
+        write_each(stage.source, crowd.names[:stopped], partitions, start + 1_000_000, _LOST)
         for form in ("text", "json"):
             yield from _looks(stage, config, (topics, partitions, groups), (title, form), runs)
     forget(stage.source, world)
@@ -138,37 +136,6 @@ def _commit(cluster: LabCluster, positions: Positions) -> None:
     failed = [why for places in answers.values() for why in places.values() if why is not None]
     if failed:
         raise Stopped(f"{cluster.name}: {len(failed)} positions not taken: {failed[0].reason}")
-
-
-def _write(
-    cluster: LabCluster, names: Sequence[str], partitions: int, start_ms: int, records: int
-) -> None:
-    settings = {
-        # Idempotent ones would get the same id on both clusters, which a guard rightly refuses.
-        "enable.idempotence": "false",
-        "linger.ms": "200",
-        "queue.buffering.max.messages": "2000000",
-        # Of very many new partitions some are not known for a while.
-        "topic.metadata.propagation.max.ms": "300000",
-    }
-    failed: list[object] = []
-
-    def delivered(error: object, _message: object) -> None:
-        if error is not None:
-            failed.append(error)
-
-    settings_of_all = {**cluster.client_properties(), **settings, "on_delivery": delivered}
-    producer = Producer(settings_of_all, logger=QUIET)
-    for topic in names:
-        for partition in range(partitions):
-            for number in range(records):
-                at = start_ms + number * 1000
-                producer.produce(topic, b"value %d" % number, b"key", partition, timestamp=at)
-        producer.poll(0)
-    if left := producer.flush(_PATIENCE_S):
-        raise Stopped(f"{cluster.name}: {left} records were not taken")
-    if failed:
-        raise Stopped(f"{cluster.name}: {len(failed)} records were not taken: {failed[0]}")
 
 
 def _configured(stage: Stage) -> Path:
