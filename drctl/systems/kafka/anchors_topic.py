@@ -53,7 +53,7 @@ class AnchorsTopicReader:
         Raises:
             Unreachable: it did not answer.
         """
-        return str(self._connection.metadata(self._connection.deadline()).cluster_id)
+        return self._connection.nodes(self._connection.deadline()).cluster_id
 
     def catch_up(self) -> AnchorLog:
         """All that was noted until now, by whomever; nothing where there is no such topic.

@@ -12,7 +12,7 @@ from drctl.model.errors import DrctlError, Unreachable
 from drctl.model.topology import Unavailable
 from drctl.systems.kafka.broker_security import BrokerSecurity, broker_security
 from drctl.systems.kafka.broker_socket import Address, BrokerSocket
-from drctl.systems.kafka.connection import Connection
+from drctl.systems.kafka.connection import Connection, Nodes
 from drctl.systems.kafka.deadline import Deadline
 from drctl.systems.kafka.requests import GRACE_S
 
@@ -47,7 +47,7 @@ class Brokers:
         Raises:
             Unreachable: no broker answered within the deadline.
         """
-        return addresses_in(self._connection.metadata(deadline))
+        return addresses_in(self._connection.nodes(deadline))
 
     def ask(
         self,
@@ -84,10 +84,10 @@ class Brokers:
         return Unavailable(text) if isinstance(error, Unreachable) else Hopeless(text)
 
 
-def addresses_in(metadata: ClusterMetadata) -> dict[int, Address]:
+def addresses_in(known: ClusterMetadata | Nodes) -> dict[int, Address]:
     """All brokers that are there, by id."""
-    known = metadata.brokers.items()
-    return {node: Address(node, str(each.host), int(each.port)) for node, each in known}
+    brokers = known.brokers.items()
+    return {node: Address(node, str(each.host), int(each.port)) for node, each in brokers}
 
 
 class _SideBySide(Generic[K, T]):

@@ -39,7 +39,7 @@ class KafkaRightsReader:
         return _NOT_TOLD if allowed is None else frozenset(each.name for each in allowed)
 
     def _ask(self, questions: Collection[str], timeout: float, deadline: Deadline) -> Asked[str]:
-        self._connection.metadata(deadline)
+        self._connection.nodes(deadline)
         asked = self._connection.admin().describe_cluster(
             include_authorized_operations=True, request_timeout=timeout
         )

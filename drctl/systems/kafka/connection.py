@@ -3,8 +3,8 @@
 import logging
 import re
 from collections import deque
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
@@ -24,6 +24,22 @@ _SECRET = re.compile(r"password|secret|\.pem$|token|jaas|sasl\.oauthbearer\.conf
 _NOISE = re.compile(r"^\[thrd:[^]]*\]: | \(after \d+ms in state .*\)$|error:[0-9A-F]{8}:")
 _TLS_ALERT = re.compile(r"SSL alert|SSL handshake failed: .*verif")
 _QUICK = {"reconnect.backoff.max.ms": "1000", "socket.connection.setup.timeout.ms": "5000"}
+
+
+_GRACE_S = 1.0
+
+T = TypeVar("T")
+
+
+class Nodes(NamedTuple):
+    """Who a cluster is made of.
+
+    Attributes:
+        brokers: by id; what has a `host` and a `port`.
+    """
+
+    cluster_id: str
+    brokers: Mapping[int, Any]
 
 
 def client_properties(properties: Mapping[str, str]) -> dict[str, str]:
@@ -81,11 +97,32 @@ class Connection:
         Raises:
             Unreachable: no broker answered within the deadline.
         """
+        return self._tried(lambda timeout: self.admin().list_topics(timeout=timeout), deadline)
+
+    def nodes(self, deadline: Deadline) -> Nodes:
+        """The cluster's id and brokers: a small answer, however many topics there are.
+
+        As after `metadata`, the client knows whom to ask.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        return self._tried(self._described, deadline)
+
+    def _described(self, timeout: float) -> Nodes:
+        asked = self.admin().describe_cluster(request_timeout=timeout)
+        try:
+            told = asked.result(timeout + _GRACE_S)
+        except TimeoutError:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
+        return Nodes(str(told.cluster_id), {node.id: node for node in told.nodes})
+
+    def _tried(self, ask: Callable[[float], T], deadline: Deadline) -> T:
         failure: KafkaException | None = None
         self._errors.clear()
         for timeout in deadline.attempts():
             try:
-                return self.admin().list_topics(timeout=timeout)
+                return ask(timeout)
             except KafkaException as error:
                 failure = error
                 self.wait(min(0.1, deadline.remaining))

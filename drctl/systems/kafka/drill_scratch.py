@@ -42,7 +42,7 @@ class KafkaScratch:
             ValueError: it is not called as drills call topics.
         """
         _require_ours([name])
-        brokers = len(self._connection.metadata(self._connection.deadline()).brokers)
+        brokers = len(self._connection.nodes(self._connection.deadline()).brokers)
         new = NewTopic(name, partitions, replication_factor=min(_REPLICAS, brokers))
         asked = self._connection.admin().create_topics([new], operation_timeout=_PATIENCE_S)
         done = outcome(asked[name], _PATIENCE_S + GRACE_S)

@@ -82,7 +82,7 @@ def list_groups(connection: Connection, deadline: Deadline) -> Listing:
         except KafkaException as error:
             failure = error
             connection.wait(min(pause, deadline.remaining))
-            connection.metadata(deadline)
+            connection.nodes(deadline)
     raise connection.unreachable(failure)
 
 
@@ -92,8 +92,7 @@ def coordinators_exist(connection: Connection, deadline: Deadline) -> bool | Non
     Raises:
         Unreachable: no broker answered within the deadline.
     """
-    if OFFSETS_TOPIC in connection.metadata(deadline).topics:
-        return True
+    connection.nodes(deadline)
     asked = connection.admin().describe_topics(
         TopicCollection([OFFSETS_TOPIC]), request_timeout=min(_ASK_S, deadline.remaining)
     )

@@ -90,7 +90,7 @@ class KafkaGroupReader:
         if told or not wanted:
             return told
         # A cluster that is gone says so here, with its reason.
-        self._connection.metadata(self._connection.deadline())
+        self._connection.nodes(self._connection.deadline())
         replies = list(self._clients.read([partial(_list, name) for name in wanted]))
         if all(reply.silent for reply in replies):
             raise self._connection.unreachable(None)
@@ -193,7 +193,7 @@ class KafkaGroupReader:
 def _describe(
     connection: Connection, names: Collection[str], timeout: float, deadline: Deadline
 ) -> Iterator[tuple[str, "Future[Any]"]]:
-    connection.metadata(deadline)
+    connection.nodes(deadline)
     admin = connection.admin()
     for chunk in in_chunks(names, _CHUNK):
         yield from admin.describe_consumer_groups(chunk, request_timeout=_NO_TIMEOUT_S).items()

@@ -52,7 +52,7 @@ class KafkaClusterReader:
             Unreachable: no broker answered within the deadline.
             ConfigError: librdkafka does not take the properties.
         """
-        return str(self._connection.metadata(self._connection.deadline()).cluster_id)
+        return self._connection.nodes(self._connection.deadline()).cluster_id
 
     def topic_names(self) -> frozenset[str]:
         """All topics this user may see, internal ones included.

@@ -97,7 +97,7 @@ class ReconcileTopic:
         self._connection.close()
 
     def _make(self, name: str, partitions: int, like: TopicState | Unavailable | None) -> None:
-        brokers = len(self._connection.metadata(self._connection.deadline()).brokers)
+        brokers = len(self._connection.nodes(self._connection.deadline()).brokers)
         replicas = min(_REPLICAS, brokers)
         known = like.config if isinstance(like, TopicState) else {}
         most = int(known.get("max.message.bytes", _USUAL_BYTES)) + _ROOM

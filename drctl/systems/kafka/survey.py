@@ -87,7 +87,7 @@ class KafkaSurveyor:
             Unreachable: no broker answered within the deadline.
         """
         deadline = self._connection.deadline()
-        nodes = tuple(self._connection.metadata(deadline).brokers)
+        nodes = tuple(self._connection.nodes(deadline).brokers)
         answers = gather(self._connection, nodes, self._ask_settings, deadline)
         return {
             node: Unavailable(self._connection.redacted(answer.text))
@@ -107,7 +107,7 @@ class KafkaSurveyor:
             Unreachable: no broker answered within the deadline.
         """
         deadline = self._connection.deadline()
-        self._connection.metadata(deadline)
+        self._connection.nodes(deadline)
         found = gather(self._connection, [_USERS], self._ask_users, deadline)[_USERS]
         if isinstance(found, Fault):
             return Unavailable(self._connection.redacted(found.text))

@@ -90,7 +90,7 @@ def _ask_for(
     *,
     validate_only: bool = False,
 ) -> None:
-    brokers = len(connection.metadata(connection.deadline()).brokers)
+    brokers = len(connection.nodes(connection.deadline()).brokers)
     replicas = min(_REPLICAS, brokers)
     settings = {"min.insync.replicas": str(max(1, replicas - 1)), **config}
     new = NewTopic(topic, 1, replication_factor=replicas, config=settings)

@@ -71,7 +71,7 @@ def _ask(
 ) -> Iterator[tuple[Question, Any]]:
     if next(rounds):
         # Tells the client which broker to ask: the one it asked before may be dead.
-        connection.metadata(deadline)
+        connection.nodes(deadline)
     admin = connection.admin()
     for chunk in in_chunks([name for kind, name in questions if kind == _DESCRIPTION], _CHUNK):
         described = admin.describe_topics(
