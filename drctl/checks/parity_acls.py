@@ -22,11 +22,11 @@ from drctl.model.acls import Acl, Acls
 from drctl.model.finding import Status
 
 _ALLOW, _DENY = "ALLOW", "DENY"
-_FENCED = ("WRITE", "READ")
+FENCED = ("WRITE", "READ")
 """What a fence denies; `open-target` lifts such rules before it lets clients in."""
 
 
-class _Refused(NamedTuple):
+class Refusal(NamedTuple):
     """Somebody who could not do on the target what he may do on the source."""
 
     principal: str
@@ -56,7 +56,7 @@ def acls(observed: Observed) -> Iterator[Verdict]:
     known = seen(observed.source_topics, subject, f"the topics of cluster {link.source} are", cure)
     names = link.topics_of(name for name, state in known.items() if state is not None)
     topics = {name: link.target_topic(name) for name in names}
-    refused = _refused(source, target, _principals(observed, source, subject), topics)
+    refused = refusals(source, target, judged_principals(observed, source, subject), topics)
     if not refused:
         told = f"{len(topics):,} topics, {len(source.rules):,} and {len(target.rules):,} rules"
         yield ok(subject, "nobody would be refused who is allowed on the source", told)
@@ -72,7 +72,7 @@ def acls(observed: Observed) -> Iterator[Verdict]:
         yield warn(subject, reason, told, cost, cure)
 
 
-def _principals(observed: Observed, source: Acls, subject: str) -> tuple[str, ...]:
+def judged_principals(observed: Observed, source: Acls, subject: str) -> tuple[str, ...]:
     """Those that are fenced; where nobody says who they are, all that the source allows.
 
     Raises:
@@ -86,10 +86,11 @@ def _principals(observed: Observed, source: Acls, subject: str) -> tuple[str, ..
     return tuple(sorted({r.principal for r in source.rules if r.permission == _ALLOW}))
 
 
-def _refused(
+def refusals(
     source: Acls, target: Acls, principals: Iterable[str], topics: Mapping[str, str]
-) -> list[_Refused]:
-    found: list[_Refused] = []
+) -> list[Refusal]:
+    """What the source allows and the target does not, by topic of the source and its copy."""
+    found: list[Refusal] = []
     ours = RuleBook(rule for rule in source.rules if rule.permission == _ALLOW)
     theirs = RuleBook(target.rules)
     for principal in principals:
@@ -98,10 +99,10 @@ def _refused(
             if source.enforced and not allowed:
                 continue
             # A fence that is there already says nothing of what they are allowed otherwise.
-            there = [r for r in theirs.concerning(principal, copy) if not _of_a_fence(r, principal)]
+            there = [r for r in theirs.concerning(principal, copy) if not of_a_fence(r, principal)]
             found += [
-                _Refused(principal, operation, copy)
-                for operation in _FENCED
+                Refusal(principal, operation, copy)
+                for operation in FENCED
                 if not source.enforced
                 or access(allowed, principal, operation, topic) is not Access.NO
                 if access(there, principal, operation, copy) is Access.NO
@@ -109,10 +110,11 @@ def _refused(
     return found
 
 
-def _of_a_fence(rule: Acl, principal: str) -> bool:
+def of_a_fence(rule: Acl, principal: str) -> bool:
+    """Whether it has the form of a rule that keeps a principal away during a failover."""
     return (
         rule.permission == _DENY
-        and rule.operation in _FENCED
+        and rule.operation in FENCED
         and rule.principal == principal
         and rule.pattern == "LITERAL"
     )

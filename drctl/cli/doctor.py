@@ -6,7 +6,8 @@ import typer
 
 from drctl.cli.console import console
 from drctl.cli.settings import configuration
-from drctl.cli.shared_options import LinkName
+from drctl.cli.shared_options import Execute, ExpectPlan, LinkName, Overrides, PlanOut, Yes
+from drctl.model.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -22,14 +23,43 @@ Clients = Annotated[
 ]
 
 
-def doctor(link: LinkName = None, client: Clients = None) -> int:
+Fix = Annotated[
+    bool,
+    typer.Option(
+        "--fix",
+        help="Plan what brings the target in line with the source: topics, partitions, settings,"
+        " ACLs. With --execute it is carried out.",
+    ),
+]
+
+
+def doctor(
+    link: LinkName = None,
+    client: Clients = None,
+    fix: Fix = False,
+    execute: Execute = False,
+    yes: Yes = False,
+    override: Overrides = None,
+    plan_out: PlanOut = None,
+    expect_plan: ExpectPlan = None,
+) -> int:
     """Look whether a failover of a link would work: one row a check, with a cure.
 
-    Reads only. Exit codes: 0 nothing fails, and everything was seen that a planned failover needs;
-    1 something to look at; 5 a cluster did not answer.
+    Without --fix and --execute it reads only. Exit codes: 0 nothing fails, and everything was seen
+    that a planned failover needs; 1 something to look at; 5 a cluster did not answer. With --fix: 0
+    nothing differs, or all of it is done; 1 changes are planned, or something is left to a person;
+    3 refused, or everything was put back; 4 stopped part-way: what stays is named; 5 unknown.
     """
+    from drctl.cli import doctor_fix
     from drctl.cli.doctor_sight import examined
     from drctl.report.doctor_document import doctor_document
+
+    passed, files = tuple(override or ()), (plan_out, expect_plan)
+    if fix:
+        if client:
+            raise UsageError("--client goes with the rows of doctor, not with --fix")
+        return doctor_fix.fix(link, execute, yes, passed, files)
+    doctor_fix.check_alone(execute, yes, passed, files)
 
     config = configuration()
     chosen = config.link(link)

@@ -43,13 +43,13 @@ def examined(config: "Config", link: "Link", clients: tuple[str, ...]) -> "Diagn
     from drctl.checks.diagnosis import diagnosed
 
     given = applications(clients, link)
-    observed = _observed(config, link)
+    observed = observe(config, link)
     told = tuple(seen_clients(clients, given))
     observed = replace(observed, survey=replace(observed.survey, clients=told))
     return diagnosed(observed, tuple(f for each in given for f in client_findings(each)))
 
 
-def _observed(config: "Config", link: "Link") -> "Observed":
+def observe(config: "Config", link: "Link") -> "Observed":
     """Everything at once: what guards look at, and what only doctor does."""
     from drctl.checks.observing import Observer
     from drctl.checks.surveying import Survey
@@ -160,12 +160,18 @@ def _anchors(link: "Link") -> "AnchorsSeen | None":
 
 
 def _runs(config: "Config", link: "Link") -> "tuple[RunSeen, ...]":
-    """The newest runs of the link, from the journal on the target."""
+    """The newest runs of the link, from the journal on the target.
+
+    What a repair left is seen by the rows of parity themselves: it owes nothing beside them.
+    """
     from drctl.checks.surveyed import RunSeen
+    from drctl.engine.sequences.repair import NAME
     from drctl.failback.observers.journal import observe_journal
 
     reader = plan_wiring.journal_reader(link.target, link.target_config, link.name)
     return tuple(
-        RunSeen(run.run, run.plan, "" if run.status == _NOT_ENDED else run.status, run.owed)
+        RunSeen(run.run, run.plan, "ended")
+        if run.plan == NAME and run.status != _NOT_ENDED
+        else RunSeen(run.run, run.plan, "" if run.status == _NOT_ENDED else run.status, run.owed)
         for run in observe_journal(reader)
     )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from drctl.model.groups import Positions
     from drctl.model.ports import GroupWriter
     from drctl.model.producer_ids import ProducerIdWriter
+    from drctl.model.repairs import RuleWriter, ShapeWriter
     from drctl.model.topology import TopicPartition, Unavailable
     from drctl.systems.connect.client import ConnectWriter
 
@@ -73,6 +74,22 @@ class DrillHands(LinkHands):
             Refused: always; the drill's groups are of the classic protocol.
         """
         raise _beyond(f"make groups on {name}")
+
+    def rules(self, name: str) -> "RuleWriter":
+        """Adds none.
+
+        Raises:
+            Refused: always.
+        """
+        raise _beyond(f"add rules on {name}")
+
+    def shapes(self, name: str) -> "ShapeWriter":
+        """Changes no topic.
+
+        Raises:
+            Refused: always.
+        """
+        raise _beyond(f"change topics of {name}")
 
     def producer_ids(self, name: str) -> "ProducerIdWriter":
         """Skips none.

@@ -124,6 +124,7 @@ def hands() -> DrillHands:
         lambda it: it.group_creator("a"), lambda it: it.producer_ids("a"),
         lambda it: it.connectors(), lambda it: it.endpoint(0),
         lambda it: it.run("x", ["true"], {}, 1), lambda it: it.reconcile({}),
+        lambda it: it.rules("a"), lambda it: it.shapes("a"),
     ],
 )  # fmt: skip
 def test_hands_refuse_what_is_shared(reach: Any) -> None:
@@ -135,6 +136,7 @@ def test_every_way_to_change_something_was_thought_of() -> None:
     """A new one in the engine has to be refused, or confined, here."""
     confined = {"groups", "acls", "canary", "keep", "other_way"}
     refused = {"group_creator", "producer_ids", "connectors", "endpoint", "run", "reconcile"}
+    refused |= {"rules", "shapes"}
     known = {name for name in vars(Hands) if not name.startswith("_")}
     assert known == confined | refused
     assert refused <= vars(DrillHands).keys()

@@ -57,8 +57,8 @@ class _Change(NamedTuple):
     read: Callable[[Cursor], Sequence[Changed]]
 
 
-_CREATE = _Change(CREATE_ACLS, create_acls, read_created)
-_DELETE = _Change(DELETE_ACLS, delete_acls, read_deleted)
+CREATE = _Change(CREATE_ACLS, create_acls, read_created)
+DELETE = _Change(DELETE_ACLS, delete_acls, read_deleted)
 
 
 class KafkaAclWriter:
@@ -80,7 +80,7 @@ class KafkaAclWriter:
             Unreachable: no broker answered within the deadline; nothing was sent.
             ConfigError: the properties cannot be used for connections of our own.
         """
-        return self._done(rules, _CREATE)
+        return self._done(rules, CREATE)
 
     def restore(self, rules: Collection[Acl]) -> Answers:
         """Remove exactly these; by rule None where it is gone now, or why it is not.
@@ -90,7 +90,7 @@ class KafkaAclWriter:
             Unreachable: no broker answered within the deadline; nothing was sent.
             ConfigError: the properties cannot be used for connections of our own.
         """
-        return self._done(rules, _DELETE)
+        return self._done(rules, DELETE)
 
     def close(self) -> None:
         """Release connections; may be called again."""
@@ -107,10 +107,14 @@ class KafkaAclWriter:
     ) -> None:
         self.close()
 
+    def _require(self, rule: Acl) -> None:
+        """Raises ValueError for a rule that is none of this writer's business."""
+        _require_ours(rule)
+
     def _done(self, rules: Collection[Acl], change: _Change) -> Answers:
         once = tuple(dict.fromkeys(rules))
         for rule in once:
-            _require_ours(rule)
+            self._require(rule)
         found: dict[Acl, Unavailable | None] = dict.fromkeys(once, _NOT_SENT)
         deadline, waits = self._connection.deadline(), pauses()
         pending = list(once)

@@ -1,0 +1,436 @@
+"""Every difference becomes a change of the target, or is left with a reason; then none is there."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from drctl.checks import parity, parity_acls, parity_settings
+from drctl.checks.check import Check
+from drctl.checks.fixing import Fixes, Seen
+from drctl.checks.fixing_all import all_fixes, concerned
+from drctl.checks.fixing_guard import clients_on_source
+from drctl.checks.fixing_settings import JUDGED
+from drctl.checks.fixing_trial import tried
+from drctl.checks.observed import Observed
+from drctl.model.acls import Acl, Acls
+from drctl.model.finding import Status
+from drctl.model.repairs import Alteration, TopicSetting, TopicShape, WantedTopic
+from drctl.model.topology import TopicState, Unavailable
+from tests.checks.observing import merged, observed
+from tests.docs.pages import page
+
+USUAL = {
+    "min.insync.replicas": "1",
+    "max.message.bytes": "1048588",
+    "cleanup.policy": "delete",
+    "retention.ms": "604800000",
+    "retention.bytes": "-1",
+    "delete.retention.ms": "86400000",
+    "message.timestamp.type": "CreateTime",
+}
+BASE: Mapping[str, Any] = {
+    "link": {"topics": ["orders.*"], "fence": {"method": "acl", "principals": ["User:app"]}},
+    "source": {"id": "AAA"},
+    "target": {"id": "BBB"},
+    "source_topics": {"orders": USUAL},
+    "target_topics": {"orders": USUAL},
+    "acls": ["ALLOW User:app WRITE LITERAL:orders *"],
+    "target_acls": ["ALLOW User:app WRITE LITERAL:orders *"],
+    "connectors": {},
+    "endpoints": [],
+    "survey": {
+        "source": {"users": ["app"], "quotas": {}, "settings": {}},
+        "target": {
+            "users": ["app"],
+            "quotas": {},
+            "settings": {},
+            "layout": {"brokers": {1: None, 2: None}, "partitions": {}},
+        },
+        "runs": [],
+    },
+}
+
+
+def case(**change: Any) -> Observed:
+    return observed(merged(BASE, change))
+
+
+def shape(
+    state: TopicState, replicas: int, own: frozenset[str], default: frozenset[str] = frozenset()
+) -> TopicShape:
+    settings = {
+        key: TopicSetting(value, key in own, key in default, None if key in own else value)
+        for key, value in state.config.items()
+    }
+    return TopicShape(len(state.partitions), replicas, settings)
+
+
+def seen(
+    look: Observed,
+    *,
+    replicas: int = 3,
+    own: frozenset[str] = frozenset(USUAL),
+    default: frozenset[str] = frozenset(),
+    names: frozenset[str] = frozenset(),
+) -> Seen:
+    """As the clusters would tell it, with every setting the topics' own."""
+    assert isinstance(look.source_topics, Mapping)
+    assert isinstance(look.target_topics, Mapping)
+    both = (look.source_topics, look.target_topics)
+    ours, theirs = (
+        {n: shape(s, replicas, own, default) for n, s in t.items() if isinstance(s, TopicState)}
+        for t in both
+    )
+    return Seen(ours, theirs, names or frozenset(theirs))
+
+
+def fixed(look: Observed, **how: Any) -> Fixes:
+    return all_fixes(look, seen(look, **how))
+
+
+def carried_out(look: Observed, fixes: Fixes) -> Observed:
+    """The target afterwards."""
+    topics = dict(look.target_topics)  # type: ignore[arg-type]
+    for extended in fixes.partitions:
+        old = topics[extended.change.topic]
+        assert isinstance(old, TopicState)
+        parts = dict.fromkeys(range(extended.change.total), 1)
+        topics[old.name] = replace(old, partitions=parts)
+    for changed in fixes.settings:
+        old = topics[changed.change.topic]
+        assert isinstance(old, TopicState)
+        config = {**old.config, changed.change.key: changed.change.after}
+        topics[old.name] = replace(old, config=config)
+    for made in fixes.topics:
+        wanted = made.change
+        parts = dict.fromkeys(range(wanted.partitions), 1)
+        topics[wanted.name] = TopicState(wanted.name, parts, {**USUAL, **wanted.config})
+    acls = look.target_acls
+    assert isinstance(acls, Acls)
+    rules = (*acls.rules, *(fix.change for fix in fixes.rules))
+    return replace(look, target_topics=topics, target_acls=Acls(acls.enforced, rules))
+
+
+def nothing(fixes: Fixes) -> bool:
+    return not fixes.changes and not fixes.left
+
+
+JUDGES: tuple[Check, ...] = (
+    parity.missing,
+    parity.fewer,
+    parity.settings,
+    parity_acls.acls,
+    parity_settings.retention,
+    parity_settings.timestamps,
+)
+
+
+def statuses(look: Observed) -> set[Status]:
+    return {finding.status for judge in JUDGES for finding in judge.findings(look)}
+
+
+DRIFTS: Mapping[str, Mapping[str, Any]] = {
+    "missing": {
+        "source_topics": {"orders-b": {**USUAL, "partitions": 3}},
+        "target_topics": {"orders-b": None},
+    },
+    "partitions": {"source_topics": {"orders": {"partitions": 4}}},
+    "min isr": {"source_topics": {"orders": {"min.insync.replicas": 2}}},
+    "message size": {"source_topics": {"orders": {"max.message.bytes": 5_000_000}}},
+    "deletes": {
+        "source_topics": {"orders": {"cleanup.policy": "compact"}},
+        "target_topics": {"orders": {"cleanup.policy": "delete"}},
+    },
+    "retention": {
+        "source_topics": {"orders": {"retention.ms": -1, "delete.retention.ms": 172_800_000}},
+        "target_topics": {"orders": {"retention.bytes": 1000}},
+    },
+    "time": {"target_topics": {"orders": {"message.timestamp.type": "LogAppendTime"}}},
+    "rule": {"target_acls": []},
+    "everything": {
+        "source_topics": {
+            "orders": {"partitions": 4, "min.insync.replicas": 2},
+            "orders-b": {**USUAL, "retention.ms": 1},
+        },
+        "target_topics": {"orders-b": None},
+        "target_acls": [],
+    },
+}
+
+
+@pytest.mark.parametrize("name", DRIFTS)
+def test_what_is_planned_leaves_no_difference(name: str) -> None:
+    look = case(**DRIFTS[name])
+    assert statuses(look) != {Status.OK}
+    fixes = fixed(look)
+    assert fixes.changes
+    assert fixes.left == ()
+    after = carried_out(look, fixes)
+    assert statuses(after) == {Status.OK}
+    assert nothing(fixed(after))
+
+
+def test_where_nothing_differs_nothing_is_planned() -> None:
+    look = case()
+    assert statuses(look) == {Status.OK}
+    assert nothing(fixed(look))
+    assert concerned(look) == ()
+
+
+def test_a_change_says_what_it_was_and_why_it_matters() -> None:
+    look = case(source_topics={"orders": {"max.message.bytes": 5_000_000}})
+    (fix,) = fixed(look, own=frozenset()).settings
+    assert (fix.what, fix.before, fix.after) == (
+        "topic orders: max.message.bytes",
+        "1048588 (of its brokers)",
+        "5000000",
+    )
+    assert fix.why == "the target refuses records that the source takes"
+
+
+def test_a_topic_is_made_with_what_the_source_set_for_it_and_with_replicas_that_fit() -> None:
+    look = case(
+        source_topics={"orders-b": {**USUAL, "partitions": 6, "min.insync.replicas": 3}},
+        link={"replicator": {"kind": "none", "rename": "a.${topic}"}},
+        target_topics={"orders": "<gone>", "a.orders": USUAL, "a.orders-b": None},
+        target_acls=["ALLOW User:app WRITE PREFIXED:a. *"],
+    )
+    own = frozenset({"min.insync.replicas", "retention.ms"})
+    (fix,) = fixed(look, own=own, default=frozenset(USUAL) - own).topics
+    config = {"min.insync.replicas": "2", "retention.ms": "604800000"}
+    assert fix.change == WantedTopic("a.orders-b", 6, 2, config)
+    assert fix.note == (
+        "the source has 3 replicas, the target only 2 brokers;"
+        " min.insync.replicas is 3 on the source: more than there are replicas"
+    )
+
+
+def test_more_in_sync_replicas_than_there_are_would_close_the_topic() -> None:
+    look = case(source_topics={"orders": {"min.insync.replicas": 2}})
+    fixes = fixed(look, replicas=1)
+    assert fixes.changes == ()
+    (left,) = fixes.left
+    assert left.why.startswith("it has 1 replica: with min.insync.replicas=2")
+    assert "kafka-reassign-partitions" in left.cure
+    (told,) = fixed(look, replicas=2).settings
+    assert told.note == "it has 2 replicas: without one broker it takes no record"
+
+
+def test_a_policy_that_is_another_one_is_exchanged_and_that_is_said() -> None:
+    (fix,) = fixed(case(**DRIFTS["deletes"])).settings
+    assert (fix.before, fix.after) == ("delete", "compact")
+    assert fix.note == "from then on it does what compact means, as the source does"
+
+
+def test_the_guide_names_every_setting_that_is_changed() -> None:
+    told = page("docs/readiness.md").section("## Bring the target in line")
+    assert [key for key in JUDGED if f"`{key}`" not in told] == []
+
+
+def test_what_would_delete_records_is_left_to_a_person() -> None:
+    look = case(
+        source_topics={"orders": {"cleanup.policy": "compact,delete"}},
+        target_topics={"orders": {"cleanup.policy": "compact"}},
+    )
+    fixes = fixed(look)
+    assert fixes.changes == ()
+    assert [each.why for each in fixes.left] == [
+        "to set it deletes records on the target, and what is deleted is not put back"
+    ]
+
+
+MM2 = {
+    "link": {"replicator": {"kind": "mirrormaker2", "connect": "http://c:1"}},
+    "connectors": {
+        "mm2": {"connector.class": "MirrorSourceConnector", "sync.topic.configs.enabled": "true"}
+    },
+    "source_topics": {"orders": {"max.message.bytes": 5_000_000}},
+}
+
+
+def test_what_mirrormaker_would_take_back_is_said_and_not_done() -> None:
+    every = frozenset(USUAL)
+    fixes = fixed(case(**MM2), own=frozenset(), default=every)
+    assert fixes.changes == ()
+    (left,) = fixes.left
+    assert left.why.startswith("connector mm2 (sync.topic.configs.enabled) would remove it within")
+    # It copies what the topic itself has, and what it is told not to copy stays.
+    assert len(fixed(case(**MM2)).settings) == 1
+    off = merged(MM2, {"connectors": {"mm2": {"sync.topic.configs.enabled": "false"}}})
+    assert len(fixed(case(**off), own=frozenset(), default=every).settings) == 1
+    excluded = merged(MM2, {"connectors": {"mm2": {"config.properties.exclude": r"max\..*"}}})
+    assert len(fixed(case(**excluded), own=frozenset(), default=every).settings) == 1
+
+
+@pytest.mark.parametrize("name", ["missing", "partitions", "message size"])
+def test_a_mirror_that_keeps_offsets_keeps_its_topics(name: str) -> None:
+    mirror = {"link": {"replicator": {"kind": "offset-preserving"}}}
+    fixes = fixed(case(**merged(DRIFTS[name], mirror)))
+    assert fixes.changes == ()
+    assert all("would stand in its way" in each.why for each in fixes.left)
+    assert fixes.left
+
+
+def rules(look: Observed, **how: Any) -> list[str]:
+    return [fix.what.removeprefix("ACL ") for fix in fixed(look, **how).rules]
+
+
+def test_a_rule_is_as_narrow_as_it_can_be() -> None:
+    wide = case(
+        acls=["ALLOW User:* ALL LITERAL:* *"],
+        target_acls=["ALLOW User:app READ LITERAL:orders *"],
+    )
+    assert rules(wide) == ["ALLOW User:app WRITE topic orders"]
+    hosts = case(acls=["ALLOW User:app WRITE LITERAL:orders 10.0.0.1"], target_acls=[])
+    assert rules(hosts) == ["ALLOW User:app WRITE topic orders from 10.0.0.1"]
+
+
+def test_a_beginning_of_names_stays_one_where_only_copies_have_it() -> None:
+    look = case(acls=["ALLOW User:app WRITE PREFIXED:orders *"], target_acls=[])
+    assert rules(look) == ["ALLOW User:app WRITE topics orders..."]
+    link = {"link": {"topics": ["orders", "orders-b"]}}
+    other = case(acls=["ALLOW User:app WRITE PREFIXED:orders *"], target_acls=[], **link)
+    names = frozenset({"orders", "orders-of-somebody-else"})
+    assert rules(other, names=names) == ["ALLOW User:app WRITE topic orders"]
+
+
+def test_copies_have_other_names() -> None:
+    look = case(
+        link={"replicator": {"kind": "none", "rename": "a.${topic}"}},
+        target_topics={"orders": "<gone>", "a.orders": USUAL},
+        acls=["ALLOW User:app WRITE PREFIXED:ord *", "ALLOW User:app READ LITERAL:orders *"],
+        target_acls=[],
+    )
+    assert sorted(rules(look)) == [
+        "ALLOW User:app READ topic a.orders",
+        "ALLOW User:app WRITE topics a.ord...",
+    ]
+
+
+def test_what_the_target_denies_is_not_deleted() -> None:
+    denied = ["ALLOW User:app WRITE LITERAL:orders *", "DENY User:app ALL PREFIXED:ord *"]
+    fixes = fixed(case(target_acls=denied))
+    assert fixes.changes == ()
+    (left,) = fixes.left
+    assert left.what == "User:app may not WRITE orders"
+    assert "drctl deletes none: DENY User:app ALL topics ord..." in left.why
+
+
+def test_denials_of_applications_are_taken_along_and_fences_and_others_are_not() -> None:
+    allowed = "ALLOW User:app WRITE LITERAL:orders *"
+    look = case(
+        acls=[
+            allowed,
+            "ALLOW User:mm2 READ LITERAL:* *",
+            "DENY User:app READ PREFIXED:orders *",
+            "DENY User:app WRITE LITERAL:orders *",
+            "DENY User:mm2 WRITE LITERAL:orders *",
+            "DENY User:* READ LITERAL:orders 10.0.0.9",
+        ],
+        target_acls=[allowed],
+    )
+    fixes = fixed(look)
+    assert [fix.what for fix in fixes.rules] == ["ACL DENY User:app READ topics orders..."]
+    why = {each.what.partition(": ")[2]: each.why for each in fixes.left}
+    assert why["DENY User:app WRITE topic orders"].startswith("it looks like a fence")
+    assert "everybody" in why["DENY User:* READ topic orders from 10.0.0.9"]
+    assert len(why) == 2  # nobody named User:mm2 as an application, and it is not judged at all
+
+
+def test_somebody_whom_the_target_does_not_know_is_named() -> None:
+    users = {"survey": {"target": {"users": ["other"]}}}
+    fixes = fixed(case(target_acls=[], **users))
+    assert fixes.rules[0].note.startswith("b has no SCRAM user app")
+    (left,) = fixes.left
+    assert left.what == "SCRAM user app is not on b"
+    assert "cannot be copied" in left.why
+    assert "--entity-name app" in left.cure
+
+
+def test_quotas_are_named_with_what_a_person_would_type() -> None:
+    quotas = {"app": {"producer_byte_rate": 1000.0, "request_percentage": 5.0}}
+    there = {"app": {"producer_byte_rate": 10.0, "request_percentage": 9.0}}
+    survey = {"source": {"quotas": quotas}, "target": {"quotas": there}}
+    (left,) = fixed(case(survey=survey)).left
+    assert left.what == "quota producer_byte_rate=1000 of user app is lower on b"
+    assert (
+        "--add-config 'producer_byte_rate=1000' --entity-type users --entity-name app" in left.cure
+    )
+
+
+def test_a_quota_of_one_side_alone_is_named() -> None:
+    only = {"app": {"producer_byte_rate": 10.0}}
+    (ours,) = fixed(case(survey={"source": {"quotas": only}})).left
+    assert ours.what == "quota producer_byte_rate=10 of user app is not on b"
+    (theirs,) = fixed(case(survey={"target": {"quotas": only}})).left
+    assert theirs.what == "quota producer_byte_rate of user app is not on a"
+    assert "--delete-config 'producer_byte_rate' --entity-type users" in theirs.cure
+
+
+def test_what_could_not_be_seen_is_left_with_the_reason() -> None:
+    fixes = fixed(case(target_acls="drctl's user may not see ACLs"))
+    assert fixes.changes == ()
+    (left,) = fixes.left
+    assert left.check == "parity-of-acls"
+    assert left.why.endswith("drctl's user may not see ACLs")
+    (beyond,) = fixed(case()).beyond
+    assert beyond.what == "ACLs of groups, of transactional ids and of the cluster"
+    assert fixed(case(target_acls=False)).beyond == ()
+
+
+def test_what_is_of_the_brokers_is_told_and_is_no_difference_of_the_link() -> None:
+    sizes = {"message.max.bytes": 1000}
+    theirs = {**sizes, "auto.create.topics.enable": "true"}
+    survey = {"source": {"settings": sizes}, "target": {"settings": theirs}}
+    fixes = fixed(case(survey=survey))
+    assert (fixes.changes, fixes.left) == ((), ())
+    assert fixes.beyond[0].what == "brokers of cluster b: auto.create.topics.enable=true"
+
+
+class Strict:
+    """A target that takes nothing for topic `orders`."""
+
+    def would_configure(self, changes: list[Alteration]) -> dict[str, Unavailable | None]:
+        return {each.topic: Unavailable("Policy violation") for each in changes}
+
+    def would_extend(self, totals: dict[str, int]) -> dict[str, Unavailable | None]:
+        return {name: Unavailable("not authorized") for name in totals}
+
+    def would_create(self, topics: list[WantedTopic]) -> dict[str, Unavailable | None]:
+        return {each.name: None for each in topics}
+
+
+def test_what_the_target_would_refuse_is_not_begun() -> None:
+    fixes = tried(fixed(case(**DRIFTS["everything"])), Strict())  # type: ignore[arg-type]
+    assert (fixes.settings, fixes.partitions) == ((), ())
+    assert len(fixes.topics) == len(fixes.rules) == 1
+    assert [each.why for each in fixes.left] == [
+        "the target refuses it: Policy violation",
+        "the target refuses it: not authorized",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({}, Status.OK),
+        ({"survey": {"runs": [["r1", "failover-planned", "done"]]}}, Status.FAIL),
+        (
+            {"survey": {"runs": [["r2", "failback", "done"], ["r1", "failover-planned", "done"]]}},
+            Status.OK,
+        ),
+        ({"survey": {"runs": [["r1", "failover-planned", "refused"]]}}, Status.OK),
+        ({"survey": {"runs": "the journal is damaged"}}, Status.NOT_CHECKED),
+    ],
+)
+def test_after_a_failover_the_target_follows_nobody(change: Any, status: Status) -> None:
+    assert clients_on_source(case(**change)).status is status
+
+
+def test_an_everyday_rule_is_an_acl() -> None:
+    look = case(target_acls=[])
+    assert [fix.change for fix in fixed(look).rules] == [
+        Acl("orders", "LITERAL", "User:app", "*", "WRITE", "ALLOW")
+    ]

@@ -1,0 +1,86 @@
+"""`drctl doctor --fix`: what goes together, where nobody answers, and how a plan is drawn."""
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import yaml
+from rich.console import Console
+
+from drctl.checks.fixing_guard import GUARD
+from drctl.checks.observed import Observed
+from drctl.cli import doctor_sight
+from drctl.cli.doctor_fix_table import fix_table
+from drctl.config.configuration import Config
+from drctl.config.link import Link
+from drctl.model.finding import Finding, Status
+from drctl.model.reachability import Silent
+from tests.cli.conftest import Run
+from tests.cli.documents import check
+from tests.engine.repairs import plan
+
+
+@pytest.fixture(autouse=True)
+def config(tmp_path: Path) -> None:
+    """Two clusters at which nobody listens."""
+    document = {
+        "clusters": {name: {"bootstrap": f"{name}.invalid:1"} for name in ("a", "b")},
+        "links": {"main": {"from": "a", "to": "b", "topics": ["orders"]}},
+    }
+    (tmp_path / "drctl.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--execute",), "--execute: doctor changes nothing without --fix"),
+        (("--execute", "--yes"), "--execute and --yes: doctor changes nothing without --fix"),
+        (("--plan-out", "x.json"), "--plan-out: doctor changes nothing without --fix"),
+        (("--override", f"{GUARD}=why"), "--override: doctor changes nothing without --fix"),
+        (("--fix", "--client", "x"), "--client goes with the rows of doctor, not with --fix"),
+        (("--fix", "--yes"), "--yes goes with --execute"),
+        (("--fix", "--override", "replication-lag=why"), "a repair does not ask replication-lag"),
+        (("--fix", "--override", GUARD), f"--override {GUARD} needs a reason"),
+    ],
+)
+def test_what_does_not_go_together(called: Run, words: tuple[str, ...], said: str) -> None:
+    ran = called("doctor", *words)
+    assert (ran.code, ran.stdout) == (2, "")
+    assert said in ran.stderr
+
+
+def test_a_cluster_that_does_not_answer_is_no_difference(
+    called: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def observe(_config: Config, link: Link) -> Observed:
+        return Observed(link, source=Silent("cluster a did not answer within 10 s"), target="BBB")
+
+    monkeypatch.setattr(doctor_sight, "observe", observe)
+    ran = called("-o", "json", "doctor", "--fix")
+    assert ran.code == 5
+    assert check(ran.document())["error"]["message"] == "cluster a did not answer within 10 s"
+
+
+def drawn(findings: tuple[Finding, ...] = (), against: tuple[str, ...] = ()) -> str:
+    console = Console(file=StringIO(), width=200)
+    console.print(fix_table(plan(), findings, against, "drctl doctor --fix --execute"))
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
+def test_a_plan_shows_each_change_and_what_is_left() -> None:
+    left = Finding("x", Status.WARN, "SCRAM user app", "no password", "", "no login", "add it")
+    text = drawn((left,))
+    assert text.startswith("Ready: link main, primary -> secondary; 6 changes, 1 left to a person")
+    assert "topic orders: partitions" in text
+    assert "by hand: add it" in text
+    assert text.rstrip().endswith("To carry it out: drctl doctor --fix --execute")
+
+
+def test_a_refused_plan_says_why_and_what_to_do() -> None:
+    moved = Finding(GUARD, Status.FAIL, "link main", "clients were moved", cure="go home first")
+    text = drawn((moved,), (f"{GUARD}: link main: clients were moved",))
+    assert text.startswith("Refused: link main, primary -> secondary; 1 objection below")
+    assert "Cure: go home first." in text
+    assert f"--override {GUARD}=REASON" in text
+    assert "To carry it out" not in text

@@ -1,0 +1,219 @@
+"""A target that lags behind its source, in memory; every change is counted."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import cast
+
+from drctl.checks.fixing import Extension, Fix, Fixes, SettingChange
+from drctl.engine.executing import Execution
+from drctl.engine.ports import Hands, Look
+from drctl.engine.registry import KINDS
+from drctl.engine.sequences.repair import GUARDS, Repair, repair
+from drctl.engine.steps.second_look import AGAIN
+from drctl.model.acls import Acl, Acls
+from drctl.model.errors import Unreachable
+from drctl.model.finding import Finding, Status
+from drctl.model.plan import Plan
+from drctl.model.repairs import Alteration, TopicSetting, TopicShape, WantedTopic
+from drctl.model.topology import Unavailable
+from tests.engine.switches import Deaf, Hurried, Notes, World
+
+SIZE, TIME = "max.message.bytes", "message.timestamp.type"
+READ, WRITE = (
+    Acl("orders", "LITERAL", "User:app", "*", what, "ALLOW") for what in ("READ", "WRITE")
+)
+SOMEBODY = Acl("orders", "LITERAL", "User:other", "*", "READ", "ALLOW")
+POLICY = Unavailable("Policy violation")
+
+
+@dataclass
+class Lagging(World):
+    """Implements what the steps of a repair look at, and what they change.
+
+    Attributes:
+        partitions: of the target's topics.
+        own: settings that its topics have themselves.
+        rules: of the target.
+        declines: topics, or operations of rules, that the target refuses to change.
+        against: names of guards that fail.
+        left: what only a person can do.
+    """
+
+    partitions: dict[str, int] = field(default_factory=lambda: {"orders": 1, "payments": 2})
+    own: dict[tuple[str, str], str] = field(
+        default_factory=lambda: {("payments", TIME): "LogAppendTime"}
+    )
+    rules: set[Acl] = field(default_factory=lambda: {SOMEBODY})
+    declines: set[str] = field(default_factory=set)
+    against: set[str] = field(default_factory=set)
+    left: tuple[str, ...] = ()
+    fall: Callable[[str], None] = lambda point: None
+    kept: list[str] = field(default_factory=list)
+
+    @property
+    def state(self) -> object:
+        """All of the target."""
+        return dict(self.partitions), dict(self.own), set(self.rules)
+
+    # What looks.
+
+    def findings(self, asked: str) -> list[Finding]:
+        self.fall("look at everything")
+        if asked == AGAIN:
+            open_ = [Finding("doctor-fix", Status.FAIL, w, "still") for w in self.differences()]
+            return open_ + [Finding("x", Status.WARN, what, "for a person") for what in self.left]
+        status = {name: Status.FAIL if name in self.against else Status.OK for name in GUARDS}
+        return [Finding(name, each, "link main", "as seen") for name, each in status.items()]
+
+    def differences(self) -> list[str]:
+        found = [fix.what for fix in FIXES.rules if fix.change not in self.rules]
+        for fix in FIXES.settings:
+            if self._value(fix.change.topic, fix.change.key) != fix.change.after:
+                found.append(fix.what)
+        found += [f.what for f in FIXES.partitions if self.partitions["orders"] < f.change.total]
+        return found + [f.what for f in FIXES.topics if f.change.name not in self.partitions]
+
+    def acls(self, name: str) -> SimpleNamespace:
+        return SimpleNamespace(acls=lambda: self._listed(name))
+
+    def site(self, name: str) -> SimpleNamespace:
+        raise Unreachable(f"{name} tells nothing of this")
+
+    def shapes(self, name: str) -> SimpleNamespace:
+        assert name == "secondary"
+        return SimpleNamespace(
+            shapes=self._shapes, create=self._create, extend=self._extend, configure=self._configure
+        )
+
+    def _listed(self, name: str) -> Acls:
+        self.fall("look at rules")
+        assert name == "secondary"
+        return Acls(True, tuple(sorted(self.rules)))
+
+    def _shapes(self, names: Collection[str]) -> dict[str, TopicShape | Unavailable | None]:
+        self.fall("look at topics")
+        return {name: self._shape(name) for name in names}
+
+    def _shape(self, name: str) -> TopicShape | None:
+        if name not in self.partitions:
+            return None
+        settings = {
+            key: TopicSetting(self._value(name, key), (name, key) in self.own)
+            for key in (SIZE, TIME)
+        }
+        return TopicShape(self.partitions[name], 3, settings)
+
+    def _value(self, topic: str, key: str) -> str:
+        return self.own.get((topic, key), {SIZE: "1000", TIME: "CreateTime"}[key])
+
+    # What changes.
+
+    def keep(self, name: str, document: Mapping[str, object]) -> None:
+        self.kept.append(name)
+
+    def rules_writer(self) -> SimpleNamespace:
+        return SimpleNamespace(add=self._add, remove=self._remove)
+
+    def _add(self, rules: Collection[Acl]) -> dict[Acl, Unavailable | None]:
+        return {
+            rule: self._change(rule.operation, lambda r=rule: self.rules.add(r)) for rule in rules
+        }  # type: ignore[misc]
+
+    def _remove(self, rules: Collection[Acl]) -> dict[Acl, Unavailable | None]:
+        assert SOMEBODY not in rules
+        return {
+            rule: self._change("remove", lambda r=rule: self.rules.discard(r))  # type: ignore[misc]
+            for rule in rules
+        }
+
+    def _create(self, topics: Collection[WantedTopic]) -> dict[str, Unavailable | None]:
+        return {
+            each.name: self._change(
+                each.name,
+                lambda t=each: self.partitions.update({t.name: t.partitions}),  # type: ignore[misc]
+            )
+            for each in topics
+        }
+
+    def _extend(self, totals: Mapping[str, int]) -> dict[str, Unavailable | None]:
+        return {
+            name: self._change(name, lambda n=name, t=total: self.partitions.update({n: t}))  # type: ignore[misc]
+            for name, total in totals.items()
+        }
+
+    def _configure(self, changes: Collection[Alteration]) -> dict[str, Unavailable | None]:
+        return {
+            each.topic: self._change(f"{each.topic} {each.key}", lambda c=each: self._set(c))  # type: ignore[misc]
+            for each in changes
+        }
+
+    def _set(self, change: Alteration) -> None:
+        if change.value is None:
+            self.own.pop((change.topic, change.key), None)
+        else:
+            self.own[change.topic, change.key] = change.value
+
+    def _change(self, name: str, do: Callable[[], object]) -> Unavailable | None:
+        self.fall(f"before {name}")
+        if name in self.declines:
+            return POLICY
+        do()
+        self.fall(f"after {name}")
+        return None
+
+
+class Doing:
+    """The hands: the same world, whose rules are a writer's."""
+
+    def __init__(self, world: Lagging) -> None:
+        self.world = world
+
+    def rules(self, name: str) -> SimpleNamespace:
+        assert name == "secondary"
+        return self.world.rules_writer()
+
+    def shapes(self, name: str) -> SimpleNamespace:
+        return self.world.shapes(name)
+
+    def keep(self, name: str, document: Mapping[str, object]) -> None:
+        self.world.keep(name, document)
+
+
+def _rule(rule: Acl) -> Fix[Acl]:
+    return Fix(f"ACL {rule.operation}", "not there", "there", "refused", rule)
+
+
+def _setting(topic: str, key: str, before: str, after: str) -> Fix[SettingChange]:
+    change = SettingChange(topic, key, before, after)
+    return Fix(f"topic {topic}: {key}", before, after, "weaker", change)
+
+
+FIXES = Fixes(
+    (_rule(READ), _rule(WRITE)),
+    (
+        _setting("orders", SIZE, "1000", "5000"),
+        _setting("payments", TIME, "LogAppendTime", "CreateTime"),
+    ),
+    (Fix("topic orders: partitions", "1", "4", "keys move", Extension("orders", 4)),),
+    (
+        Fix(
+            "topic invoices",
+            "not there",
+            "3 partitions",
+            "clients fail",
+            WantedTopic("invoices", 3, 2, {SIZE: "5000"}),
+        ),
+    ),
+)
+
+
+def plan(fixes: Fixes = FIXES) -> Plan:
+    """Brings all of it in line."""
+    return repair(Repair("main", "primary", "secondary", fixes, basis={"a": "b"}))
+
+
+def execution(world: Lagging, notes: Notes) -> Execution:
+    """The engine over this world, with its own kinds."""
+    look, hands = cast(Look, world), cast(Hands, Doing(world))
+    return Execution(KINDS, look, hands, notes, Hurried(), Deaf())

@@ -1,0 +1,249 @@
+"""A target is brought in line step by step; what fails is put back where it can be, and named."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from drctl.checks.fixing import Fixes
+from drctl.engine.invariants import violations
+from drctl.engine.kind import State
+from drctl.engine.outcome import Outcome, Status
+from drctl.engine.ports import Look
+from drctl.engine.registry import KINDS, REPAIRS
+from drctl.engine.story import read_story
+from drctl.model.errors import ExitCode
+from drctl.model.plan import Plan
+from drctl.model.repairs import ShapeReader, ShapeWriter
+from tests.engine.repairs import FIXES, SIZE, SOMEBODY, TIME, WRITE, Lagging, execution, plan
+from tests.engine.switches import Crash, Notes
+from tests.engine.test_interruptions import Countdown
+
+WHO = {"user": "ada", "host": "laptop"}
+Prepare = Callable[[Lagging], None]
+
+
+def run(world: Lagging, crashes: tuple[int, ...] = ()) -> Outcome:
+    """Begin, and go on after each crash."""
+    notes = Notes(world)
+    for number in (*crashes, None):
+        world.fall = (lambda point: None) if number is None else Countdown(number)
+        try:
+            if not notes.entries:
+                return execution(world, notes).start(plan(), WHO)[1]
+            story = read_story(notes.entries)
+            if story.status:
+                return Outcome(Status(story.status))
+            return execution(world, notes).go_on(story, WHO)
+        except Crash:
+            pass
+    raise AssertionError("the last attempt has no crash")
+
+
+def nothing(world: Lagging) -> None:
+    """All goes well."""
+
+
+def a_rule_is_refused(world: Lagging) -> None:
+    """The first change of all cannot be done."""
+    world.declines.add("WRITE")
+
+
+def a_setting_is_refused(world: Lagging) -> None:
+    """Some of a step cannot be done."""
+    world.declines.add(f"payments {TIME}")
+
+
+def a_topic_is_refused(world: Lagging) -> None:
+    """The last change cannot be done: partitions were added by then."""
+    world.declines.add("invoices")
+
+
+def a_guard_fails(world: Lagging) -> None:
+    """Nothing is begun."""
+    world.against.add("target-no-controller")
+
+
+CASES: tuple[Prepare, ...] = (
+    *(nothing, a_rule_is_refused, a_setting_is_refused, a_topic_is_refused, a_guard_fails),
+)
+
+
+def points(prepare: Prepare) -> int:
+    """At how many points a whole run can end."""
+    world = Lagging()
+    prepare(world)
+    world.fall = counted = Countdown(10**9)
+    execution(world, Notes(world)).start(plan(), WHO)
+    return 10**9 - counted.left
+
+
+def cases() -> Iterator[tuple[Prepare, int]]:
+    for prepare in CASES:
+        for number in range(points(prepare)):
+            yield prepare, number
+
+
+@pytest.mark.parametrize(
+    ("prepare", "number"), tuple(cases()), ids=lambda v: v if isinstance(v, int) else v.__name__
+)
+def test_the_end_is_the_same_after_a_crash(prepare: Prepare, number: int) -> None:
+    whole, world = Lagging(), Lagging()
+    prepare(whole)
+    prepare(world)
+    wanted = run(whole)
+    assert run(world, (number,)).status == wanted.status
+    assert world.state == whole.state
+
+
+def test_everything_is_brought_in_line_and_a_second_look_says_so() -> None:
+    world = Lagging()
+    outcome = run(world)
+    assert (outcome.status, outcome.exit_code) == (Status.DONE, ExitCode.DONE)
+    assert world.differences() == []
+    assert world.partitions == {"orders": 4, "payments": 2, "invoices": 3}
+    assert world.own == {("orders", SIZE): "5000", ("payments", TIME): "CreateTime"}
+    assert SOMEBODY in world.rules
+    assert world.kept == ["before.json"]
+
+
+def test_what_is_there_already_is_not_ours_to_take_back() -> None:
+    world = Lagging()
+    world.rules.add(WRITE)
+    before = world.state
+    world.declines.add(f"orders {SIZE}")
+    outcome = run(world)
+    assert outcome.status is Status.REFUSED
+    assert world.state == before
+
+
+def test_where_all_can_be_put_back_the_run_is_refused_and_names_what_was_not_taken() -> None:
+    world = Lagging()
+    a_setting_is_refused(world)
+    before = world.state
+    notes = Notes(world)
+    _, outcome = execution(world, notes).start(plan(), WHO)
+    assert (outcome.status, outcome.exit_code) == (Status.REFUSED, ExitCode.REFUSED)
+    assert world.state == before
+    said = f"payments: {TIME} is LogAppendTime, not CreateTime"
+    assert outcome.words.endswith(f"not as wanted: 1 of 2 settings: {said}")
+    failed = next(each for each in notes.entries if each["entry"] == "failed")
+    assert list(failed["items"]) == [said]
+    complaint = next(each for each in notes.entries if each["entry"] == "applied")
+    assert "payments: Policy violation" in str(complaint)
+
+
+def test_what_cannot_be_taken_back_stays_and_is_named_item_by_item() -> None:
+    world = Lagging()
+    a_topic_is_refused(world)
+    outcome = run(world)
+    assert (outcome.status, outcome.exit_code) == (Status.STOPPED, ExitCode.STOPPED)
+    assert outcome.over
+    assert outcome.items == ("add-partitions: partitions that were added stay: orders has 3 more",)
+    assert "invoices is not there" in outcome.words
+    assert world.partitions == {"orders": 4, "payments": 2}
+    assert world.own == {("payments", TIME): "LogAppendTime"}
+    assert world.rules == {SOMEBODY}
+
+
+def test_a_guard_that_fails_keeps_everything_as_it_was() -> None:
+    world = Lagging()
+    a_guard_fails(world)
+    before = world.state
+    outcome = run(world)
+    assert outcome.status is Status.REFUSED
+    assert outcome.words == "target-no-controller: link main: as seen"
+    assert world.state == before
+
+
+def test_somebody_who_was_quicker_is_no_reason_to_fail() -> None:
+    world = Lagging()
+    world.partitions |= {"orders": 6, "invoices": 3}
+    assert run(world).status is Status.DONE
+    assert world.partitions["orders"] == 6
+
+
+def test_a_value_that_is_neither_the_old_nor_the_new_one_is_not_overwritten() -> None:
+    world = Lagging()
+    world.own["orders", SIZE] = "2000"
+    outcome = run(world)
+    assert outcome.status is Status.REFUSED
+    assert f"{SIZE} of topic orders of secondary is 2000, and was 1000" in outcome.words
+    assert world.own["orders", SIZE] == "2000"
+
+
+def test_what_is_left_to_a_person_is_owed() -> None:
+    world = Lagging(left=("SCRAM user app is not on b",))
+    notes = Notes(world)
+    story, outcome = execution(world, notes).start(plan(), WHO)
+    assert (outcome.status, outcome.exit_code) == (Status.DONE, ExitCode.FOUND)
+    assert list(story.owed) == ["second-look"]
+    assert "SCRAM user app is not on b: for a person" in story.owed["second-look"]
+
+
+def test_a_difference_that_comes_back_is_owed_and_undoes_nothing() -> None:
+    world = Lagging()
+
+    def taken_back(point: str) -> None:
+        if point == "before journal intend second-look":
+            world.own.pop(("orders", SIZE), None)
+
+    world.fall = taken_back
+    story, outcome = execution(world, Notes(world)).start(plan(), WHO)
+    assert (outcome.status, outcome.exit_code) == (Status.DONE, ExitCode.FOUND)
+    assert f"topic orders: {SIZE}" in story.owed["second-look"]
+    assert world.partitions["orders"] == 4
+
+
+def test_the_rules_of_order_are_kept_and_what_can_be_taken_back_comes_first() -> None:
+    made = plan()
+    assert violations(made, KINDS) == ()
+    assert [step.kind for step in made.steps] == [
+        *("check", "take-stock", "add-rules", "configure-topics", "add-partitions"),
+        *("make-topics", "second-look"),
+    ]
+    assert Plan.from_json(made.to_json()) == made
+    for step in made.steps:
+        told = KINDS[step.kind].describe(step.settings)
+        assert told.title
+        assert told.proof
+
+
+@pytest.mark.parametrize("kind", ["rules", "settings", "partitions", "topics"])
+def test_a_plan_has_the_steps_that_it_needs(kind: str) -> None:
+    only = replace(Fixes(), **{kind: getattr(FIXES, kind)})
+    made = plan(only)
+    assert len(made.steps) == 4
+    assert violations(made, KINDS) == ()
+
+
+class OnlyLooks(Lagging):
+    """Topics that can be looked at, and nothing more."""
+
+    def shapes(self, name: str) -> SimpleNamespace:
+        return SimpleNamespace(shapes=self._shapes)
+
+
+def test_looking_needs_nothing_that_writes() -> None:
+    world = OnlyLooks()
+    look, before = cast(Look, world), world.state
+    steps = [step for step in plan().steps if step.kind in REPAIRS]
+    assert {step.kind for step in steps} == REPAIRS
+    for step in steps:
+        kind = KINDS[step.kind]
+        intent = kind.check(step.settings, {}, look)
+        assert kind.verify(intent, look).state is State.WAITING
+        kind.undone(intent, look)
+    assert world.state == before
+
+
+def test_a_reader_of_topics_has_nothing_of_their_writer() -> None:
+    reads, writes = ({n for n in vars(p) if n[0] != "_"} for p in (ShapeReader, ShapeWriter))
+    assert len(writes) == 3
+    assert reads.isdisjoint(writes)
+
+
+def test_where_nothing_can_be_changed_there_is_no_step() -> None:
+    assert plan(Fixes()).steps == ()

@@ -1,0 +1,28 @@
+"""What adds rules for clients adds none that is about everything, or that leaves something open."""
+
+import pytest
+
+from drctl.model.acls import Acl
+from drctl.systems.kafka.rule_writer import KafkaRuleWriter
+
+RULE = Acl("orders", "LITERAL", "User:app", "*", "WRITE", "ALLOW")
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        RULE._replace(name="*"),
+        RULE._replace(name=""),
+        RULE._replace(pattern="ANY"),
+        RULE._replace(principal=""),
+        RULE._replace(host=""),
+        RULE._replace(operation="ALL"),
+        RULE._replace(operation="ALTER"),
+        RULE._replace(permission="ANY"),
+    ],
+)
+def test_a_wide_or_open_rule_is_refused_before_anything_is_sent(rule: Acl) -> None:
+    with KafkaRuleWriter("b", {"bootstrap.servers": "127.0.0.1:1"}, timeout_s=0.2) as writer:
+        for change in (writer.add, writer.remove):
+            with pytest.raises(ValueError, match="not a rule of a client"):
+                change([RULE, rule])
