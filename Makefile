@@ -6,8 +6,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Two files at a time; tests/conftest.py says which go first, and which never at once.
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
+MINUTES ?= 30
 
-.PHONY: help install demo test test-fast bench lint format lock clean
+.PHONY: help install demo test test-fast soak bench lint format lock clean
 
 help:  ## what the targets do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | column -t -s '|'
@@ -29,6 +30,9 @@ test: install  ## every test, on real clusters and in a real browser
 
 test-fast: install  ## in half a minute: what needs neither JVM nor broker nor browser
 	$(BIN)/pytest tests $(SIDE_BY_SIDE) -m "not jvm and not browser and not endpoints and not slow"
+
+soak: install  ## failovers and ways home with random faults, for MINUTES (else 30); SEED repeats
+	$(BIN)/python -m tests.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 bench: install  ## measure beside named baselines, into bench/results
 	$(BIN)/python -m bench

@@ -18,13 +18,19 @@ class ProveCopies(Looking):
         return Description(title, "nothing is missing but what was decided on, nothing is twice")
 
     def check(self, settings: Json, facts: Facts, look: Look) -> Json:
-        """What may be missing, and what was there twice before."""
+        """What may be missing, what was there twice before, and what is twice on the source.
+
+        Equal records are counted: a second copy on one side is missing on the other.
+        """
         search, decided = facts.get("find-missing", {}), facts.get("reconcile", {})
+        twice_away = search.get("duplicated", 0)
+        twice_home = facts.get("prove-copies", {}).get("duplicated", 0)
         old = settings["old_way"]
         return {
             "target": settings["target"],
             "may_lack": decided.get("left_behind", 0) if old else 0,
-            "twice_before": search.get("duplicated", 0) if old else 0,
+            "second_copies": twice_home if old else twice_away,
+            "twice_before": twice_away if old else 0,
         }
 
     def verify(self, intent: Json, look: Look) -> Seen:
@@ -33,12 +39,13 @@ class ProveCopies(Looking):
         if found.not_compared:
             words = f"not everything could be compared: {found.not_compared[0]}"
             return Seen(State.WAITING, words, {}, found.not_compared)
-        lacks, target = found.records - intent["may_lack"], intent["target"]
+        missing = max(0, found.records - intent.get("second_copies", 0))
+        lacks, target = missing - intent["may_lack"], intent["target"]
         if lacks > 0:
             words = f"{target} lacks {lacks:,} records that nobody decided to leave behind"
             return Seen(State.WAITING, words, {}, found.partitions)
-        facts = {"missing": found.records, "duplicated": found.duplicated}
+        facts = {"missing": missing, "duplicated": found.duplicated}
         twice = found.duplicated - intent["twice_before"]
-        words = f"{target} lacks {found.records:,} records, as decided; {max(0, twice):,} are twice"
+        words = f"{target} lacks {missing:,} records, as decided; {max(0, twice):,} are twice"
         owes = f"{twice:,} records are on {target} more often than once" if twice > 0 else ""
         return Seen(State.DONE, words, facts, owes=owes)

@@ -135,11 +135,9 @@ class ConnectReader:
         text = answer.data.decode(errors="replace")
         if answer.status < 300:
             return json.loads(text) if text else None
-        try:
-            message = str(json.loads(text)["message"])
-        except (ValueError, KeyError, TypeError):
-            message = text[:300]
-        if answer.status == 404 and path.startswith("/connectors/"):
+        message, own = _complaint(text)
+        # A worker that starts answers 404 to everything for seconds, and not in Connect's words.
+        if answer.status == 404 and own and path.startswith("/connectors/"):
             raise NoSuchConnector(
                 f"Kafka Connect: {message}", "Check `connectors` of the replicator in drctl.yaml."
             )
@@ -238,6 +236,15 @@ class ConnectWriter(ConnectReader):
         if method == "GET" or refused:
             return error
         return Unknown(f"{error.message}; it may have done what was asked", error.hint)
+
+
+def _complaint(text: str) -> tuple[str, bool]:
+    """What an answer complains of, and whether it is Connect that does, with a code of its own."""
+    try:
+        found = json.loads(text)
+        return str(found["message"]), "error_code" in found
+    except (ValueError, KeyError, TypeError):
+        return text[:300], False
 
 
 def _path(connector: str) -> str:

@@ -1,0 +1,72 @@
+"""Second copies, as Connect makes them when it is killed, are named, and are no missing records."""
+
+from dataclasses import dataclass, field
+
+from drctl.engine.kind import State
+from drctl.engine.ports import Missing
+from drctl.engine.returning import Search
+from drctl.model.topology import TopicPartition
+from tests.engine.test_way_back_steps import ENDS, Around, check, verify
+
+PLACE = TopicPartition("orders", 0)
+HOME = {**ENDS, "old_way": False}
+AWAY = {"source": "primary", "target": "secondary", "old_way": True}
+
+
+@dataclass
+class Compared(Around):
+    """Remembers what was compared."""
+
+    scopes: list[str] = field(default_factory=list)
+
+    def compared(self, scope: str) -> Missing:
+        self.scopes.append(scope)
+        return self.found
+
+    def missing(self) -> Missing:
+        self.scopes.append("tail")
+        return self.found
+
+
+def search(duplicated: int) -> dict[str, object]:
+    """What a search found on the survivor beyond one copy of each."""
+    return Search("gap/main-1", 0, 0, 0, 0, {}, {}, duplicated=duplicated).to_json()
+
+
+def test_the_drain_home_does_not_wait_for_second_copies_and_waits_for_all_else() -> None:
+    """Of a tail nobody knows how many of them it holds: everything is compared."""
+    world = Compared(found=Missing(7))
+    intent = check("drain", {"target": "primary"}, world, find_missing=search(7))
+    assert (verify("drain", intent, world).state, world.scopes) == (State.DONE, ["full"])
+    world.found = Missing(8)
+    assert verify("drain", intent, world).words == "1 records are still missing"
+    plain = check("drain", {"target": "primary"}, world, find_missing=search(0))
+    assert verify("drain", plain, world).words == "8 records are still missing"
+    assert world.scopes == ["full", "full", "tail"]
+
+
+def test_what_the_survivor_holds_twice_is_not_missing_at_home() -> None:
+    world = Around(found=Missing(7))
+    intent = check("prove-copies", HOME, world, find_missing=search(7))
+    seen = verify("prove-copies", intent, world)
+    assert (seen.state, seen.facts, seen.owes) == (
+        State.DONE, {"missing": 0, "duplicated": 0}, "",
+    )  # fmt: skip
+    world.found = Missing(8)
+    assert verify("prove-copies", intent, world).words.startswith("primary lacks 1 records")
+
+
+def test_what_came_home_twice_is_owed_there_and_not_missing_away() -> None:
+    world = Around(found=Missing(0, duplicated=3))
+    home = verify("prove-copies", check("prove-copies", HOME, world), world)
+    assert home.owes == "3 records are on primary more often than once"
+    left = {"left_behind": 2, "done": {}}
+    intent = check(
+        "prove-old-copies", AWAY, world, prove_copies=home.facts, reconcile=left,
+        find_missing=search(0),
+    )  # fmt: skip
+    world.found = Missing(5)
+    seen = verify("prove-old-copies", intent, world)
+    assert (seen.state, seen.facts["missing"], seen.owes) == (State.DONE, 2, "")
+    world.found = Missing(6)
+    assert verify("prove-old-copies", intent, world).state is State.WAITING

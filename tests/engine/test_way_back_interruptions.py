@@ -1,0 +1,228 @@
+"""What a way home does to records and connectors, by its real steps: the process may end anywhere.
+
+Before, inside and after each effect, in the middle of a look, and around each line of the journal.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+
+from drctl.engine.entries import What
+from drctl.engine.executing import Execution
+from drctl.engine.outcome import Outcome, Status
+from drctl.engine.ports import ConnectorState, Hands, Look
+from drctl.engine.registry import KINDS
+from drctl.engine.returning import Reconciliation, Search
+from drctl.engine.sequences.failback import failback
+from drctl.engine.story import read_story
+from drctl.model.errors import Unknown
+from drctl.model.plan import Json, Plan
+from drctl.model.topology import Record, TopicPartition
+from tests.engine.switches import Crash, Deaf, Hurried, Notes, World
+from tests.engine.test_way_back_steps import Around, Site
+from tests.engine.test_way_home import way_back
+
+WHO = {"user": "ada", "host": "laptop"}
+PLACE = TopicPartition("orders", 0)
+HOME, NEW = ("a", "b", "t1", "t2", "t3"), ("n1", "n2")
+TAIL, BOUNDARY = HOME[2:], 2
+COPY = (("__drctl_provenance", b"{}"),)
+STEPS = (
+    *("find-missing", "judge-records", "reconcile", "leave-copies-out"),
+    *("begin-at-boundary", "bring-home"),
+)
+
+
+def plan() -> Plan:
+    """The part of the real one that is about records and what copies them."""
+    whole = failback(way_back())
+    return replace(whole, steps=tuple(step for step in whole.steps if step.id in STEPS))
+
+
+@dataclass
+class Returned(Around):
+    """A cluster that is back with a tail of its own, and a survivor with new records.
+
+    Attributes:
+        fall: asked at each point at which the process may end.
+        silent: calls that take effect, and whose answer does not come; each once.
+    """
+
+    fall: Callable[[str], None] = lambda point: None
+    silent: set[str] = field(default_factory=set)
+    applied: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.sites = {
+            "primary": Site("primary", records(*HOME)),
+            "secondary": Site("secondary", records(*HOME[:BOUNDARY], *NEW)),
+        }
+        self.states = {"mm2-back": "STOPPED"}
+        self.settings = {"source.cluster.alias": "sec", "transforms": "mask"}
+
+    def keys(self, name: str) -> list[str]:
+        """Of all records of a cluster, in order."""
+        return [(each.key or b"").decode() for each in self.sites[name].records]
+
+    def searched(self) -> Search:
+        self.fall("look for missing records")
+        ends, boundaries = {PLACE: len(HOME)}, {PLACE: BOUNDARY}
+        return Search("gap/main-1", len(TAIL), len(TAIL), 0, 0, ends, boundaries)
+
+    def reconciliation(self, wish: Json) -> Reconciliation:
+        self.fall("look at decisions")
+        copied = sum(key in TAIL for key in self.keys("secondary"))
+        return Reconciliation(len(TAIL) - copied, done={"copy": copied})
+
+    def reconcile(self, wish: Json) -> None:
+        for key in TAIL:
+            if key in self.keys("secondary"):
+                continue  # its progress is in the same transaction as the record
+            self.fall(f"before {key} is copied")
+            self._append("secondary", key, COPY)
+            self.fall(f"after {key} is copied")
+        self._answer("reconcile")
+
+    def config(self, name: str) -> Mapping[str, str]:
+        self.fall("look at the configuration")
+        return dict(self.settings)
+
+    def configure(self, name: str, changes: Mapping[str, str | None]) -> None:
+        self._effect("configure", lambda: Around.configure(self, name, changes))
+
+    def state(self, name: str) -> ConnectorState:
+        self.fall("look at the connector")
+        return Around.state(self, name)
+
+    def offsets(self, name: str) -> Sequence[Mapping[str, Any]]:
+        self.fall("look at its offsets")
+        return Around.offsets(self, name)
+
+    def alter_offsets(self, name: str, offsets: Sequence[Mapping[str, Any]]) -> None:
+        self._effect("alter_offsets", lambda: Around.alter_offsets(self, name, offsets))
+
+    def resume(self, name: str) -> None:
+        def goes_on() -> None:
+            Around.resume(self, name)
+            self._bring()
+
+        self._effect("resume", goes_on)
+
+    def _bring(self) -> None:
+        """What a connector does that runs: on from what it keeps, without drctl's copies."""
+        log = self.sites["secondary"].records
+        for number in range(self.kept.get(PLACE, -1) + 1, len(log)):
+            if log[number].headers != COPY or "drctlCopies" not in self.settings["transforms"]:
+                self._append("primary", (log[number].key or b"").decode(), ())
+            self.kept[PLACE] = number
+
+    def _append(self, name: str, key: str, headers: tuple[tuple[str, bytes], ...]) -> None:
+        site = self.sites[name]
+        record = Record(0, len(site.records), 1, key.encode(), b"", headers)
+        self.sites[name] = replace(site, records=(*site.records, record))
+        self.applied.append(f"{key} to {name}")
+
+    def _effect(self, name: str, do: Callable[[], None]) -> None:
+        self.fall(f"before {name}")
+        do()
+        self.applied.append(name)
+        self.fall(f"after {name}")
+        self._answer(name)
+
+    def _answer(self, name: str) -> None:
+        if name in self.silent:
+            self.silent.discard(name)
+            raise Unknown(f"no answer to {name}")
+
+
+def records(*keys: str) -> tuple[Record, ...]:
+    return tuple(Record(0, n, 1, key.encode(), b"") for n, key in enumerate(keys))
+
+
+def run(world: Returned, numbers: tuple[int, ...]) -> Outcome:
+    """Begin, and go on after each crash, and once more where an answer did not come."""
+    notes = Notes(cast(World, world))
+    for number in (*numbers, None, None):
+        world.fall = countdown(number)
+        look, hands = cast(Look, world), cast(Hands, world)
+        engine = Execution(KINDS, look, hands, notes, Hurried(), Deaf())
+        try:
+            if not notes.entries:
+                outcome = engine.start(plan(), WHO)[1]
+            else:
+                story = read_story(notes.entries)
+                if story.status:
+                    return Outcome(Status(story.status))
+                outcome = engine.go_on(story, WHO)
+        except Crash:
+            announced = {e["step"] for e in notes.entries if e["entry"] == What.INTEND}
+            assert not world.applied or "reconcile" in announced
+            continue
+        if outcome.status is not Status.UNKNOWN:
+            return outcome
+    return outcome
+
+
+def countdown(number: int | None) -> Callable[[str], None]:
+    left = [10**9 if number is None else number]
+
+    def fall(point: str) -> None:
+        left[0] -= 1
+        if left[0] == -1:
+            raise Crash(point)
+
+    return fall
+
+
+def points() -> int:
+    """At how many points a whole run can end."""
+    seen = [0]
+
+    def count(point: str) -> None:
+        seen[0] += 1
+
+    world = Returned()
+    world.fall = count
+    notes = Notes(cast(World, world))
+    look, hands = cast(Look, world), cast(Hands, world)
+    Execution(KINDS, look, hands, notes, Hurried(), Deaf()).start(plan(), WHO)
+    return seen[0]
+
+
+def assert_home(world: Returned) -> None:
+    """Each record of the tail was copied once, in order; only new ones came home, once."""
+    assert world.keys("secondary") == [*HOME[:BOUNDARY], *NEW, *TAIL]
+    assert world.keys("primary") == [*HOME, *NEW]
+    assert world.settings["transforms"] == "mask,drctlCopies"
+    assert world.states == {"mm2-back": "RUNNING"}
+
+
+def test_a_whole_run_brings_everything_once() -> None:
+    world = Returned()
+    assert run(world, ()).status is Status.DONE
+    assert_home(world)
+    assert points() > 40
+
+
+SILENT = ("", "reconcile", "configure", "alter_offsets", "resume")
+
+
+@pytest.mark.parametrize("silent", SILENT)
+def test_wherever_the_process_ends_everything_comes_once(silent: str) -> None:
+    for number in range(points()):
+        world = Returned(silent={silent} - {""})
+        assert run(world, (number,)).status is Status.DONE, number
+        assert_home(world)
+        assert len(world.applied) == len(set(world.applied)), (number, world.applied)
+
+
+@pytest.mark.slow
+def test_it_is_the_same_after_two_crashes() -> None:
+    total = points()
+    for first in range(total):
+        for second in range(0, total, 3):
+            world = Returned()
+            assert run(world, (first, second)).status is Status.DONE, (first, second)
+            assert_home(world)

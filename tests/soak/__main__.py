@@ -1,0 +1,104 @@
+"""`python -m tests.soak`: rounds on one lab until the time is over; exit code 1 if one was bad."""
+
+import argparse
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from drctl.lab.guards import free_port_base
+from drctl.lab.lab import Lab
+from drctl.lab.settings import LabSettings
+from drctl.model.errors import DrctlError
+from tests.soak.course import draw
+from tests.soak.round import Result, Round
+from tests.soak.telling import table, told
+
+HEAP_MB = 384
+
+
+def main(arguments: list[str]) -> int:
+    """Play, and say how it went."""
+    given = _parsed(arguments)
+    folder = Path(given.dir or tempfile.mkdtemp(prefix="drctl-soak-")).absolute()
+    stopping = threading.Event()
+    _stop_gently(stopping)
+    lab = Lab(folder / "lab")
+    results: list[Result] = []
+    try:
+        print(f"a lab of two clusters and Connect starts in {lab.root}", flush=True)
+        lab.up(LabSettings(port_base=free_port_base(random.Random()), heap_mb=HEAP_MB))
+        _play(given, lab, folder, stopping, results)
+    except KeyboardInterrupt:
+        print("interrupted; the round that was under way does not count", flush=True)
+    except DrctlError as error:
+        print(f"the lab failed: {error.message}", file=sys.stderr)
+        return 1
+    finally:
+        lab.down()
+        _tidy(folder, keep=given.keep or any(not each.good for each in results))
+    print("", *table(results), sep="\n", flush=True)
+    return 0 if results and all(each.good for each in results) else 1
+
+
+def _play(
+    given: argparse.Namespace,
+    lab: Lab,
+    folder: Path,
+    stopping: threading.Event,
+    results: list[Result],
+) -> None:
+    until = time.monotonic() + given.minutes * 60
+    seed = given.seed
+    while not stopping.is_set():
+        result = Round(draw(seed), folder / f"round-{seed}", stopping).play(lab)
+        results.append(result)
+        print(*told(result), sep="\n", flush=True)
+        if result.good and not given.keep:
+            shutil.rmtree(result.folder)
+        seed += 1
+        over = time.monotonic() > until if given.rounds is None else len(results) >= given.rounds
+        if over:
+            return
+
+
+def _parsed(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=30, help="begin no round after so many")
+    parser.add_argument("--rounds", type=int, help="so many, however long they take")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=int(time.time()) % 1_000_000,
+        help="of the first round; each next one counts up",
+    )
+    parser.add_argument("--dir", help="where everything is kept; else a new folder")
+    parser.add_argument("--keep", action="store_true", help="keep what good rounds leave, too")
+    return parser.parse_args(arguments)
+
+
+def _stop_gently(stopping: threading.Event) -> None:
+    """Ctrl-C ends the round that is under way, and then the lab; a second one interrupts that."""
+
+    def asked(number: int, _frame: object) -> None:
+        stopping.set()
+        signal.signal(number, signal.default_int_handler)
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, asked)
+
+
+def _tidy(folder: Path, *, keep: bool) -> None:
+    """Remove the folder where nothing in it is worth a look."""
+    if keep or any(folder.glob("round-*")):
+        print(f"kept: {folder}", flush=True)
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,98 @@
+"""Gathers what a round left: logs, both topics, and what drctl said in its journal and answers."""
+
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from drctl.engine.sequences.failback import NAME as FAILBACK
+from drctl.reconcile.policy import QUARANTINE
+from tests.soak.course import PRIMARY, SECONDARY
+from tests.soak.judging import Evidence, Group, Told
+from tests.soak.logs import Acknowledged, Committed, Failed, Processed, read_log
+from tests.soak.reading import held
+from tests.soak.striking import journal_of
+from tests.soak.world import World
+
+Entry = Mapping[str, Any]
+
+
+def gathered(
+    at: World,
+    runs: Path,
+    answer: Mapping[str, Any],
+    serving: str = PRIMARY,
+    unbounded: Collection[str] = (),
+) -> Evidence:
+    """Everything, once nobody writes, reads or copies any more.
+
+    Args:
+        answer: the last `drctl gap`.
+        serving: the cluster on which the applications ended.
+        unbounded: clusters on which groups may read any number of records again.
+    """
+    written = [line for each in at.writers for line in read_log(each.log.path)]
+    away = at.cluster(SECONDARY)
+    return Evidence(
+        tuple(line for line in written if isinstance(line, Acknowledged)),
+        tuple(line for line in written if isinstance(line, Failed)),
+        {name: held(at.cluster(name), at.topic) for name in (PRIMARY, SECONDARY)},
+        tuple(each.value for each in held(away, QUARANTINE + at.topic)),
+        tuple(_group(each.group, each.log.path) for each in at.members),
+        told(runs, answer, unbounded),
+        serving,
+    )
+
+
+def _group(name: str, log: Path) -> Group:
+    lines = tuple(read_log(log))
+    return Group(
+        name,
+        tuple(line for line in lines if isinstance(line, Processed)),
+        tuple(line for line in lines if isinstance(line, Committed)),
+    )
+
+
+def told(runs: Path, answer: Mapping[str, Any], unbounded: Collection[str] = ()) -> Told:
+    """What drctl said, from the journals of the last run out and the last one home."""
+    out, home = _last_of(runs, out=True), _last_of(runs, out=False)
+    totals = answer["totals"]
+    return Told(
+        totals["unreplicated"],
+        totals["duplicated_on_target"],
+        _facts(home, "prove-home").get("duplicated", 0),
+        _facts(home, "reconcile").get("done", {}),
+        {**dict(_again(out, SECONDARY)), **dict(_again(home, PRIMARY))},
+        frozenset(unbounded),
+    )
+
+
+def _last_of(runs: Path, *, out: bool) -> list[dict[str, Any]]:
+    for run in sorted(runs.glob("*"), reverse=True):
+        entries = journal_of(run)
+        if entries and (entries[0]["plan"]["name"] == FAILBACK) is not out:
+            return entries
+    return []
+
+
+def _facts(entries: list[dict[str, Any]], step: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for entry in entries:
+        if entry["entry"] == "done" and entry["step"] == step:
+            found = entry["facts"]
+    return found
+
+
+def _again(
+    entries: list[dict[str, Any]], cluster: str
+) -> Iterator[tuple[tuple[str, str], int | None]]:
+    """Of each group, the most that any translation of the run allowed; None where it had none."""
+    most: dict[str, int] = {}
+    left_out: set[str] = set()
+    for entry in entries:
+        if entry["entry"] == "intend" and entry["step"] == "commit-offsets":
+            for group, records in entry["intent"]["rereads"].items():
+                most[group] = max(most.get(group, 0), records)
+            # "GROUP TOPIC-PARTITION: REASON": it begins where its own settings say.
+            left_out |= {row.partition(" ")[0] for row in entry["intent"]["left_out"]}
+    for group in most.keys() | left_out:
+        yield (cluster, group), None if group in left_out else most[group]

@@ -1,0 +1,126 @@
+"""An application that reads in a group: deals with records, commits behind them, logs both."""
+
+import threading
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from drctl.lab.cluster import LOGGER, LabCluster
+from drctl.lab.scenarios.signpost import USER, Signpost
+from drctl.model.errors import DrctlError
+from tests.soak.logs import Committed, Log, Processed, What
+
+END_S = 30
+_REFUSALS = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.ILLEGAL_GENERATION,
+        KafkaError.UNKNOWN_MEMBER_ID,
+    }
+)
+"""After these the position is not the group's; after any other error nobody knows."""
+_POLL_S = 0.2
+_SETTINGS: dict[str, str | int | float | bool] = {
+    "enable.auto.commit": False,
+    # In partitions in which it never committed a group begins at the start anywhere.
+    "auto.offset.reset": "earliest",
+    "session.timeout.ms": 6_000,
+    "reconnect.backoff.max.ms": 500,
+}
+
+
+class Member:
+    """The only member of a group, in a thread; it goes where the signpost says."""
+
+    def __init__(
+        self, group: str, signpost: Signpost, topic: str, folder: Path, batch: int
+    ) -> None:
+        self.group = group
+        self.failure = ""
+        self.log = Log(folder / f"{group}.jsonl")
+        self.reached: dict[str, dict[int, int]] = {}
+        self._signpost = signpost
+        self._topic = topic
+        self._batch = batch
+        self._stay = -1
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=group, daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def ask_to_stop(self) -> None:
+        """Do not wait for it."""
+        self._stopping.set()
+
+    def stop(self) -> bool:
+        """Whether it has left in time."""
+        self._stopping.set()
+        self._thread.join(2 * END_S)
+        return not self._thread.is_alive()
+
+    def committed(self, cluster: str) -> int:
+        """The sum of its positions there, as far as the cluster has acknowledged them."""
+        return sum(dict(self.reached.get(cluster, {})).values())
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                self._read_on(self._signpost.cluster())
+        except DrctlError as error:
+            self.failure = f"{self.group}: {error.message}"
+        except KafkaException as error:
+            self.failure = f"{self.group}: {error.args[0].str()}"
+
+    def _read_on(self, cluster: LabCluster) -> None:
+        self._stay += 1
+        self.reached[cluster.name] = {}
+        stay, settings = self._stay, {**_SETTINGS, **cluster.client_properties(USER)}
+        own: dict[str, Any] = {"on_commit": partial(self._told, stay, cluster.name)}
+        consumer = Consumer({**settings, "group.id": self.group, **own}, logger=LOGGER)
+        try:
+            consumer.subscribe([self._topic])
+            while self._stays(cluster):
+                # What cannot be read now may be fenced, or its broker away: both pass.
+                found = consumer.consume(self._batch, timeout=_POLL_S)
+                messages = [message for message in found if message.error() is None]
+                if messages:
+                    self._deal_with(consumer, stay, cluster.name, messages)
+        finally:
+            # One whose cluster may be dead is not waited for: that can take for ever.
+            threading.Thread(target=consumer.close, name="leaving", daemon=True).start()
+
+    def _stays(self, cluster: LabCluster) -> bool:
+        return not self._stopping.is_set() and self._signpost.cluster().name == cluster.name
+
+    def _deal_with(
+        self, consumer: Consumer, stay: int, cluster: str, messages: Sequence[Message]
+    ) -> None:
+        behind: dict[int, int] = {}
+        for message in messages:
+            partition, offset = message.partition() or 0, message.offset() or 0
+            value = (message.value() or b"").decode()
+            self.log.write(Processed(stay, cluster, partition, offset, value))
+            behind[partition] = offset + 1
+        places = [TopicPartition(self._topic, number, at) for number, at in behind.items()]
+        for number, at in behind.items():
+            self.log.write(Committed(stay, cluster, number, at, What.SENT))
+        # A commit that is waited for can wait for ever where the cluster dies meanwhile.
+        consumer.commit(offsets=places, asynchronous=True)
+
+    def _told(
+        self, stay: int, cluster: str, error: KafkaError | None, places: list[TopicPartition]
+    ) -> None:
+        for each in places:
+            problem = error or each.error
+            what = What.REFUSED if problem and problem.code() in _REFUSALS else What.ACKNOWLEDGED
+            if each.offset < 0 or (problem and what is not What.REFUSED):
+                continue
+            self.log.write(Committed(stay, cluster, each.partition, each.offset, what))
+            if what is What.ACKNOWLEDGED and stay == self._stay:
+                self.reached[cluster][each.partition] = each.offset

@@ -1,0 +1,254 @@
+"""What is true after a round: from the applications' own logs and what a plain consumer finds.
+
+drctl is asked for nothing but its own words, and those are held against the truth. A record is
+known by its value: `WRITER-NUMBER`, written once, and each key is of one writer, who counts up.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
+
+from tests.soak.course import PRIMARY, SECONDARY
+from tests.soak.logs import Acknowledged, Committed, Failed, Processed, What
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A record of a cluster, as a plain consumer found it.
+
+    Attributes:
+        copied: whether it carries drctl's header of provenance.
+    """
+
+    partition: int
+    offset: int
+    key: str | None
+    value: str
+    copied: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The log of a group."""
+
+    name: str
+    processed: tuple[Processed, ...]
+    committed: tuple[Committed, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What drctl said.
+
+    Attributes:
+        missing: on the secondary, by the last `drctl gap`; twice_away: there more often.
+        twice_home: records that the proof found on the primary more often than on the secondary.
+        done: records by what became of them, of the step that reconciles.
+        again: by the cluster and the group that moved there, records that it may read again;
+            None where drctl named it as one that it could not move.
+        unbounded: clusters on which nobody can say how many.
+    """
+
+    missing: int = 0
+    twice_away: int = 0
+    twice_home: int = 0
+    done: Mapping[str, int] = field(default_factory=dict)
+    again: Mapping[tuple[str, str], int | None] = field(default_factory=dict)
+    unbounded: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Everything that a round left.
+
+    Attributes:
+        held: by cluster; aside: values in the quarantine topic.
+        serving: the cluster on which the applications ended: home, or still away.
+    """
+
+    acknowledged: tuple[Acknowledged, ...]
+    failed: tuple[Failed, ...]
+    held: Mapping[str, tuple[Held, ...]]
+    aside: tuple[str, ...]
+    groups: tuple[Group, ...]
+    told: Told
+    serving: str = PRIMARY
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What was found.
+
+    Attributes:
+        wrong: in words, each with examples; empty where all is as promised.
+    """
+
+    acknowledged: int
+    lost: int
+    skipped: int
+    disordered: int
+    twice: int
+    wrong: tuple[str, ...]
+
+
+def judge(seen: Evidence) -> Judgement:
+    """Hold what drctl promises, and what it said, against the truth."""
+    lost = dict(_lost(seen))
+    skipped = dict(_skipped(seen))
+    disordered = {f"order on {name}": _disordered(held) for name, held in seen.held.items()}
+    surplus = _surplus(seen, SECONDARY, PRIMARY), _surplus(seen, PRIMARY, SECONDARY)
+    findings = [
+        *(_named(what, examples) for what, examples in (lost | skipped | disordered).items()),
+        *_strangers(seen),
+        *_not_as_told(seen, *surplus),
+        *_read_again(seen, *surplus),
+    ]
+    return Judgement(
+        len(seen.acknowledged),
+        sum(map(len, lost.values())),
+        sum(map(len, skipped.values())),
+        sum(map(len, disordered.values())),
+        sum(map(Counter.total, surplus)),
+        tuple(filter(None, findings)),
+    )
+
+
+def _named(what: str, examples: list[str]) -> str:
+    shown = ", ".join(examples[:5])
+    return f"{what}: {len(examples):,}, such as {shown}" if examples else ""
+
+
+def _lost(seen: Evidence) -> Iterator[tuple[str, list[str]]]:
+    """Acknowledged by either cluster: all are at home, and away, but those put aside."""
+    values = [each.value for each in seen.acknowledged]
+    excuses = {SECONDARY: set(seen.aside)}
+    if seen.serving == PRIMARY:
+        excuses[PRIMARY] = set()
+    for cluster, excused in excuses.items():
+        there = {each.value for each in seen.held[cluster]}
+        yield f"lost on {cluster}", [v for v in values if v not in there and v not in excused]
+        places = {(each.partition, each.offset): each.value for each in seen.held[cluster]}
+        moved = [
+            each.value
+            for each in seen.acknowledged
+            if each.cluster == cluster and places.get((each.partition, each.offset)) != each.value
+        ]
+        yield f"not where {cluster} acknowledged it", moved
+
+
+def finished(group: Group, before: float = float("inf"), *, surely: bool = False) -> set[str]:
+    """What a group had dealt with, with a position behind it that it committed.
+
+    Args:
+        before: of its stays, those below this number.
+        surely: whether the cluster has to have acknowledged that; else it must not have refused.
+    """
+    refused = {_place(each) for each in group.committed if each.what is What.REFUSED}
+    reach: dict[tuple[int, int], int] = {}
+    for each in group.committed:
+        counts = each.what is What.ACKNOWLEDGED or (not surely and _place(each) not in refused)
+        if counts and each.stay < before:
+            stay = each.stay, each.partition
+            reach[stay] = max(reach.get(stay, 0), each.offset)
+    return {
+        each.value
+        for each in group.processed
+        if each.offset < reach.get((each.stay, each.partition), 0)
+    }
+
+
+def _place(each: Committed) -> tuple[int, int, int]:
+    return each.stay, each.partition, each.offset
+
+
+def _skipped(seen: Evidence) -> Iterator[tuple[str, list[str]]]:
+    """Records of the serving cluster that a group never finished anywhere, nor were put aside."""
+    aside = set(seen.aside)
+    home = list(dict.fromkeys(each.value for each in seen.held[seen.serving]))
+    for group in seen.groups:
+        done = finished(group)
+        missing = [value for value in home if value not in done and value not in aside]
+        yield f"skipped by {group.name}", missing
+
+
+def _disordered(held: Iterable[Held]) -> list[str]:
+    """Whoever comes for the first time behind a later one of its key; a second copy may."""
+    last: dict[str, int] = {}
+    known: set[str] = set()
+    found = []
+    for each in sorted(held, key=lambda one: (one.partition, one.offset)):
+        if each.value in known or each.key is None:
+            continue
+        known.add(each.value)
+        number = number_of(each.value)
+        if number < last.get(each.key, -1):
+            found.append(f"{each.value} of {each.key} at {each.partition}:{each.offset}")
+        last[each.key] = max(number, last.get(each.key, -1))
+    return found
+
+
+def number_of(value: str) -> int:
+    """How many records its writer had tried before."""
+    return int(value.rpartition("-")[2])
+
+
+def _surplus(seen: Evidence, of: str, beside: str) -> Counter[str]:
+    """How often records are on a cluster beyond how often they are on the other, if they are."""
+    here, there = (Counter(each.value for each in seen.held[name]) for name in (of, beside))
+    return Counter({v: n - there[v] for v, n in here.items() if n > there[v] > 0})
+
+
+def _strangers(seen: Evidence) -> Iterator[str]:
+    tried = {each.value for each in seen.acknowledged} | {each.value for each in seen.failed}
+    for cluster, held in seen.held.items():
+        yield _named(f"nobody wrote, on {cluster}", [h.value for h in held if h.value not in tried])
+
+
+def _not_as_told(seen: Evidence, away: Counter[str], home: Counter[str]) -> Iterator[str]:
+    """Each figure of drctl beside the true one."""
+    ours, theirs = (Counter(h.value for h in seen.held[name]) for name in (PRIMARY, SECONDARY))
+    copies = [each.value for each in seen.held[SECONDARY] if each.copied]
+    told = seen.told
+    figures = (
+        ("records that the secondary lacks", told.missing, (ours - theirs).total()),
+        ("records twice on the secondary", told.twice_away, away.total()),
+        ("records twice on the primary", told.twice_home, home.total()),
+        ("records copied by reconcile", told.done.get("copy", 0), len(copies)),
+        ("records put aside by reconcile", told.done.get("quarantine", 0), len(seen.aside)),
+    )
+    for what, said, true in figures:
+        if said != true:
+            yield f"{what}: drctl says {said:,}, true is {true:,}"
+    for what, values in (("copied", copies), ("put aside", list(seen.aside))):
+        often = [value for value, count in Counter(values).items() if count > 1]
+        yield _named(f"{what} more often than once", often)
+    came = [each.value for each in seen.held[PRIMARY] if each.copied]
+    yield _named("copies of drctl that came back to the primary", came)
+
+
+def _read_again(seen: Evidence, away: Counter[str], home: Counter[str]) -> Iterator[str]:
+    """A group that moves reads no more again than drctl said: what was finished elsewhere."""
+    copies = {each.value for each in seen.held[SECONDARY] if each.copied}
+    for group in seen.groups:
+        stays = sorted({(each.stay, each.cluster) for each in group.processed if each.stay})
+        for stay, cluster in stays:
+            again = _again(group, stay, finished(group, stay, surely=True), copies)
+            bound = seen.told.again.get((cluster, group.name), 0)
+            if bound is None or cluster in seen.told.unbounded:
+                continue
+            said = bound + (away + home).total()
+            if again > said:
+                yield (
+                    f"{group.name} read {again:,} records again on its stay {stay} ({cluster});"
+                    f" drctl said {said:,} at most"
+                )
+
+
+def _again(group: Group, stay: int, before: Set[str], copies: Set[str]) -> int:
+    """Not counted: a record that reconcile brought over is there behind the group's position."""
+    places = {
+        (each.partition, each.offset): each.value
+        for each in group.processed
+        if each.stay == stay and not (each.cluster == SECONDARY and each.value in copies)
+    }
+    return sum(value in before for value in places.values())

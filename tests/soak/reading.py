@@ -1,0 +1,84 @@
+"""A topic as a plain consumer finds it, keys and drctl's own header included."""
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient  # type: ignore[attr-defined, unused-ignore]
+
+from drctl.lab.cluster import LOGGER, LabCluster
+from drctl.lab.waiting import Patience
+from drctl.model.errors import Unreachable
+from drctl.wire.provenance import HEADER
+from tests.soak.judging import Held
+
+_READ_S = 60
+
+
+def held(cluster: LabCluster, topic: str) -> tuple[Held, ...]:
+    """All committed records; none where there is no such topic.
+
+    Raises:
+        Unreachable: the end was not reached in time.
+    """
+    settings: dict[str, str | int | float | bool] = {
+        **cluster.client_properties("admin"),
+        "group.id": "soak-never-joined",
+        "enable.auto.commit": False,
+        "enable.partition.eof": False,
+        "isolation.level": "read_committed",
+    }
+    consumer = Consumer(settings, logger=LOGGER)
+    try:
+        ends = _ends(consumer, topic)
+        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in ends])
+        return _read(consumer, ends, f"{topic} of {cluster.name}")
+    finally:
+        consumer.close()
+
+
+def position(admin: AdminClient, group: str, topic: str) -> int:
+    """The sum of the offsets that a group has committed in all partitions of a topic."""
+    asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
+    places = asked[group].result(20).topic_partitions
+    return sum(max(each.offset, 0) for each in places if each.topic == topic)
+
+
+def _ends(consumer: Consumer, topic: str) -> dict[int, int]:
+    described = consumer.list_topics(timeout=20).topics.get(topic)
+    places = [
+        TopicPartition(topic, number) for number in (described.partitions if described else ())
+    ]
+    ends = {p.partition: consumer.get_watermark_offsets(p, timeout=20)[1] for p in places}
+    return {number: end for number, end in ends.items() if end}
+
+
+def _read(consumer: Consumer, waiting: dict[int, int], what: str) -> tuple[Held, ...]:
+    found: list[Held] = []
+    patience = Patience.of(_READ_S)
+    while waiting:
+        if not patience.remaining:
+            raise Unreachable(f"{what} was not read to its end in {_READ_S} s")
+        for message in consumer.consume(5_000, timeout=0.3):
+            if message.error():
+                raise KafkaException(message.error())
+            found.append(_held(message))
+        for place in consumer.position(consumer.assignment()):
+            if place.offset >= waiting.get(place.partition, 0):
+                waiting.pop(place.partition, None)
+    return tuple(found)
+
+
+def _held(message: Message) -> Held:
+    key, headers = message.key(), message.headers() or []
+    return Held(
+        message.partition() or 0,
+        message.offset() or 0,
+        None if key is None else key.decode(),
+        (message.value() or b"").decode(),
+        any(each[0] == HEADER for each in headers),
+    )

@@ -1,0 +1,224 @@
+"""A round: applications at work, out to the secondary and home again, with faults; then the truth.
+
+Nothing here knows what drctl did but through its exit codes, its documents and its journal.
+"""
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from confluent_kafka import KafkaException
+
+from drctl.lab.lab import Lab
+from drctl.lab.reading import count_of
+from drctl.model.errors import DrctlError, Stopped
+from drctl.reconcile.policy import QUARANTINE
+from tests.soak.course import PRIMARY, SECONDARY, Course, Out, Strike
+from tests.soak.engineer import Attempt, Engineer
+from tests.soak.evidence import gathered
+from tests.soak.judging import Judgement, judge
+from tests.soak.reading import held, position
+from tests.soak.striking import Striker, Struck, journal_of
+from tests.soak.world import World, world
+
+GRACE = ("--grace", "2s")
+GIVEN_UP = "source-alive=it hung; that it answers again changes nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much is written, in acknowledged records.
+
+    Attributes:
+        work: before the way out; away: on the secondary; home: back on the primary; 0 stays away.
+    """
+
+    work: int = 300
+    away: int = 200
+    home: int = 150
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a round went.
+
+    Attributes:
+        judgement: None where it did not come to one.
+        failure: why it did not; empty where it did.
+    """
+
+    course: Course
+    folder: Path
+    out_s: float
+    home_s: float
+    struck: tuple[Struck, ...]
+    attempts: tuple[Attempt, ...]
+    judgement: Judgement | None
+    failure: str = ""
+
+    @property
+    def good(self) -> bool:
+        """Whether everything was as promised."""
+        return not self.failure and self.judgement is not None and not self.judgement.wrong
+
+
+class Round:
+    """One course, played on a lab."""
+
+    def __init__(
+        self,
+        course: Course,
+        folder: Path,
+        stopping: threading.Event,
+        size: Size | None = None,
+        leg_s: float = 600,
+    ) -> None:
+        self._course = course
+        self._folder = folder
+        self._stopping = stopping
+        self._size = size or Size()
+        self._engineer = Engineer(folder, stopping, leg_s)
+        self._struck: list[Struck] = []
+        self._seconds: dict[str, float] = {}
+
+    def play(self, lab: Lab) -> Result:
+        """All of it; whatever goes wrong is in the result."""
+        judgement, failure = None, ""
+        made: World | None = None
+        try:
+            with world(lab, self._folder, f"soak{uuid4().hex[:8]}", self._stopping) as made:
+                judgement = self._played(made)
+        except DrctlError as error:
+            failure = error.message
+        except KafkaException as error:
+            failure = f"a cluster did not answer the soak itself: {error}"
+        told = [failure, *(made.failures if made else ())]
+        return Result(
+            self._course,
+            self._folder,
+            self._seconds.get(SECONDARY, 0.0),
+            self._seconds.get(PRIMARY, 0.0),
+            tuple(self._struck),
+            tuple(self._engineer.attempts),
+            judgement,
+            "; ".join(filter(None, told)),
+        )
+
+    def _played(self, at: World) -> Judgement:
+        size = self._size
+        for each in at.people:
+            each.start()
+        at.write_more(PRIMARY, size.work)
+        at.wait("every group reads", lambda: all(m.committed(PRIMARY) > 0 for m in at.members))
+        copied = at.cluster(SECONDARY)
+        at.wait("MirrorMaker 2 copies", lambda: count_of(copied, at.topic) >= size.work // 2)
+        self._go_out(at)
+        at.write_more(SECONDARY, size.away)
+        serving = PRIMARY if size.home else SECONDARY
+        if size.home:
+            self._go_home(at)
+            at.write_more(PRIMARY, size.home)
+        self._come_to_rest(at, serving)
+        code, answer = self._engineer.type("gap", "--scope", "full", "--link", at.name)
+        if code not in (0, 1):
+            raise Stopped(f"the last drctl gap ended with exit code {code}")
+        # What groups do on a source that nobody could fence, no translation foresees.
+        free = (SECONDARY,) if self._course.out is Out.FROZEN else ()
+        return judge(gathered(at, self._engineer.runs, json.loads(answer), serving, free))
+
+    def _go_out(self, at: World) -> None:
+        course = self._course
+        if course.out is Out.PLANNED:
+            self._lead(at, ("failover", *GRACE), course.leaving, SECONDARY)
+            return
+        lose = signal.SIGKILL if course.out is Out.KILLED else signal.SIGSTOP
+        at.lab.signal("connect", signal.SIGSTOP)
+        try:
+            at.write_more(PRIMARY, course.behind)
+            at.lab.signal(PRIMARY, lose)
+        finally:
+            at.lab.signal("connect", signal.SIGCONT)
+        words = ("failover", "--mode", "unplanned", *GRACE, "--override", GIVEN_UP)
+        self._lead(at, words, course.leaving, SECONDARY)
+
+    def _go_home(self, at: World) -> None:
+        course = self._course
+        at.lab.start(PRIMARY)
+        words = ("failback", "--policy", course.policy, "--conflicting", "quarantine", *GRACE)
+        if course.policy != "copy":
+            self._lead(at, words, course.returning, PRIMARY)
+            return
+        # What is written while records are brought over could be newer than one of them.
+        for each in at.writers:
+            if not each.rest():
+                raise Stopped(f"{each.name} does not come to rest")
+        try:
+            self._lead(at, words, course.returning, PRIMARY, lambda: self._go_on(at))
+        finally:
+            for each in at.writers:
+                each.go_on()
+
+    def _go_on(self, at: World) -> None:
+        """The applications write again as soon as the records are brought over."""
+        if all(each.resting for each in at.writers) and self._has_done("reconcile"):
+            for each in at.writers:
+                each.go_on()
+
+    def _has_done(self, step: str) -> bool:
+        newest = sorted(self._engineer.runs.glob("*"))[-1:]
+        entries = (entry for run in newest for entry in journal_of(run))
+        return any(e["entry"] == "done" and e["step"] == step for e in entries)
+
+    def _lead(
+        self,
+        at: World,
+        words: tuple[str, ...],
+        strikes: tuple[Strike, ...],
+        wanted: str,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> None:
+        runs = self._engineer.runs
+        striker = Striker(at.lab, runs, frozenset(each.name for each in runs.glob("*")))
+        began = time.monotonic()
+        try:
+            with striker.waiting_for(strikes):
+                self._engineer.lead(words, striker, meanwhile)
+        finally:
+            self._struck += striker.struck
+            self._seconds[wanted] = time.monotonic() - began
+        if striker.failures:
+            raise Stopped(f"the lab was not mended: {'; '.join(striker.failures)}")
+        if at.signpost.cluster().name != wanted:
+            raise Stopped(f"drctl {words[0]} did not point the applications to the {wanted}")
+
+    def _come_to_rest(self, at: World, serving: str) -> None:
+        """Nobody writes any more, everything is read, and what is new is copied."""
+        for writer in at.writers:
+            if not writer.stop():
+                raise Stopped(f"{writer.name} does not end")
+        here = at.cluster(serving)
+        end, admin = count_of(here, at.topic), here.admin()
+        at.wait(
+            f"every group reads to the end of the {serving}",
+            lambda: all(position(admin, each.group, at.topic) >= end for each in at.members),
+        )
+        if serving == PRIMARY:
+            self._await_copies(at)
+        for member in at.members:
+            if not member.stop():
+                raise Stopped(f"the member of {member.group} does not end")
+
+    def _await_copies(self, at: World) -> None:
+        away = at.cluster(SECONDARY)
+        values = {each.value for each in held(at.cluster(PRIMARY), at.topic)}
+        aside = {each.value for each in held(away, QUARANTINE + at.topic)}
+
+        def copied() -> bool:
+            return values <= aside | {each.value for each in held(away, at.topic)}
+
+        at.wait("MirrorMaker 2 copies to the secondary again", copied)

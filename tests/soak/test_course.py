@@ -1,0 +1,83 @@
+"""Courses: the same seed gives the same one, and together they hold every fault and every way."""
+
+from collections import Counter
+from pathlib import Path
+
+from tests.soak.course import ALIVE_ONLY, Course, Fault, Out, Strike, draw
+from tests.soak.judging import judge
+from tests.soak.logs import Acknowledged, Committed, Failed, Line, Log, Processed, What, read_log
+from tests.soak.round import Result
+from tests.soak.striking import Struck
+from tests.soak.telling import repeat, table, told
+from tests.soak.test_judging import VALUES, fine, on
+
+COURSES = tuple(draw(seed) for seed in range(300))
+
+
+def test_the_same_seed_gives_the_same_course() -> None:
+    assert tuple(draw(seed) for seed in range(300)) == COURSES
+    assert len({(c.out, c.policy, c.leaving, c.returning) for c in COURSES}) == len(COURSES)
+
+
+def test_every_way_and_every_fault_comes() -> None:
+    assert set(Counter(course.out for course in COURSES)) == set(Out)
+    assert {course.policy for course in COURSES} == {"copy", "quarantine"}
+    home = {strike.fault for course in COURSES for strike in course.returning}
+    assert home == set(Fault) - {Fault.WAKE}
+    for out in Out:
+        away = {s.fault for course in COURSES if course.out is out for s in course.leaving}
+        assert away == set(Fault) - ({Fault.WAKE} if out is not Out.FROZEN else set()) - (
+            ALIVE_ONLY if out is not Out.PLANNED else set()
+        )
+
+
+def test_a_strike_follows_any_step() -> None:
+    steps = ("a", "b", "c")
+    assert [Strike(Fault.DRCTL, at, 0).step_of(steps) for at in (0, 0.34, 0.999)] == list(steps)
+
+
+def test_what_an_application_logs_is_read_back(tmp_path: Path) -> None:
+    lines: list[Line] = [
+        Acknowledged("primary", 0, 1, "w0-1"),
+        Failed("primary", "w0-2", "fenced"),
+        Processed(1, "secondary", 2, 3, "w0-1"),
+        Committed(1, "secondary", 2, 4, What.REFUSED),
+    ]
+    log = Log(tmp_path / "log")
+    for line in lines:
+        log.write(line)
+    log.close()
+    with log.path.open("a", encoding="ascii") as file:
+        file.write('{"is": "Acknowled')  # the process died here
+    assert list(read_log(log.path)) == lines
+
+
+def result(course: Course, *, good: bool) -> Result:
+    seen = fine() if good else on(fine(), "primary", *VALUES[:5])
+    struck = (Struck(Strike(Fault.CONNECT, 0.5, 1.25), "drain", 9.0),)
+    return Result(course, Path("round-7"), 21.0, 64.4, struck, (), judge(seen))
+
+
+def test_a_good_round_is_one_line_and_a_bad_one_says_how_to_repeat_it() -> None:
+    course = draw(7)
+    (line,) = told(result(course, good=True))
+    assert line.startswith(f"seed 7  good  {course.out}, {course.policy}; kill-connect 1.2 s")
+    assert line.endswith("6 acknowledged: 0 lost, 0 skipped, 0 out of order, 0 twice")
+    lines = list(told(result(course, good=False)))
+    assert "  BAD  " in lines[0]
+    assert "  lost on primary: 1, such as w0-5" in lines
+    assert lines[-1] == f"  again: {repeat(course)}"
+    assert lines[-1].endswith("python -m tests.soak --seed 7 --rounds 1")
+
+
+def test_where_no_round_ended_there_is_no_table() -> None:
+    assert list(table([])) == ["no round was played to its end"]
+
+
+def test_the_table_counts_rounds_and_faults() -> None:
+    rounds = [result(draw(7), good=True), result(draw(8), good=False)]
+    lines = list(table(rounds))
+    assert lines[0].split()[:3] == ["seed", "out", "faults"]
+    assert lines[1].split()[0] == "7"
+    assert lines[2].split()[:2] == ["8", "BAD"]
+    assert lines[-1] == "2 rounds, 1 bad; 0 commands of drctl, 0 killed; 2 kill-connect"

@@ -1,0 +1,232 @@
+"""The judgement of a round: each kind of harm is found, and what is as promised is not blamed."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.soak.course import PRIMARY, SECONDARY
+from tests.soak.judging import Evidence, Group, Held, Told, judge
+from tests.soak.logs import Acknowledged, Committed, Failed, Processed, What
+
+GROUP = "orders-app-x"
+VALUES = tuple(f"w0-{number}" for number in range(6))
+"""Of keys k0 and k1 in turn, all in one partition; the last two were written on the secondary."""
+
+
+def key_of(value: str) -> str:
+    return f"w0-k{int(value[-1]) % 2}"
+
+
+def held(*values: str, copied: tuple[str, ...] = ()) -> tuple[Held, ...]:
+    return tuple(
+        Held(0, offset, key_of(value), value, value in copied)
+        for offset, value in enumerate(values)
+    )
+
+
+def acknowledged(cluster: str, *values: str, first: int = 0) -> tuple[Acknowledged, ...]:
+    return tuple(
+        Acknowledged(cluster, 0, offset, value) for offset, value in enumerate(values, first)
+    )
+
+
+def processed(stay: int, cluster: str, *values: str, first: int = 0) -> tuple[Processed, ...]:
+    return tuple(
+        Processed(stay, cluster, 0, offset, value) for offset, value in enumerate(values, first)
+    )
+
+
+def committed(stay: int, cluster: str, offset: int, *whats: What) -> tuple[Committed, ...]:
+    return tuple(Committed(stay, cluster, 0, offset, what) for what in whats)
+
+
+SURE = (What.SENT, What.ACKNOWLEDGED)
+
+
+def fine() -> Evidence:
+    """Four records at home, two away, all copied both ways; the group moved twice."""
+    group = Group(
+        GROUP,
+        (
+            *processed(0, PRIMARY, *VALUES[:4]),
+            *processed(1, SECONDARY, *VALUES[4:], first=4),
+        ),
+        (*committed(0, PRIMARY, 4, *SURE), *committed(1, SECONDARY, 6, *SURE)),
+    )
+    return Evidence(
+        (*acknowledged(PRIMARY, *VALUES[:4]), *acknowledged(SECONDARY, *VALUES[4:], first=4)),
+        (),
+        {PRIMARY: held(*VALUES), SECONDARY: held(*VALUES)},
+        (),
+        (group,),
+        Told(),
+    )
+
+
+def on(seen: Evidence, cluster: str, *values: str, copied: tuple[str, ...] = ()) -> Evidence:
+    return replace(seen, held={**seen.held, cluster: held(*values, copied=copied)})
+
+
+def test_what_is_as_promised_is_good() -> None:
+    found = judge(fine())
+    assert found.wrong == ()
+    assert found.acknowledged == 6
+    assert (found.lost, found.skipped, found.disordered, found.twice) == (0, 0, 0, 0)
+
+
+def test_an_acknowledged_record_that_is_gone_is_lost() -> None:
+    found = judge(on(fine(), PRIMARY, *VALUES[:5]))
+    assert found.lost == 1
+    assert "lost on primary: 1, such as w0-5" in found.wrong
+
+
+def test_one_that_only_the_secondary_lacks_is_lost_unless_it_was_put_aside() -> None:
+    away = on(fine(), SECONDARY, *VALUES[:3], *VALUES[4:])
+    seen = replace(away, acknowledged=away.acknowledged[:4], told=Told(missing=1))
+    found = judge(replace(seen, failed=(Failed(SECONDARY, "w0-4", ""), Failed("", "w0-5", ""))))
+    assert found.wrong == ("lost on secondary: 1, such as w0-3",)
+    aside = replace(
+        seen,
+        failed=(Failed(SECONDARY, "w0-4", ""), Failed("", "w0-5", "")),
+        aside=("w0-3",),
+        told=Told(missing=1, done={"quarantine": 1}),
+    )
+    assert judge(aside).wrong == ()
+
+
+def test_where_nobody_came_home_the_secondary_has_to_hold_everything() -> None:
+    seen = replace(on(fine(), PRIMARY, *VALUES[:4]), serving=SECONDARY)
+    assert judge(seen).wrong == ()
+    (group,) = seen.groups
+    skipping = replace(group, processed=group.processed[:-1])
+    assert judge(replace(seen, groups=(skipping,))).skipped == 1
+    lacking = replace(on(seen, SECONDARY, *VALUES[:5]), told=Told())
+    assert "lost on secondary: 1, such as w0-5" in judge(lacking).wrong
+
+
+def test_a_record_that_is_not_where_it_was_acknowledged_is_lost() -> None:
+    """A log that was cut and written on."""
+    other = ("w0-1", "w0-0", *VALUES[2:])
+    found = judge(on(fine(), PRIMARY, *other))
+    assert found.lost == 2
+    assert "not where primary acknowledged it: 2, such as w0-0, w0-1" in found.wrong
+
+
+def test_a_record_that_a_group_never_read_is_skipped() -> None:
+    seen = fine()
+    (group,) = seen.groups
+    found = judge(replace(seen, groups=(replace(group, processed=group.processed[:-1]),)))
+    assert found.skipped == 1
+    assert f"skipped by {GROUP}: 1, such as w0-5" in found.wrong
+
+
+def test_one_that_was_put_aside_is_not_skipped() -> None:
+    seen = on(fine(), SECONDARY, *VALUES[:3], *VALUES[4:])
+    (group,) = seen.groups
+    kept = tuple(each for each in group.processed if each.value != "w0-3")
+    seen = replace(
+        seen,
+        acknowledged=seen.acknowledged[:4],
+        failed=(Failed(SECONDARY, "w0-4", ""), Failed(SECONDARY, "w0-5", "")),
+        aside=("w0-3",),
+        groups=(replace(group, processed=kept),),
+        told=Told(missing=1, done={"quarantine": 1}),
+    )
+    assert judge(seen).wrong == ()
+
+
+@pytest.mark.parametrize(
+    ("whats", "skipped"),
+    [
+        ((What.SENT, What.ACKNOWLEDGED), 0),
+        ((What.SENT,), 0),  # nobody knows: it may be so
+        ((What.SENT, What.REFUSED), 4),
+    ],
+)
+def test_what_was_read_and_not_committed_is_to_be_read_again(
+    whats: tuple[What, ...], skipped: int
+) -> None:
+    seen = fine()
+    (group,) = seen.groups
+    commits = (*committed(0, PRIMARY, 4, *whats), *group.committed[2:])
+    found = judge(replace(seen, groups=(replace(group, committed=commits),)))
+    assert found.skipped == skipped
+
+
+def test_a_record_behind_a_later_one_of_its_key_is_out_of_order() -> None:
+    seen = fine()
+    moved = ("w0-0", "w0-1", "w0-2", "w0-3", "w0-5", "w0-4")
+    assert judge(on(seen, SECONDARY, *moved)).disordered == 0, "these two have different keys"
+    found = judge(on(seen, PRIMARY, "w0-2", "w0-1", "w0-0", *VALUES[3:]))
+    assert found.disordered == 1
+    assert "order on primary: 1, such as w0-0 of w0-k0 at 0:2" in found.wrong
+
+
+def test_a_second_copy_is_no_inversion_but_has_to_be_told() -> None:
+    twice = on(fine(), SECONDARY, *VALUES[:4], "w0-2", "w0-3", *VALUES[4:])
+    twice = replace(twice, acknowledged=twice.acknowledged[:4], failed=(Failed("", "w0-4", ""),))
+    twice = replace(twice, failed=(*twice.failed, Failed("", "w0-5", "")))
+    found = judge(twice)
+    assert (found.disordered, found.twice) == (0, 2)
+    assert found.wrong == ("records twice on the secondary: drctl says 0, true is 2",)
+    assert judge(replace(twice, told=Told(twice_away=2))).wrong == ()
+
+
+def test_a_second_copy_at_home_has_to_be_told_too() -> None:
+    twice = on(fine(), PRIMARY, *VALUES, "w0-5")
+    assert "records twice on the primary: drctl says 0, true is 1" in judge(twice).wrong
+    assert judge(replace(twice, told=Told(missing=1, twice_home=1))).wrong == ()
+
+
+def test_a_figure_of_drctl_that_is_too_high_is_wrong_as_well() -> None:
+    found = judge(replace(fine(), told=Told(missing=1, twice_home=2, done={"copy": 3})))
+    assert found.wrong == (
+        "records that the secondary lacks: drctl says 1, true is 0",
+        "records twice on the primary: drctl says 2, true is 0",
+        "records copied by reconcile: drctl says 3, true is 0",
+    )
+
+
+def test_what_reconcile_did_twice_is_found() -> None:
+    seen = replace(fine(), told=Told(done={"copy": 2}, twice_away=1))
+    seen = on(seen, SECONDARY, *VALUES, "w0-3", copied=("w0-3",))
+    assert "copied more often than once: 1, such as w0-3" in judge(seen).wrong
+
+
+def test_a_copy_that_came_back_is_found() -> None:
+    seen = on(fine(), PRIMARY, *VALUES, copied=("w0-5",))
+    assert judge(seen).wrong == ("copies of drctl that came back to the primary: 1, such as w0-5",)
+
+
+def test_a_record_of_nobody_is_found() -> None:
+    seen = on(replace(fine(), told=Told(missing=1)), PRIMARY, *VALUES, "w0-9")
+    assert "nobody wrote, on primary: 1, such as w0-9" in judge(seen).wrong
+
+
+def read_again(seen: Evidence) -> Evidence:
+    """The group reads two records on the secondary that it had finished at home."""
+    (group,) = seen.groups
+    more = (*group.processed, *processed(1, SECONDARY, *VALUES[2:4], first=2))
+    return replace(seen, groups=(replace(group, processed=more),))
+
+
+@pytest.mark.parametrize(
+    ("change", "blamed"),
+    [
+        (lambda told: told, True),
+        (lambda told: replace(told, again={(SECONDARY, GROUP): 1}), True),
+        (lambda told: replace(told, again={(SECONDARY, GROUP): 2}), False),
+        (lambda told: replace(told, again={(PRIMARY, GROUP): 2}), True),
+        (lambda told: replace(told, again={(SECONDARY, GROUP): None}), False),
+        (lambda told: replace(told, unbounded=frozenset({SECONDARY})), False),
+    ],
+)
+def test_reading_again_is_held_against_what_was_said(
+    change: Callable[[Told], Told], blamed: bool
+) -> None:
+    seen = read_again(fine())
+    wrong = judge(replace(seen, told=change(seen.told))).wrong
+    assert bool(wrong) is blamed
+    if blamed:
+        assert f"{GROUP} read 2 records again on its stay 1 (secondary)" in wrong[0]

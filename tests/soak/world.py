@@ -1,0 +1,230 @@
+"""What a round plays with: topics, a configuration, applications; all with names of their own."""
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from drctl.lab.cluster import LabCluster
+from drctl.lab.lab import Lab
+from drctl.lab.loads import ensure_topic
+from drctl.lab.scenarios import way_back
+from drctl.lab.scenarios.signpost import USER, Signpost
+from drctl.lab.waiting import Patience
+from drctl.model.errors import DrctlError, Stopped
+from drctl.reconcile.policy import QUARANTINE
+from tests.soak.course import PRIMARY, SECONDARY
+from tests.soak.grouping import Member
+from tests.soak.writing import Writer
+
+PARTITIONS = 3
+WRITERS = 2
+RATE = 25.0
+"""Records a second, of each writer."""
+
+BATCHES = (500, 20)
+"""What a group takes at a time: one that keeps up, one that commits often."""
+
+_WAIT_S = 120
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A link of the lab, and who works on it.
+
+    Attributes:
+        name: of the round, in the names of all that it makes.
+    """
+
+    lab: Lab
+    folder: Path
+    name: str
+    stopping: threading.Event
+    signpost: Signpost
+    writers: tuple[Writer, ...]
+    members: tuple[Member, ...]
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def topic(self) -> str:
+        """Copied by MirrorMaker 2."""
+        return topic_of(self.name)
+
+    @property
+    def people(self) -> tuple[Writer | Member, ...]:
+        """All applications; groups first, so that nothing is written unread."""
+        return (*self.members, *self.writers)
+
+    def cluster(self, name: str) -> LabCluster:
+        """Of the lab."""
+        return self.lab.cluster(name)
+
+    def acknowledged(self, cluster: str) -> int:
+        """Records of all writers."""
+        return sum(each.acknowledged.get(cluster, 0) for each in self.writers)
+
+    def wait(self, what: str, condition: Callable[[], bool], seconds: float = _WAIT_S) -> None:
+        """Until it is so.
+
+        Raises:
+            Stopped: not in time, or an application has failed.
+            KeyboardInterrupt: the soak is to end.
+        """
+
+        def so() -> bool:
+            if self.stopping.is_set():
+                raise KeyboardInterrupt
+            failures = [each.failure for each in self.people if each.failure]
+            if failures:
+                raise Stopped("; ".join(failures))
+            return condition()
+
+        if not Patience.of(seconds).wait_until(so):
+            raise Stopped(f"{what}: not in {seconds:.0f} s")
+
+    def write_more(self, cluster: str, count: int) -> None:
+        """Wait until the cluster has acknowledged so many more."""
+        wanted = self.acknowledged(cluster) + count
+        what = f"{cluster} acknowledges {count} records"
+        self.wait(what, lambda: self.acknowledged(cluster) >= wanted)
+
+
+@contextmanager
+def world(lab: Lab, folder: Path, name: str, stopping: threading.Event) -> Iterator[World]:
+    """Everything is made, nobody has begun; at the end it is taken away again."""
+    folder.mkdir(parents=True, exist_ok=True)
+    signpost = Signpost(folder / "bootstrap", lab.parts.clusters)
+    signpost.point_to(PRIMARY)
+    topic = topic_of(name)
+    for cluster in lab.parts.clusters:
+        ensure_topic(cluster, topic, PARTITIONS)
+    writers = tuple(Writer(n, signpost, topic, folder, RATE) for n in range(WRITERS))
+    members = tuple(
+        Member(f"{USER}-{name}-{n}", signpost, topic, folder, batch)
+        for n, batch in enumerate(BATCHES)
+    )
+    made = World(lab, folder, name, stopping, signpost, writers, members)
+    groups = [each.group for each in members]
+    (folder / "drctl.yaml").write_text(_configuration(lab, name, groups), encoding="utf-8")
+    try:
+        way_back.deploy(lab, topic, reverse_of(name))
+        yield made
+    finally:
+        for each in made.people:
+            each.ask_to_stop()
+        _keep_logs(lab, folder)
+        if not stopping.is_set():  # else the lab goes down at once
+            _take_away(made)
+
+
+def topic_of(name: str) -> str:
+    """Its name on both clusters."""
+    return f"flights-{name}"
+
+
+def reverse_of(name: str) -> str:
+    """The connector that copies back."""
+    return f"mm2-{name}"
+
+
+def _configuration(lab: Lab, name: str, groups: list[str]) -> str:
+    replicator = {
+        "kind": "mirrormaker2",
+        "connect": lab.parts.worker.url,
+        "connectors": {kind: f"mm2-{kind}" for kind in ("source", "checkpoint", "heartbeat")},
+        "rename": "${topic}",
+        "reverse": {
+            "connect": lab.parts.worker.url,
+            "connectors": {"source": reverse_of(name)},
+        },
+    }
+    link = {
+        "from": PRIMARY,
+        "to": SECONDARY,
+        "topics": [topic_of(name)],
+        "groups": groups,
+        "replicator": replicator,
+        "fence": {"method": "acl", "principals": [f"User:{USER}"]},
+        "endpoints": [{"kind": "file", "path": "bootstrap"}],
+    }
+    document = {
+        "clusters": {each.name: _cluster(each) for each in lab.parts.clusters},
+        "links": {name: link},
+        # Applications write all the while: what is on its way is no reason to stay.
+        "policy": {"max_lag_records": 100_000, "max_rpo_seconds": 600},
+    }
+    return yaml.safe_dump(document, sort_keys=False)
+
+
+def _cluster(cluster: LabCluster) -> dict[str, Any]:
+    properties: dict[str, Any] = cluster.public_properties("admin")
+    bootstrap = properties.pop("bootstrap.servers")
+    properties["sasl.password"] = f"${{file:{cluster.password_file('admin')}}}"
+    return {"bootstrap": bootstrap, "properties": properties}
+
+
+def _keep_logs(lab: Lab, folder: Path) -> None:
+    """What the parts of the lab have said so far, beside the logs of the applications."""
+    for part in lab.parts.names:
+        with suppress(FileNotFoundError):
+            shutil.copyfile(lab.parts.part(part).log, folder / f"{part}.log")
+
+
+def _take_away(made: World) -> None:
+    """Leave the lab as it was; what cannot be done is told, and does not hide how it went."""
+    lab, topic = made.lab, made.topic
+    steps: tuple[Callable[[], object], ...] = (
+        *(lambda part=part: _up(lab, part) for part in (PRIMARY, SECONDARY, "connect")),
+        lambda: way_back.remove(lab, reverse_of(made.name)),
+        lambda: [each.stop() for each in made.people],
+        *(lambda cluster=c: _empty(cluster, topic, made) for c in lab.parts.clusters),
+        lambda: lab.replicate(True),
+    )
+    for step in steps:
+        try:
+            step()
+        except (DrctlError, KafkaException) as error:
+            made.failures.append(f"taking the round away: {error}")
+    for each in made.people:
+        each.log.close()
+
+
+def _up(lab: Lab, part: str) -> None:
+    lab.start(part)
+
+
+def _empty(cluster: LabCluster, topic: str, made: World) -> None:
+    """Topics, groups and fences of the round."""
+    admin = cluster.admin()
+    mine = AclBindingFilter(
+        ResourceType.TOPIC,
+        topic,
+        ResourcePatternType.LITERAL,
+        None,  # type: ignore[arg-type]
+        None,  # type: ignore[arg-type]
+        AclOperation.ANY,
+        AclPermissionType.DENY,
+    )
+    for rules in admin.delete_acls([mine], request_timeout=20).values():
+        rules.result()
+    known = admin.list_topics(timeout=20).topics
+    present = [name for name in (topic, QUARANTINE + topic) if name in known]
+    if present:
+        for gone in admin.delete_topics(present, operation_timeout=20).values():
+            gone.result()
+    for group in admin.delete_consumer_groups([each.group for each in made.members]).values():
+        with suppress(KafkaException):  # it may be unknown there, or its member not have left yet
+            group.result()

@@ -1,0 +1,137 @@
+"""An application that writes: keys of its own, rising numbers, a log of acknowledgements."""
+
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from drctl.lab.cluster import LOGGER, LabCluster
+from drctl.lab.scenarios.signpost import USER, Signpost
+from drctl.model.errors import DrctlError
+from tests.soak.logs import Acknowledged, Failed, Log
+
+KEYS = 40
+UNKEYED = 23
+"""Every so many-th record has no key."""
+END_S = 30
+RETRY_S = 1.0
+_LOOK_S = 0.1
+_SETTINGS: dict[str, str | int | float | bool] = {
+    "enable.idempotence": True,
+    "acks": "all",
+    "partitioner": "murmur2_random",
+    "linger.ms": 5,
+    "message.timeout.ms": 20_000,
+    "reconnect.backoff.max.ms": 500,
+}
+
+
+class Writer:
+    """One producer, in a thread; what is refused or not answered is never sent a second time."""
+
+    def __init__(
+        self, number: int, signpost: Signpost, topic: str, folder: Path, rate: float
+    ) -> None:
+        self.name = f"w{number}"
+        self.failure = ""
+        self.acknowledged: dict[str, int] = {}
+        self.log = Log(folder / f"writer-{number}.jsonl")
+        self._signpost = signpost
+        self._topic = topic
+        self._rate = rate
+        self._next = 0
+        self._refused = False
+        self._stopping = threading.Event()
+        self._quiet = threading.Event()
+        self._silent = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def rest(self) -> bool:
+        """Write nothing until told to go on; whether nothing is under way any more."""
+        self._silent.clear()
+        self._quiet.set()
+        return self._silent.wait(END_S)
+
+    @property
+    def resting(self) -> bool:
+        """Whether it was told to."""
+        return self._quiet.is_set()
+
+    def go_on(self) -> None:
+        """Write again."""
+        self._quiet.clear()
+
+    def ask_to_stop(self) -> None:
+        """Do not wait for it."""
+        self._stopping.set()
+
+    def stop(self) -> bool:
+        """Whether it has ended in time."""
+        self._stopping.set()
+        self._thread.join(2 * END_S)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                self._write_to(self._signpost.cluster())
+                self._stopping.wait(RETRY_S)
+        except DrctlError as error:
+            self.failure = f"{self.name}: {error.message}"
+        except KafkaException as error:
+            self.failure = f"{self.name}: {error.args[0].str()}"
+
+    def _write_to(self, cluster: LabCluster) -> None:
+        """Until it refuses, or the signpost points elsewhere."""
+        producer = Producer({**_SETTINGS, **cluster.client_properties(USER)}, logger=LOGGER)
+        self._refused = False
+        due = time.monotonic()
+        while self._stays(cluster):
+            if self._quiet.is_set():
+                self._be_silent(producer, cluster)
+                due = time.monotonic()
+                continue
+            self._send(producer, cluster.name)
+            due += 1 / self._rate
+            while (left := due - time.monotonic()) > 0 and self._stays(cluster):
+                producer.poll(min(left, _LOOK_S))
+        producer.flush(2)
+        producer.purge()
+        producer.flush(END_S)
+
+    def _be_silent(self, producer: Producer, cluster: LabCluster) -> None:
+        if not producer.flush(END_S):
+            self._silent.set()
+        while self._quiet.is_set() and self._stays(cluster):
+            producer.poll(_LOOK_S)
+        self._silent.clear()
+
+    def _stays(self, cluster: LabCluster) -> bool:
+        here = not (self._stopping.is_set() or self._refused)
+        return here and self._signpost.cluster().name == cluster.name
+
+    def _send(self, producer: Producer, cluster: str) -> None:
+        number, self._next = self._next, self._next + 1
+        value = f"{self.name}-{number}"
+        key = None if number % UNKEYED == 0 else f"{self.name}-k{number % KEYS}"
+        told = partial(self._told, cluster, value)
+        try:
+            producer.produce(self._topic, key=key, value=value, on_delivery=told)
+        except (BufferError, KafkaException) as error:
+            self.log.write(Failed(cluster, value, str(error)))
+            self._refused = True
+
+    def _told(self, cluster: str, value: str, error: KafkaError | None, message: Message) -> None:
+        partition, offset = message.partition(), message.offset()
+        if error is None and partition is not None and offset is not None:
+            self.log.write(Acknowledged(cluster, partition, offset, value))
+            self.acknowledged[cluster] = self.acknowledged.get(cluster, 0) + 1
+            return
+        self.log.write(Failed(cluster, value, error.str() if error else "no offset"))
+        self._refused = True
