@@ -9,6 +9,7 @@ from drctl.checks.observed import Connector, Observed
 from drctl.checks.wording import duration, listed, several
 from drctl.config.fields import UNCHANGED
 from drctl.config.link import Link
+from drctl.config.mirror_names import arrives_as
 from drctl.model.finding import Status
 from drctl.model.producer_ids import Producer
 from drctl.model.topology import TopicPartition, Unavailable
@@ -35,7 +36,7 @@ def cycles(observed: Observed) -> Iterator[Verdict]:
     others = seen(observed.survey.neighbours, subject, "the other links are", cure)
     running = _running_back(observed)
     back = [each for each in others if (each.source, each.target) == (link.target, link.source)]
-    meant = [each.name for each in back if _same_names(link) and _same_names(each)]
+    meant = [each.name for each in back if _round(link, each)]
     cost = "each direction takes the other's copies for new records, for ever"
     if running:
         reason = f"connectors {listed(running)} copy back under the same names"
@@ -49,12 +50,20 @@ def cycles(observed: Observed) -> Iterator[Verdict]:
         yield ok(subject, "nothing copies back under the same names")
 
 
+def _round(link: Link, other: Link) -> bool:
+    """Whether both keep the names of topics, and have topics in common, as far as patterns tell."""
+    if not (_same_names(link) and _same_names(other)):
+        return False
+    both = ((link, other), (other, link))
+    return any(one.carries(topic) for one, two in both for topic in two.settings.topics)
+
+
 def _same_names(link: Link) -> bool:
     return link.settings.replicator.rename == UNCHANGED
 
 
 def _running_back(observed: Observed) -> list[str]:
-    """MirrorMaker 2's connectors of the other direction that run, and rename nothing."""
+    """MirrorMaker 2's connectors of the other direction that run, and bring copies back."""
     known: dict[str, Connector] = {}
     for workers in (observed.connectors, observed.reverse):
         if not isinstance(workers, Unavailable):
@@ -68,8 +77,22 @@ def _running_back(observed: Observed) -> list[str]:
     return sorted(
         each.name
         for each in sources
-        if _ends(each) == ends[::-1] and each.state == "RUNNING" and _keeps_names(each)
+        if _ends(each) == ends[::-1] and each.state == "RUNNING" and _brings_back(each, observed)
     )
+
+
+def _brings_back(connector: Connector, observed: Observed) -> bool:
+    """Whether a copy of a topic of the link comes back to the topic itself, as far as is known."""
+    link, topics = observed.link, observed.source_topics
+    if isinstance(topics, Unavailable) or not topics:
+        return _keeps_names(connector)
+    names = (name for name, state in topics.items() if state is not None)
+    return any(_comes_back(connector, link, name) for name in link.topics_of(names))
+
+
+def _comes_back(connector: Connector, link: Link, topic: str) -> bool:
+    found = arrives_as(connector.config, link.target_topic(topic))
+    return _keeps_names(connector) if isinstance(found, Unavailable) else found == topic
 
 
 def _ends(connector: Connector) -> tuple[str, str]:

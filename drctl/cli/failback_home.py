@@ -6,6 +6,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from drctl.checks.glance import Glance
 from drctl.cli import plan_wiring, reconcile_wiring
 from drctl.cli.guarding import judged
 from drctl.cli.link_hands import LinkHands
@@ -13,7 +14,7 @@ from drctl.cli.link_sight import LinkSight
 from drctl.cli.plan_run import Way
 from drctl.engine.kind import Trait
 from drctl.engine.returning import Owed, Reconciliation, Search
-from drctl.engine.sequences.failback import NAME
+from drctl.engine.sequences.failback import leads_home
 from drctl.engine.steps.way_back_order import ASKED_FOR, STEP_ORDER
 from drctl.model.plan import Json
 
@@ -22,10 +23,13 @@ if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.engine.story import Story
+    from drctl.failback.answer import Answer
+    from drctl.failback.standing_against import Terms
     from drctl.model.finding import Finding
     from drctl.offsets.wanted import Wanted
 
 _RUNS = 20
+_CONNECT_S = 20.0
 
 
 @dataclass(slots=True)
@@ -97,7 +101,7 @@ class HomeSight(LinkSight):
         far = frozenset(p for p, at in since.items() if last[p] - at > copies.MOST)
         near = {place: at for place, at in since.items() if place not in far}
         found = copies.find_copies(self.site(survivor), near, last, home_id)
-        return copies.held_back(wanted, stands, found, far)
+        return copies.held_back(wanted, stands, found, far, self.link.source_topic)
 
 
 def home_sight(config: "Config", link: "Link", asked: "People") -> HomeSight:
@@ -125,11 +129,53 @@ def _guards(sight: LinkSight, mode: str) -> "Sequence[Finding]":
     from drctl.failback.answer import answer
     from drctl.failback.standing_against import against
 
-    replicator = sight.link.settings.replicator
-    named = replicator.connectors
-    names = tuple(filter(None, (named.source, named.checkpoint, named.heartbeat)))
     found = answer(look_at(sight.config, sight.other_way().link, None))
-    return against(found, names if replicator.connect else (), _rebuild(sight))
+    return (*against(found, _terms(sight, found)), *_of_other_links(sight))
+
+
+def _of_other_links(sight: LinkSight) -> "tuple[Finding, ...]":
+    """What replicates between the two clusters beside the link."""
+    from drctl.failback.other_links import OtherLink, other_links
+
+    ours = sight.other_way().link
+    others = [
+        each
+        for each in map(sight.config.link, sight.config.links)
+        if {each.source, each.target} == {ours.source, ours.target} and each.name != ours.name
+    ]
+    # What copies over the link itself is looked at by the way home.
+    mine = {*_connectors(ours), *_connectors(sight.link)}
+    found = []
+    for link in others:
+        lister = plan_wiring.connector_lister(link)
+        if lister is not None:
+            known = Glance(lister.described, _CONNECT_S).answer()
+            rest = tuple(name for name in _connectors(link) if name not in mine)
+            found.append(OtherLink(link.name, link.source, link.target, rest, known))
+    return tuple(other_links(found))
+
+
+def _connectors(link: "Link") -> tuple[str, ...]:
+    named = link.settings.replicator.connectors
+    return tuple(filter(None, (named.source, named.checkpoint, named.heartbeat)))
+
+
+def _terms(sight: LinkSight, found: "Answer") -> "Terms":
+    """What drctl.yaml says of the way home."""
+    from drctl.failback.facts import Cluster
+    from drctl.failback.standing_against import Terms
+
+    replicator, target = sight.link.settings.replicator, found.seen.facts.on_target
+    known = target if isinstance(target, Cluster) else Cluster("", {})
+    links = list(map(sight.config.link, sight.config.links))
+    ends = (sight.link.source, sight.link.target)
+    others = [each for each in links if (each.source, each.target) == ends]
+    return Terms(
+        _connectors(sight.link) if replicator.connect else (),
+        _rebuild(sight),
+        {place.topic: sight.link.target_topic(place.topic) for place in known.logs},
+        frozenset(p.topic for p in known.beside if any(each.carries(p.topic) for each in others)),
+    )
 
 
 def _rebuild(sight: LinkSight) -> str:
@@ -144,7 +190,7 @@ def _rebuild(sight: LinkSight) -> str:
 
 
 def _came_home(story: "Story") -> bool:
-    return story.plan.name == NAME and story.status == "done"
+    return leads_home(story.plan.steps) and story.status == "done"
 
 
 def _owed(story: "Story", step: str, what: str) -> Owed:

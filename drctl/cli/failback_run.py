@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING
 from drctl.cli import circumstances
 from drctl.cli.durations import seconds
 from drctl.cli.failback_home import HOME
-from drctl.cli.plan_run import PlanOptions, show_or_go
-from drctl.engine.sequences.failback import WayBack
+from drctl.cli.plan_run import MakePlan, PlanOptions, show_or_go, show_or_run
+from drctl.engine.sequences.failback import SEEDED, WayBack, turned
 from drctl.engine.sequences.failback import failback as sequence
 from drctl.model.errors import ConfigError, UsageError
 from drctl.reconcile.policy import POLICIES, Action, parse_policies
 
 if TYPE_CHECKING:
     from drctl.cli.link_sight import LinkSight
+    from drctl.config.configuration import Config
     from drctl.config.link import Link
+    from drctl.engine.sequences.circumstances import Circumstances
     from drctl.model.plan import Plan
 
-_SEEDED = "mirrormaker2"
-"""The kind of replicator whose offsets drctl sets itself."""
+PATIENCE, GRACE = "10m", "20s"
+"""How long replication, and consumers, may take where nobody says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +67,48 @@ def lead_home(
     patience_s, grace_s = seconds(options.patience), seconds(options.grace)
 
     def make(sight: "LinkSight", passed: Mapping[str, str]) -> "Plan":
-        return sequence(_way_back(sight, passed, options, patience_s, grace_s))
+        way = way_back(sight, passed, patience_s, grace_s)
+        conflicting = options.conflicting.value
+        return sequence(
+            replace(way, policy=options.policy, topics=options.topics, conflicting=conflicting)
+        )
 
     given = PlanOptions(
         options.words, link, False, execute, yes, overrides, answers, plan_out, expect_plan
     )
     return show_or_go(given, make, HOME)
+
+
+def home_or_there(given: PlanOptions, make: MakePlan, *, home: bool) -> int:
+    """Show the plan of a runbook, or carry it out.
+
+    Args:
+        home: whether it leads home over the link; else it goes from its source to its target.
+
+    Raises:
+        Refused: something stands against it, or nobody confirmed.
+    """
+    if not home:
+        return show_or_run(given, make)
+
+    def look(sight: "LinkSight", passed: Mapping[str, str]) -> "Plan":
+        way = way_back(sight, passed, seconds(PATIENCE), seconds(GRACE))
+        seen = replace(way.old, basis=way.home.basis, overrides=passed, way_back=way)
+        return make(sight.config, seen)
+
+    return show_or_go(given, look, HOME)
+
+
+def with_way_back(config: "Config", link: "Link", seen: "Circumstances") -> "Circumstances":
+    """What drctl.yaml says of a link and of its way home; nobody looks at it."""
+    from drctl.config.way_back import way_home
+
+    try:
+        named = way_home(link, map(config.link, config.links)).settings.replicator.connectors
+    except ConfigError:
+        return seen
+    connectors = tuple(filter(None, (named.source, named.checkpoint, named.heartbeat)))
+    return replace(seen, way_back=turned(seen, connectors))
 
 
 def _check_policies(options: FailbackOptions) -> None:
@@ -83,13 +121,14 @@ def _check_policies(options: FailbackOptions) -> None:
         parse_policies(policy, options.topics, options.conflicting)
 
 
-def _way_back(
-    sight: "LinkSight",
-    passed: Mapping[str, str],
-    options: FailbackOptions,
-    patience_s: float,
-    grace_s: float,
+def way_back(
+    sight: "LinkSight", passed: Mapping[str, str], patience_s: float, grace_s: float
 ) -> WayBack:
+    """The way home of a link as both clusters are now, without a decision on any record.
+
+    Raises:
+        ConfigError: drctl.yaml does not name what copies.
+    """
     old = sight.other_way()
     home = circumstances.look_at(sight.link, sight, passed)
     before = circumstances.look_at(old.link, old, {})
@@ -100,10 +139,7 @@ def _way_back(
         before,
         _copying(sight.link),
         _copying(old.link),
-        options.policy,
-        options.topics,
-        options.conflicting.value,
-        sight.config.policy.max_lag_records,
+        at_most=sight.config.policy.max_lag_records,
     )
 
 
@@ -114,7 +150,7 @@ def _copying(link: "Link") -> str:
         ConfigError: drctl.yaml does not name it.
     """
     replicator = link.settings.replicator
-    if replicator.kind != _SEEDED:
+    if replicator.kind != SEEDED:
         return ""
     if not replicator.connect or not replicator.connectors.source:
         raise ConfigError(

@@ -60,11 +60,14 @@ def site_of(config: "Config", link: "Link", answer: "Answer") -> "Site":
 
 
 def _link_back(config: "Config", link: "Link") -> str | None:
-    """The link in the other direction, where there is one."""
+    """The link in the other direction, where there is one that brings topics home."""
+    from drctl.config.fields import UNCHANGED
     from drctl.config.way_back import opposite
 
     found = opposite(link, map(config.link, config.links))
-    return found.name if found else None
+    both = (link, found) if found else ()
+    kept = all(each.settings.replicator.rename == UNCHANGED for each in both)
+    return found.name if found and kept else None
 
 
 def _results(config: "Config", link: "Link", gap: Path | None) -> "Results":

@@ -1,6 +1,11 @@
-"""The way home over a link: the same topics in the other direction, by what copies back."""
+"""The way home over a link: the same topics in the other direction, by what copies back.
+
+Where copies have other names, as with MirrorMaker 2's default policy, applications go on in the
+copies after a failover; what is written there comes home under the topics' own names.
+"""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from drctl.config.fields import UNCHANGED
 from drctl.config.link import Link
@@ -10,22 +15,52 @@ from drctl.model.errors import ConfigError
 ON_CONNECT = ("mirrormaker2", "confluent-replicator")
 
 
+@dataclass(frozen=True, slots=True)
+class Homeward(Link):
+    """The way home of a link whose copies have other names: at home they get their own again.
+
+    Attributes:
+        old: the link as it was, and will be again.
+    """
+
+    old: Link
+
+    def carries(self, topic: str) -> bool:
+        """Whether it is a copy of a topic that the link carries."""
+        name = self.old.source_topic(topic)
+        return name is not None and self.old.carries(name) and not self._internal(topic)
+
+    def target_topic(self, topic: str) -> str:
+        """What a copy is called at home."""
+        return self.old.source_topic(topic) or topic
+
+    def source_topic(self, topic: str) -> str | None:
+        """What the copy of a topic is called."""
+        return self.old.target_topic(topic)
+
+
 def name_of(link: Link) -> str:
     """What the way home of a link is called; results of comparisons are kept under it."""
     return f"{link.name}-back"
 
 
 def opposite(link: Link, links: Iterable[Link]) -> Link | None:
-    """A link of drctl.yaml that leads the other way; None where there is none."""
+    """A link of drctl.yaml that leads the other way with the same topics; None where none does."""
     ends = (link.target, link.source)
-    return next((each for each in links if (each.source, each.target) == ends), None)
+    back = (each for each in links if (each.source, each.target) == ends)
+    return next((each for each in back if shares_topics(link, each)), None)
+
+
+def shares_topics(link: Link, other: Link) -> bool:
+    """Whether all topics of a link are those of another, as far as their patterns tell."""
+    return all(map(other.carries, link.settings.topics))
 
 
 def way_home(link: Link, links: Iterable[Link] = ()) -> Link:
     """From the target to the source: by `replicator.reverse`, or a link that leads there.
 
     Raises:
-        ConfigError: nothing says what copies back, or topics have other names there.
+        ConfigError: nothing says what copies back, or it gives records other names at home.
     """
     replicator, reverse = link.settings.replicator, link.settings.replicator.reverse
     if reverse is None and (other := opposite(link, links)) is not None:
@@ -41,13 +76,33 @@ def way_home(link: Link, links: Iterable[Link] = ()) -> Link:
                 "name it: `reverse: {connect: http://..., connectors: {source: NAME}}`",
             )
         reverse = ReverseConfig()
-    if (replicator.rename, reverse.rename) != (UNCHANGED, UNCHANGED):
-        raise ConfigError(
-            f"links.{link.name}: topics have other names on {link.target}: records that were"
-            " written to a copy there are copied back by no replicator under the old name",
-            "go home by hand: drctl runbook render failback",
-        )
-    return _turned(link, reverse)
+    if reverse.rename != UNCHANGED:
+        raise _away_from_home(link, reverse.rename)
+    found = _turned(link, reverse)
+    if replicator.rename == UNCHANGED:
+        return found
+    return Homeward(
+        found.name,
+        found.source,
+        found.source_config,
+        found.target,
+        found.target_config,
+        found.settings,
+        link,
+    )
+
+
+def _away_from_home(link: Link, rename: str) -> ConfigError:
+    """What copies back keeps the records of both sites apart: there is no topic to come home to."""
+    there = rename.replace(UNCHANGED, "TOPIC")
+    copy = link.target_topic("TOPIC")
+    return ConfigError(
+        f"links.{link.name}: what copies from {link.target} to {link.source} calls topics {there}"
+        f" there: records that were written to {link.target} do not come home to TOPIC",
+        f"where applications write to {copy} on {link.target}: name a connector that brings it"
+        f" home as TOPIC (`reverse:` without `rename`). Where they write to TOPIC on"
+        f" {link.target}, and read both topics on either side: docs/failback.md, Both sites write",
+    )
 
 
 def _turned(link: Link, reverse: ReverseConfig) -> Link:
@@ -62,6 +117,10 @@ def _turned(link: Link, reverse: ReverseConfig) -> Link:
             "rename": reverse.rename,
             "reverse": there,
             "copied_offsets_topic": None,
+            # What stops the one direction does not stop the other.
+            "stop": (),
+            "start": (),
+            "stopped": (),
         }
     )
     # A command of the site fences the cluster that it was written for.

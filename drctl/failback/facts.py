@@ -29,11 +29,13 @@ class Cluster:
         identity: Kafka's own id of the cluster.
         logs: of the link's topics, or of their copies, by the cluster's own names.
         topic_ids: Kafka's ids of these topics, as far as the cluster tells them.
+        beside: where copies have other names: the logs of topics that have the link's own names.
     """
 
     identity: str
     logs: Logs
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    beside: Logs = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

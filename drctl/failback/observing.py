@@ -4,7 +4,7 @@ What rests on a result of `drctl gap` (what came first, what was brought over) i
 the clusters have answered.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -104,7 +104,8 @@ class WayBackObserver:
         fence = self._glance(
             lambda: observe_fence(settings, topics(), ports.acls, ports.prover, verified)
         )
-        forward, reverse = self._forward(), self._reverse()
+        forward = self._forward(lambda: _names(source, target, link.source_topic))
+        reverse = self._reverse(lambda: _names(target, source, link.target_topic))
         endpoints = [self._glance(each.observe) for each in ports.endpoints]
         groups = self._glance(
             lambda: observe_groups(link, ports.source_groups, ports.target_groups)
@@ -130,23 +131,28 @@ class WayBackObserver:
             journal=journal.answer(),
         )
 
-    def _forward(self) -> Glance[Replication] | None:
+    def _forward(self, topics: Callable[[], Collection[str]]) -> Glance[Replication] | None:
         brokers, replicator = self.ports.brokers, self.link.settings.replicator
         ends = brokers.source, brokers.target
-        return self._replication(self.ports.forward, replicator.connectors, ends)
+        return self._replication(self.ports.forward, replicator.connectors, ends, topics)
 
-    def _reverse(self) -> Glance[Replication] | None:
+    def _reverse(self, topics: Callable[[], Collection[str]]) -> Glance[Replication] | None:
         brokers, reverse = self.ports.brokers, self.link.settings.replicator.reverse
         named = reverse.connectors if reverse else ConnectorsConfig()
-        return self._replication(self.ports.reverse, named, (brokers.target, brokers.source))
+        ends = brokers.target, brokers.source
+        return self._replication(self.ports.reverse, named, ends, topics)
 
     def _replication(
-        self, workers: Workers | None, named: ConnectorsConfig, ends: Ends
+        self,
+        workers: Workers | None,
+        named: ConnectorsConfig,
+        ends: Ends,
+        topics: Callable[[], Collection[str]],
     ) -> Glance[Replication] | None:
         if workers is None:
             return None
         asked = workers
-        return self._glance(lambda: observe_replication(asked, named, ends))
+        return self._glance(lambda: observe_replication(asked, named, ends, topics()))
 
     def _glance(self, question: Callable[[], T]) -> Glance[T]:
         return Glance(question, self.patience_s)
@@ -187,6 +193,22 @@ class WayBackObserver:
     def _came_back(self, result: GapEvidence, source: Cluster) -> Copies | Unavailable:
         since: dict[TopicPartition, int] = dict(result.ends)
         return observe_copies(since, source, self.ports.source, source.identity)
+
+
+def _names(
+    here: Glance[Cluster], there: Glance[Cluster], name_here: Callable[[str], str | None]
+) -> Collection[str]:
+    """The link's topics, by their names on one cluster; from the other where that is silent.
+
+    Args:
+        name_here: of a topic of the other cluster.
+    """
+    seen = here.answer()
+    if isinstance(seen, Cluster) and seen.logs:
+        return {place.topic for place in seen.logs}
+    other = there.answer()
+    names = {place.topic for place in other.logs} if isinstance(other, Cluster) else ()
+    return {name for topic in names if (name := name_here(topic)) is not None}
 
 
 def _answer(question: Callable[[], T]) -> T | Unavailable:

@@ -1,38 +1,54 @@
 """What stands against a way back, as findings; what its own steps put right is a warning."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from drctl.checks.wording import several
 from drctl.engine.steps.way_back_order import STEP_ORDER
 from drctl.failback.answer import Answer
+from drctl.failback.bringing_home import Names, how_to_name, misled
 from drctl.failback.facts import Cluster, Facts, Replication
+from drctl.failback.replicator_rules import replicator_findings
 from drctl.model.finding import Finding, Status
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 
-SILENT, HOME, LOST, REVERSE = (
+SILENT, HOME, LOST, REVERSE, BESIDE = (
     "way-back-silent",
     "clients-home",
     "source-lost",
     "reverse-replication",
+    "written-beside",
 )
 
 _PUT_RIGHT = frozenset({"a", "b", "c"})
 """Steps that the run does first, however they stand."""
 
 
-def against(answer: Answer, connectors: tuple[str, ...], rebuild: str) -> tuple[Finding, ...]:
-    """Everything that there is to say before anything is changed.
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What drctl.yaml says of a way home.
 
-    Args:
+    Attributes:
         connectors: that are to bring records home; empty where a person starts what does.
         rebuild: what to type where the source has lost its records.
+        names: what each copy is called at home; copies that keep their names need not be in it.
+        elsewhere: topics that another link brings to the source.
     """
-    found = tuple(_findings(answer, connectors, rebuild))
+
+    connectors: tuple[str, ...] = ()
+    rebuild: str = ""
+    names: Names = field(default_factory=dict)
+    elsewhere: frozenset[str] = frozenset()
+
+
+def against(answer: Answer, terms: Terms) -> tuple[Finding, ...]:
+    """Everything that there is to say before anything is changed."""
+    found = tuple(_findings(answer, terms))
     well = Finding(STEP_ORDER, Status.OK, "the way back", f"in order; step {answer.next} is next")
     return found or (well,)
 
 
-def _findings(answer: Answer, connectors: tuple[str, ...], rebuild: str) -> Iterator[Finding]:
+def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
     facts = answer.seen.facts
     silent = [*_silent(facts)]
     if silent:
@@ -41,9 +57,12 @@ def _findings(answer: Answer, connectors: tuple[str, ...], rebuild: str) -> Iter
     if answer.seen.home is True:
         reason = f"every endpoint leads to {facts.source}: there is nobody to lead home"
         yield Finding(HOME, Status.FAIL, "endpoints", reason)
-    yield from _lost(facts, rebuild)
-    if connectors:
-        yield from _reverse(answer, connectors)
+    yield from _lost(facts, terms)
+    yield from _beside(facts, terms)
+    if terms.connectors:
+        yield from _reverse(answer, terms)
+    if isinstance(facts.forward, Replication) and isinstance(facts.reverse, Replication):
+        yield from replicator_findings(facts.forward, facts.reverse)
     for each in answer.violations:
         status = Status.WARN if each.repair in _PUT_RIGHT else Status.FAIL
         cure = f"drctl failback --check-order: repair step {each.repair} first"
@@ -57,14 +76,14 @@ def _silent(facts: Facts) -> Iterator[Finding]:
             yield Finding(SILENT, Status.FAIL, name, seen.reason, cure=cure)
 
 
-def _lost(facts: Facts, rebuild: str) -> Iterator[Finding]:
+def _lost(facts: Facts, terms: Terms) -> Iterator[Finding]:
     """Whether the source holds less than was copied from it: it was made anew, or cut."""
     source, forward = facts.on_source, facts.forward
     if not isinstance(source, Cluster) or not isinstance(forward, Replication):
         return
     shorter = [
         f"{place} ends at {end}, and was copied up to {copied}"
-        for place, copied in sorted(_copied(forward, facts).items())
+        for place, copied in sorted(_copied(forward, facts, terms.names).items())
         if (end := _end(source, place)) < copied
     ]
     if shorter:
@@ -75,17 +94,15 @@ def _lost(facts: Facts, rebuild: str) -> Iterator[Finding]:
             facts.source,
             reason,
             cost=_cost(facts),
-            cure=f"{_cost(facts)}; {rebuild}",
+            cure=f"{_cost(facts)}; {terms.rebuild}",
         )
 
 
-def _copied(forward: Replication, facts: Facts) -> dict[TopicPartition, int]:
-    """How far partitions were copied whose copies are there; connectors copy for other links too.
-
-    Names are kept, else nobody would be led home.
-    """
+def _copied(forward: Replication, facts: Facts, names: Names) -> dict[TopicPartition, int]:
+    """How far partitions were copied whose copies are there; others are of other links."""
     target = facts.on_target
-    there = target.logs if isinstance(target, Cluster) else {}
+    logs = target.logs if isinstance(target, Cluster) else {}
+    there = {TopicPartition(names.get(p.topic, p.topic), p.partition) for p in logs}
     found: dict[TopicPartition, int] = {}
     for each in forward.copying:
         if not isinstance(each.positions, Unavailable):
@@ -109,9 +126,31 @@ def _cost(facts: Facts) -> str:
     return f"it has to be rebuilt: about {total:,} records are copied from {facts.target}"
 
 
-def _reverse(answer: Answer, connectors: tuple[str, ...]) -> Iterator[Finding]:
+def _beside(facts: Facts, terms: Terms) -> Iterator[Finding]:
+    """Whether applications wrote to the survivor under the topics' own names, beside the copies."""
+    target = facts.on_target
+    logs = target.beside.items() if isinstance(target, Cluster) else ()
+    held = {
+        place.topic
+        for place, log in logs
+        if place.topic not in terms.elsewhere
+        and (isinstance(log, Unavailable) or log.end > log.start)
+    }
+    if not held:
+        return
+    copies = {home: copy for copy, home in terms.names.items()}
+    told = several(f"{topic} (beside {copies.get(topic, topic)})" for topic in sorted(held))
+    reason = f"it holds records under the link's own names: {told}; only copies are brought home"
+    cure = (
+        f"bring them by a link of their own from {facts.target} to {facts.source} in drctl.yaml,"
+        " with a connector that gives them another name there, or empty these topics"
+    )
+    yield Finding(BESIDE, Status.FAIL, facts.target, reason, cure=cure)
+
+
+def _reverse(answer: Answer, terms: Terms) -> Iterator[Finding]:
     """Whether what brings records home is there, and waits for where to begin."""
-    reverse = answer.seen.facts.reverse
+    reverse, connectors = answer.seen.facts.reverse, terms.connectors
     subject = f"connectors {', '.join(connectors)}"
     if isinstance(reverse, Unavailable):
         yield Finding(REVERSE, Status.FAIL, subject, reverse.reason)
@@ -123,8 +162,28 @@ def _reverse(answer: Answer, connectors: tuple[str, ...]) -> Iterator[Finding]:
             ' POST /connectors with "initial_state": "STOPPED"'
         )
         yield Finding(REVERSE, Status.FAIL, subject, reason, cure=cure)
+    yield from _other_names(answer.seen.facts, reverse, terms)
     running = [each.name for each in reverse.found if each.name in connectors and not each.idle]
     if running and not answer.seen.arrived:
         reason = f"{', '.join(running)} may begin to copy at any moment, from the beginning"
         cure = "; ".join(f"curl -X PUT $CONNECT/connectors/{name}/stop" for name in running)
         yield Finding(REVERSE, Status.FAIL, subject, reason, cure=cure)
+
+
+def _other_names(facts: Facts, reverse: Replication, terms: Terms) -> Iterator[Finding]:
+    """Whether records would come to other topics than those that they belong to."""
+    target = facts.on_target
+    copies = {p.topic for p in target.logs} if isinstance(target, Cluster) else set()
+    wanted = {copy: terms.names.get(copy, copy) for copy in sorted(copies)}
+    for each in reverse.copying:
+        if each.name not in terms.connectors:
+            continue
+        wrong, unsure = misled(each.connector.config, wanted)
+        if wrong:
+            reason = f"it does not bring records home to their topics: {several(wrong)}"
+            cure = how_to_name(each.name, wanted)
+            yield Finding(REVERSE, Status.FAIL, f"connector {each.name}", reason, cure=cure)
+        elif unsure:
+            reason = f"to which topics it brings records is not known: {several(unsure)}"
+            cure = "step bring-home looks at the first record of each partition, and stops it"
+            yield Finding(REVERSE, Status.WARN, f"connector {each.name}", reason, cure=cure)

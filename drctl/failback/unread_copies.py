@@ -4,7 +4,7 @@ On the survivor a copy stands behind newer records, at home its original stands 
 group that has read the newer ones and not the copy would skip the original.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -91,17 +91,27 @@ def held_back(
     stands: Stands,
     copies: Mapping[TopicPartition, Sequence[Copy]],
     too_far: frozenset[TopicPartition],
+    copy_of: Callable[[str], str | None] = lambda topic: topic,
 ) -> tuple[Wanted, ...]:
     """The same positions, none of them behind an original that its group has not read.
 
     Args:
         too_far: partitions of which nobody has looked for copies: they are too many offsets.
+        copy_of: what a topic of home is called on the survivor, where names differ.
     """
-    return tuple(_held_back(each, stands, copies, too_far) for each in wanted)
+    return tuple(
+        _held_back(each, _on_survivor(each, copy_of), stands, copies, too_far) for each in wanted
+    )
+
+
+def _on_survivor(each: Wanted, copy_of: Callable[[str], str | None]) -> TopicPartition:
+    place = each.partition
+    return TopicPartition(copy_of(place.topic) or place.topic, place.partition)
 
 
 def _held_back(
     each: Wanted,
+    place: TopicPartition,
     stands: Stands,
     copies: Mapping[TopicPartition, Sequence[Copy]],
     too_far: frozenset[TopicPartition],
@@ -109,13 +119,13 @@ def _held_back(
     positions = stands.get(each.group)
     if each.to is None or positions is None or isinstance(positions, Unavailable):
         return each
-    at = positions.get(each.partition)
+    at = positions.get(place)
     if at is None:
         return each
-    if each.partition in too_far:
+    if place in too_far:
         why = f"it may not have read what was brought over, and is over {MOST:,} offsets behind"
         return replace(each, blocked=why)
-    unread = [c.original for c in copies.get(each.partition, ()) if c.offset >= at.offset]
+    unread = [c.original for c in copies.get(place, ()) if c.offset >= at.offset]
     first = min(unread, default=each.to.offset)
     if first >= each.to.offset:
         return each

@@ -10,7 +10,10 @@ from pydantic import ValidationError
 from drctl.config.document import Document
 from drctl.config.problems import Path, Problem, config_error, one_of, quoted
 from drctl.config.section import Section
+from drctl.engine.concerned import concerned
+from drctl.engine.registry import KINDS
 from drctl.engine.sequences.circumstances import Circumstances
+from drctl.engine.sequences.failback import leads_home
 from drctl.model.errors import UsageError
 from drctl.model.plan import Plan, Step
 from drctl.runbook.durations import seconds
@@ -127,9 +130,8 @@ def planned(
             steps.append(step)
     basis = {**seen.basis, f"runbook {runbook.name}": runbook.fingerprint}
     basis |= {f"fact {name}": str(facts[name]) for name in sorted(asked_for(runbook))}
-    plan = Plan(
-        runbook.name, seen.link, seen.source, seen.target, tuple(steps), basis, seen.overrides
-    )
+    ends = (seen.target, seen.source) if leads_home(steps) else (seen.source, seen.target)
+    plan = Plan(runbook.name, seen.link, *ends, concerned(steps, KINDS), basis, seen.overrides)
     return plan, places, problems
 
 
@@ -188,7 +190,12 @@ def _raw(step: StepConfig, used: str) -> Any:
     if used == "step":
         return step.with_ if step.with_ is not None else {}
     value = getattr(step, used)
-    return {_SHORT_KEYS[used]: value} if used in _SHORT_KEYS else value
+    return {_SHORT_KEYS[used]: value} if used in _SHORT_KEYS and _is_short(value) else value
+
+
+def _is_short(value: Any) -> bool:
+    """Whether only the value of one setting stands there."""
+    return not isinstance(value, Mapping)
 
 
 def _place(number: int, kind: str, loc: Path, step: StepConfig) -> Path:
@@ -196,7 +203,7 @@ def _place(number: int, kind: str, loc: Path, step: StepConfig) -> Path:
     head: Path = ("steps", number)
     if step.step is not None:
         return (*head, "with", *loc) if loc or step.with_ is not None else (*head, "step")
-    if kind in _SHORT_KEYS:
+    if kind in _SHORT_KEYS and _is_short(getattr(step, kind)):
         return (*head, kind, *loc[1:])
     return (*head, kind, *loc)
 

@@ -18,10 +18,28 @@ _GROUPS = "kafka-consumer-groups.sh --bootstrap-server"
 _ADMIN = "--command-config admin.properties"
 
 
-def by_hand(step: Step, seen: Circumstances) -> Lines:
-    """The command lines; none where there are none that would do."""
+_ONE_WAY = ("drctl gap ", "drctl offsets apply ")
+"""Command lines that go from a link's source to its target, and never the other way."""
+
+
+def by_hand(step: Step, seen: Circumstances, *, home: bool = False) -> Lines:
+    """The command lines; none where there are none that would do.
+
+    Args:
+        home: whether the step leads home over the link: its source is the link's target.
+    """
     lines = _BY_HAND.get(step.kind)
-    return lines(step.settings, seen) if lines else ()
+    found = lines(step.settings, seen) if lines else ()
+    return (
+        tuple(_other_way(each) for each in found if not each.startswith(_ONE_WAY))
+        if home
+        else found
+    )
+
+
+def _other_way(line: str) -> str:
+    parts = line.split('"$SOURCE"')
+    return '"$TARGET"'.join(part.replace('"$TARGET"', '"$SOURCE"') for part in parts)
 
 
 def _link(seen: Circumstances) -> str:
@@ -84,4 +102,5 @@ _BY_HAND: Mapping[str, Callable[[Settings, Circumstances], Lines]] = {
     ),
     "command": _ran,
     "command-fence": _ran,
+    "command-stop-replication": _ran,
 }

@@ -12,6 +12,7 @@ from drctl.config import document as tree
 from drctl.config.document import Document, Node, Scalar
 from drctl.config.problems import Mark, Problem, config_error, did_you_mean, one_of, quoted
 from drctl.config.problems import Path as Place
+from drctl.engine.sequences.failback import NAME
 from drctl.model.errors import ConfigError
 from drctl.runbook import when
 from drctl.runbook.parameters import NAMES, from_yaml
@@ -20,7 +21,7 @@ from drctl.runbook.specs import SPECS
 from drctl.runbook.substitution import holds_secret_reference, references
 from drctl.runbook.wording import at_key, at_value, none_of, problems_of
 
-FILLED = frozenset({"with", "patience", "expect", "by_hand", *SHORT[1:-1]})
+FILLED = frozenset({"with", "patience", "expect", "by_hand", *SHORT[1:]})
 """The keys of a step in which parameters may stand."""
 
 
@@ -43,6 +44,17 @@ class Runbook:
     def name(self) -> str:
         """By which it is run."""
         return self.file.name
+
+    @property
+    def leads_home(self) -> bool:
+        """Whether it goes the way home over its link: from its target to its source."""
+        return any(_sequence(step) == NAME for step in self.file.steps)
+
+
+def _sequence(step: StepConfig) -> Any:
+    """The name of the one that it stands for."""
+    given = step.sequence
+    return given.get("name") if isinstance(given, Mapping) else given
 
 
 def load(path: Path) -> Runbook:
@@ -189,6 +201,8 @@ def _kind(step: StepConfig, path: Place, document: Document) -> Iterator[Problem
         text = none_of(step.step, tuple(sorted(SPECS)), "kind of step")
         yield at_value(document, (*path, "step"), text)
     if used == ["sequence"]:
+        if any(references(str(_sequence(step) or ""))):
+            yield at_key(document, (*path, "sequence"), "is named here, not by a parameter")
         for key in ("duty", "patience"):
             if getattr(step, key) is not None:
                 text = "goes with a single step, not with a sequence"

@@ -115,7 +115,8 @@ def _steps(runbook: Runbook, ready: tuple[Ready, ...], seen: Circumstances) -> I
         condition = runbook.file.steps[each.number].when
         for step in _made(each, seen):
             number += 1
-            yield from _step(number, step, each, condition, seen)
+            home = runbook.leads_home and each.kind == "sequence"
+            yield from _step(number, step, each, condition, seen, home)
             yield ""
 
 
@@ -128,7 +129,12 @@ def _made(ready: Ready, seen: Circumstances) -> tuple[Step, ...]:
 
 
 def _step(
-    number: int, step: Step, ready: Ready, condition: str | None, seen: Circumstances
+    number: int,
+    step: Step,
+    ready: Ready,
+    condition: str | None,
+    seen: Circumstances,
+    home: bool,
 ) -> Iterator[str]:
     told = KINDS[step.kind].describe(step.settings)
     title = _capital(markdown.line(told.title), seen)
@@ -145,7 +151,7 @@ def _step(
         yield f"{_IN}- If it cannot be done: {_DUTIES[step.duty]}."
     if by_people:
         yield f"{_IN}- drctl asks whether it is done."
-    lines = ready.by_hand or by_hand(step, seen)
+    lines = ready.by_hand or by_hand(step, seen, home=home)
     if lines:
         yield from ("", *markdown.block(lines, "sh", _IN))
 

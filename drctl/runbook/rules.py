@@ -9,6 +9,7 @@ from typing import NamedTuple
 from drctl.engine.invariants import violations
 from drctl.engine.kind import Kind, Trait
 from drctl.engine.registry import KINDS
+from drctl.engine.sequences.failback import leads_home
 from drctl.model.plan import Duty, Plan, Step
 
 PREFLIGHT = "preflight"
@@ -25,6 +26,9 @@ _REQUIRED: Mapping[Trait, str] = {
 }
 
 
+_BY_PEOPLE = frozenset({"manual", "manual-check", "manual-change", "command"})
+
+
 class Broken(NamedTuple):
     """A rule that a plan breaks.
 
@@ -39,7 +43,7 @@ class Broken(NamedTuple):
 def broken(plan: Plan, kinds: Mapping[str, Kind] = KINDS) -> tuple[Broken, ...]:
     """Every rule that the plan breaks."""
     order = (Broken(line.split()[1], line) for line in violations(plan, kinds))
-    return (*order, *_unasked(plan, kinds), *_duties(plan, kinds))
+    return (*order, *_unasked(plan, kinds), *_duties(plan, kinds), *_beside_the_way_home(plan))
 
 
 def _unasked(plan: Plan, kinds: Mapping[str, Kind]) -> Iterator[Broken]:
@@ -50,6 +54,17 @@ def _unasked(plan: Plan, kinds: Mapping[str, Kind]) -> Iterator[Broken]:
         if Trait.OPENS in kinds[step.kind].traits and not asked:
             why = "a target is opened only where every guard of a failover was asked"
             yield Broken(step.id, f"step {step.id} needs {PREFLIGHT} before it: {why}")
+
+
+def _beside_the_way_home(plan: Plan) -> Iterator[Broken]:
+    """Its steps look along the way home; what a runbook says of the link is meant the other way."""
+    if not leads_home(plan.steps):
+        return
+    sequence = next(step.id for step in plan.steps if leads_home([step])).partition(".")[0]
+    for step in plan.steps:
+        if step.id.partition(".")[0] != sequence and step.kind not in _BY_PEOPLE:
+            why = f"beside a way home stand only {', '.join(sorted(_BY_PEOPLE))}"
+            yield Broken(step.id, f"step {step.id} looks at the link the other way: {why}")
 
 
 def _duties(plan: Plan, kinds: Mapping[str, Kind]) -> Iterator[Broken]:

@@ -141,6 +141,13 @@ class GapSettings(Section):
 
 
 class SequenceSettings(Section):
-    """Of `sequence`."""
+    """Of `sequence`.
 
-    name: Literal["failover-planned", "failover-unplanned"]
+    Attributes:
+        policy: with failback: what becomes of the records that only the returned cluster has.
+        conflicting: of those that the survivor has something newer than.
+    """
+
+    name: Literal["failover-planned", "failover-unplanned", "failback"]
+    policy: Literal["copy", "quarantine", "export"] | None = None
+    conflicting: Literal["refuse", "copy", "quarantine", "export"] = "refuse"

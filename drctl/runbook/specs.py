@@ -7,6 +7,7 @@ from typing import Any
 from drctl.config.section import Section
 from drctl.engine.sequences import parts
 from drctl.engine.sequences.circumstances import Circumstances, FenceMethod, Mode
+from drctl.engine.sequences.failback import NAME, failback, turned
 from drctl.engine.sequences.failover import failover
 from drctl.model.plan import Duty, Step
 from drctl.runbook.settings import (
@@ -186,6 +187,10 @@ def _command(own: CommandSettings, seen: Circumstances, given: Given) -> Iterato
     yield given.step("command", _ran(own, given), 60 if own.verify else 0)
 
 
+def _command_stop(own: CommandSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
+    yield given.step("command-stop-replication", _ran(own, given), 120 if own.verify else 0)
+
+
 def _command_fence(own: CommandFenceSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
     where = {"cluster": seen.source, "settle_seconds": _settle(own.settle, seen)}
     yield given.step("command-fence", _ran(own, given) | where, 120)
@@ -220,10 +225,20 @@ def _gap(own: GapSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
 
 
 def _sequence(own: SequenceSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-    for step in failover(Mode(own.name.removeprefix("failover-")), seen).steps:
+    for step in _of_drctl(own, seen):
         identity = f"{given.id}.{step.id}"
         asks = {"question": identity} if "question" in step.settings else {}
         yield replace(step, id=identity, settings={**step.settings, **asks})
+
+
+def _of_drctl(own: SequenceSettings, seen: Circumstances) -> Iterator[Step]:
+    if own.name != NAME:
+        if own.policy is not None:
+            raise Misfit("policy", f"goes with {NAME}: {own.name} brings no records over")
+        yield from failover(Mode(own.name.removeprefix("failover-")), seen).steps
+        return
+    way = seen.way_back or turned(seen, tuple(f"{name}-BACK" for name in seen.connectors))
+    yield from failback(replace(way, policy=own.policy, conflicting=own.conflicting)).steps
 
 
 def _settle(own: float | None, seen: Circumstances) -> float:
@@ -258,6 +273,7 @@ SPECS: Mapping[str, Spec] = {
     "manual-change": Spec(ChangeSettings, _change("manual-change", "")),
     "command": Spec(CommandSettings, _command),
     "command-fence": Spec(CommandFenceSettings, _command_fence),
+    "command-stop-replication": Spec(CommandSettings, _command_stop),
     "wait": Spec(WaitSettings, _wait),
     "check": Spec(CheckSettings, _check),
     "gap": Spec(GapSettings, _gap),

@@ -138,10 +138,29 @@ def test_a_replicator_that_nobody_named_is_seen() -> None:
             "elsewhere": connector("elsewhere", "RUNNING", backwards),
         }
     )
-    found = observe_replication(workers, ConnectorsConfig(source="named", heartbeat="gone"), ENDS)
+    named = ConnectorsConfig(source="named", heartbeat="gone")
+    found = observe_replication(workers, named, ENDS, ("orders",))
     assert [each.name for each in found.found] == ["named", "forgotten"]
     assert found.runs
     assert found.missing == ("gone",)
+
+
+def test_a_replicator_of_other_topics_is_left_alone() -> None:
+    """Two sites that write topics of their own copy to each other all the time."""
+    workers = Connect(
+        {
+            "flights": connector("flights", "RUNNING", {**MIRROR, "topics": "flights"}),
+            "ours": connector("ours", "RUNNING", {**MIRROR, "topics": "ord.*,x"}),
+            "java": connector("java", "RUNNING", {**MIRROR, "topics": "(?<java>x)"}),
+            "except": connector("except", "RUNNING", {**MIRROR, "topics.exclude": "orders"}),
+        }
+    )
+    found = observe_replication(workers, ConnectorsConfig(), ENDS, ("orders",))
+    assert [each.name for each in found.found] == ["java", "ours"]
+    named = observe_replication(workers, ConnectorsConfig(source="flights"), ENDS, ("orders",))
+    assert "flights" in [each.name for each in named.found]
+    unknown = observe_replication(workers, ConnectorsConfig(), ENDS, ())
+    assert len(unknown.found) == 4, "whose topics nobody knows, each may be one of them"
 
 
 def test_positions_are_the_next_offset() -> None:
@@ -153,7 +172,7 @@ def test_positions_are_the_next_offset() -> None:
     plain = {**entry, "partition": {"topic": "orders", "partition": 0}}
     for config, kept, expected in ((MIRROR, entry, 97), (replicator, plain, 96)):
         workers = Connect({"one": connector("one", "STOPPED", config)}, {"one": [kept, {}]})
-        found = observe_replication(workers, ConnectorsConfig(source="one"), ENDS)
+        found = observe_replication(workers, ConnectorsConfig(source="one"), ENDS, ())
         assert found.found[0].positions == {PLACE: expected}
 
 

@@ -28,7 +28,8 @@ class Journal:
 
 
 def run(name: str, plan: str, owed: str, status: str) -> list[Mapping[str, Any]]:
-    made = Plan(plan, "main", "a", "b", (Step("fence", "fence-producers"),))
+    first = (Step("order", "way-back-order"),) if plan == "failback" else ()
+    made = Plan(plan, "main", "a", "b", (*first, Step("fence", "fence-producers")))
     told = [entries.began(name, made, {"user": "ada"}, AT), entries.owed("fence", owed, AT)]
     return [*told, entries.ended(status, AT)]
 

@@ -6,17 +6,18 @@ from typing import Any
 import pytest
 
 from drctl.failback.facts import Began, Cluster, Copies, Replication
-from drctl.failback.standing_against import against
+from drctl.failback.standing_against import Terms, against
 from drctl.model.finding import Status
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 from tests.failback.ways import HERE, PLACE, SILENT, copying, endpoint, in_order_to_d, judged
 
 CONNECTORS = ("mm2-back",)
+TERMS = Terms(CONNECTORS, "make it anew")
 
 
 def failing(**changed: Any) -> dict[str, str]:
     """Guard to reason, of what stands against it."""
-    found = against(judged(in_order_to_d(), **changed), CONNECTORS, "make it anew")
+    found = against(judged(in_order_to_d(), **changed), TERMS)
     told: dict[str, str] = {}
     for each in found:
         if each.status is Status.FAIL:
@@ -25,15 +26,13 @@ def failing(**changed: Any) -> dict[str, str]:
 
 
 def test_nothing_stands_against_a_way_back_in_order() -> None:
-    (found,) = against(judged(in_order_to_d()), CONNECTORS, "")
+    (found,) = against(judged(in_order_to_d()), TERMS)
     assert (found.status, found.reason) == (Status.OK, "in order; step e is next")
 
 
 def test_what_the_run_puts_right_by_itself_is_only_told() -> None:
     found = against(
-        judged(in_order_to_d(), forward=copying("mm2-source", "RUNNING", {PLACE: 100})),
-        CONNECTORS,
-        "",
+        judged(in_order_to_d(), forward=copying("mm2-source", "RUNNING", {PLACE: 100})), TERMS
     )
     assert [(each.check, each.status) for each in found] == [("step-order", Status.WARN)]
 
@@ -84,4 +83,4 @@ def test_harm_that_no_step_repairs_refuses() -> None:
 
 def test_where_a_person_starts_what_copies_no_connector_is_asked_for() -> None:
     facts = replace(in_order_to_d(), reverse=Unavailable("drctl.yaml names no workers"))
-    assert [each.status for each in against(judged(facts), (), "")] == [Status.OK]
+    assert [each.status for each in against(judged(facts), Terms())] == [Status.OK]

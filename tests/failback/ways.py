@@ -36,10 +36,13 @@ OPEN = Fence(False, "applications may write: nothing denies it to User:orders-ap
 SILENT = Unavailable("cluster primary did not answer within 10 s")
 
 
+IDENTITY = {"replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"}
+
+
 def connector(name: str, state: str, config: Mapping[str, str] | None = None) -> Connector:
-    """One of Connect, with a task where it is at work."""
+    """One of Connect, with a task where it is at work; it keeps names."""
     tasks = () if state == "STOPPED" else (Task(0, state),)
-    return Connector(name, "source", config or {}, state, tasks)
+    return Connector(name, "source", {**IDENTITY, **(config or {})}, state, tasks)
 
 
 def copying(

@@ -9,6 +9,8 @@ import pytest
 
 from drctl import resources
 from drctl.cli.commands import COMMANDS
+from drctl.engine.concerned import asked_of
+from drctl.model.finding import Finding, Status
 from drctl.runbook.building import build
 from drctl.runbook.linting import lint
 from drctl.runbook.listing import files
@@ -50,6 +52,18 @@ def test_they_make_a_plan_for_every_link(path: Path, link: str) -> None:
     runbook = load(path)
     given = {n: str(sample(p)) for n, p in runbook.file.parameters.items() if p.default is None}
     assert build(runbook, given, LINKS[link]).steps
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_what_sets_no_fence_does_not_ask_whether_one_is_possible(link: str) -> None:
+    asked = {}
+    for name in ("offsets-only", "planned-switchover"):
+        plan = build(load(FOLDER / f"{name}.yaml"), {}, LINKS[link])
+        fence = Finding("fence-not-possible", Status.FAIL, "fence of cluster a", "it has none")
+        lag = Finding("replication-lag", Status.FAIL, "link main", "it lags")
+        asked[name] = [each.check for each in asked_of(plan, [fence, lag])]
+    both = ["fence-not-possible", "replication-lag"]
+    assert asked == {"offsets-only": ["replication-lag"], "planned-switchover": both}
 
 
 def command_lines(page: str) -> Iterator[list[str]]:

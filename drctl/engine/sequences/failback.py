@@ -4,15 +4,19 @@ The plan's own direction is the way home: from the cluster that survived to the 
 and is back. What is about the link as it was before runs the other way.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from drctl.engine.sequences import parts
 from drctl.engine.sequences.circumstances import Circumstances, FenceMethod, Mode
+from drctl.engine.steps.way_back_order import WayBackOrder
 from drctl.model.plan import Duty, Plan, Step
 
 NAME = "failback"
+
+SEEDED = "mirrormaker2"
+"""The kind of replicator whose offsets drctl sets itself."""
 
 IN_FLIGHT = 1_000
 """So many records may be on their way when clients are moved: behind the fence none may be."""
@@ -59,6 +63,36 @@ class WayBack:
     at_most: int = 0
 
 
+def leads_home(steps: Iterable[Step]) -> bool:
+    """Whether they are those of a way home, by themselves or within a runbook."""
+    return any(step.kind == WayBackOrder.name for step in steps)
+
+
+def turned(old: Circumstances, connectors: tuple[str, ...] = ()) -> WayBack:
+    """The way home of a link, as far as the link itself tells.
+
+    Args:
+        connectors: that bring records home, the one that copies first.
+    """
+    # A command of the site fences the cluster, and stops the replication, it was written for.
+    acl = old.fence_method is FenceMethod.ACL
+    home = replace(
+        old,
+        source=old.target,
+        target=old.source,
+        connectors=connectors,
+        fence_method=FenceMethod.ACL if acl else FenceMethod.NONE,
+        stop_command=(),
+        start_command=(),
+        stopped_command=(),
+        source_answers=old.target_answers,
+        target_answers=old.source_answers,
+    )
+    known = old.replicator == SEEDED and bool(connectors and old.connectors)
+    seeded = (connectors[0], old.connectors[0]) if known else ("", "")
+    return WayBack(home, old, *seeded)
+
+
 def failback(way: WayBack) -> Plan:
     """The plan; the same way back gives the same plan."""
     home = way.home
@@ -70,7 +104,7 @@ def _closed(way: WayBack) -> Iterator[Step]:
     """a, b: nothing is written to the cluster that is back, and nothing is copied from it."""
     home, old = way.home, way.old
     overrides = dict(home.overrides)
-    yield Step("order", "way-back-order", {"target": home.target, "overrides": overrides}, 60)
+    yield Step("order", WayBackOrder.name, {"target": home.target, "overrides": overrides}, 60)
     yield parts.stock(home)
     fence = parts.fence(old, Duty.REQUIRED, f"close-{home.target}")
     settings = {**fence.settings, "reverse": list(home.connectors)}
@@ -152,6 +186,7 @@ _CLOSES = {
 }
 _KEEPS = {
     "stop-replication": "keep-stopped",
+    "command-stop-replication": "command-keep-stopped",
     "manual-stop-replication": "manual-keep-stopped",
 }
 

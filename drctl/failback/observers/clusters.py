@@ -28,13 +28,26 @@ def observe_target(link: Link, reader: OffsetReader) -> Cluster:
         Unreachable: no broker answered within the deadline.
     """
     overview = reader.overview()
-    places = [
-        TopicPartition(name, number)
-        for name, numbers in sorted(overview.partitions.items())
-        if (origin := link.source_topic(name)) is not None and link.carries(origin)
-        for number in numbers
-    ]
-    return Cluster(overview.cluster_id, log_ranges(reader, places), _topic_ids(reader, places))
+    there = sorted(overview.partitions)
+    copies = [name for name in there if _is_copy(link, name)]
+    beside = [n for n in there if n not in copies and link.carries(n)]
+    beside = [name for name in beside if link.target_topic(name) in copies]
+    places, others = (
+        [TopicPartition(name, number) for name in names for number in overview.partitions[name]]
+        for names in (copies, beside)
+    )
+    logs = log_ranges(reader, [*places, *others])
+    return Cluster(
+        overview.cluster_id,
+        {place: logs[place] for place in places},
+        _topic_ids(reader, places),
+        {place: logs[place] for place in others},
+    )
+
+
+def _is_copy(link: Link, name: str) -> bool:
+    origin = link.source_topic(name)
+    return origin is not None and link.carries(origin)
 
 
 def _topic_ids(reader: OffsetReader, places: Iterable[TopicPartition]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from itertools import islice
 
 from drctl.engine.outcome import Status
-from drctl.engine.sequences.failback import NAME
+from drctl.engine.sequences.failback import leads_home
 from drctl.engine.story import read_story
 from drctl.failback.facts import RunTold
 from drctl.model.journal import JournalReader
@@ -22,5 +22,5 @@ def observe_journal(reader: JournalReader) -> tuple[RunTold, ...]:
         story = read_story(reader.entries(run))
         owed = () if home else tuple(story.owed.values())
         found.append(RunTold(run, story.plan.name, story.status or "not ended", owed))
-        home = home or (story.plan.name, story.status) == (NAME, Status.DONE)
+        home = home or (leads_home(story.plan.steps) and story.status == Status.DONE)
     return tuple(found)

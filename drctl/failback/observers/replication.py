@@ -1,12 +1,13 @@
 """What copies in one direction: the connectors that drctl.yaml names, and others like them.
 
 A connector that nobody told drctl of copies just as well: it is known by the addresses that it
-reads from and writes to.
+reads from and writes to, and by the topics that it copies. Those of other links are left alone.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from drctl.checks.connectors import REPLICATOR, SOURCE, simple_class
+from drctl.config.mirror_names import arrives_as
 from drctl.config.mirrors import mirrors
 from drctl.config.schema import ConnectorsConfig
 from drctl.failback.facts import Replication, Replicator
@@ -20,23 +21,34 @@ Ends = tuple[frozenset[str], frozenset[str]]
 """Addresses of the cluster that is read from, and of the one that is written to."""
 
 
-def observe_replication(workers: Workers, named: ConnectorsConfig, ends: Ends) -> Replication:
+def observe_replication(
+    workers: Workers, named: ConnectorsConfig, ends: Ends, topics: Collection[str]
+) -> Replication:
     """Everything on the workers that copies from the one to the other.
+
+    Args:
+        topics: of the link, by their names where it reads; none: nobody knows them.
 
     Raises:
         Unreachable: no worker answered within the deadline.
     """
     known = workers.described()
     names = tuple(filter(None, (named.source, named.checkpoint, named.heartbeat)))
-    others = tuple(name for name in _alike(known, ends) if name not in names)
+    others = tuple(name for name in _alike(known, ends, topics) if name not in names)
     found = tuple(_replicator(known[name], workers) for name in (*names, *others) if name in known)
     return Replication(found, tuple(name for name in names if name not in known))
 
 
-def _alike(known: Mapping[str, Connector], ends: Ends) -> Iterator[str]:
+def _alike(known: Mapping[str, Connector], ends: Ends, topics: Collection[str]) -> Iterator[str]:
     for mirror in mirrors({name: each.config for name, each in known.items()}):
-        if mirror.source_brokers & ends[0] and mirror.target_brokers & ends[1]:
+        between = mirror.source_brokers & ends[0] and mirror.target_brokers & ends[1]
+        if between and _copies_any(known[mirror.connectors["source"]], topics):
             yield from mirror.connectors.values()
+
+
+def _copies_any(connector: Connector, topics: Collection[str]) -> bool:
+    """Whether it copies one of them, as far as that can be told."""
+    return not topics or any(arrives_as(connector.config, topic) is not None for topic in topics)
 
 
 def _replicator(connector: Connector, workers: Workers) -> Replicator:

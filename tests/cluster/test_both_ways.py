@@ -1,0 +1,246 @@
+"""Two sites that copy to each other: one is lost, and comes back.
+
+Where each has topics of its own, the primary's topic goes to the secondary and home again, by the
+runbook. The secondary's topic goes on being written all the while; what copies it to the primary
+waits for the primary. Where both write the same topic there is nothing to come home to.
+"""
+
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+
+from drctl.lab.lab import Lab
+from drctl.lab.reading import read_topic
+from drctl.lab.scenarios import way_back
+from drctl.lab.waiting import Patience
+from tests.cluster.conftest import NewDrctl
+from tests.cluster.own_connectors import Connectors, settings
+from tests.cluster.rights import allow, forget
+from tests.cluster.way_home import (
+    APP,
+    COPIED,
+    GO,
+    NEW,
+    PARTITIONS,
+    TAIL,
+    Journey,
+    named,
+    steps_of,
+)
+from tests.conftest import NewTopic
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
+
+WEST = 40
+BY_PEOPLE = ("healthy", "nobody-else", "looked-at", "nobody-left", "left-behind")
+FORWARD = ("mm2-source", "mm2-checkpoint", "mm2-heartbeat")
+
+
+class BothWays(Journey):
+    """A link in each direction; names are kept, and no topic is written at both sites."""
+
+    def __init__(self, lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> None:
+        unique = uuid4().hex[:6]
+        self.back, self.westward, self.reverse = f"west-{unique}", f"ba-{unique}", f"home-{unique}"
+        self.connectors = Connectors(lab)
+        url = self.connectors.url
+        self.west = new_topic(PARTITIONS)
+        topic = new_topic(PARTITIONS, mirrored=True)
+        replicator = {
+            "kind": "mirrormaker2",
+            "connect": url,
+            "connectors": {k: f"mm2-{k}" for k in ("source", "checkpoint", "heartbeat")},
+            "reverse": {"connect": url, "connectors": {"source": self.reverse}},
+        }
+        other = {
+            "from": "secondary",
+            "to": "primary",
+            "topics": [self.west],
+            "groups": [f"west-app-{unique}"],
+            "replicator": {
+                "kind": "mirrormaker2",
+                "connect": url,
+                "connectors": {"source": self.westward},
+            },
+            "fence": {"method": "acl", "principals": ["User:west-app"]},
+        }
+        super().__init__(lab, new_drctl, topic, {self.back: other}, replicator=replicator)
+        self.lead_to("primary")
+        west = settings(lab, "secondary", "primary", self.west)
+        self.connectors.create(self.westward, west, running=True)
+        way_back.deploy(lab, topic, self.reverse)
+
+    def write_west(self, prefix: str) -> None:
+        """Write to the secondary's own topic, and see it acknowledged."""
+        producer = self.secondary.producer()
+        for number in range(WEST):
+            producer.produce(self.west, value=f"{prefix}-{number}")
+        assert producer.flush(30) == 0
+
+    def west_on(self, cluster: ClusterUnderTest) -> Counter[str]:
+        """Every record of that topic."""
+        held = read_topic(cluster.lab_cluster, self.west)
+        return Counter(value.decode() for value in held.values())
+
+    def west_came(self, number: int) -> bool:
+        """Whether so many are on the primary."""
+        ends = self.primary.end_offsets(self.west)
+        return sum(ends.values()) >= number
+
+    def close(self) -> None:
+        if not self.lab.parts.part("primary-1").process():
+            self.lab.start("primary")
+        self.connectors.close()
+        way_back.remove(self.lab, self.reverse)
+        self.lab.replicate(True)
+
+
+@pytest.fixture
+def sites(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[BothWays]:
+    made = BothWays(lab, new_drctl, new_topic)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def test_the_lost_site_comes_back_and_the_other_direction_only_waited(sites: BothWays) -> None:
+    sites.write("copied", COPIED, sites.primary)
+    read = sites.read(sites.group, sites.primary, named("copied", COPIED))
+    sites.write_west("before")
+    assert Patience.of(60).wait_until(lambda: sites.held(sites.secondary) >= COPIED)
+    assert Patience.of(60).wait_until(lambda: sites.west_came(WEST))
+    sites.replicate(False)
+    sites.write("tail", TAIL, sites.primary)
+
+    sites.lab.signal("primary", signal.SIGKILL)
+    sites.write_west("alone")
+    lost = sites.json("failover", "--mode", "unplanned", *GO, code=1)
+    assert lost["status"] == "done"
+    assert sites.led_to == sites.secondary.bootstrap
+    assert sites.connectors.states(*FORWARD) == ["STOPPED"] * 3
+    assert sites.connectors.states(sites.westward) != ["STOPPED"], "nobody asked for that"
+    assert len(sites.write("new", NEW, sites.secondary)) == NEW
+    read += sites.read(sites.group, sites.secondary, named("new", NEW))
+
+    sites.lab.start("primary")
+    assert Patience.of(90).wait_until(lambda: sites.west_came(2 * WEST))
+    answers = (f"--answer={each}=yes" for each in BY_PEOPLE)
+    runbook = ("runbook", "run", "failback", "--set", "policy=copy", *answers)
+    done = sites.json(*runbook, *GO, code=0)
+    assert done["status"] == "done"
+    assert done["rpo"] == {"records": 0, "seconds": 0, "exact": True}
+    assert f"{TAIL} copy" in steps_of(done, "detail")["home.reconcile"]
+    assert sites.led_to == sites.primary.bootstrap
+    assert sites.connectors.states(*FORWARD, sites.westward) == ["RUNNING"] * 4
+    assert sites.connectors.states(sites.reverse) == ["STOPPED"]
+
+    everything = named("copied", COPIED) | named("tail", TAIL) | named("new", NEW)
+    west = named("before", WEST) | named("alone", WEST)
+    for cluster in (sites.primary, sites.secondary):
+        assert sites.all_of(cluster) == Counter(everything), cluster.name
+        assert sites.west_on(cluster) == Counter(west), cluster.name
+    read += sites.read(sites.group, sites.primary, everything - set(read))
+    assert set(read) == everything
+
+
+class SameTopics(Journey):
+    """Both sites write the same topic; each copy has the name of the site that it comes from."""
+
+    def __init__(self, lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> None:
+        unique = uuid4().hex[:6]
+        self.east, self.west = f"e{unique}", f"w{unique}"
+        self.there, self.here, self.back = f"ab-{unique}", f"ba-{unique}", f"back-{unique}"
+        self.connectors = Connectors(lab)
+        topic = new_topic(PARTITIONS)
+        sections = [
+            {
+                "kind": "mirrormaker2",
+                "connect": self.connectors.url,
+                "connectors": {"source": name},
+                "rename": f"{alias}.${{topic}}",
+            }
+            for name, alias in ((self.there, self.east), (self.here, self.west))
+        ]
+        other = {
+            "from": "secondary",
+            "to": "primary",
+            "topics": [topic],
+            "groups": [f"nobody-{unique}"],
+            "replicator": sections[1],
+        }
+        super().__init__(lab, new_drctl, topic, {self.back: other}, replicator=sections[0])
+        self.lead_to("primary")
+        for name, source, target, one, two in (
+            (self.there, "primary", "secondary", self.east, self.west),
+            (self.here, "secondary", "primary", self.west, self.east),
+        ):
+            names = {"source__cluster__alias": one, "target__cluster__alias": two}
+            config = settings(lab, source, target, rf"{topic}|.*\.{topic}", "Default", **names)
+            self.connectors.create(name, config, running=True)
+        for cluster in (self.primary, self.secondary):
+            allow(cluster, APP, topic)
+        allow(self.secondary, APP, f"{self.east}.{topic}")
+
+    def copies_on(self, cluster: ClusterUnderTest) -> Counter[str]:
+        """Every record that came from the other site."""
+        alias = self.west if cluster is self.primary else self.east
+        held = read_topic(cluster.lab_cluster, f"{alias}.{self.topic}")
+        return Counter(value.decode() for value in held.values())
+
+    def copied(self, cluster: ClusterUnderTest, number: int) -> bool:
+        """Whether so many came to it."""
+        alias = self.west if cluster is self.primary else self.east
+        name = f"{alias}.{self.topic}"
+        there = cluster.admin.list_topics(timeout=30).topics
+        return name in there and sum(cluster.end_offsets(name).values()) >= number
+
+    def replicate(self, running: bool) -> None:
+        (self.connectors.run if running else self.connectors.stop)(self.there)
+
+    def close(self) -> None:
+        self.connectors.close()
+        forget(self.secondary, f"{self.east}.{self.topic}")
+        for cluster in (self.primary, self.secondary):
+            forget(cluster, self.topic)
+            names = cluster.admin.list_topics(timeout=30).topics
+            cluster.delete_topics(n for n in names if self.east in n or self.west in n)
+
+
+@pytest.fixture
+def same(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[SameTopics]:
+    made = SameTopics(lab, new_drctl, new_topic)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def test_the_same_topic_at_both_sites_has_nothing_to_come_home_to(same: SameTopics) -> None:
+    east = set(same.write("east", COPIED, same.primary))
+    west = set(same.write("west", COPIED, same.secondary))
+    for cluster in (same.primary, same.secondary):
+        assert Patience.of(60).wait_until(lambda c=cluster: same.copied(c, COPIED)), cluster.name
+    same.replicate(False)
+    east |= set(same.write("tail", TAIL, same.primary))
+
+    given_up = ("--override", "source-alive=it is given up for a while")
+    lost = same.json("failover", "--mode", "unplanned", *given_up, *GO, code=0)
+    assert lost["status"] == "done"
+    west |= set(same.write("moved", NEW, same.secondary))
+
+    refused = same.run("failback", "--policy", "copy")
+    assert refused.code == 2
+    assert f"calls topics {same.west}.TOPIC there" in refused.stderr
+    forget(same.primary, same.topic)
+    same.replicate(True)
+    assert Patience.of(90).wait_until(lambda: same.copied(same.primary, COPIED + NEW))
+    assert Patience.of(60).wait_until(lambda: same.copied(same.secondary, COPIED + TAIL))
+    assert same.all_of(same.primary) == same.copies_on(same.secondary) == Counter(east)
+    assert same.all_of(same.secondary) == same.copies_on(same.primary) == Counter(west)
+    for link in (same.link, same.back):
+        assert same.run("gap", "--scope", "full", link=link).code == 0

@@ -1,0 +1,86 @@
+"""Under which name a connector's records arrive: patterns, policy, transforms."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from drctl.config.mirror_names import arrives_as
+from drctl.model.topology import Unavailable
+
+MIRROR = {
+    "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
+    "source.cluster.alias": "a",
+    "target.cluster.alias": "b",
+}
+IDENTITY = {
+    **MIRROR,
+    "replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+}
+REPLICATOR = {"connector.class": "io.confluent.connect.replicator.ReplicatorSourceConnector"}
+TRANSFORMS = "org.apache.kafka.connect.transforms"
+
+
+def routed(regex: str, replacement: str, **more: str) -> dict[str, str]:
+    return {
+        **IDENTITY,
+        "transforms": "one",
+        "transforms.one.type": f"{TRANSFORMS}.RegexRouter",
+        "transforms.one.regex": regex,
+        "transforms.one.replacement": replacement,
+        **{f"transforms.one.{key}": value for key, value in more.items()},
+    }
+
+
+@pytest.mark.parametrize(
+    ("config", "topic", "expected"),
+    [
+        (MIRROR, "orders", "a.orders"),
+        ({**MIRROR, "replication.policy.separator": "_"}, "orders", "a_orders"),
+        (MIRROR, "b.orders", None),
+        (MIRROR, "c.b.orders", None),
+        (MIRROR, "orders.b", "a.orders.b"),
+        ({**MIRROR, "topics": "x,ord.*"}, "orders", "a.orders"),
+        ({**MIRROR, "topics": "x"}, "orders", None),
+        ({**MIRROR, "topics.exclude": "ord.*"}, "orders", None),
+        (MIRROR, "__consumer_offsets", None),
+        (MIRROR, "mm2-offset-syncs.a.internal", None),
+        (IDENTITY, "b.orders", "b.orders"),
+        (routed(r"b\.(.*)", "$1"), "b.orders", "orders"),
+        (routed(r"b\.(.*)", "x\\$1"), "orders", "orders"),
+        (routed(r"b\.(.*)", "x"), "b.orders", "x"),
+        (routed(r"(b)\.(.*)", "$2-$1"), "b.orders", "orders-b"),
+        (routed(r"b", "c"), "b.orders", "b.orders"),
+        ({**IDENTITY, "transforms": "f", "transforms.f.type": f"{TRANSFORMS}.Filter"}, "x", "x"),
+        ({**REPLICATOR, "topic.whitelist": "a.b,orders"}, "orders", "orders"),
+        ({**REPLICATOR, "topic.whitelist": "a.b"}, "a-b", None),
+        ({**REPLICATOR, "topic.regex": "o.*", "topic.blacklist": "orders"}, "orders", None),
+        (
+            {**REPLICATOR, "topic.regex": ".*", "topic.rename.format": "${topic}.copy"},
+            "orders",
+            "orders.copy",
+        ),
+    ],
+)
+def test_the_name_on_the_other_side(
+    config: Mapping[str, str], topic: str, expected: str | None
+) -> None:
+    assert arrives_as(config, topic) == expected
+
+
+@pytest.mark.parametrize(
+    ("config", "why"),
+    [
+        ({**MIRROR, "replication.policy.class": "com.example.Policy"}, "Policy"),
+        ({**MIRROR, "topic.filter.class": "com.example.Mine"}, "com.example.Mine"),
+        ({**MIRROR, "topics": "(?<n>x)"}, "only Java understands"),
+        (routed("x", "y", predicate="p"), "transforms.one.predicate"),
+        (routed("(.*)", r"\$1"), "only Java understands"),
+        (routed("(.*)", "$2"), "only Java understands"),
+        (routed("x", "y", type="com.example.Route"), "com.example.Route"),
+        (routed("x", "y", type=f"{TRANSFORMS}.TimestampRouter"), "TimestampRouter"),
+    ],
+)
+def test_what_only_the_connector_knows_is_said(config: Mapping[str, str], why: str) -> None:
+    found = arrives_as(config, "orders")
+    assert isinstance(found, Unavailable)
+    assert why in found.reason

@@ -1,0 +1,38 @@
+"""What copies over other links between the two clusters, once the lost one is back."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from drctl.failback.other_links import OtherLink, other_links
+from drctl.model.connectors import Connector, Task
+from drctl.model.finding import Status
+from drctl.model.topology import Unavailable
+
+
+def told(known: Mapping[str, Connector] | Unavailable) -> list[str]:
+    found = list(other_links([OtherLink("west", "secondary", "primary", ("ba",), known)]))
+    assert {each.status for each in found} <= {Status.WARN}
+    return [f"{each.subject}: {each.reason} | {each.cure}" for each in found]
+
+
+def test_what_runs_is_not_mentioned() -> None:
+    assert told({"ba": Connector("ba", "source", {}, "RUNNING", (Task(0, "RUNNING"),))}) == []
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        (
+            {"ba": Connector("ba", "source", {}, "RUNNING", (Task(0, "FAILED"),))},
+            "connector ba has failed: nothing comes from secondary to primary | drctl connect"
+            " recover --link west",
+        ),
+        ({"ba": Connector("ba", "source", {}, "STOPPED")}, "connector ba is STOPPED"),
+        ({}, "connector ba is not on the workers"),
+        (Unavailable("no worker answered"), "not known: no worker answered"),
+    ],
+)
+def test_what_does_not_is(known: Mapping[str, Connector] | Unavailable, said: str) -> None:
+    (found,) = told(known)
+    assert said in found

@@ -1,0 +1,121 @@
+"""Copies that have other names: what brings them home under their own, and what does not."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from drctl.failback.bringing_home import how_to_name, misled
+from drctl.failback.standing_against import Terms, against
+from drctl.failback.unread_copies import Copy, held_back
+from drctl.model.finding import Status
+from drctl.model.groups import Committed
+from drctl.model.topology import OffsetRange, TopicPartition
+from drctl.offsets.wanted import Wanted
+from tests.failback.ways import (
+    PLACE,
+    PRIMARY,
+    TARGET_END,
+    THERE,
+    Cluster,
+    copying,
+    in_order_to_d,
+    judged,
+)
+
+COPY = TopicPartition("primary.orders", 0)
+TERMS = Terms(("mm2-back",), "make it anew", {"primary.orders": "orders"})
+ROUTED = {
+    "topics": r"primary\.orders",
+    "transforms": "home",
+    "transforms.home.type": "org.apache.kafka.connect.transforms.RegexRouter",
+    "transforms.home.regex": r"primary\.(.*)",
+    "transforms.home.replacement": "$1",
+}
+DEFAULT = {
+    "replication.policy.class": "org.apache.kafka.connect.mirror.DefaultReplicationPolicy",
+    "source.cluster.alias": "secondary",
+    "target.cluster.alias": "primary",
+}
+
+
+def failing(config: Mapping[str, str], target: Cluster | None = None, **terms: Any) -> str:
+    """What stands against the way home of `primary.orders`."""
+    there = target or Cluster(THERE, {COPY: OffsetRange(0, TARGET_END)})
+    facts = replace(
+        in_order_to_d(),
+        on_target=there,
+        reverse=copying("mm2-back", "STOPPED", None, config),
+        forward=copying("mm2-source", "STOPPED", {PLACE: 100}),
+    )
+    found = against(judged(facts), replace(TERMS, **terms))
+    return "; ".join(
+        f"{each.check}: {each.reason} | {each.cure}" for each in found if each.status is Status.FAIL
+    )
+
+
+def test_one_that_gives_records_their_own_names_again_is_let_begin() -> None:
+    assert failing(ROUTED) == ""
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        (DEFAULT, "primary.orders is not copied"),
+        ({}, "primary.orders would come to primary.orders, not to orders"),
+        ({**ROUTED, "topics": "orders"}, "primary.orders is not copied"),
+        ({**ROUTED, "transforms.home.regex": "primary"}, "would come to primary.orders"),
+        ({**DEFAULT, "target.cluster.alias": "home"}, "would come to secondary.primary.orders"),
+    ],
+)
+def test_another_one_is_refused_with_what_to_set(config: Mapping[str, str], told: str) -> None:
+    said = failing(config)
+    assert told in said
+    assert r"topics=primary\.orders; " in said
+    assert r"transforms.home.regex=primary\.(.*); transforms.home.replacement=$1" in said
+
+
+def test_what_nobody_can_tell_is_looked_at_when_it_runs() -> None:
+    own = {**ROUTED, "transforms.home.type": "com.example.Router"}
+    assert misled(own, TERMS.names)[1] != ()
+    assert failing(own) == ""
+    only = {**ROUTED, "transforms.home.predicate": "new"}
+    assert "predicate" in misled(only, TERMS.names)[1][0]
+
+
+def test_how_to_name_it_says_no_more_than_is_needed() -> None:
+    assert "transforms" not in how_to_name("back", {"orders": "orders"})
+    assert "transforms" not in how_to_name("back", {"a.x": "x", "b.y": "y"})
+
+
+def test_records_under_the_links_own_name_do_not_come_home_with_the_copies() -> None:
+    def beside(end: int) -> Cluster:
+        return Cluster(
+            THERE, {COPY: OffsetRange(0, TARGET_END)}, beside={PLACE: OffsetRange(0, end)}
+        )
+
+    assert "orders (beside primary.orders)" in failing(ROUTED, beside(5))
+    assert failing(ROUTED, beside(0)) == ""
+    assert failing(ROUTED, beside(5), elsewhere=frozenset({"orders"})) == ""
+
+
+def test_a_source_that_holds_less_than_its_copies_has_lost_records() -> None:
+    facts = replace(
+        in_order_to_d(),
+        on_source=replace(PRIMARY, logs={PLACE: OffsetRange(0, 99)}),
+        on_target=Cluster(THERE, {COPY: OffsetRange(0, TARGET_END)}),
+        reverse=copying("mm2-back", "STOPPED", None, ROUTED),
+    )
+    told = [each.reason for each in against(judged(facts), TERMS) if each.check == "source-lost"]
+    assert told == [
+        "it has lost records that it had: orders-0 ends at 99, and was copied up to 100"
+    ]
+
+
+def test_a_group_is_held_back_by_where_it_stands_in_the_copies() -> None:
+    wanted = Wanted("app", PLACE, Committed(30))
+    stands = {"app": {COPY: Committed(15)}}
+    copies = {COPY: (Copy(20, 10),)}
+    (found,) = held_back([wanted], stands, copies, frozenset(), lambda name: f"primary.{name}")
+    assert found.to == Committed(10)

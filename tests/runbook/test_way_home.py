@@ -1,0 +1,75 @@
+"""A runbook that leads home: the engine's own plan, between what people do."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from drctl import resources
+from drctl.engine.sequences.circumstances import Circumstances
+from drctl.engine.sequences.failback import failback, leads_home, turned
+from drctl.model.errors import ConfigError
+from drctl.runbook.building import build
+from drctl.runbook.reading import Runbook, load, read
+from drctl.runbook.rendering import render
+from tests.runbook.links import FULL, LINKS
+
+SHIPPED = load(resources.shipped("runbooks") / "failback.yaml")
+HOME = "sequence: {name: failback, policy: copy}"
+
+
+def runbook(*steps: str, parameters: str = "{}") -> Runbook:
+    head = f"name: x\nabout: x\nparameters: {parameters}\nsteps:\n"
+    return read(head + "".join(f"  - {line}\n" for line in steps), Path("x.yaml"))
+
+
+@pytest.mark.parametrize("seen", LINKS.values(), ids=list(LINKS))
+def test_the_shipped_one_goes_the_whole_way_of_drctl_failback(seen: Circumstances) -> None:
+    way = turned(seen, tuple(f"{name}-home" for name in seen.connectors))
+    plan = build(
+        SHIPPED, {"policy": "copy", "conflicting": "quarantine"}, replace(seen, way_back=way)
+    )
+    assert (plan.source, plan.target) == (seen.target, seen.source)
+    made = [step for step in plan.steps if step.id.startswith("home.")]
+    wanted = failback(replace(way, policy="copy", conflicting="quarantine")).steps
+    for ours, theirs in zip(made, wanted, strict=True):
+        settings = dict(theirs.settings)
+        if "question" in settings:
+            settings["question"] = ours.id
+        assert ours == replace(theirs, id=f"home.{theirs.id}", settings=settings)
+    others = {step.kind for step in plan.steps if step not in made}
+    assert others <= {"manual", "manual-check"}
+
+
+def test_it_is_known_before_anybody_has_looked() -> None:
+    assert SHIPPED.leads_home
+    assert leads_home(build(SHIPPED, {"policy": "copy"}, FULL).steps)
+    assert runbook("{id: go, sequence: failback}").leads_home
+    assert not runbook("{id: go, sequence: failover-planned}").leads_home
+
+
+def test_a_step_that_looks_along_the_link_does_not_stand_beside_it() -> None:
+    book = runbook(f"{{id: go, {HOME}}}", "{id: prove, gap: {scope: tail}}")
+    with pytest.raises(ConfigError, match="prove looks at the link the other way"):
+        build(book, {}, FULL)
+
+
+def test_which_sequence_it_is_stands_in_the_file() -> None:
+    with pytest.raises(ConfigError, match="is named here, not by a parameter"):
+        runbook('{id: go, sequence: "${what}"}', parameters="{what: {type: string, about: x}}")
+
+
+def test_only_a_way_home_decides_on_records() -> None:
+    book = runbook("{id: go, sequence: {name: failover-planned, policy: copy}}")
+    with pytest.raises(ConfigError, match="failover-planned brings no records over"):
+        build(book, {}, FULL)
+
+
+def test_command_lines_on_its_page_are_for_the_cluster_that_is_left() -> None:
+    page = render(SHIPPED, FULL, {"policy": "copy"})
+    fence = page[page.index("`home.fence-producers`") : page.index("`home.drain`")]
+    assert '--bootstrap-server "$TARGET"' in fence
+    assert '"$SOURCE"' not in fence
+    way = page[page.index("`home.order`") :]
+    assert "drctl gap" not in way
+    assert "drctl offsets apply" not in way
