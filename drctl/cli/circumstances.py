@@ -51,6 +51,9 @@ def _with(link: "Link", seen: Mapping[str, str], overrides: Mapping[str, str]) -
         fence_undo=tuple(fence.undo),
         fence_verify=tuple(fence.verify),
         replicator=settings.replicator.kind,
+        stop_command=tuple(settings.replicator.stop),
+        start_command=tuple(settings.replicator.start),
+        stopped_command=tuple(settings.replicator.stopped),
         source_answers=seen[f"cluster {link.source}"] != _SILENT,
         target_answers=seen[f"cluster {link.target}"] != _SILENT,
     )

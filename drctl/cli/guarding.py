@@ -34,7 +34,9 @@ def judged(sight: LinkSight, mode: str) -> "Sequence[Finding]":
     from drctl.checks.observing import Observer
     from drctl.checks.registry import guard_findings
 
-    with opened_ports(sight, left_out_of(sight)) as ports, console().task("asking the guards"):
+    # Only before a planned failover somebody asks which positions have no place.
+    left_out = left_out_of(sight) if mode == Mode.PLANNED else None
+    with opened_ports(sight, left_out) as ports, console().task("asking the guards"):
         observer = Observer(sight.link, sight.config.policy, ports, lambda: int(time.time() * 1000))
         return guard_findings(observer.observe(Mode(mode)))
 

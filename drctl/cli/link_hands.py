@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from drctl.model.group_preparation import GroupCreator
     from drctl.model.ports import GroupWriter
     from drctl.model.producer_ids import ProducerIdWriter
+    from drctl.model.repairs import RuleWriter, ShapeWriter
     from drctl.systems.connect.client import ConnectWriter
 
 
@@ -55,7 +56,15 @@ class LinkHands:
 
     def acls(self, name: str) -> "AclWriter":
         """The rules of one cluster."""
-        return plan_wiring.acl_writer(name, self.config.cluster(name))
+        return plan_wiring.shared_acl_writer(name, self.config.cluster(name), self.link.name)
+
+    def rules(self, name: str) -> "RuleWriter":
+        """Adds rules about topics of one cluster, of either permission."""
+        return plan_wiring.rule_writer(name, self.config.cluster(name))
+
+    def shapes(self, name: str) -> "ShapeWriter":
+        """Makes and changes topics of one cluster."""
+        return plan_wiring.shape_writer(name, self.config.cluster(name))
 
     def connectors(self) -> "ConnectWriter":
         """Those that replicate the link.

@@ -1,15 +1,15 @@
 """What the steps of a plan may look at, over the real systems of one link."""
 
-import shutil
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from drctl.cli import plan_wiring, wiring
-from drctl.cli.gap_run import GapOptions, GapRuns
 from drctl.cli.link_connectors import Connectors as Connectors
 from drctl.cli.link_connectors import must_have
+from drctl.cli.link_sight_comparing import Comparisons
+from drctl.cli.link_sight_silence import Silence
 from drctl.cli.loss_sight import LossSight
 from drctl.cli.people import People
 from drctl.cli.site_commands import run_command
@@ -23,16 +23,14 @@ if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.config.schema import ClusterConfig
-    from drctl.gap.arrival import Arrivals
     from drctl.model.endpoints import EndpointReader
     from drctl.model.fencing import AclReader, FenceProver
     from drctl.model.finding import Finding
-    from drctl.model.gap import GapResult
     from drctl.model.ports import ClusterReader, GroupReader
     from drctl.model.producer_ids import ProducerIdReader
+    from drctl.model.repairs import ShapeReader
     from drctl.offsets.wanted import Wanted
 
-_BUDGET_S = 120.0
 _CANARIES = 50
 _QUICK_S = 3.0
 _NO_WAY_BACK = "only drctl failback is about both directions of a link"
@@ -45,8 +43,8 @@ class LinkSight:
     Args:
         judge: what says what the guards say, told the mode.
         people: who answer questions.
-        lost: whether the source is likely to be dead: it gets little time to answer, and is not
-            asked again what it did not answer.
+        lost: whether the source is likely to be dead: it gets little time to answer, and for a
+            while after it did not it is not asked again, but by `alive`.
         opposite: what looks at the other direction; None where nothing asks for it.
     """
 
@@ -58,10 +56,14 @@ class LinkSight:
     opposite: "LinkSight | None" = None
     commands: dict[str, CommandEnded] = field(default_factory=dict, init=False)
     _copied: tuple[str, ...] | None = field(default=None, init=False)
-    _arrivals: "Arrivals | None" = field(default=None, init=False)
-    _proved: "GapResult | None" = field(default=None, init=False)
+    _comparisons: Comparisons = field(init=False)
+    _silence: Silence = field(init=False)
     _open: ExitStack = field(default_factory=ExitStack, init=False)
     _opened: dict[tuple[str, str], Any] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._comparisons = Comparisons(self.config, self.link)
+        self._silence = Silence(lambda: self._reader(self.link.source).cluster_id())
 
     def __enter__(self) -> Self:
         return self
@@ -92,12 +94,32 @@ class LinkSight:
         return self.link.target_topic(topic)
 
     def site(self, name: str) -> "ClusterReader":
-        """One of the two clusters."""
-        found: ClusterReader = self._once("site", name, wiring.open_reader)
-        return found
+        """One of the two clusters.
+
+        Raises:
+            Unreachable: it is lost, and did not answer a while ago.
+        """
+        self._expect(name)
+        return self._reader(name)
+
+    def alive(self, name: str) -> str:
+        """The id of a cluster that answers now; it is asked anew, whatever is remembered of it.
+
+        Raises:
+            NotLetIn: somebody is there, and does not let drctl in.
+            Unreachable: it did not answer.
+        """
+        if name == self.link.source:
+            return self._silence.ask()
+        return self._reader(name).cluster_id()
 
     def groups(self, name: str) -> "GroupReader":
-        """The groups of one of them."""
+        """The groups of one of them.
+
+        Raises:
+            Unreachable: it is lost, and did not answer a while ago.
+        """
+        self._expect(name)
         found: GroupReader = self._once("groups", name, wiring.open_group_reader)
         return found
 
@@ -110,12 +132,32 @@ class LinkSight:
         return tuple(sorted(filter(self.link.carries_group, self.groups(name).groups())))
 
     def acls(self, name: str) -> "AclReader":
-        """The rules of one cluster."""
+        """The rules of one cluster.
+
+        Raises:
+            Unreachable: it is lost, and did not answer a while ago.
+        """
+        self._expect(name)
         found: AclReader = self._once("acls", name, plan_wiring.acl_reader)
         return found
 
+    def shapes(self, name: str) -> "ShapeReader":
+        """The topics of one cluster, as whoever changes them must know them.
+
+        Raises:
+            Unreachable: it is lost, and did not answer a while ago.
+        """
+        self._expect(name)
+        found: ShapeReader = self._once("shapes", name, plan_wiring.shape_reader)
+        return found
+
     def producer_ids(self, name: str) -> "ProducerIdReader":
-        """The producer ids of one cluster."""
+        """The producer ids of one cluster.
+
+        Raises:
+            Unreachable: it is lost, and did not answer a while ago.
+        """
+        self._expect(name)
         found: ProducerIdReader = self._once("ids", name, plan_wiring.producer_id_reader)
         return found
 
@@ -139,8 +181,10 @@ class LinkSight:
         return plan_wiring.endpoint_reader(self.config, self.link, number)
 
     def findings(self, mode: str) -> "Sequence[Finding]":
-        """What the guards say now."""
-        return self.judge(self, mode)
+        """What the guards say now; they ask both clusters anew."""
+        found = self.judge(self, mode)
+        self._silence.hear(found)
+        return found
 
     def translated(self) -> "Sequence[Wanted]":
         """Where the link's groups are to stand on the target, by the evidence there is now.
@@ -151,7 +195,8 @@ class LinkSight:
         from drctl.cli.offsets_input import translations
         from drctl.offsets.wanted import from_translations
 
-        return from_translations(translations(self.config, self.link, ()))
+        silent = self._known_silent()
+        return from_translations(translations(self.config, self.link, (), silent=silent))
 
     def missing(self) -> Missing:
         """What the target lacks of the source's tail, by content.
@@ -159,14 +204,8 @@ class LinkSight:
         Raises:
             Unreachable: one of the clusters did not answer.
         """
-        if self._arrivals is None:
-            self._arrivals = self._looking_for_arrivals()
-        seen = self._arrivals.look()
-        awaited = (
-            f"{place}: it has not all arrived, or was not compared" for place in seen.awaited
-        )
-        lacking = (f"{place}: {number:,} missing" for place, number in seen.missing.items())
-        return Missing(sum(seen.missing.values()), (*seen.left_out, *awaited), tuple(lacking))
+        source, target = self.site(self.link.source), self.site(self.link.target)
+        return self._comparisons.missing(source, target)
 
     def compared(self, scope: str) -> Missing:
         """What the target lacks of everything, or of the tail, by content.
@@ -174,7 +213,7 @@ class LinkSight:
         Raises:
             Unreachable: one of the clusters did not answer.
         """
-        return _told(self._gap(_whole(scope)))
+        return self._comparisons.compared(scope)
 
     def proof(self) -> Missing:
         """What the target lacks of everything, by content; a clean result is kept as evidence.
@@ -184,16 +223,7 @@ class LinkSight:
         Raises:
             Unreachable: one of the clusters did not answer.
         """
-        from drctl.cli.failback_search import new_folder, of_before
-
-        folder = new_folder(self.config.state_dir, self.link.name)
-        with GapRuns(self.config, self.link, _whole("full")) as runs:
-            result = runs.run(folder)
-        found, before = _told(result), self._proved
-        self._proved = result
-        if found.records or found.not_compared:
-            shutil.rmtree(folder, ignore_errors=True)
-        return found if before is None else replace(found, records=of_before(result, before))
+        return self._comparisons.proof()
 
     def other_way(self) -> "LinkSight":
         """What looks at the other direction.
@@ -276,42 +306,31 @@ class LinkSight:
         """How long a cluster may take to answer, in seconds."""
         return _QUICK_S if self.lost and name == self.link.source else wiring.PATIENCE_S
 
+    def _reader(self, name: str) -> "ClusterReader":
+        found: ClusterReader = self._once("site", name, wiring.open_reader)
+        return found
+
+    def _expect(self, name: str) -> None:
+        """Wait for no source that is dead.
+
+        Raises:
+            Unreachable: it did not answer a while ago, or does not now.
+        """
+        if self.lost and name == self.link.source:
+            self._silence.expect()
+
+    def _known_silent(self) -> bool:
+        try:
+            self._expect(self.link.source)
+        except Unreachable:
+            return True
+        return False
+
     def _once(self, what: str, name: str, opener: Callable[..., Any]) -> Any:
         if (what, name) not in self._opened:
             opened = opener(name, self.cluster(name), self.patience(name))
             self._opened[what, name] = self._open.enter_context(opened)
         return self._opened[what, name]
-
-    def _looking_for_arrivals(self) -> "Arrivals":
-        from drctl.gap.arrival import Arrivals
-
-        def compare(places: "Collection[TopicPartition]") -> "GapResult":
-            topics = tuple(sorted({place.topic for place in places}))
-            options = GapOptions(topics, "tail", False, False, _BUDGET_S, only=frozenset(places))
-            return self._gap(options)
-
-        source, target = self.site(self.link.source), self.site(self.link.target)
-        return Arrivals(self.link, source, target, compare)
-
-    def _gap(self, options: GapOptions) -> "GapResult":
-        with GapRuns(self.config, self.link, options) as runs:
-            return runs.answer()
-
-
-def _whole(scope: str) -> GapOptions:
-    return GapOptions((), scope, ledger=False, submit=False, budget_s=_BUDGET_S)
-
-
-def _told(result: "GapResult") -> Missing:
-    lacking = (
-        f"{topic.topic}-{partition.partition}: {partition.counts.unreplicated:,} missing"
-        for topic in result.topics
-        for partition in topic.partitions
-        if partition.counts.unreplicated
-    )
-    left_out = tuple(f"{each.topic}: {each.reason}" for each in result.not_compared)
-    totals = result.totals
-    return Missing(totals.unreplicated, left_out, tuple(lacking), totals.duplicated_on_target)
 
 
 def _known(sight: LinkSight | None) -> LinkSight:

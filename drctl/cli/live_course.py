@@ -12,7 +12,7 @@ from typing import NamedTuple
 from drctl.engine.entries import What
 from drctl.engine.kind import Kind
 from drctl.engine.story import read_story
-from drctl.model.journal import Entry, RunJournal
+from drctl.model.journal import Entry, HeldJournal
 from drctl.model.plan import Plan
 from drctl.report.run_course import Track, course_of
 from drctl.report.run_data import Became
@@ -187,9 +187,9 @@ class LiveCourse:
 
 @dataclass(frozen=True, slots=True)
 class Overheard:
-    """Implements `drctl.model.journal.RunJournal`: tells what was written down."""
+    """Implements `drctl.model.journal.HeldJournal`: tells what was written down."""
 
-    journal: RunJournal
+    journal: HeldJournal
     heard: Callable[[Sequence[Entry]], None]
 
     @property
@@ -211,6 +211,14 @@ class Overheard:
         """
         self.journal.append(entries)
         self.heard(entries)
+
+    def check(self) -> None:
+        """See that the run holds its link still.
+
+        Raises:
+            Fenced: another run has taken it.
+        """
+        self.journal.check()
 
 
 def counted(words: str) -> int | None:

@@ -28,8 +28,13 @@ class Origin:
     notes: tuple[str, ...] = ()
 
 
-def translations(config: "Config", link: "Link", groups: Sequence[str]) -> "Sequence[Translation]":
+def translations(
+    config: "Config", link: "Link", groups: Sequence[str], *, silent: bool = False
+) -> "Sequence[Translation]":
     """The rows of `drctl offsets translate`.
+
+    Args:
+        silent: the source is known not to answer, and is hardly waited for.
 
     Raises:
         UsageError: a group's pattern is none.
@@ -38,7 +43,7 @@ def translations(config: "Config", link: "Link", groups: Sequence[str]) -> "Sequ
     from drctl.cli.offsets_run import translated as translated_now
     from drctl.offsets.translating import NEVER
 
-    rows = (row.translation for row in translated_now(link, groups, None).rows)
+    rows = (row.translation for row in translated_now(link, groups, None, silent=silent).rows)
     return [row for row in rows if row.blocked != NEVER]
 
 

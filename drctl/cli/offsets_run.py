@@ -16,14 +16,19 @@ if TYPE_CHECKING:
 
 QUICK_S = 5.0
 """How long a source may take to answer that is likely to be dead."""
+SILENT_S = 0.2
+"""The same of one that did not answer a moment ago."""
 
 
-def translated(link: "Link", groups: Sequence[str], given_ms: int | None) -> "LinkTranslated":
+def translated(
+    link: "Link", groups: Sequence[str], given_ms: int | None, *, silent: bool = False
+) -> "LinkTranslated":
     """All rows of the link.
 
     Args:
         groups: full-match patterns; none means all.
         given_ms: a time that the engineer gives, in milliseconds UTC.
+        silent: the source is known not to answer, and is hardly waited for.
 
     Raises:
         UsageError: a pattern is none.
@@ -35,7 +40,7 @@ def translated(link: "Link", groups: Sequence[str], given_ms: int | None) -> "Li
     wanted = chooser(groups)
     replicator = link.settings.replicator
     with (
-        _opened(link.source, link.source_config, QUICK_S) as source,
+        _opened(link.source, link.source_config, SILENT_S if silent else QUICK_S) as source,
         _opened(link.target, link.target_config, wiring.PATIENCE_S) as target,
         console().task("translating") as task,
     ):

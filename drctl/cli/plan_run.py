@@ -18,6 +18,7 @@ from drctl.cli.people import People, people
 from drctl.cli.run_watching import watched
 from drctl.cli.settings import configuration
 from drctl.cli.stopping import stoppable
+from drctl.engine.concerned import asked_of
 from drctl.engine.executing import Execution
 from drctl.engine.invariants import violations
 from drctl.engine.questions import answers, unanswered
@@ -25,6 +26,7 @@ from drctl.engine.registry import KINDS
 from drctl.engine.sequences.circumstances import Circumstances
 from drctl.engine.steps.preflight import Preflight
 from drctl.model.errors import ConfigError, ExitCode, Refused, UsageError
+from drctl.model.failover import Mode
 from drctl.model.plan import Plan, changed_parts
 
 if TYPE_CHECKING:
@@ -94,12 +96,25 @@ class Way:
         hands: opens what acts, told the folder of the run.
         overrides: `GUARD=REASON` as typed.
         asked: the mode in which guards are asked about a plan; empty where it asks none.
+        drawn: how a plan is shown that is not carried out; None for the usual way.
+        code: what showing it ends with.
     """
 
     sight: Callable[["Config", "Link", People, bool], LinkSight]
     hands: Callable[["Config", LinkSight, Path], LinkHands]
     overrides: Callable[[Sequence[str]], Mapping[str, str]]
     asked: Callable[[Plan], str]
+    drawn: "Callable[[Prepared], RenderableType] | None" = None
+    code: Callable[[Prepared], ExitCode] = lambda prepared: (
+        ExitCode.REFUSED if prepared.against else ExitCode.DONE
+    )
+
+
+def needs_no_source(plan: Plan) -> bool:
+    """Whether its guards are those of a source that is dead; also within a runbook."""
+    from drctl.report.plan_lines import mode_of
+
+    return mode_of(plan) is Mode.UNPLANNED
 
 
 def _asked_by_preflight(plan: Plan) -> str:
@@ -145,12 +160,13 @@ def show_or_go(given: PlanOptions, make: LookAndPlan, way: Way) -> int:
         if given.execute:
             run_journal.refuse_while_held(link)
         plan = make(sight, overrides)
+        sight.lost = sight.lost or needs_no_source(plan)
         asked.given = answers(plan, given.answers)
         prepared = _prepared(plan, sight, given, way)
         document = _document(prepared)
         _plan_files(document, given)
-        if not given.execute:
-            return _show(prepared, document)
+        if not given.execute or not plan.steps:
+            return _show(prepared, document, way)
         _refuse(prepared, {} if asked.terminal else unanswered(plan, asked.given))
         confirm(plan.target, f"{plan.name} over link {link.name}", yes=given.yes)
         _refuse_if_changed(plan, make(sight, overrides))
@@ -161,7 +177,7 @@ def _prepared(plan: Plan, sight: LinkSight, given: PlanOptions, way: Way) -> Pre
     from drctl.report.plan_lines import mode_of
 
     mode, asked = mode_of(plan), way.asked(plan)
-    findings = sight.findings(asked) if asked else ()
+    findings = asked_of(plan, sight.findings(asked)) if asked else ()
     failing = standing_against(findings, plan.overrides, mode)
     words = [*given.words, "--link", plan.link]
     for name, why in plan.overrides.items():
@@ -230,14 +246,16 @@ def _read(file: Path) -> dict[str, Any]:
     return found
 
 
-def _show(prepared: Prepared, document: Mapping[str, Any]) -> int:
+def _show(prepared: Prepared, document: Mapping[str, Any], way: Way) -> int:
     from drctl.cli.plan_table import plan_table
 
     def drawn() -> "RenderableType":
+        if way.drawn is not None:
+            return way.drawn(prepared)
         return plan_table(prepared.plan, prepared.findings, prepared.broken, prepared.execute)
 
     console().result(drawn, document)
-    return int(ExitCode.REFUSED if prepared.against else ExitCode.DONE)
+    return int(way.code(prepared))
 
 
 def _carry_out(config: "Config", link: "Link", way: Way, sight: LinkSight, plan: Plan) -> int:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from drctl.systems.kafka.journal_reading import JournalTopicReader
     from drctl.systems.kafka.journal_topic import JournalTopic
     from drctl.systems.kafka.producer_ids import KafkaProducerIdReader, KafkaProducerIdWriter
+    from drctl.systems.kafka.rule_writer import KafkaRuleWriter
+    from drctl.systems.kafka.shared_rules import SharedRules
+    from drctl.systems.kafka.topic_shapes import KafkaShapeReader, KafkaShapeWriter
 
 
 def acl_reader(
@@ -50,6 +53,52 @@ def acl_writer(name: str, cluster: "ClusterConfig") -> "KafkaAclWriter":
     from drctl.systems.kafka.acl_writer import KafkaAclWriter
 
     return KafkaAclWriter(name, wiring.revealed(cluster), timeout_s=wiring.PATIENCE_S)
+
+
+def rule_writer(name: str, cluster: "ClusterConfig") -> "KafkaRuleWriter":
+    """What adds rules about topics of one cluster; connects on first use.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.systems.kafka.rule_writer import KafkaRuleWriter
+
+    return KafkaRuleWriter(name, wiring.revealed(cluster), timeout_s=wiring.PATIENCE_S)
+
+
+def shape_reader(
+    name: str, cluster: "ClusterConfig", timeout_s: float = wiring.PATIENCE_S
+) -> "KafkaShapeReader":
+    """What looks at one cluster's topics before they are changed; connects on first use.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.systems.kafka.topic_shapes import KafkaShapeReader
+
+    return KafkaShapeReader(name, wiring.revealed(cluster), timeout_s=timeout_s)
+
+
+def shape_writer(name: str, cluster: "ClusterConfig") -> "KafkaShapeWriter":
+    """What makes and changes topics of one cluster; connects on first use.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.systems.kafka.topic_shapes import KafkaShapeWriter
+
+    return KafkaShapeWriter(name, wiring.revealed(cluster), timeout_s=wiring.PATIENCE_S)
+
+
+def shared_acl_writer(name: str, cluster: "ClusterConfig", link: str) -> "SharedRules":
+    """The same, which leaves what fences of other links rest on; connects on first use.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.systems.kafka.shared_rules import SharedRules
+
+    return SharedRules(acl_writer(name, cluster), acl_reader(name, cluster), link)
 
 
 def producer_id_reader(

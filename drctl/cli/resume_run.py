@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 from drctl.cli import plan_wiring, run_journal
 from drctl.cli.confirmation import confirm
 from drctl.cli.console import console
+from drctl.cli.doctor_fix_way import FIX
 from drctl.cli.failback_home import HOME
 from drctl.cli.offsets_writing import check_confirming
 from drctl.cli.people import people
-from drctl.cli.plan_run import OVER_LINK
+from drctl.cli.plan_run import OVER_LINK, Way, needs_no_source
 from drctl.cli.run_ending import show_end, show_state
 from drctl.cli.run_watching import watched
 from drctl.cli.settings import configuration
@@ -17,8 +18,8 @@ from drctl.cli.stopping import stoppable
 from drctl.engine.executing import Execution
 from drctl.engine.questions import answers
 from drctl.engine.registry import KINDS
-from drctl.engine.sequences.failback import NAME
-from drctl.engine.sequences.failover import LOST
+from drctl.engine.sequences.failback import leads_home
+from drctl.engine.sequences.repair import NAME as REPAIR
 from drctl.engine.story import Story, read_story
 from drctl.model.errors import Refused, UsageError
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.model.journal import JournalReader
+    from drctl.model.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,8 @@ def _story(reader: "JournalReader", run: str | None, link: "Link") -> Story:
 
 def _must_fit(story: Story, link: "Link") -> None:
     plan = story.plan
-    ends = (link.target, link.source) if plan.name == NAME else (link.source, link.target)
+    home = leads_home(plan.steps)
+    ends = (link.target, link.source) if home else (link.source, link.target)
     if (plan.source, plan.target) != ends:
         raise Refused(
             f"run {story.run} goes from {plan.source} to {plan.target}, and link {link.name} of"
@@ -89,14 +92,20 @@ def _must_fit(story: Story, link: "Link") -> None:
         )
 
 
+def _way(plan: "Plan") -> Way:
+    if plan.name == REPAIR:
+        return FIX
+    return HOME if leads_home(plan.steps) else OVER_LINK
+
+
 def _carry_on(config: "Config", link: "Link", found: Story, given: ResumeOptions) -> int:
     run = found.run
     held = run_journal.holder(run)
     asked = people()
     asked.given = answers(found.plan, given.answers)
-    way = HOME if found.plan.name == NAME else OVER_LINK
+    way = _way(found.plan)
     with (
-        way.sight(config, link, asked, found.plan.name == LOST) as sight,
+        way.sight(config, link, asked, needs_no_source(found.plan)) as sight,
         run_journal.gone_on(config, link, held) as (journal, entries),
         stoppable() as clock,
     ):

@@ -17,14 +17,14 @@ from drctl.model.journal import Entry, Holder
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.config.link import Link
-    from drctl.model.journal import RunJournal
+    from drctl.model.journal import HeldJournal, RunJournal
 
 
 @dataclass(frozen=True, slots=True)
 class BothPlaces:
-    """Implements `drctl.model.journal.RunJournal`."""
+    """Implements `drctl.model.journal.HeldJournal`."""
 
-    topic: "RunJournal"
+    topic: "HeldJournal"
     file: "RunJournal"
 
     @property
@@ -46,6 +46,14 @@ class BothPlaces:
         """
         self.topic.append(entries)
         self.file.append(entries)
+
+    def check(self) -> None:
+        """See that the run holds its link still, as of the last beat.
+
+        Raises:
+            Fenced: another run has taken it.
+        """
+        self.topic.check()
 
 
 def new_run() -> str:

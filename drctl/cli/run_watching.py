@@ -15,7 +15,7 @@ from drctl.model.plan import Plan
 
 if TYPE_CHECKING:
     from drctl.engine.ports import Clock, Watcher
-    from drctl.model.journal import Entry, RunJournal
+    from drctl.model.journal import Entry, HeldJournal
 
 _EVERY_S = 2.0
 
@@ -51,12 +51,12 @@ class Watched:
     """What the engine is to tell of, and to write to."""
 
     watcher: "Watcher"
-    journal: "RunJournal"
+    journal: "HeldJournal"
 
 
 @contextmanager
 def watched(
-    plan: Plan, journal: "RunJournal", clock: "Clock", entries: "Sequence[Entry]" = ()
+    plan: Plan, journal: "HeldJournal", clock: "Clock", entries: "Sequence[Entry]" = ()
 ) -> Iterator[Watched]:
     """Show a run while the block carries it out.
 

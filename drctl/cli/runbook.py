@@ -101,6 +101,7 @@ def render(name: Name, link: LinkName = None, values: Values = None) -> int:
     Where no link is named, and drctl.yaml has several, placeholders stand for what a link says.
     """
     from drctl.cli.circumstances import configured
+    from drctl.cli.failback_run import with_way_back
     from drctl.runbook.listing import find
     from drctl.runbook.rendering import PLACEHOLDERS
     from drctl.runbook.rendering import render as page
@@ -108,7 +109,10 @@ def render(name: Name, link: LinkName = None, values: Values = None) -> int:
     config = configuration()
     runbook = find(name, config.runbooks)
     known = link is not None or len(config.links) == 1
-    seen = configured(config.link(link)) if known else PLACEHOLDERS
+    seen = PLACEHOLDERS
+    if known:
+        wanted = config.link(link)
+        seen = with_way_back(config, wanted, configured(wanted))
     return _text(name, runbook.path, page(runbook, seen, _given(values), _site(config)))
 
 
@@ -128,14 +132,16 @@ def run(
 
     Exit codes: those of drctl failover.
     """
-    from drctl.cli.plan_run import PlanOptions, show_or_run
+    from drctl.cli.failback_run import home_or_there
+    from drctl.cli.plan_run import PlanOptions
     from drctl.runbook.building import build
     from drctl.runbook.listing import find
 
     given = _given(values)
+    runbook = find(name, configuration().runbooks)
 
     def make(config: "Config", seen: "Circumstances") -> "Plan":
-        return build(find(name, config.runbooks), given, seen, _site(config))
+        return build(runbook, given, seen, _site(config))
 
     words = ["runbook", "run", name]
     for parameter, value in given.items():
@@ -151,7 +157,7 @@ def run(
         plan_out,
         expect_plan,
     )
-    return show_or_run(settings, make)
+    return home_or_there(settings, make, home=runbook.leads_home)
 
 
 def _site(config: "Config") -> "Site":

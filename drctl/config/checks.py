@@ -60,7 +60,24 @@ def _replicator(document: Document, path: Path) -> Iterator[Problem]:
         if kind and kind.text == "none" and entry and not _empty(entry.node):
             text = "goes with a replicator, not with kind none"
             yield Problem(entry.mark, (*path, key), text)
+    yield from _stopped_by_command(document, path)
     yield from _copied_offsets(document, path, kind)
+
+
+def _stopped_by_command(document: Document, path: Path) -> Iterator[Problem]:
+    def filled(key: str) -> bool:
+        entry = document.entry((*path, key))
+        return entry is not None and not _empty(entry.node)
+
+    for key in ("stop", "start", "stopped"):
+        entry = document.entry((*path, key))
+        if entry is None or _empty(entry.node):
+            continue
+        if filled("connectors"):
+            text = "goes with a replicator that has no `connectors`: those are stopped by drctl"
+            yield Problem(entry.mark, (*path, key), text)
+        elif not filled("stop"):
+            yield Problem(entry.mark, (*path, "stop"), f"is required beside `{key}`")
 
 
 def _copied_offsets(document: Document, path: Path, kind: Scalar | None) -> Iterator[Problem]:

@@ -84,6 +84,10 @@ class ReplicatorConfig(Section):
 
     Attributes:
         connect: URLs of the Connect workers' REST interface.
+        stop: stops what no named connector stands for; an argv list, started without a shell, as
+            the next two.
+        start: lets it go on; else a person does.
+        stopped: ends with 0 where it is stopped.
         rename: what a topic is called on the target.
         copied_offsets_topic: the target's copy of the source's `__consumer_offsets`.
     """
@@ -91,6 +95,9 @@ class ReplicatorConfig(Section):
     kind: ReplicatorKind
     connect: Urls | None = None
     connectors: ConnectorsConfig = ConnectorsConfig()
+    stop: Words = ()
+    start: Words = ()
+    stopped: Words = ()
     reverse: ReverseConfig | None = None
     rename: Rename = UNCHANGED
     copied_offsets_topic: TopicName | None = None

@@ -16,6 +16,7 @@ _BY_COMMAND = "the site's command would fence the applications; the drill's writ
 
 LEFT_OUT: Mapping[str, str] = {
     "stop-replication": _SHARED,
+    "command-stop-replication": _SHARED,
     "manual-stop-replication": _SHARED,
     "switch-endpoint": "the link's applications would be sent to the target",
     "skip-producer-ids": "it changes which ids the target's brokers give to every producer",

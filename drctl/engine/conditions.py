@@ -7,6 +7,7 @@ from drctl.engine.kind import Seen, State
 from drctl.engine.ports import Look
 from drctl.model.errors import Unreachable
 from drctl.model.plan import Json
+from drctl.model.reachability import NotLetIn
 from drctl.model.topology import Unavailable
 
 _SHOWN = 3
@@ -33,7 +34,7 @@ def _answers(site: str) -> Callable[[Json, Look], Seen]:
     def sight(settings: Json, look: Look) -> Seen:
         name = settings[site]
         try:
-            identity = look.site(name).cluster_id()
+            identity = look.alive(name)
         except Unreachable as error:
             return Seen(State.WAITING, error.message)
         return Seen(State.DONE, f"{name} answers", {"cluster_id": identity})
@@ -44,7 +45,9 @@ def _answers(site: str) -> Callable[[Json, Look], Seen]:
 def _silent(settings: Json, look: Look) -> Seen:
     name = settings["source"]
     try:
-        look.site(name).cluster_id()
+        look.alive(name)
+    except NotLetIn as error:
+        return Seen(State.WAITING, f"{name} is there: {error.message}")
     except Unreachable as error:
         return Seen(State.DONE, error.message)
     return Seen(State.WAITING, f"{name} still answers")

@@ -13,7 +13,7 @@ from drctl.engine.ports import Clock, Hands, Look, Watcher
 from drctl.engine.story import Effect, Story, read_story
 from drctl.engine.turning_back import TurningBack
 from drctl.model.errors import DrctlError, Fenced, Unknown
-from drctl.model.journal import RunJournal
+from drctl.model.journal import HeldJournal
 from drctl.model.plan import Duty, Json, Plan, Step
 
 STALE = "a step before it had to be done again"
@@ -26,7 +26,7 @@ class Execution:
     kinds: Mapping[str, Kind]
     look: Look
     hands: Hands
-    journal: RunJournal
+    journal: HeldJournal
     clock: Clock
     watcher: Watcher
 
@@ -136,9 +136,8 @@ class Execution:
             self._write(story, entry)
 
     def _proven(self, story: Story, step: Step, kind: Kind, effect: Effect) -> Seen:
-        patience = Patience(self.clock, self.watcher)
         sight = lambda: kind.verify(effect.intent, self.look)  # noqa: E731
-        seen = patience.wait_for(sight, step.id, step.patience_s)
+        seen = self._patience().wait_for(sight, step.id, step.patience_s)
         if seen.state is State.DONE:
             self._note_done(story, step, effect, seen)
         return seen
@@ -168,9 +167,7 @@ class Execution:
         return Outcome(Status.STOPPED, step.id, seen.words, seen.items)
 
     def _back(self, story: Story) -> Outcome:
-        back = TurningBack(
-            self.kinds, self.look, self.hands, Patience(self.clock, self.watcher), self._now
-        )
+        back = TurningBack(self.kinds, self.look, self.hands, self._patience(), self._now)
         return back.run(story, lambda entry: self._write(story, entry))
 
     def _look_at_fenced_phase(self, story: Story) -> None:
@@ -208,7 +205,7 @@ class Execution:
     def _holds(self, story: Story, step: Step, kind: Kind, effect: Effect) -> bool:
         before = story.facts.get(step.id)
         sight = lambda: kind.verify(effect.intent, self.look)  # noqa: E731
-        seen = Patience(self.clock, self.watcher).wait_for(sight, step.id, step.patience_s)
+        seen = self._patience().wait_for(sight, step.id, step.patience_s)
         self._write(story, entries.looked(step.id, effect.number, seen, self._now()))
         if seen.state is State.UNKNOWN:
             message = f"step {step.id} was done, and cannot be looked at now: {seen.words}"
@@ -227,6 +224,10 @@ class Execution:
 
     def _next(self, story: Story) -> str:
         return next((s.id for s in story.plan.steps if not story.is_done(s.id)), "")
+
+    def _patience(self) -> Patience:
+        """A wait may be long: whoever has lost the link meanwhile is told before it is over."""
+        return Patience(self.clock, self.watcher, self.journal.check)
 
     def _write(self, story: Story, entry: Entry) -> None:
         self.journal.append([entry])

@@ -11,6 +11,13 @@ _PAUSE_S = 0.5
 
 Sight = Callable[[], Seen]
 
+_SETTLED = frozenset({State.DONE, State.FAILED})
+_TOLD = _SETTLED | {State.WAITING}
+
+
+def nobody_asks() -> None:
+    """Nothing has to hold while one waits."""
+
 
 class WantsToStop(Exception):
     """The engineer pressed Ctrl-C; effects are not begun any more."""
@@ -18,23 +25,42 @@ class WantsToStop(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Waits for proofs."""
+    """Waits for proofs.
+
+    Args:
+        held: is asked while one waits; raises Fenced where this run may not go on any more.
+    """
 
     clock: Clock
     watcher: Watcher
+    held: Callable[[], None] = nobody_asks
 
     def wait_for(self, sight: Sight, step: str, seconds: float) -> Seen:
         """The last thing seen; done, failed, or what there was when time was up.
 
         Raises:
+            Fenced: another run took the link.
             WantsToStop: somebody wants to stop.
         """
+        return self._wait(sight, step, seconds, _SETTLED)
+
+    def wait_for_word(self, sight: Sight, step: str, seconds: float) -> Seen:
+        """The first thing seen; only no answer is waited for to become one.
+
+        Raises:
+            Fenced: another run took the link.
+            WantsToStop: somebody wants to stop.
+        """
+        return self._wait(sight, step, seconds, _TOLD)
+
+    def _wait(self, sight: Sight, step: str, seconds: float, enough: frozenset[State]) -> Seen:
         until = self.clock.monotonic() + seconds
         while True:
             seen = told(sight)
             left = until - self.clock.monotonic()
-            if seen.state in (State.DONE, State.FAILED) or left <= 0:
+            if seen.state in enough or left <= 0:
                 return seen
+            self.held()
             if self.clock.stopping:
                 raise WantsToStop
             self.watcher.waiting(step, seen.words, left)

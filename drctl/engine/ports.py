@@ -19,6 +19,7 @@ from drctl.model.group_preparation import GroupCreator
 from drctl.model.plan import Json
 from drctl.model.ports import ClusterReader, GroupReader, GroupWriter
 from drctl.model.producer_ids import ProducerIdReader, ProducerIdWriter
+from drctl.model.repairs import RuleWriter, ShapeReader, ShapeWriter
 from drctl.offsets.wanted import Wanted
 
 
@@ -97,7 +98,21 @@ class Look(Protocol):
         """What a topic of the source is called on the target."""
 
     def site(self, name: str) -> ClusterReader:
-        """One of the two clusters."""
+        """One of the two clusters.
+
+        This and the next ones may remember for a while of a lost source that it is silent.
+
+        Raises:
+            Unreachable: it did not answer a while ago.
+        """
+
+    def alive(self, name: str) -> str:
+        """The id of a cluster that answers now: nothing that is remembered of it counts.
+
+        Raises:
+            NotLetIn: somebody is there, and does not let drctl in.
+            Unreachable: it did not answer.
+        """
 
     def groups(self, name: str) -> GroupReader:
         """The groups of one of them."""
@@ -111,6 +126,9 @@ class Look(Protocol):
 
     def acls(self, name: str) -> AclReader:
         """The rules of one cluster."""
+
+    def shapes(self, name: str) -> ShapeReader:
+        """The topics of one cluster, as whoever changes them must know them."""
 
     def producer_ids(self, name: str) -> ProducerIdReader:
         """The producer ids of one cluster."""
@@ -231,6 +249,12 @@ class Hands(Protocol):
 
     def acls(self, name: str) -> AclWriter:
         """The rules of one cluster."""
+
+    def rules(self, name: str) -> RuleWriter:
+        """Adds rules about topics of one cluster, of either permission."""
+
+    def shapes(self, name: str) -> ShapeWriter:
+        """Makes and changes topics of one cluster."""
 
     def connectors(self) -> ConnectorsWriter:
         """Those that replicate the link."""

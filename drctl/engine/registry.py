@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 
 from drctl.engine.kind import Kind
+from drctl.engine.steps.add_partitions import AddPartitions
+from drctl.engine.steps.add_rules import AddRules
 from drctl.engine.steps.caught_up import CaughtUp
 from drctl.engine.steps.check_guards import CheckGuards
 from drctl.engine.steps.closed_source import (
@@ -10,15 +12,17 @@ from drctl.engine.steps.closed_source import (
     COMMAND_CLOSE_SOURCE,
     MANUAL_CLOSE_SOURCE,
 )
-from drctl.engine.steps.command import COMMAND
+from drctl.engine.steps.command import COMMAND, COMMAND_STOP_REPLICATION
 from drctl.engine.steps.command_fence import COMMAND_FENCE
 from drctl.engine.steps.commit_offsets import CommitOffsets
+from drctl.engine.steps.configure_topics import ConfigureTopics
 from drctl.engine.steps.drain import Drain
 from drctl.engine.steps.fences import FENCE_CONSUMERS, FENCE_PRODUCERS
 from drctl.engine.steps.find_gap import FindGap
 from drctl.engine.steps.find_missing import FindMissing
 from drctl.engine.steps.judge_records import JudgeRecords
 from drctl.engine.steps.leave_copies_out import LeaveCopiesOut
+from drctl.engine.steps.make_topics import MakeTopics
 from drctl.engine.steps.manual import MANUAL, MANUAL_CHECK
 from drctl.engine.steps.manual_change import (
     MANUAL_CHANGE,
@@ -35,6 +39,7 @@ from drctl.engine.steps.prepare_groups import PrepareGroups
 from drctl.engine.steps.prove_copies import ProveCopies
 from drctl.engine.steps.quiesce import Quiesce
 from drctl.engine.steps.reconcile import Reconcile
+from drctl.engine.steps.second_look import SecondLook
 from drctl.engine.steps.seed_replication import SeedReplication
 from drctl.engine.steps.settle_owed import SettleOwed
 from drctl.engine.steps.skip_producer_ids import SkipProducerIds
@@ -73,6 +78,7 @@ _ALL: tuple[Kind, ...] = (
     MANUAL_CHANGE,
     COMMAND,
     COMMAND_FENCE,
+    COMMAND_STOP_REPLICATION,
 )
 
 _STOPPED = "what copied from a cluster that is back stays stopped until clients are home"
@@ -86,6 +92,9 @@ _WAY_BACK: tuple[Kind, ...] = (
     OtherWay(Stays(StopReplication(), "keep-stopped", _STOPPED), "keep-stopped"),
     OtherWay(
         Stays(MANUAL_STOP_REPLICATION, "manual-keep-stopped", _STOPPED), "manual-keep-stopped"
+    ),
+    OtherWay(
+        Stays(COMMAND_STOP_REPLICATION, "command-keep-stopped", _STOPPED), "command-keep-stopped"
     ),
     FindMissing(),
     JudgeRecords(),
@@ -105,4 +114,15 @@ _WAY_BACK: tuple[Kind, ...] = (
 WAY_BACK = frozenset(kind.name for kind in _WAY_BACK)
 """Those that only `drctl failback` makes: they are about both directions at once."""
 
-KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (*_ALL, *_WAY_BACK)}
+_REPAIRS: tuple[Kind, ...] = (
+    AddRules(),
+    ConfigureTopics(),
+    AddPartitions(),
+    MakeTopics(),
+    SecondLook(),
+)
+
+REPAIRS = frozenset(kind.name for kind in _REPAIRS)
+"""Those that only `drctl doctor --fix` makes: each is a list of what was seen to differ."""
+
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (*_ALL, *_WAY_BACK, *_REPAIRS)}

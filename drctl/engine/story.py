@@ -17,6 +17,7 @@ class Effect:
     Attributes:
         number: in the order of announcement, from 1.
         done: it was seen to be done.
+        undoing: it was announced that it is taken back; perhaps it is.
         undone: it was seen to be taken back.
         stale: what it was built from holds no more; another follows.
     """
@@ -25,6 +26,7 @@ class Effect:
     step: str
     intent: Json
     done: bool = False
+    undoing: bool = False
     undone: bool = False
     stale: bool = False
 
@@ -108,6 +110,8 @@ class Story:
             case What.STALE:
                 self.effects[int(entry["effect"]) - 1].stale = True
                 self.forget(entry["step"])
+            case What.UNDOING:
+                self.effects[int(entry["effect"]) - 1].undoing = True
             case What.UNDONE:
                 self.effects[int(entry["effect"]) - 1].undone = True
                 self.forget(entry["step"])

@@ -13,6 +13,9 @@ from drctl.engine.ports import Hands, Look
 from drctl.engine.story import Effect, Story
 from drctl.model.errors import DrctlError, Fenced
 
+_AGAIN_S = 2.0
+"""Between two requests of which the first was complained of."""
+
 
 @dataclass(frozen=True, slots=True)
 class TurningBack:
@@ -46,8 +49,7 @@ class TurningBack:
                 staying.append((effect, self._what_stays(kind, effect)))
                 continue
             changed = True
-            write(entries.undoing(step.id, effect.number, self.now()))
-            seen = self._undo(kind, effect, step.patience_s)
+            seen = self._taken_back(kind, effect, step.patience_s, write)
             if seen.state is State.DONE:
                 write(entries.undone(step.id, effect.number, seen.words, self.now()))
             else:
@@ -55,25 +57,46 @@ class TurningBack:
                 remaining.append((effect, seen))
         return _outcome(story, changed, remaining, [each for each in staying if each[1].facts])
 
+    def _taken_back(
+        self, kind: Kind, effect: Effect, seconds: float, write: Callable[[Entry], None]
+    ) -> Seen:
+        """How it stands once it was; what was announced before is looked at, not done again."""
+        if effect.undoing:
+            sight = lambda: kind.undone(effect.intent, self.look)  # noqa: E731
+            seen = self.patience.wait_for_word(sight, effect.step, seconds)
+            if seen.state in (State.DONE, State.UNKNOWN):
+                return seen
+        write(entries.undoing(effect.step, effect.number, self.now()))
+        return self._undo(kind, effect, seconds)
+
     def _what_stays(self, kind: Kind, effect: Effect) -> Seen:
         """Without facts where it changed nothing."""
         return told(lambda: kind.undone(effect.intent, self.look))
 
     def _undo(self, kind: Kind, effect: Effect, seconds: float) -> Seen:
+        """Sent again where it was complained of, and whoever is asked answers again."""
+        clock, sight = self.patience.clock, lambda: kind.undone(effect.intent, self.look)
+        until = clock.monotonic() + seconds
+        while True:
+            complaint = self._sent(kind, effect)
+            left = max(0.0, until - clock.monotonic())
+            pause = min(_AGAIN_S, left) if complaint else left
+            seen = self.patience.wait_for(sight, effect.step, pause)
+            if seen.state is State.UNKNOWN:
+                seen = self.patience.wait_for_word(sight, effect.step, left - pause)
+            if seen.state is State.DONE or not complaint:
+                return seen
+            if seen.state is not State.WAITING or clock.monotonic() >= until:
+                return Seen(seen.state, f"{seen.words} ({complaint})", seen.facts, seen.items)
+
+    def _sent(self, kind: Kind, effect: Effect) -> str:
+        """What was complained of; empty where nothing was."""
         try:
-            kind.undo(effect.intent, self.hands)
+            return "; ".join(kind.undo(effect.intent, self.hands))
         except Fenced:
             raise
         except DrctlError as error:
-            complaint = error.message
-        else:
-            complaint = ""
-        seen = self.patience.wait_for(
-            lambda: kind.undone(effect.intent, self.look), effect.step, seconds
-        )
-        if seen.state is State.DONE or not complaint:
-            return seen
-        return Seen(seen.state, f"{seen.words} ({complaint})", seen.facts, seen.items)
+            return error.message
 
 
 def _outcome(

@@ -49,6 +49,35 @@ def to_add(wanted: Iterable[Acl], present: Acls) -> tuple[Acl, ...]:
     return tuple(rule for rule in dict.fromkeys(wanted) if rule not in there)
 
 
+_SIGN = "User:drctl-fence:"
+_BACK = "-back"
+
+
+def sign(rule: Acl, link: str) -> Acl:
+    """A rule that denies nobody anything: it says that a link's fence rests on that one.
+
+    Two links may fence the same principal from the same topic, and a rule is there once: it must
+    stay for as long as either needs it. Whoever looks at the cluster sees for whom.
+    """
+    return rule._replace(principal=f"{_SIGN}{_owner(link)}:{rule.principal}")
+
+
+def resting(present: Iterable[Acl], link: str) -> Mapping[Acl, str]:
+    """Rules on which fences of other links rest, each with the name of one of those."""
+    found: dict[Acl, str] = {}
+    for rule in present:
+        if rule.principal.startswith(_SIGN):
+            other, _, principal = rule.principal.removeprefix(_SIGN).partition(":")
+            if other != _owner(link):
+                found[rule._replace(principal=principal)] = other
+    return found
+
+
+def _owner(link: str) -> str:
+    """A link and its way home are one."""
+    return link.removesuffix(_BACK)
+
+
 class Moved(NamedTuple):
     """An end offset that was not the same in two looks."""
 

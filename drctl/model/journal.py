@@ -84,6 +84,17 @@ class RunJournal(Protocol):
         """
 
 
+class HeldJournal(RunJournal, Protocol):
+    """The same of a run that holds its link, for as long as nobody else takes it."""
+
+    def check(self) -> None:
+        """See that it does still, as far as is known by now; asks nobody.
+
+        Raises:
+            Fenced: another run has taken the link; this one may not go on.
+        """
+
+
 class JournalReader(Protocol):
     """Looks at the journals of a link's runs; writes nothing."""
 

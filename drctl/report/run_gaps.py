@@ -27,7 +27,8 @@ class GapFound:
         doubtful: records that are not on the target, and of which nobody can tell whether they
             were: superseded by newer ones, or expired.
         ends: of the source's partitions then; these were compared.
-        oldest_ms: time of the oldest unreplicated record; None where there is none.
+        oldest_ms: time of the oldest unreplicated record; None where there is none, or where one of
+            them has no time. Likewise the newest.
     """
 
     file: Path
@@ -46,10 +47,13 @@ class GapFound:
 
     @property
     def seconds(self) -> float | None:
-        """Between the oldest and the newest unreplicated record, by their own timestamps."""
+        """Between the oldest and the newest unreplicated record, by their own timestamps.
+
+        None where one of them has none: of a span of the others nobody could say what it is of.
+        """
         if not self.unreplicated:
             return 0.0
-        if self.oldest_ms is None or self.newest_ms is None or self.oldest_ms < 0:
+        if self.oldest_ms is None or self.newest_ms is None:
             return None
         return (self.newest_ms - self.oldest_ms) / 1000
 
@@ -81,6 +85,9 @@ def _written(file: Path) -> float:
 
 def _found(file: Path, result: GapResult) -> GapFound:
     gaps = [(topic.topic, each) for topic in result.topics for each in topic.partitions]
+    spans = [(g.oldest_timestamp, g.newest_timestamp) for _, g in gaps if g.counts.unreplicated]
+    known = [(old, new) for old, new in spans if old is not None and new is not None and old >= 0]
+    timed = known if len(known) == len(spans) else []
     totals = result.totals
     return GapFound(
         file=file,
@@ -94,6 +101,6 @@ def _found(file: Path, result: GapResult) -> GapFound:
         unreplicated=totals.unreplicated,
         doubtful=totals.superseded + totals.expired,
         ends={TopicPartition(topic, gap.partition): gap.source_range.end for topic, gap in gaps},
-        oldest_ms=min((t for _, g in gaps if (t := g.oldest_timestamp) is not None), default=None),
-        newest_ms=max((t for _, g in gaps if (t := g.newest_timestamp) is not None), default=None),
+        oldest_ms=min((old for old, _ in timed), default=None),
+        newest_ms=max((new for _, new in timed), default=None),
     )

@@ -113,7 +113,6 @@ def checkout(lab: Lab, standby: Standby, new_drctl: NewDrctl) -> Checkout:
         "topics": [standby.topic],
         "groups": [standby.group],
         "replicator": replicator,
-        "fence": {"method": "acl", "principals": ["User:orders-app"]},
     }
     # MirrorMaker 2 says once a minute how far it came.
     folder = new_drctl({"main": main}, policy={"max_lag_records": 1_000_000}).folder

@@ -1,240 +1,34 @@
 """`drctl failover` and `resume` on real clusters, behind a real MirrorMaker 2: nothing is lost."""
 
-import json
 import os
 import signal
 import socket
-import subprocess
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
-import yaml
-from confluent_kafka import Consumer, KafkaError
 
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
-from drctl.model.producer_ids import Advanced, highest
-from drctl.model.topology import TopicPartition
-from drctl.systems.kafka.producer_ids import KafkaProducerIdReader, KafkaProducerIdWriter
-from tests.cli.conftest import DRCTL, Ran, clean_environment
-from tests.cli.documents import check
+from drctl.systems.kafka.connection import Connection
+from drctl.systems.kafka.journal_writer import JournalWriter
+from drctl.wire.journal_records import TOPIC
 from tests.cluster.conftest import NewDrctl
+from tests.cluster.failover_stage import DEADLINE_S, GO, PARTITIONS, Stage, mirror_maker
 from tests.conftest import NewTopic
-from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
-APP = "orders-app"
-PARTITIONS = 2
 RECORDS = 200
 LEFT = 30
-GO = ("--execute", "--yes")
-DEADLINE_S = 180.0
-
-
-class Stage:
-    """A topic that MirrorMaker 2 copies, an application that writes and one that reads it."""
-
-    def __init__(self, lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> None:
-        self.lab = lab
-        self.topic = new_topic(PARTITIONS, mirrored=True)
-        self.group = f"orders-app-{uuid4().hex[:8]}"
-        self.reading = {"session.timeout.ms": "6000"}
-        self.writing: dict[str, object] = {"delivery__timeout__ms": 15_000}
-        self.source = ClusterUnderTest(lab.cluster("primary"))
-        self.target = ClusterUnderTest(lab.cluster("secondary"))
-        connectors = {name: f"mm2-{name}" for name in ("source", "checkpoint", "heartbeat")}
-        connect = f"http://127.0.0.1:{lab.parts.settings.connect_port}"
-        self.link = f"link-{uuid4().hex[:6]}"
-        section = {
-            "from": "primary",
-            "to": "secondary",
-            "topics": [self.topic],
-            "groups": [self.group],
-            "replicator": {
-                "kind": "mirrormaker2",
-                "connect": connect,
-                "connectors": connectors,
-                "rename": "${topic}",
-            },
-            "fence": {"method": "acl", "principals": [f"User:{APP}"]},
-            "endpoints": [{"kind": "file", "path": "bootstrap"}],
-        }
-        self.drctl = new_drctl({self.link: section}, policy={"max_lag_records": 1_000_000})
-        self.endpoint = self.drctl.folder / "bootstrap"
-        self.endpoint.write_text(self.bootstrap("primary"), encoding="utf-8")
-
-    def bootstrap(self, cluster: str) -> str:
-        document = yaml.safe_load(self.drctl.config.read_text(encoding="utf-8"))
-        return f"{document['clusters'][cluster]['bootstrap']}\n"
-
-    def write(self, count: int, prefix: str, cluster: ClusterUnderTest | None = None) -> list[str]:
-        """Write as the application; what was acknowledged."""
-        producer = (cluster or self.source).producer(APP, **self.writing)
-        acknowledged: list[str] = []
-
-        def told(error: KafkaError | None, message: Any) -> None:
-            if error is None:
-                acknowledged.append(message.value().decode())
-
-        for number in range(count):
-            value = f"{prefix}-{number}"
-            producer.produce(self.topic, key=str(number % 17), value=value, on_delivery=told)
-        producer.flush(30)
-        return acknowledged
-
-    def leave_behind(self, count: int) -> None:
-        """Write what is not replicated any more, and let drctl gap see it."""
-        client = self.lab.parts.worker.client()
-        try:
-            client.pause("mm2-source")
-            stopped = lambda: client.status("mm2-source").all_in("PAUSED")  # noqa: E731
-            assert Patience.of(60).wait_until(stopped)
-        finally:
-            client.close()
-        assert len(self.write(count, "behind")) == count
-        assert self.json("gap", "--scope", "full", code=1)["totals"]["unreplicated"] == count
-
-    def read(self, cluster: ClusterUnderTest, most: int, *, wait_for: int = 0) -> list[str]:
-        """Read as the group does, from where it stands, and commit what was read."""
-        consumer = Consumer(
-            {
-                **cluster.properties(),
-                **self.reading,
-                "group.id": self.group,
-                "enable.auto.commit": False,
-                # In partitions in which it never committed a group begins at the start anywhere.
-                "auto.offset.reset": "earliest",
-            },
-            logger=QUIET,
-        )
-        values: list[str] = []
-
-        def enough() -> bool:
-            message = consumer.poll(0.2)
-            if message is None:
-                return False
-            assert message.error() is None, message.error()
-            values.append((message.value() or b"").decode())
-            return len(values) >= most
-
-        try:
-            consumer.subscribe([self.topic])
-            Patience.of(30).wait_until(lambda: enough() or 0 < wait_for <= len(values))
-            if values:
-                consumer.commit(asynchronous=False)
-        finally:
-            consumer.close()
-        return values
-
-    def copied(self, count: int) -> None:
-        """Wait until the target holds so many."""
-
-        def there() -> bool:
-            return sum(self.target.end_offsets(self.topic).values()) >= count
-
-        assert Patience.of(60).wait_until(there), self.target.end_offsets(self.topic)
-
-    def modern(self) -> None:
-        """Clients of KIP-848 and idempotent ones, of which the target knows nothing."""
-        self.reading = {"group.protocol": "consumer"}
-        self.writing["enable__idempotence"] = True
-        with (
-            KafkaProducerIdReader("secondary", self.target.properties()) as theirs,
-            KafkaProducerIdWriter("primary", self.source.properties()) as ours,
-        ):
-            ahead = max(each for each in theirs.next_ids().values() if isinstance(each, int)) + 50
-            assert all(isinstance(a, Advanced) and a.done for a in ours.advance(ahead).values())
-
-    def highest_id(self) -> int:
-        """Of those that the source's partitions remember."""
-        places = [TopicPartition(self.topic, number) for number in range(PARTITIONS)]
-        with KafkaProducerIdReader("primary", self.source.properties()) as reader:
-            return highest(reader.in_use(places))
-
-    def next_ids(self) -> list[int]:
-        """What the target's brokers give."""
-        with KafkaProducerIdReader("secondary", self.target.properties()) as reader:
-            return [each for each in reader.next_ids().values() if isinstance(each, int)]
-
-    def denials(self, cluster: ClusterUnderTest) -> int:
-        """How many rules keep somebody from the topic."""
-        from drctl.systems.kafka.acl_reader import KafkaAclReader
-
-        with KafkaAclReader(cluster.name, cluster.properties()) as reader:
-            found = reader.acls()
-        rules = getattr(found, "rules", ())
-        return sum(1 for rule in rules if rule.name == self.topic and rule.permission == "DENY")
-
-    def states(self) -> set[str]:
-        """Of all connectors."""
-        client = self.lab.parts.worker.client()
-        try:
-            return {status.state for status in client.statuses().values()}
-        finally:
-            client.close()
-
-    def line(self, *words: str) -> list[str]:
-        return [str(DRCTL), "--config", str(self.drctl.config), *words, "--link", self.link]
-
-    def run(self, *words: str) -> Ran:
-        """To its end, as a shell does."""
-        done = subprocess.run(
-            self.line(*words),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            cwd=self.drctl.folder,
-            env=clean_environment(),
-            timeout=DEADLINE_S,
-            check=False,
-        )
-        return Ran(done.returncode, done.stdout, done.stderr)
-
-    def json(self, *words: str, code: int) -> dict[str, Any]:
-        ran = self.run(*words, "--output", "json")
-        assert ran.code == code, ran.stdout + ran.stderr
-        return check(ran.document())
-
-    @contextmanager
-    def running(self, *words: str) -> "Iterator[subprocess.Popen[bytes]]":
-        """It, running; killed at the end if it still does."""
-        with (self.drctl.folder / "said").open("wb") as said:
-            process = subprocess.Popen(
-                self.line(*words),
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
-                cwd=self.drctl.folder,
-                env=clean_environment(),
-            )
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.wait(30)
-
-    def journaled(self) -> list[Mapping[str, Any]]:
-        """The entries of the newest run, from this machine's copy."""
-        files = sorted(self.drctl.folder.glob(".drctl/runs/*/journal.jsonl"))
-        if not files:
-            return []
-        lines = files[-1].read_bytes().split(b"\n")
-        found = []
-        for line in lines:
-            with suppress(ValueError):
-                found.append(json.loads(line))
-        return found
 
 
 @pytest.fixture
 def stage(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[Stage]:
-    made = Stage(lab, new_drctl, new_topic)
+    topic = new_topic(PARTITIONS, mirrored=True)
+    made = Stage(lab, new_drctl, topic, mirror_maker(lab))
     try:
         yield made
     finally:
@@ -325,7 +119,7 @@ def test_a_process_that_is_killed_is_gone_on_with(stage: Stage, step: str) -> No
     with stage.running("failover", *GO) as process:
 
         def announced() -> bool:
-            assert process.poll() is None, (stage.drctl.folder / "said").read_text()
+            assert process.poll() is None, stage.said
             entries = stage.journaled()
             return any(e["entry"] == "intend" and e["step"] == step for e in entries)
 
@@ -354,9 +148,39 @@ def test_a_second_engineer_is_refused_while_the_first_is_at_it(stage: Stage) -> 
         assert Patience.of(90).wait_until(lambda: len(stage.journaled()) > 1)
         second = stage.run("failover", *GO)
         assert second.code == 3, second.stdout + second.stderr
-        assert process.wait(DEADLINE_S) == 0, (stage.drctl.folder / "said").read_text()
+        assert process.wait(DEADLINE_S) == 0, stage.said
     assert f"is held by run {run_of(stage)}" in second.stderr
     assert f"on {socket.gethostname()} (process {process.pid})" in second.stderr
+
+
+def test_a_wait_ends_soon_after_somebody_took_the_link(stage: Stage) -> None:
+    """The drain would wait ten minutes, and write nothing into the journal meanwhile."""
+    stage.write(RECORDS, "before")
+    stage.copied(RECORDS)
+    client = stage.lab.parts.worker.client()
+    client.pause("mm2-source")
+    try:
+        assert Patience.of(60).wait_until(lambda: client.status("mm2-source").all_in("PAUSED"))
+        stage.write(LEFT, "behind")
+        overridden = ("--override", "replication-not-running=a drill")
+        with stage.running("failover", *overridden, *GO) as process:
+
+            def draining() -> bool:
+                assert process.poll() is None, stage.said
+                return any(e.get("step") == "drain" for e in stage.journaled())
+
+            assert Patience.of(90).wait_until(draining)
+            before = len(stage.journaled())
+            connection = Connection("secondary", stage.target.properties(), 30)
+            with JournalWriter(connection, stage.link, TOPIC):
+                assert process.wait(30) == 4, stage.said
+            assert f"has lost link {stage.link}" in stage.said
+            assert len(stage.journaled()) == before
+    finally:
+        client.resume("mm2-source")
+        client.close()
+    assert stage.denials(stage.source) > 0, "a run that lost its link changed something"
+    assert stage.json("resume", *GO, code=0)["status"] == "done"
 
 
 def test_ctrl_c_stops_between_two_effects(stage: Stage) -> None:
@@ -369,7 +193,7 @@ def test_ctrl_c_stops_between_two_effects(stage: Stage) -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait(DEADLINE_S) == 130
     assert stage.journaled()[-1]["entry"] == "interrupted"
-    assert "drctl resume" in (stage.drctl.folder / "said").read_text()
+    assert "drctl resume" in stage.said
     assert stage.json("resume", *GO, code=0)["status"] == "done"
 
 
@@ -402,3 +226,4 @@ def test_an_unplanned_one_needs_no_source_and_says_what_is_owed(stage: Stage) ->
     stage.json("gap", "--scope", "full", code=1)
     exact = loss_in(stage)
     assert (exact["records"], exact["exact"]) == (LEFT, True)
+    assert 0 <= exact["seconds"] < 30

@@ -52,6 +52,32 @@ def test_what_copies_back_has_to_be_named() -> None:
         home("mirrormaker2", CONNECT)
 
 
-def test_topics_with_other_names_do_not_come_home_by_themselves() -> None:
-    with pytest.raises(ConfigError, match="other names on b"):
-        home("mirrormaker2", CONNECT + BACK + ", rename: 'a.${topic}'")
+def test_copies_with_other_names_come_home_under_their_own() -> None:
+    found = home("mirrormaker2", CONNECT + BACK + ", rename: 'a.${topic}'")
+    assert found.topics_of(["a.t", "t", "a.other", "b.t", "a.a.t"]) == ("a.t",)
+    assert (found.target_topic("a.t"), found.source_topic("t")) == ("t", "a.t")
+    assert found.carries_group("g")
+
+
+def test_what_mirrormaker_keeps_there_for_itself_does_not_come_home() -> None:
+    text = HEAD + LINK.format(
+        kind="mirrormaker2", more="groups: [g]", rest=CONNECT + BACK + ", rename: 'a.${topic}'"
+    )
+    config = read(text.replace("topics: [t]", "topics: ['.*']"), Path("drctl.yaml"))
+    found = way_home(config.link("main"))
+    names = ["a.t", "a.heartbeats", "a.checkpoints.internal", "mm2-offset-syncs.a.internal", "t"]
+    assert found.topics_of(names) == ("a.t",)
+
+
+@pytest.mark.parametrize("rename", ["", ", rename: 'a.${topic}'"])
+def test_what_stays_apart_at_home_is_no_way_home(rename: str) -> None:
+    back = BACK.replace("}}", "}, rename: 'b.${topic}'}")
+    with pytest.raises(ConfigError, match=r"calls topics b\.TOPIC there"):
+        home("mirrormaker2", CONNECT + back + rename)
+
+
+def test_a_link_with_other_topics_is_no_way_home() -> None:
+    replicator = "{kind: mirrormaker2, connect: 'http://c:1', connectors: {source: other}}"
+    other = f"  home: {{from: b, to: a, topics: [u], replicator: {replicator}}}\n"
+    with pytest.raises(ConfigError, match="nothing says what copies from b to a"):
+        home("mirrormaker2", CONNECT, others=other)

@@ -9,7 +9,7 @@ from drctl.engine.kind import Description, Facts, Kind, Looking, Seen, State, Tr
 from drctl.engine.ports import Hands, Look
 from drctl.engine.steps.prepare_groups import PrepareGroups
 from drctl.engine.steps.skip_producer_ids import SkipProducerIds
-from drctl.model.errors import Refused, Unknown
+from drctl.model.errors import Fenced, Refused, Unknown
 from drctl.model.plan import Duty, Json, Plan, Step
 from tests.engine.arrivals import ENDS, Arrivals
 
@@ -26,17 +26,21 @@ class World(Arrivals):
         unseen: switches that do not answer.
         stuck: switches that take no effect.
         silent: also switches that take effect, but do not say so.
+        again: what was switched though it had been switched so already, and stayed.
     """
 
     on: dict[str, bool] = field(default_factory=dict)
     unseen: set[str] = field(default_factory=set)
     stuck: set[str] = field(default_factory=set)
     refused: set[str] = field(default_factory=set)
+    again: list[tuple[str, bool]] = field(default_factory=list)
 
     def set(self, name: str, to: bool) -> None:
         """Switch."""
         self.fall(f"before {name} {to}")
         if name not in self.stuck:
+            if self.on.get(name, False) == to and (name, to) in self.applied:
+                self.again.append((name, to))
             if self.on.get(name, False) != to:
                 self.applied.append((name, to))
             self.on[name] = to
@@ -121,6 +125,7 @@ class Notes:
     run: str = "r1"
     where: str = "memory"
     entries: list[Mapping[str, Any]] = field(default_factory=list)
+    taken: bool = False
 
     def append(self, entries: Sequence[Mapping[str, Any]]) -> None:
         for entry in entries:
@@ -128,6 +133,10 @@ class Notes:
             self.world.fall(f"before journal {point}")
             self.entries.append(entry)
             self.world.fall(f"after journal {point}")
+
+    def check(self) -> None:
+        if self.taken:
+            raise Fenced("link main was taken by run r2", "follow that one")
 
 
 @dataclass

@@ -5,7 +5,7 @@ import pytest
 from drctl.engine.entries import What
 from drctl.engine.outcome import Status
 from drctl.engine.story import read_story
-from drctl.model.errors import ExitCode, Fenced
+from drctl.model.errors import ExitCode, Fenced, Unknown
 from drctl.model.plan import Duty, Plan
 from tests.engine.switches import Hurried, Notes, World, execution, plan
 
@@ -39,6 +39,43 @@ def test_a_failure_before_the_target_is_open_puts_everything_back_newest_first()
     assert not any(world.on.values())
     undone = [line for line in words_of(notes) if line.startswith("undone")]
     assert undone == [f"undone {step}" for step in ("offsets", "prepare-groups", "stop", "fence")]
+
+
+def test_what_could_not_be_taken_back_at_once_is_asked_for_again() -> None:
+    world = World(stuck={"offsets"})
+    original, lost = world.set, [2]
+
+    def deaf(name: str, to: bool) -> None:
+        if (name, to) == ("stop", False) and lost[0]:
+            lost[0] -= 1
+            raise Unknown("Connect does not answer")
+        original(name, to)
+
+    world.set = deaf  # type: ignore[method-assign]
+    notes = Notes(world)
+    _, outcome = execution(world, notes).start(plan(), WHO)
+    assert lost == [0]
+    assert outcome.status is Status.REFUSED
+    assert not any(world.on.values())
+
+
+def test_what_cannot_be_taken_back_in_time_is_named_with_its_reason() -> None:
+    world = World(stuck={"offsets"})
+    original, asked = world.set, []
+
+    def deaf(name: str, to: bool) -> None:
+        if (name, to) == ("stop", False):
+            asked.append(name)
+            raise Unknown("Connect does not answer")
+        original(name, to)
+
+    world.set = deaf  # type: ignore[method-assign]
+    clock = Hurried()
+    _, outcome = execution(world, Notes(world), clock).start(plan(), WHO)
+    assert outcome.status is Status.STOPPED
+    assert outcome.items == ("stop: stop is back: False (Connect does not answer)",)
+    assert len(asked) == 3, "every two seconds of five"
+    assert not world.on["fence"], "the others are put back all the same"
 
 
 def test_a_failure_after_the_target_is_open_stops_there_and_can_be_gone_on_with() -> None:
@@ -140,6 +177,29 @@ def test_a_run_that_lost_the_link_writes_nothing_more() -> None:
     assert caught.value.exit_code is ExitCode.STOPPED
     assert world.applied == [("fence", True)]
     assert words_of(notes)[-1] == "done drain"
+
+
+@pytest.mark.parametrize("forward", [True, False])
+def test_a_wait_ends_as_soon_as_the_link_is_lost(forward: bool) -> None:
+    """The step could wait for much longer, and nothing would be written down meanwhile."""
+    world = World(stuck={"stop"} if forward else {"offsets"})
+    notes, clock = Notes(world), Hurried()
+    lines: list[str] = []
+
+    def lose(name: str, to: bool) -> None:
+        original(name, to)
+        if (name, to) == (("stop", True) if forward else ("offsets", False)):
+            # Neither is seen to be done: both are waited for.
+            world.on[name] = not to
+            notes.taken, lines[:] = True, words_of(notes)
+
+    original = world.set
+    world.set = lose  # type: ignore[method-assign]
+    with pytest.raises(Fenced) as caught:
+        execution(world, notes, clock).start(plan(), WHO)
+    assert caught.value.exit_code is ExitCode.STOPPED
+    assert words_of(notes) == lines, "a run that lost its link wrote something down"
+    assert clock.waited < 6
 
 
 def test_plans_survive_json_and_their_fingerprint_tells_them_apart() -> None:

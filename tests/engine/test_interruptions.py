@@ -144,6 +144,61 @@ def test_nothing_is_done_twice() -> None:
         assert len(world.applied) == len(set(world.applied))
 
 
+@pytest.mark.parametrize("prepare", CASES, ids=lambda v: v.__name__)
+def test_nothing_is_done_or_taken_back_again_without_a_look(prepare: Prepare) -> None:
+    for number in range(points(prepare)):
+        world = World()
+        prepare(world)
+        run_with_crashes(world, plan(), (number,))
+        assert world.again == [], f"after a crash at point {number}"
+
+
+def test_what_was_taken_back_before_the_crash_is_seen_to_be_so() -> None:
+    world = World(stuck={"offsets"})
+    notes = Notes(world)
+    world.fall = at("after stop False")
+    with pytest.raises(Crash):
+        execution(world, notes).start(plan(), WHO)
+    assert not world.on["stop"]
+    world.fall = lambda point: None
+    before, calls = world.applied.count(("stop", False)), len(notes.entries)
+    outcome = execution(world, notes).go_on(read_story(notes.entries), WHO)
+    assert outcome.status is Status.REFUSED
+    assert not any(world.on.values())
+    assert world.applied.count(("stop", False)) == before == 1
+    later = [(e["entry"], e.get("step")) for e in notes.entries[calls:]]
+    assert ("undone", "stop") in later
+    assert ("undoing", "stop") not in later
+
+
+def test_what_nobody_can_see_to_be_taken_back_is_not_taken_back_again() -> None:
+    world = World(stuck={"offsets"})
+    notes = Notes(world)
+    world.fall = at("after stop False")
+    with pytest.raises(Crash):
+        execution(world, notes).start(plan(), WHO)
+    world.fall = lambda point: None
+    world.unseen.add("stop")
+    outcome = execution(world, notes).go_on(read_story(notes.entries), WHO)
+    assert outcome.status is Status.UNKNOWN
+    assert outcome.items == ("stop: stop does not answer",)
+    assert not world.on["fence"], "one that is not known does not keep the others"
+    world.unseen.clear()
+    again = execution(world, notes).go_on(read_story(notes.entries), WHO)
+    assert again.status is Status.REFUSED
+    assert world.again == []
+
+
+def at(wanted: str) -> Callable[[str], None]:
+    """Ends the process at a point."""
+
+    def fall(point: str) -> None:
+        if point == wanted:
+            raise Crash
+
+    return fall
+
+
 def test_a_fence_that_fell_meanwhile_is_set_again_and_the_rest_looked_at_anew() -> None:
     world = World()
     notes = Notes(world)

@@ -36,6 +36,9 @@ class Two:
         self.name = name
         return self
 
+    def alive(self, name: str) -> str:
+        return self.site(name).cluster_id()
+
     def groups(self, name: str) -> "Two":
         return self
 

@@ -1,5 +1,6 @@
 """Both failovers keep every rule of order, whatever the link has or lacks."""
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -69,6 +70,19 @@ def test_where_drctl_knows_no_connector_a_person_stops_replication() -> None:
         assert kinds_of(failover(mode, circumstances()))["stop-replication"] == "stop-replication"
         bare = kinds_of(failover(mode, circumstances((), ())))
         assert bare["stop-replication"] == "manual-stop-replication"
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_command_of_the_site_stops_what_drctl_does_not_know(mode: Mode) -> None:
+    argvs = (("./mirror", "stop"), ("./mirror", "start"), ("./mirror", "look"))
+    names = ("stop_command", "start_command", "stopped_command")
+    by_command = replace(circumstances((), ()), **dict(zip(names, argvs, strict=True)))
+    plan = failover(mode, by_command)
+    step = plan.step("stop-replication")
+    assert (step.kind, violations(plan, KINDS)) == ("command-stop-replication", ())
+    assert [tuple(step.settings[key]) for key in ("argv", "undo", "verify")] == [*argvs]
+    named = replace(by_command, connectors=("mm2",))
+    assert failover(mode, named).step("stop-replication").kind == "stop-replication"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from drctl.engine.outcome import Outcome, Status
 from drctl.engine.ports import Hands, Look
 from drctl.engine.registry import KINDS, WAY_BACK
 from drctl.engine.sequences.circumstances import Circumstances, FenceMethod
-from drctl.engine.sequences.failback import WayBack, failback
+from drctl.engine.sequences.failback import WayBack, failback, leads_home, turned
 from drctl.engine.story import read_story
 from drctl.model.plan import Json, Plan
 from tests.engine.switches import Crash, Deaf, Glance, Hurried, Notes, Switch, World
@@ -68,6 +68,38 @@ def test_the_rules_are_kept(
         assert told.proof
 
 
+@pytest.mark.parametrize("kind", ["confluent-replicator", "offset-preserving", "none"])
+def test_what_drctl_does_not_set_a_person_starts_where_it_has_to_begin(kind: str) -> None:
+    old = replace(way_back(("copy",)).old, replicator=kind)
+    plan = failback(replace(turned(old, ("copy",)), policy="copy"))
+    assert violations(plan, KINDS) == ()
+    kinds_of = {step.id: step.kind for step in plan.steps}
+    assert kinds_of["bring-home"] == "manual-start-replication"
+    assert kinds_of["replicate-again"] == "manual-start-old-replication"
+    assert not {"leave-copies-out", "begin-at-boundary", "begin-at-end"} & kinds_of.keys()
+    assert kinds_of["find-missing"] == "find-missing"
+    text = plan.step("bring-home").settings["text"]
+    assert "at the first record that was written there since" in text
+    assert "without what reconcile copied" in text
+    rules = (
+        "src.consumer.group.id of the other direction",
+        "provenance.header.enable=true in both",
+    )
+    assert all((rule in text) is (kind == "confluent-replicator") for rule in rules)
+
+
+def test_a_link_turned_round_has_no_command_of_the_other_direction() -> None:
+    old = replace(
+        way_back(fence=FenceMethod.COMMAND).old, replicator="mirrormaker2", stop_command=("stop",)
+    )
+    way = turned(old, ("mm2-back",))
+    assert (way.home.source, way.home.target) == ("secondary", "primary")
+    assert (way.home.fence_method, way.home.stop_command) == (FenceMethod.NONE, ())
+    assert (way.seeded, way.reseeded) == ("mm2-back", "mm2")
+    assert turned(old).seeded == ""
+    assert leads_home(failback(way).steps)
+
+
 def without(plan: Plan, *ids: str) -> Plan:
     return replace(plan, steps=tuple(step for step in plan.steps if step.id not in ids))
 
@@ -100,6 +132,8 @@ def test_every_kind_of_the_way_back_is_in_some_plan() -> None:
         failback(way_back(connectors, ("file",), fence))
         for connectors, fence in product(((), ("mm2",)), FenceMethod)
     ]
+    by_command = replace(way_back(()).old, stop_command=("./mirror", "stop"))
+    plans.append(failback(replace(turned(by_command), policy="copy")))
     assert {step.kind for plan in plans for step in plan.steps} >= WAY_BACK
 
 

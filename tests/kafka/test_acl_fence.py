@@ -10,12 +10,13 @@ from confluent_kafka.admin import AclOperation, ResourceType
 
 from drctl.lab.waiting import Patience
 from drctl.model.acls import Acl, Acls
-from drctl.model.fencing import LITERAL, PREFIXED, Denied, Topics, denials, to_add
+from drctl.model.fencing import LITERAL, PREFIXED, Denied, Topics, denials, sign, to_add
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.offsets.answers import Unanswered
 from drctl.systems.kafka.acl_reader import KafkaAclReader
 from drctl.systems.kafka.acl_writer import KafkaAclWriter
 from drctl.systems.kafka.fence_proof import KafkaFenceProver
+from drctl.systems.kafka.shared_rules import SharedRules
 from tests.kafka.conftest import Bench
 from tests.kafka.rights import Rights
 from tests.kafka.tls_broker import TlsCluster
@@ -262,3 +263,25 @@ def test_an_open_transaction_is_told_and_does_not_hinder(
     producer.abort_transaction(30)
     assert Patience.of(20).wait_until(lambda: prover.still([name]).undecided == ())
     assert prover.still([name]).ends[place] == 2, "the marker is written behind the fence"
+
+
+def test_rules_that_another_link_needs_stay_until_it_needs_them_no_more(
+    cluster: TlsCluster, reader: KafkaAclReader, writer: KafkaAclWriter, name: str
+) -> None:
+    before = rules_of(reader)
+    rules = denials(["User:bob"], [Topics(name)], Denied)
+    one, other = (SharedRules(writer, reader, link) for link in ("one", "other"))
+    for each in (one, other, one):
+        assert each.deny(rules) == dict.fromkeys(rules)
+    signs = [sign(rule, link) for rule in rules for link in ("one", "other")]
+    assert reader.obeyed([*rules, *signs], [name]).proven
+    kept = one.restore(rules)
+    assert {str(why and why.reason) for why in kept.values()} == {
+        "the fence of link other rests on it"
+    }
+    left = {*before, *rules, *(sign(rule, "other") for rule in rules)}
+    assert reader.lifted([sign(rule, "one") for rule in rules], [name]).proven
+    assert set(rules_of(reader)) == left
+    assert other.restore(rules) == dict.fromkeys(rules)
+    assert reader.lifted([*rules, *signs], [name]).proven
+    assert rules_of(reader) == before

@@ -110,6 +110,19 @@ def test_the_first_whole_comparison_makes_it_exact(ran: ReportData, tmp_path: Pa
         assert "rests on" not in shown
 
 
+def test_without_the_time_of_one_of_them_nobody_says_how_long(
+    ran: ReportData, tmp_path: Path
+) -> None:
+    found = result(ran, 600, 12)
+    first, rest = found.topics
+    timeless = replace(rest.partitions[0], counts=Counts(unreplicated=1))
+    topics = (first, replace(rest, partitions=(timeless,)))
+    keep(tmp_path, replace(found, topics=topics))
+    data = told(ran, tmp_path)
+    assert (data.rpo.records, data.rpo.seconds, data.rpo.exact) == (13, None, True)
+    assert "by their own timestamps" not in data.rpo.how
+
+
 def test_nothing_left_behind_is_proven_too(ran: ReportData, tmp_path: Path) -> None:
     keep(tmp_path, result(ran, 600, 0))
     data = told(ran, tmp_path)

@@ -3,10 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from drctl.engine.steps.commit_offsets import LEFT_OUT
 from drctl.model.failover import Mode
 from drctl.offsets.guards import Guard
+
+if TYPE_CHECKING:
+    from drctl.engine.sequences.failback import WayBack
 
 __all__ = ["Circumstances", "FenceMethod", "Mode"]
 
@@ -36,9 +40,13 @@ class Circumstances:
         fence_command: with method command: sets the fence; argv, as the next two.
         fence_undo: lifts it; empty where a person does.
         fence_verify: ends with 0 where it is set; empty where nothing tells.
-        fence_timeout_s: for each of them.
+        command_timeout_s: for each command of the site.
         replicator: its kind, in the words of drctl.yaml.
+        stop_command: where drctl knows no connectors: stops replication; empty where a person does.
+        start_command: lets it go on; empty where a person does.
+        stopped_command: ends with 0 where it is stopped; empty where nothing tells.
         source_answers: whether it did when it was looked at; likewise the target.
+        way_back: the way home over the link, where somebody has looked at it.
     """
 
     link: str
@@ -56,10 +64,14 @@ class Circumstances:
     fence_command: tuple[str, ...] = ()
     fence_undo: tuple[str, ...] = ()
     fence_verify: tuple[str, ...] = ()
-    fence_timeout_s: float = 30
+    command_timeout_s: float = 30
     replicator: str = "none"
+    stop_command: tuple[str, ...] = ()
+    start_command: tuple[str, ...] = ()
+    stopped_command: tuple[str, ...] = ()
     source_answers: bool = True
     target_answers: bool = True
+    way_back: "WayBack | None" = None
 
     @property
     def offset_overrides(self) -> Mapping[str, str]:

@@ -6,9 +6,6 @@ from drctl.engine.sequences import parts
 from drctl.engine.sequences.circumstances import Circumstances, Mode
 from drctl.model.plan import Duty, Plan, Step
 
-LOST = f"failover-{Mode.UNPLANNED.value}"
-"""The plan of a source that is not waited for."""
-
 
 def failover(mode: Mode, seen: Circumstances) -> Plan:
     """The plan for these circumstances; the same ones give the same plan."""
@@ -26,7 +23,7 @@ def _planned(seen: Circumstances) -> Iterator[Step]:
     yield parts.stop(seen)
     yield parts.groups(seen)
     yield parts.offsets(seen, leave_out=seen.leaves_groups_out)
-    yield from _opening(seen)
+    yield from _opening(seen, Mode.PLANNED)
 
 
 def _unplanned(seen: Circumstances) -> Iterator[Step]:
@@ -39,11 +36,11 @@ def _unplanned(seen: Circumstances) -> Iterator[Step]:
     yield parts.groups(seen)
     # At 3 a.m. one group without evidence must not keep the others: it is named, and owed.
     yield parts.offsets(seen, leave_out=True)
-    yield from _opening(seen)
+    yield from _opening(seen, Mode.UNPLANNED)
 
 
-def _opening(seen: Circumstances) -> Iterator[Step]:
+def _opening(seen: Circumstances, mode: Mode) -> Iterator[Step]:
     yield parts.skipping(seen)
-    yield parts.opening(seen)
+    yield parts.opening(seen, mode=mode)
     yield from parts.switches(seen)
     yield Step("verify-clients", "verify-clients", parts.ends(seen), 120)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from drctl.engine.sequences.circumstances import Circumstances, FenceMethod, Mode
+from drctl.engine.steps.last_look import ALIVE
 from drctl.model.plan import Duty, Step
 
 LIFT = "let producers write to {source} again, the same way"
@@ -41,6 +42,7 @@ def fence(seen: Circumstances, duty: Duty, identity: str = "fence-producers") ->
 def fenced(seen: Circumstances) -> dict[str, Any]:
     """What a fence of ACLs needs to know."""
     return {
+        "link": seen.link,
         "cluster": seen.source,
         "principals": list(seen.principals),
         "settle_seconds": seen.settle_s,
@@ -66,10 +68,14 @@ _STOPPING_S = 180
 
 
 def stop(seen: Circumstances, identity: str = "stop-replication") -> Step:
-    """Stop what replicates the link; a person does where drctl knows no connector."""
+    """Stop what replicates the link: its connectors, by a command of the site, or a person."""
     if seen.connectors:
         settings = {"connectors": list(seen.connectors)}
         return Step(identity, "stop-replication", settings, _STOPPING_S)
+    if seen.stop_command:
+        argvs = (seen.stop_command, seen.start_command, seen.stopped_command)
+        command = _command(seen, identity, *argvs)
+        return Step(identity, "command-stop-replication", command, 120)
     text = f"stop replication from {seen.source} to {seen.target}, so that no restart starts it"
     back = START.format(source=seen.source, target=seen.target)
     return Step(identity, "manual-stop-replication", asked(identity, text, back), 60)
@@ -99,9 +105,17 @@ def skipping(
     return Step(identity, "skip-producer-ids", settings, patience_s, Duty.BEST_EFFORT)
 
 
-def opening(seen: Circumstances, identity: str = "open-target") -> Step:
-    """Let the target take writes."""
-    settings = {"cluster": seen.target, "principals": list(seen.principals)}
+def opening(seen: Circumstances, identity: str = "open-target", mode: Mode = Mode.PLANNED) -> Step:
+    """Let the target take writes, where the source is still as it was left."""
+    settings: dict[str, Any] = {
+        "link": seen.link,
+        "cluster": seen.target,
+        "principals": list(seen.principals),
+        "source": seen.source,
+    }
+    if mode is Mode.UNPLANNED:
+        given_up = ALIVE in seen.overrides
+        settings |= {"given_up": True} if given_up else {"must_be_silent": True}
     return Step(identity, "open-target", settings, 60)
 
 
@@ -127,13 +141,23 @@ def _quiet(identity: str, seen: Circumstances, patience_s: float, duty: Duty) ->
 
 
 def _fence_command(seen: Circumstances, identity: str) -> dict[str, Any]:
+    argvs = (seen.fence_command, seen.fence_undo, seen.fence_verify)
+    where = {"cluster": seen.source, "settle_seconds": seen.settle_s}
+    return {**_command(seen, identity, *argvs), **where}
+
+
+def _command(
+    seen: Circumstances,
+    identity: str,
+    argv: tuple[str, ...],
+    undo: tuple[str, ...],
+    verify: tuple[str, ...],
+) -> dict[str, Any]:
     return {
         "question": identity,
-        "cluster": seen.source,
-        "argv": list(seen.fence_command),
-        "undo": list(seen.fence_undo),
-        "verify": list(seen.fence_verify),
+        "argv": list(argv),
+        "undo": list(undo),
+        "verify": list(verify),
         "env": {},
-        "timeout_seconds": seen.fence_timeout_s,
-        "settle_seconds": seen.settle_s,
+        "timeout_seconds": seen.command_timeout_s,
     }

@@ -137,3 +137,6 @@ def _back(intent: Json) -> str:
 
 
 COMMAND = Command("command", Trait.CHANGES)
+COMMAND_STOP_REPLICATION = Command(
+    "command-stop-replication", Trait.CHANGES | Trait.STOPS_REPLICATION
+)

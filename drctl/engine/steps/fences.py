@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from drctl.engine.kind import Description, Facts, Seen, State, Trait
 from drctl.engine.ports import Hands, Look
-from drctl.model.acls import Acl
+from drctl.model.acls import Acl, Acls
 from drctl.model.errors import Refused
-from drctl.model.fencing import Denied, Topics, denials, to_add
+from drctl.model.fencing import Denied, Topics, denials, resting, to_add
 from drctl.model.plan import Json
 from drctl.model.topology import Unavailable
 
@@ -33,7 +33,7 @@ class Fence:
         )
 
     def check(self, settings: Json, facts: Facts, look: Look) -> Json:
-        """Which rules are to be added.
+        """Which rules are to be added, or signed: those that another link's fence rests on.
 
         Raises:
             Refused: the cluster has no authorizer, or its rules cannot be seen.
@@ -52,11 +52,15 @@ class Fence:
                 "fence by a command of the site: fence: {method: command, command: [...]}",
             )
         rules = denials(settings["principals"], [Topics(t) for t in topics], [self.operation])
+        others = resting(present.rules, settings.get("link", ""))
+        shared = (rule for rule in rules if rule in others)
+        added = dict.fromkeys((*to_add(rules, present), *shared))
         return {
             "cluster": cluster,
+            "link": settings.get("link", ""),
             "topics": list(topics),
             "rules": [list(rule) for rule in rules],
-            "added": [list(rule) for rule in to_add(rules, present)],
+            "added": [list(rule) for rule in added],
             "settle_seconds": settings["settle_seconds"],
         }
 
@@ -79,7 +83,7 @@ class Fence:
         return Seen(State.WAITING, "; ".join(proof.doubts[:_SHOWN]), facts, proof.doubts)
 
     def undo(self, intent: Json, hands: Hands) -> tuple[str, ...]:
-        """Remove what was added."""
+        """Remove what was added, but for what another link's fence rests on."""
         return _complaints(hands.acls(intent["cluster"]).restore(_rules(intent["added"])))
 
     def undone(self, intent: Json, look: Look) -> Seen:
@@ -87,10 +91,21 @@ class Fence:
         cluster, added = intent["cluster"], _rules(intent["added"])
         if not added:
             return Seen(State.DONE, "no rule had been added")
-        lifted = look.acls(cluster).lifted(added, intent["topics"])
-        if lifted.proven:
-            return Seen(State.DONE, f"{len(added)} rules are gone from every broker of {cluster}")
-        return Seen(State.WAITING, "; ".join(lifted.doubts[:_SHOWN]), {}, lifted.doubts)
+        others = _needed(look.acls(cluster).acls(), intent.get("link", ""))
+        kept = {rule: others[rule] for rule in added if rule in others}
+        lifted = look.acls(cluster).lifted(set(added) - kept.keys(), intent["topics"])
+        if not lifted.proven:
+            return Seen(State.WAITING, "; ".join(lifted.doubts[:_SHOWN]), {}, lifted.doubts)
+        words = f"{len(added) - len(kept)} rules are gone from every broker of {cluster}"
+        if kept:
+            links = ", ".join(sorted(set(kept.values())))
+            words = f"{words}; {len(kept)} stay, for the fence of link {links} rests on them"
+        return Seen(State.DONE, words)
+
+
+def _needed(present: Acls | Unavailable, link: str) -> Mapping[Acl, str]:
+    """Rules that fences of other links rest on; none where rules cannot be seen."""
+    return {} if isinstance(present, Unavailable) else resting(present.rules, link)
 
 
 def _rules(data: list[list[str]]) -> tuple[Acl, ...]:

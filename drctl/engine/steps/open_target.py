@@ -1,13 +1,19 @@
 """Opens the target for writes: lifts what denies them there, and proves it with a canary."""
 
 import uuid
+from collections.abc import Mapping
 
 from drctl.engine.kind import Description, Facts, Seen, State, Trait
 from drctl.engine.ports import Hands, Look
+from drctl.engine.steps.last_look import look_at_source
 from drctl.model.acls import Acl
-from drctl.model.fencing import DENY, Denied
+from drctl.model.errors import Refused
+from drctl.model.fencing import DENY, Denied, resting
 from drctl.model.plan import Json
 from drctl.model.topology import Unavailable
+
+SHARED = "fence-of-another-link"
+"""The name of what stands against lifting rules that another link needs."""
 
 CANARY_TOPIC = "__drctl_canary"
 
@@ -27,11 +33,14 @@ class OpenTarget:
         )
 
     def check(self, settings: Json, facts: Facts, look: Look) -> Json:
-        """Which rules keep the link's principals from writing there.
+        """That the source is as it was left; which rules keep principals from writing here.
 
         Raises:
+            Refused: the source took records, or is back: see `drctl.engine.steps.last_look`; or
+                another link's fence keeps the same principals from here.
             Unreachable: the target did not answer.
         """
+        look_at_source(settings, facts, look)
         cluster = settings["cluster"]
         topics = sorted({look.target_topic(topic) for topic in look.topics()})
         found = look.acls(cluster).acls()
@@ -39,6 +48,7 @@ class OpenTarget:
         rules = () if isinstance(found, Unavailable) else found.rules
         principals = set(settings["principals"])
         lifted = [rule for rule in rules if _denies(rule, principals, topics)]
+        _refuse_if_needed(cluster, lifted, resting(rules, settings.get("link", "")))
         return {
             "cluster": cluster,
             "topics": topics,
@@ -84,6 +94,20 @@ class OpenTarget:
         obeyed = look.acls(intent["cluster"]).obeyed(_rules(intent), intent["topics"])
         state = State.DONE if obeyed.proven else State.WAITING
         return Seen(state, "; ".join(obeyed.doubts) or "denied again", {}, obeyed.doubts)
+
+
+def _refuse_if_needed(cluster: str, lifted: list[Acl], others: Mapping[Acl, str]) -> None:
+    """What stays denied would keep those out who are sent here."""
+    needed = {rule: others[rule] for rule in lifted if rule in others}
+    if needed:
+        rule, link = next(iter(needed.items()))
+        raise Refused(
+            f"{SHARED}: {len(needed)} rules that keep applications from {cluster} are needed by"
+            f" the fence of link {link}, such as {rule.operation} on {rule.name} to"
+            f" {rule.principal}",
+            f"bring the clients of link {link} home first; or where its fence is not needed any"
+            f" more, remove the rules of principal User:drctl-fence:{link}:... on {cluster}",
+        )
 
 
 def _denies(rule: Acl, principals: set[str], topics: list[str]) -> bool:

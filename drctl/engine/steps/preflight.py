@@ -30,7 +30,9 @@ class Preflight(Looking):
             Refused: one does; each is named.
         """
         overrides = settings["overrides"]
-        findings = look.findings(settings["mode"])
+        left_out = settings.get("not_asked", ())
+        said = look.findings(settings["mode"])
+        findings = [each for each in said if each.check not in left_out]
         standing = failures(findings, overrides, Mode(settings["mode"]))
         if standing:
             raise Refused(

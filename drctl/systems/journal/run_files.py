@@ -18,7 +18,7 @@ _HINT = "free space, or set state_dir; `drctl resume` then goes on where the jou
 
 
 class RunFile(LineFile):
-    """Implements `drctl.model.journal.RunJournal`; a context manager."""
+    """Implements `drctl.model.journal.HeldJournal`; a context manager."""
 
     def __init__(self, file: Path, run: str) -> None:
         super().__init__(file, _HINT)
@@ -47,6 +47,9 @@ class RunFile(LineFile):
             Unknown: that is not possible.
         """
         self.copy(chain.seal(entries, self._head))
+
+    def check(self) -> None:
+        """Nothing: of a file nobody takes a link."""
 
     def copy(self, lines: Sequence[bytes]) -> None:
         """Write lines down that were sealed elsewhere.

@@ -19,7 +19,7 @@ _FAREWELL_S = 3.0
 
 
 class HeldRun:
-    """Implements `drctl.model.journal.RunJournal`; a context manager that lets go of the link.
+    """Implements `drctl.model.journal.HeldJournal`; a context manager that lets go of the link.
 
     Args:
         lines: what the run wrote before.

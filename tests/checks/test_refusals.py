@@ -1,0 +1,52 @@
+"""What a failover is refused for: each by a guard with a reason, a cure and a way past it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from drctl.checks.registry import GUARDS
+from drctl.checks.standing import overridable, standing_against
+from drctl.model.failover import Mode
+from drctl.model.finding import Status
+from tests.checks.test_cases import FOLDER, scenarios
+
+REFUSED: Mapping[str, str] = {
+    "target-offline-partitions": "target",
+    "target-under-min-isr": "target",
+    "target-no-controller": "target",
+    "replication-lag": "replication",
+    "source-alive": "source",
+    "groups-active-on-target": "groups",
+    "topics-missing-on-target": "parity",
+    "fewer-partitions-on-target": "parity",
+    "parity-of-settings": "parity",
+    "parity-of-acls": "acls",
+    "hanging-transactions": "source",
+    "retention-near-tail": "retention",
+    "connect-unreachable": "replication",
+    "journal-unwritable": "journal",
+}
+"""Guard to the file of its cases."""
+
+FINAL = {"journal-unwritable"}
+"""Without a journal nobody could go on with the run, or undo it."""
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_it_is_refused_with_a_reason_and_a_cure_and_passed_over_with_a_reason(name: str) -> None:
+    file: Path = FOLDER / f"guards-{REFUSED[name]}.yaml"
+    said = [f for _, _, found in scenarios(file) for f in found if f.check == name]
+    failing = [each for each in said if each.status is Status.FAIL]
+    assert failing, "no case shows it"
+    for each in failing:
+        assert each.reason
+        assert each.cost
+        assert each.cure
+    guard = GUARDS[name].guards
+    assert guard is not None
+    for mode in guard.modes & {Mode.PLANNED} or guard.modes:
+        assert standing_against(failing, (), mode) == tuple(failing)
+        passed = standing_against(failing, {name: "agreed with the owner"}, mode)
+        assert passed == (tuple(failing) if name in FINAL else ())
+    assert (name in overridable()) is (name not in FINAL)

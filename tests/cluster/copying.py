@@ -1,0 +1,111 @@
+"""Copies a topic as a site's own tool does: with plain clients, until a file tells it to stop."""
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
+
+_BATCH = 500
+_PAUSE_S = 0.05
+_ENDING_S = 30
+
+
+@dataclass
+class Copier:
+    """A thread that copies every record to the partition of the same number.
+
+    Attributes:
+        folder: where files tell it what to do: it stops while `halt` is there, and says so by
+            `halted`, once everything that it had read is written.
+        keeps_offsets: whether a copy must have the offset of its original.
+    """
+
+    source: ClusterUnderTest
+    target: ClusterUnderTest
+    topic: str
+    folder: Path
+    keeps_offsets: bool
+    wrong: list[str] = field(default_factory=list)
+    _over: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def commands(self) -> Mapping[str, list[str]]:
+        """What of drctl.yaml stops it, lets it go on, and tells whether it is stopped."""
+        halt, halted = str(self.folder / "halt"), str(self.folder / "halted")
+        return {
+            "stop": ["/usr/bin/touch", halt],
+            "start": ["/bin/rm", "-f", halt],
+            "stopped": ["/usr/bin/test", "-e", halted],
+        }
+
+    def halt(self) -> None:
+        """Do by hand what the command does."""
+        (self.folder / "halt").touch()
+
+    @property
+    def halted(self) -> bool:
+        """Whether it says that it is stopped."""
+        return (self.folder / "halted").exists()
+
+    @contextmanager
+    def at_work(self) -> Iterator["Copier"]:
+        """Copy for as long as the block lasts, unless it is told to stop."""
+        thread = threading.Thread(target=self._work, daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self._over.set()
+            thread.join(_ENDING_S)
+        assert not thread.is_alive(), "the copier hangs"
+        assert self.wrong == []
+
+    def _work(self) -> None:
+        numbers = self.source.end_offsets(self.topic)
+        settings = {"group.id": f"copier-{self.topic}", "enable.auto.commit": False}
+        consumer = Consumer({**self.source.properties(), **settings}, logger=QUIET)
+        consumer.assign([TopicPartition(self.topic, number, 0) for number in numbers])
+        try:
+            while not self._over.is_set():
+                if (self.folder / "halt").exists():
+                    (self.folder / "halted").touch()
+                    self._over.wait(_PAUSE_S)
+                    continue
+                (self.folder / "halted").unlink(missing_ok=True)
+                self._copy(consumer.consume(_BATCH, _PAUSE_S))
+        finally:
+            consumer.close()
+
+    def _copy(self, messages: list[Any]) -> None:
+        records = [each for each in messages if each.error() is None]
+        if not records:
+            # A source that is gone is said to be with every look.
+            self._over.wait(_PAUSE_S)
+            return
+        producer = self.target.producer()
+        for record in records:
+            producer.produce(
+                self.topic,
+                partition=record.partition(),
+                key=record.key(),
+                value=record.value(),
+                headers=record.headers() or [],
+                timestamp=record.timestamp()[1],
+                on_delivery=self._delivered(record.offset()),
+            )
+        assert producer.flush(_ENDING_S) == 0
+
+    def _delivered(self, wanted: int) -> Any:
+        def told(error: KafkaError | None, message: Any) -> None:
+            if error is not None:
+                self.wrong.append(str(error))
+            elif self.keeps_offsets and message.offset() != wanted:
+                self.wrong.append(f"offset {message.offset()}, not {wanted}")
+
+        return told

@@ -1,0 +1,126 @@
+"""Right before the target opens: is the source as it was left?"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from drctl.engine.ports import Look, Missing
+from drctl.engine.sequences import parts
+from drctl.engine.sequences.circumstances import Circumstances, Mode
+from drctl.engine.steps.last_look import look_at_source
+from drctl.model.errors import DrctlError, Refused, Unreachable
+from drctl.model.reachability import NotLetIn
+from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
+
+FENCED = {"fence-producers": {"ends": {"orders-0": 10, "orders-1": 0}}}
+
+
+@dataclass
+class Source:
+    """The cluster that was fenced, or is said to be dead."""
+
+    ends: dict[str, dict[int, int]] = field(default_factory=lambda: {"orders": {0: 10, 1: 0}})
+    error: DrctlError | None = None
+    lacking: Missing = field(default_factory=lambda: Missing(0))
+    compared: int = 0
+
+    def alive(self, name: str) -> str:
+        assert name == "primary"
+        self._answer()
+        return "P1"
+
+    def topics(self) -> tuple[str, ...]:
+        self._answer()
+        return tuple(self.ends)
+
+    def site(self, name: str) -> "Source":
+        assert name == "primary"
+        return self
+
+    def overview(self) -> SimpleNamespace:
+        self._answer()
+        return SimpleNamespace(partitions={t: tuple(found) for t, found in self.ends.items()})
+
+    def offsets(
+        self, places: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, PartitionOffsets | Unavailable]:
+        found = {p: self.ends[p.topic][p.partition] for p in places}
+        gone = Unavailable("nobody leads it")
+        return {p: gone if e < 0 else PartitionOffsets(0, e, e) for p, e in found.items()}
+
+    def missing(self) -> Missing:
+        self.compared += 1
+        return self.lacking
+
+    def _answer(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+
+def looked(source: Source, facts: Mapping[str, Any] = FENCED, **settings: Any) -> None:
+    look_at_source({"source": "primary", **settings}, facts, cast(Look, source))
+
+
+def test_one_that_stands_still_is_as_it_was_left() -> None:
+    source = Source()
+    looked(source)
+    assert source.compared == 0, "nothing moved: there is nothing to compare"
+
+
+def test_a_topic_that_the_fence_does_not_name_keeps_the_target_closed() -> None:
+    source = Source({"orders": {0: 10, 1: 0}, "orders-later": {0: 0}})
+    with pytest.raises(Refused, match="moved-behind-fence: 1 topics were made on primary") as no:
+        looked(source)
+    assert "orders-later" in no.value.message
+    assert "begin again" in no.value.hint
+
+
+@pytest.mark.parametrize("kind", ["fence-producers", "command-fence", "manual-fence"])
+def test_records_behind_any_fence_keep_the_target_closed(kind: str) -> None:
+    source = Source({"orders": {0: 10, 1: 2}}, lacking=Missing(2))
+    with pytest.raises(Refused, match=r"1 partitions of primary grew .* orders-1: 2 are missing"):
+        looked(source, {kind: FENCED["fence-producers"]})
+
+
+def test_what_cannot_be_compared_keeps_it_closed_too() -> None:
+    source = Source({"orders": {0: 11, 1: 0}}, lacking=Missing(0, ("orders-0: nobody leads it",)))
+    with pytest.raises(Refused, match="nobody leads it"):
+        looked(source)
+
+
+def test_the_end_of_a_transaction_is_no_record() -> None:
+    source = Source({"orders": {0: 11, 1: 0}})
+    looked(source)
+    assert source.compared == 1
+
+
+def test_a_partition_without_a_leader_and_a_source_that_died_take_no_records() -> None:
+    looked(Source({"orders": {0: -1, 1: 0}}))
+    looked(Source(error=Unreachable("cluster primary did not answer")))
+
+
+def test_an_unplanned_one_rests_on_a_source_that_is_silent_now() -> None:
+    dead = Source(error=Unreachable("cluster primary did not answer"))
+    looked(dead, {}, must_be_silent=True)
+    with pytest.raises(Refused, match="source-alive: cluster primary: it answers again"):
+        looked(Source(), {}, must_be_silent=True)
+    locked = Source(error=NotLetIn("no connection: authentication failed"))
+    with pytest.raises(Refused, match="does not let drctl in"):
+        looked(locked, {}, must_be_silent=True)
+
+
+def test_one_that_was_given_up_is_not_looked_at() -> None:
+    looked(Source({"orders": {0: 99, 1: 0}}, lacking=Missing(89)), given_up=True)
+
+
+def test_the_plans_say_what_is_to_be_looked_at() -> None:
+    seen = Circumstances("main", "primary", "secondary")
+    given_up = Circumstances("main", "a", "b", overrides={"source-alive": "it is burning"})
+    planned = parts.opening(seen).settings
+    assert (planned["source"], "must_be_silent" in planned) == ("primary", False)
+    assert parts.opening(seen, mode=Mode.UNPLANNED).settings["must_be_silent"]
+    settings = parts.opening(given_up, mode=Mode.UNPLANNED).settings
+    assert (settings["given_up"], "must_be_silent" in settings) == (True, False)

@@ -1,0 +1,53 @@
+"""The guards before a plan: what stands against it, and what a plan does not need to know."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+
+from drctl.engine.concerned import concerned
+from drctl.engine.ports import Look
+from drctl.engine.registry import KINDS
+from drctl.engine.sequences.circumstances import Circumstances, Mode
+from drctl.engine.sequences.failover import failover
+from drctl.engine.steps.preflight import Preflight
+from drctl.model.errors import Refused
+from drctl.model.finding import Finding, Status
+from drctl.model.plan import Step
+
+NO_FENCE = Finding("fence-not-possible", Status.FAIL, "fence of cluster a", "the link has none")
+LAG = Finding("replication-lag", Status.FAIL, "link main", "it lags", cure="wait")
+
+
+class Said:
+    def __init__(self, *found: Finding) -> None:
+        self.found = found
+
+    def findings(self, mode: str) -> Sequence[Finding]:
+        return self.found
+
+
+def asked(*found: Finding, **settings: Any) -> Any:
+    given = {"mode": "planned", "overrides": {}, **settings}
+    return Preflight().check(given, {}, cast(Look, Said(*found)))
+
+
+def test_a_plan_without_a_fence_is_not_refused_for_want_of_one() -> None:
+    bare = (Step("ask", "preflight", {"mode": "planned", "overrides": {}}),)
+    (step,) = concerned(bare, KINDS)
+    assert asked(NO_FENCE, **step.settings)["warnings"] == []
+    with pytest.raises(Refused, match="replication-lag: link main: it lags"):
+        asked(NO_FENCE, LAG, **step.settings)
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_plan_that_fences_asks_whether_it_can(mode: Mode) -> None:
+    plan = failover(mode, Circumstances("main", "a", "b", ("User:app",), ("mm2",)))
+    assert concerned(plan.steps, KINDS) == plan.steps
+    only_readers = (
+        Step("ask", "preflight", {"mode": "planned", "overrides": {}}),
+        Step("fence", "fence-consumers", {}),
+    )
+    assert concerned(only_readers, KINDS) == only_readers
+    with pytest.raises(Refused, match="fence-not-possible"):
+        asked(NO_FENCE)

@@ -1,0 +1,149 @@
+"""Two links that fence the same principal from the same topic of one cluster."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from drctl.engine.kind import State
+from drctl.engine.ports import Hands, Look
+from drctl.engine.steps.fences import FENCE_PRODUCERS
+from drctl.engine.steps.open_target import OpenTarget
+from drctl.model.acls import Acl, Acls
+from drctl.model.errors import Refused
+from drctl.model.fencing import Denied, Obedience, Topics, denials, resting, sign
+from drctl.model.topology import Unavailable
+from drctl.systems.kafka.shared_rules import SharedRules
+
+APP = "User:app"
+(RULE,) = denials([APP], [Topics("orders")], [Denied.WRITE])
+
+
+@dataclass
+class Cluster:
+    """The rules of one cluster, and everything that looks at and changes them."""
+
+    rules: set[Acl] = field(default_factory=set)
+    link: str = ""
+    blind: bool = False
+
+    def topics(self) -> tuple[str, ...]:
+        return ("orders",)
+
+    def target_topic(self, topic: str) -> str:
+        return topic
+
+    def deny(self, rules: Collection[Acl]) -> Mapping[Acl, Unavailable | None]:
+        self.rules |= set(rules)
+        return dict.fromkeys(rules)
+
+    def restore(self, rules: Collection[Acl]) -> Mapping[Acl, Unavailable | None]:
+        self.rules -= set(rules)
+        return dict.fromkeys(rules)
+
+    def obeyed(self, rules: Collection[Acl], topics: Collection[str]) -> Obedience:
+        missing = set(rules) - self.rules
+        return Obedience({1: Unavailable("not there yet") if missing else None}, len(rules), 1)
+
+    def lifted(self, rules: Collection[Acl], topics: Collection[str]) -> Obedience:
+        left = set(rules) & self.rules
+        return Obedience({1: Unavailable("still there") if left else None}, len(rules), 1)
+
+    def acls(self, name: str = "") -> Any:
+        if name:
+            return SharedRules(self, self, self.link) if self.link else self
+        return Unavailable("not allowed") if self.blind else Acls(True, tuple(sorted(self.rules)))
+
+    def as_link(self, link: str) -> "Cluster":
+        """What the runs of a link change it with."""
+        return Cluster(self.rules, link, self.blind)
+
+
+@dataclass
+class Run:
+    """One run's fence of the cluster."""
+
+    cluster: Cluster
+    link: str
+
+    def __post_init__(self) -> None:
+        settings = {"link": self.link, "cluster": "p", "principals": [APP], "settle_seconds": 1}
+        self.look = cast(Look, self.cluster)
+        self.hands = cast(Hands, self.cluster.as_link(self.link))
+        self.intent = FENCE_PRODUCERS.check(settings, {}, self.look)
+
+    def fence(self) -> "Run":
+        FENCE_PRODUCERS.apply(self.intent, self.hands)
+        return self
+
+    def lift(self) -> str:
+        FENCE_PRODUCERS.undo(self.intent, self.hands)
+        seen = FENCE_PRODUCERS.undone(self.intent, self.look)
+        assert seen.state is State.DONE
+        return seen.words
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_first_to_lift_leaves_the_fence_of_the_other(first: int) -> None:
+    cluster = Cluster()
+    runs = [Run(cluster, "a").fence(), Run(cluster, "b").fence()]
+    other = "ba"[first]
+    assert f"1 stay, for the fence of link {other} rests on them" in runs[first].lift()
+    assert cluster.rules == {RULE, sign(RULE, other)}
+    assert runs[1 - first].lift().startswith("1 rules are gone")
+    assert cluster.rules == set()
+
+
+def test_rules_that_a_person_had_set_are_lifted_by_nobody() -> None:
+    cluster = Cluster({RULE})
+    run = Run(cluster, "a").fence()
+    assert cluster.rules == {RULE}
+    assert run.lift() == "no rule had been added"
+    assert cluster.rules == {RULE}
+
+
+def test_to_lift_twice_is_as_once() -> None:
+    cluster = Cluster()
+    run = Run(cluster, "a").fence()
+    run.lift()
+    run.lift()
+    assert cluster.rules == set()
+
+
+def test_a_fence_is_not_lifted_blindly() -> None:
+    cluster = Cluster()
+    Run(cluster, "a").fence()
+    blind = cluster.as_link("a")
+    blind.blind = True
+    answers = blind.acls("p").restore([RULE])
+    assert "is not known: not allowed" in answers[RULE].reason
+    assert RULE in cluster.rules
+
+
+def test_the_way_home_of_a_link_lifts_what_the_link_had_set() -> None:
+    cluster = Cluster()
+    Run(cluster, "main").fence()
+    assert resting(cluster.rules, "main-back") == {}
+    settings = {"link": "main", "cluster": "p", "principals": [APP]}
+    intent = OpenTarget().check(settings, {}, cast(Look, cluster))
+    cluster.as_link("main-back").acls("p").restore([Acl(*each) for each in intent["lifted"]])
+    assert cluster.rules == set()
+
+
+def test_a_cluster_from_which_another_link_keeps_applications_is_not_opened() -> None:
+    cluster = Cluster()
+    Run(cluster, "main").fence()
+    Run(cluster, "other").fence()
+    settings = {"link": "main", "cluster": "p", "principals": [APP]}
+    with pytest.raises(Refused, match=r"fence-of-another-link: 1 rules .* of link other") as no:
+        OpenTarget().check(settings, {}, cast(Look, cluster))
+    assert "User:drctl-fence:other:" in no.value.hint
+
+
+def test_what_signs_tell_of_rules_and_links() -> None:
+    everybody = RULE._replace(principal="User:*")
+    present = [sign(RULE, "a"), sign(everybody, "b"), RULE]
+    assert resting(present, "a") == {everybody: "b"}
+    assert resting(present, "c") == {RULE: "a", everybody: "b"}
+    assert sign(RULE, "a").permission == "DENY"
