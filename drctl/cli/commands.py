@@ -41,32 +41,32 @@ COMMANDS = {
     ),
     "lab": Registered("drctl.cli.lab:app", "Two real local Kafka clusters with MirrorMaker 2"),
     "doctor": Registered(
-        "drctl.cli.doctor:doctor",
+        "drctl.cli.doctor.command:doctor",
         "Look whether a failover of a link would work: one row a check, with a cure",
     ),
     "status": Registered(
-        "drctl.cli.status:status",
+        "drctl.cli.status.command:status",
         "Go or no-go now: blockers first, RPO by topic, groups that could not go on",
     ),
-    "gap": Registered("drctl.cli.gap:gap", "Find every record that is not on the target"),
+    "gap": Registered("drctl.cli.gap.command:gap", "Find every record that is not on the target"),
     "reconcile": Registered(
-        "drctl.cli.reconcile:reconcile",
+        "drctl.cli.reconcile.command:reconcile",
         "Copy, quarantine, export or discard the records that are not on the target",
     ),
     "failover": Registered(
-        "drctl.cli.failover:failover",
+        "drctl.cli.runs.failover:failover",
         "Move a link's clients from its source to its target, in an order that loses nothing",
     ),
     "failback": Registered(
-        "drctl.cli.failback:failback",
+        "drctl.cli.failback.command:failback",
         "Lead a link's clients home to its source, which was lost and is back",
     ),
     "drill": Registered(
-        "drctl.cli.drill:drill",
+        "drctl.cli.drill.command:drill",
         "Rehearse a failover on a topic and a group of its own, and measure it",
     ),
     "resume": Registered(
-        "drctl.cli.resume:resume",
+        "drctl.cli.runs.resume:resume",
         "Go on with a run where its journal says it came to, from any machine",
     ),
     "journal": Registered(
@@ -80,17 +80,18 @@ COMMANDS = {
         "drctl.cli.runbook:app", "Runbooks: YAML that becomes a plan, for people and for CI"
     ),
     "offsets": Registered(
-        "drctl.cli.offsets:app", "Where consumer groups stand: translated, saved, put back"
+        "drctl.cli.offsets.command:app", "Where consumer groups stand: translated, saved, put back"
     ),
     "elect": Registered(
-        "drctl.cli.elect:app", "Leaders inside one cluster: who is back, preferred, or unclean"
+        "drctl.cli.elect.command:app",
+        "Leaders inside one cluster: who is back, preferred, or unclean",
     ),
     "connect": Registered(
-        "drctl.cli.connect:app",
+        "drctl.cli.connect.command:app",
         "Connectors: failed tasks explained, restarted, their positions moved",
     ),
     "dump-consumer-timestamps": Registered(
-        "drctl.cli.dump_consumer_timestamps:dump_consumer_timestamps",
+        "drctl.cli.dump.command:dump_consumer_timestamps",
         "Show when each group consumed last, from Replicator's __consumer_timestamps",
     ),
     "schema": Registered("drctl.cli.schema:schema", "Print the JSON Schema of a document of drctl"),

@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TextIO
 
-from drctl.cli import live_screen
 from drctl.cli.options import GlobalOptions, Output, options
+from drctl.cli.runs import live_screen
 from drctl.cli.terminal import is_terminal, printable, red, wants_color, yellow
 from drctl.model.errors import Unknown
 

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drctl.cli import plan_wiring
 from drctl.cli.console import console
+from drctl.cli.runs import plan_wiring
 from drctl.cli.settings import configuration
 from drctl.cli.shared_options import LinkName, Local
 

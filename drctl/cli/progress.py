@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from drctl.cli import live_screen
 from drctl.cli.options import GlobalOptions
+from drctl.cli.runs import live_screen
 from drctl.cli.terminal import is_terminal, one_line, printable
 
 _SECONDS_BETWEEN_LINES = 5.0

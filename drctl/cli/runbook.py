@@ -100,8 +100,8 @@ def render(name: Name, link: LinkName = None, values: Values = None) -> int:
 
     Where no link is named, and drctl.yaml has several, placeholders stand for what a link says.
     """
-    from drctl.cli.circumstances import configured
-    from drctl.cli.failback_run import with_way_back
+    from drctl.cli.failback.run import with_way_back
+    from drctl.cli.runs.circumstances import configured
     from drctl.runbook.listing import find
     from drctl.runbook.rendering import PLACEHOLDERS
     from drctl.runbook.rendering import render as page
@@ -132,8 +132,8 @@ def run(
 
     Exit codes: those of drctl failover.
     """
-    from drctl.cli.failback_run import home_or_there
-    from drctl.cli.plan_run import PlanOptions
+    from drctl.cli.failback.run import home_or_there
+    from drctl.cli.runs.plan_run import PlanOptions
     from drctl.runbook.building import build
     from drctl.runbook.listing import find
 

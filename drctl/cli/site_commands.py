@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from drctl.cli import plan_wiring
+from drctl.cli.runs import plan_wiring
 from drctl.engine.ports import CommandEnded
 from drctl.model.errors import ConfigError, Refused, Unreachable
 

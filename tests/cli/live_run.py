@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from drctl.cli.console import console
-from drctl.cli.people import People
-from drctl.cli.run_watching import watched
+from drctl.cli.runs.people import People
+from drctl.cli.runs.run_watching import watched
 from drctl.cli.stopping import StoppableClock, stoppable
 from drctl.engine.executing import Execution
 from drctl.engine.kind import Description, Facts, Kind, Seen, State, Trait

@@ -9,8 +9,8 @@ from rich.console import Console
 
 from drctl.checks.fixing_guard import GUARD
 from drctl.checks.observed import Observed
-from drctl.cli import doctor_sight
-from drctl.cli.doctor_fix_table import fix_table
+from drctl.cli.doctor import sight as doctor_sight
+from drctl.cli.doctor.fix_table import fix_table
 from drctl.config.configuration import Config
 from drctl.config.link import Link
 from drctl.model.finding import Finding, Status

@@ -99,7 +99,7 @@ def test_70_a_bug(
     def broken(*_: object) -> None:
         raise KeyError("a planted word")
 
-    monkeypatch.setattr("drctl.cli.gap_run.GapRuns._analyse", broken)
+    monkeypatch.setattr("drctl.cli.gap.run.GapRuns._analyse", broken)
     assert (
         run(["gap", "--config", str(path), "--output", output, "--out", str(tmp_path / "o")]) == 70
     )

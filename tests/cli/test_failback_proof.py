@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from drctl.cli.failback_search import of_before
+from drctl.cli.failback.search import of_before
 from tests.report.gaps import gap, result, topic
 
 

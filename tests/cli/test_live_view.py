@@ -18,12 +18,12 @@ from typing import Any, cast
 import pytest
 from rich.cells import cell_len
 
-from drctl.cli import live_screen
 from drctl.cli.drawing import SafeConsole
-from drctl.cli.live_course import LiveCourse, Overheard, Snapshot, counted
-from drctl.cli.live_picture import Picture, window
 from drctl.cli.options import GlobalOptions, Output
 from drctl.cli.progress import task
+from drctl.cli.runs import live_screen
+from drctl.cli.runs.live_course import LiveCourse, Overheard, Snapshot, counted
+from drctl.cli.runs.live_picture import Picture, window
 from drctl.engine.executing import Execution
 from drctl.engine.kind import State
 from drctl.engine.ports import Missing

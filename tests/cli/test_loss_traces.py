@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from drctl.cli.loss_known import stock_of
-from drctl.cli.loss_mirror import beat_of, copied_upto, pace_of
+from drctl.cli.runs.loss_known import stock_of
+from drctl.cli.runs.loss_mirror import beat_of, copied_upto, pace_of
 from drctl.gap.traces import EndSeen
 from drctl.model.topology import PartitionOffsets, Record, TopicPartition
 from drctl.offsets.offset_syncs import Sync

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from drctl.cli.link_sight_silence import ALIVE, REMEMBERED_S, Silence
+from drctl.cli.runs.link_sight_silence import ALIVE, REMEMBERED_S, Silence
 from drctl.model.errors import Unreachable
 from drctl.model.finding import Finding, Status
 from drctl.model.reachability import NotLetIn

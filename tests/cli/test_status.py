@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from drctl.cli.status_groups import _left_out, _noted
+from drctl.cli.status.groups import _left_out, _noted
 from drctl.config.loading import read
 from drctl.model.groups import Group, GroupProtocol, GroupState, Member
 from drctl.model.topology import TopicPartition

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from drctl.cli.gap_run import GapRuns
-from drctl.cli.link_sight import LinkSight
+from drctl.cli.gap.run import GapRuns
+from drctl.cli.runs.link_sight import LinkSight
 from drctl.config.loading import load
 from drctl.engine.ports import Missing
 from drctl.lab.waiting import Patience

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from drctl.cli.link_sight import LinkSight
-from drctl.cli.loss_sight import LossSight
+from drctl.cli.runs.link_sight import LinkSight
+from drctl.cli.runs.loss_sight import LossSight
 from drctl.config.loading import load
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience

@@ -4,7 +4,7 @@ from io import StringIO
 
 from rich.console import Console, RenderableType
 
-from drctl.cli.connect_table import (
+from drctl.cli.connect.table import (
     offsets_plan_table,
     offsets_result_table,
     recover_plan_table,

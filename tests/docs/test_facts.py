@@ -11,7 +11,7 @@ import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from drctl.cli.gap import Scope
+from drctl.cli.gap.command import Scope
 from drctl.config.loading import read
 from drctl.config.schema import ConfigFile
 from drctl.gap.planning import REPLICATION_HEADERS

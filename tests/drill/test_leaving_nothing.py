@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from drctl.cli.drill_sight import DrillHands, _OwnCanary, _OwnGroups, _OwnRules
+from drctl.cli.drill.sight import DrillHands, _OwnCanary, _OwnGroups, _OwnRules
 from drctl.drill.cleaning import Left, Ports, clean, left_on
 from drctl.drill.names import Scratch
 from drctl.engine.ports import Hands

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from drctl.cli import drill_left, drill_wiring
+from drctl.cli.drill import left as drill_left
+from drctl.cli.drill import wiring as drill_wiring
 from drctl.config.configuration import Config
 from drctl.config.loading import read
 from drctl.drill.history import Verdict

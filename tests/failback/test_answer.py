@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from drctl.cli.failback_table import failback_table
+from drctl.cli.failback.table import failback_table
 from drctl.failback.answer import Answer
 from drctl.failback.doing import Site, doing
 from drctl.failback.facts import Facts, RunTold

@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-from drctl.cli.gap_results import kept, named
+from drctl.cli.gap.results import kept, named
 from drctl.gap.rows import MissingRow
 from drctl.model.gap import (
     Counts,

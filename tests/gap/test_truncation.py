@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from drctl.cli.truncation_table import truncation_table
+from drctl.cli.gap.truncation_table import truncation_table
 from drctl.gap.truncation import truncation_of, with_truncation
 from drctl.model.gap import Counts, GapResult, NotCompared
 from drctl.model.topology import OffsetRange

@@ -8,8 +8,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
 
-from drctl.cli.offsets_explained import WIDEST, Explanation
-from drctl.cli.offsets_table import translation_table
+from drctl.cli.offsets.explained import WIDEST, Explanation
+from drctl.cli.offsets.table import translation_table
 from drctl.config.link import Link
 from drctl.model.topology import TopicPartition
 from drctl.model.translation import Answer, GroupPartition, Method, Translation

@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from drctl.cli.main import run
-from drctl.cli.reconcile_confirming import in_words
-from drctl.cli.reconcile_table import reconcile_table
+from drctl.cli.reconcile.confirming import in_words
+from drctl.cli.reconcile.table import reconcile_table
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import TopicPartition
 from drctl.reconcile.policy import Action, Policies

@@ -7,7 +7,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from drctl.cli.estimate_table import estimate_table
+from drctl.cli.gap.estimate_table import estimate_table
 from drctl.model.estimate import (
     ASSUMED,
     MEANINGS,

@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from drctl.cli.gap_table import gap_table
+from drctl.cli.gap.table import gap_table
 from drctl.model.gap import GapResult
 from drctl.report.gap_steps import next_steps
 from drctl.report.gap_words import verdict

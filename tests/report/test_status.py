@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 
 from drctl.checks.go import GroupsNow, judged
-from drctl.cli.status_table import status_table, watched_table
+from drctl.cli.status.table import status_table, watched_table
 from drctl.model.replication import LeftOut
 from drctl.model.topology import TopicPartition
 from drctl.report.status_document import status_document

@@ -1,0 +1,1 @@
+"""`drctl connect`: the command, what it opens and what it prints."""

@@ -1,0 +1,1 @@
+"""`drctl doctor`: the command, what it opens and what it prints."""

@@ -1,0 +1,1 @@
+"""`drctl drill`: the command, what it opens and what it prints."""

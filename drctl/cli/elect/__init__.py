@@ -1,0 +1,1 @@
+"""`drctl elect`: the command, what it opens and what it prints."""

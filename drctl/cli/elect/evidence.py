@@ -1,0 +1,113 @@
+"""Gathers what tells where a lost log ended: groups' positions, replicators, earlier runs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from drctl.cli import wiring
+from drctl.cli.runs.loss_known import KnownEnds
+from drctl.cli.runs.loss_mirror import MirrorTraces
+from drctl.cli.runs.loss_sight import LossSight
+from drctl.elections.loss import Beyond, Evidence
+from drctl.model.errors import DrctlError, UsageError
+from drctl.model.topology import TopicPartition, Unavailable
+
+if TYPE_CHECKING:
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+
+
+@dataclass(slots=True)
+class Gathered:
+    """Everything that was found.
+
+    Attributes:
+        groups: where groups stand, by partition.
+        silent: who might have told more, and did not.
+    """
+
+    evidence: list[Evidence] = field(default_factory=list)
+    groups: dict[TopicPartition, list[Beyond]] = field(default_factory=dict)
+    silent: list[str] = field(default_factory=list)
+
+
+def gather(
+    config: "Config",
+    cluster: str,
+    topic: str,
+    numbers: Sequence[int],
+    known_ends: Mapping[int, int],
+) -> Gathered:
+    """All that tells of these partitions; who does not answer is named."""
+    found = Gathered()
+    places = [TopicPartition(topic, number) for number in numbers]
+    told = "the engineer gave it as the end of the lost log"
+    found.evidence += [
+        Evidence(TopicPartition(topic, n), told, end, exact=True) for n, end in known_ends.items()
+    ]
+    _groups(config, cluster, places, found)
+    for link in (config.link(name) for name in config.file.links):
+        if link.source == cluster and link.carries(topic):
+            _link(config, link, places, found)
+    return found
+
+
+def known_ends(given: Sequence[str], numbers: Sequence[int]) -> dict[int, int]:
+    """`NUMBER=OFFSET` as typed.
+
+    Raises:
+        UsageError: it is none, or of another partition.
+    """
+    found = {}
+    for text in given:
+        number, _, offset = text.partition("=")
+        if not (number.isdecimal() and offset.isdecimal()):
+            raise UsageError(f"--known-end {text!r} is not NUMBER=OFFSET", "such as 0=1840")
+        if int(number) not in numbers:
+            raise UsageError(f"--known-end {text}: partition {number} is not elected for")
+        found[int(number)] = int(offset)
+    return found
+
+
+def _groups(
+    config: "Config", cluster: str, places: Sequence[TopicPartition], found: Gathered
+) -> None:
+    try:
+        with wiring.open_group_reader(cluster, config.cluster(cluster)) as reader:
+            committed = reader.committed(reader.groups())
+    except DrctlError as error:
+        found.silent.append(f"the positions of groups on {cluster}: {error.message}")
+        return
+    for group, positions in committed.items():
+        if isinstance(positions, Unavailable):
+            found.silent.append(f"the positions of group {group}: {positions.reason}")
+            continue
+        for place in places:
+            if at := positions.get(place):
+                found.groups.setdefault(place, []).append(Beyond(group, at.offset))
+    for place, rows in found.groups.items():
+        furthest = max(rows, key=lambda row: row.offset)
+        words = f"group {furthest.group} has read up to {furthest.offset}"
+        found.evidence.append(Evidence(place, words, furthest.offset))
+
+
+def _link(
+    config: "Config", link: "Link", places: Sequence[TopicPartition], found: Gathered
+) -> None:
+    with wiring.open_reader(link.target, link.target_config) as target:
+        sight = LossSight(config, link, target, sorted({place.topic for place in places}))
+        sight.ask(f"traces on {link.target}", lambda: KnownEnds(sight).gather())
+        sight.ask(f"traces on {link.target}", lambda: MirrorTraces(sight, places).gather())
+    for ends in sight.ends:
+        for place in places:
+            if seen := ends.seen.get(place):
+                at = datetime.fromtimestamp(seen.at_ms / 1000, UTC)
+                words = f"{ends.evidence} up to {seen.offset}, at {at:%Y-%m-%d %H:%M:%S} UTC"
+                found.evidence.append(Evidence(place, words, seen.offset))
+    for copied in sight.copied:
+        for place in places:
+            if (upto := copied.upto.get(place)) is not None:
+                words = f"copied to {link.target} up to {upto} ({copied.evidence})"
+                found.evidence.append(Evidence(place, words, upto, copied=True))
+    found.silent += sight.silent

@@ -1,0 +1,1 @@
+"""`drctl failback`: the command, what it opens and what it prints."""

@@ -1,0 +1,219 @@
+"""What the steps of a way home look at and change, over the real systems of one link."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from drctl.checks.glance import Glance
+from drctl.cli.reconcile import wiring as reconcile_wiring
+from drctl.cli.runs import plan_wiring
+from drctl.cli.runs.guarding import judged
+from drctl.cli.runs.link_hands import LinkHands
+from drctl.cli.runs.link_sight import LinkSight
+from drctl.cli.runs.plan_run import Way
+from drctl.engine.kind import Trait
+from drctl.engine.returning import Owed, Reconciliation, Search
+from drctl.engine.sequences.failback import leads_home
+from drctl.engine.steps.way_back_order import ASKED_FOR, STEP_ORDER
+from drctl.model.plan import Json
+
+if TYPE_CHECKING:
+    from drctl.cli.runs.people import People
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.engine.story import Story
+    from drctl.failback.answer import Answer
+    from drctl.failback.standing_against import Terms
+    from drctl.model.finding import Finding
+    from drctl.offsets.wanted import Wanted
+
+_RUNS = 20
+_CONNECT_S = 20.0
+
+
+@dataclass(slots=True)
+class HomeSight(LinkSight):
+    """Looks along the way home; its link leads from the survivor to the returned cluster."""
+
+    @property
+    def old(self) -> "Link":
+        """The link as it was, and will be again."""
+        return self.other_way().link
+
+    def searched(self) -> Search:
+        """What only the returned cluster has, by content.
+
+        Raises:
+            Refused: what was found cannot be rested on.
+            Unknown: not everything could be compared.
+        """
+        from drctl.cli.failback.search import searched
+
+        return searched(self.config, self.old)
+
+    def reconciliation(self, wish: Json) -> Reconciliation:
+        """How decisions on the records of a search stand.
+
+        Raises:
+            Refused: they cannot be acted upon.
+            Unknown: the result is not on this machine.
+        """
+        from drctl.cli.failback.records import reconciliation
+
+        return reconciliation(wish)
+
+    def owed(self) -> Sequence[Owed]:
+        """What runs owe that came after the last way home, the newest first.
+
+        Raises:
+            Unreachable: the journal did not answer.
+        """
+        from drctl.engine.story import read_story
+
+        link = self.old
+        reader = plan_wiring.journal_reader(link.target, link.target_config, link.name)
+        stories = (read_story(reader.entries(run)) for run in reader.runs()[:_RUNS])
+        since = takewhile(lambda story: not _came_home(story), stories)
+        return [_owed(s, step, what) for s in since for step, what in s.owed.items() if s.status]
+
+    def translated(self) -> "Sequence[Wanted]":
+        """Where groups are to stand at home: before every record that they have not read.
+
+        Raises:
+            Unreachable: a cluster did not answer.
+        """
+        # A dataclass with slots is another class than the one that `super()` looks for.
+        wanted = LinkSight.translated(self)
+        return self._held_back(tuple(wanted))
+
+    def _held_back(self, wanted: "tuple[Wanted, ...]") -> "tuple[Wanted, ...]":
+        from drctl.failback import unread_copies as copies
+
+        survivor, home = self.link.source, self.link.target
+        home_id = self.site(home).cluster_id()
+        with reconcile_wiring.reconcile_topic(self.old) as topic:
+            last = copies.last_copies(topic.kept(), home_id)
+        if not last:
+            return wanted
+        stands = self.groups(survivor).committed(sorted({each.group for each in wanted}))
+        since = copies.unread_from(last, stands)
+        far = frozenset(p for p, at in since.items() if last[p] - at > copies.MOST)
+        near = {place: at for place, at in since.items() if place not in far}
+        found = copies.find_copies(self.site(survivor), near, last, home_id)
+        return copies.held_back(wanted, stands, found, far, self.link.source_topic)
+
+
+def home_sight(config: "Config", link: "Link", asked: "People") -> HomeSight:
+    """What looks along the way home of a link.
+
+    Raises:
+        ConfigError: nothing says what copies back.
+    """
+    from drctl.config.way_back import way_home
+
+    back = way_home(link, map(config.link, config.links))
+    return HomeSight(config, back, _guards, asked, opposite=LinkSight(config, link, judged, asked))
+
+
+def home_hands(config: "Config", sight: LinkSight, folder: Path) -> LinkHands:
+    """What acts along it."""
+    old = LinkHands(config, sight.other_way().link, folder, sight.other_way().commands)
+    return LinkHands(config, sight.link, folder, sight.commands, old)
+
+
+def _guards(sight: LinkSight, mode: str) -> "Sequence[Finding]":
+    if mode != ASKED_FOR:
+        return judged(sight, mode)
+    from drctl.cli.failback.sight import look_at
+    from drctl.failback.answer import answer
+    from drctl.failback.standing_against import against
+
+    found = answer(look_at(sight.config, sight.other_way().link, None))
+    return (*against(found, _terms(sight, found)), *_of_other_links(sight))
+
+
+def _of_other_links(sight: LinkSight) -> "tuple[Finding, ...]":
+    """What replicates between the two clusters beside the link."""
+    from drctl.failback.other_links import OtherLink, other_links
+
+    ours = sight.other_way().link
+    others = [
+        each
+        for each in map(sight.config.link, sight.config.links)
+        if {each.source, each.target} == {ours.source, ours.target} and each.name != ours.name
+    ]
+    # What copies over the link itself is looked at by the way home.
+    mine = {*_connectors(ours), *_connectors(sight.link)}
+    found = []
+    for link in others:
+        lister = plan_wiring.connector_lister(link)
+        if lister is not None:
+            known = Glance(lister.described, _CONNECT_S).answer()
+            rest = tuple(name for name in _connectors(link) if name not in mine)
+            found.append(OtherLink(link.name, link.source, link.target, rest, known))
+    return tuple(other_links(found))
+
+
+def _connectors(link: "Link") -> tuple[str, ...]:
+    named = link.settings.replicator.connectors
+    return tuple(filter(None, (named.source, named.checkpoint, named.heartbeat)))
+
+
+def _terms(sight: LinkSight, found: "Answer") -> "Terms":
+    """What drctl.yaml says of the way home."""
+    from drctl.failback.facts import Cluster
+    from drctl.failback.standing_against import Terms
+
+    replicator, target = sight.link.settings.replicator, found.seen.facts.on_target
+    known = target if isinstance(target, Cluster) else Cluster("", {})
+    links = list(map(sight.config.link, sight.config.links))
+    ends = (sight.link.source, sight.link.target)
+    others = [each for each in links if (each.source, each.target) == ends]
+    return Terms(
+        _connectors(sight.link) if replicator.connect else (),
+        _rebuild(sight),
+        {place.topic: sight.link.target_topic(place.topic) for place in known.logs},
+        frozenset(p.topic for p in known.beside if any(each.carries(p.topic) for each in others)),
+    )
+
+
+def _rebuild(sight: LinkSight) -> str:
+    """What to type where the returned cluster has lost its records."""
+    home, name = sight.link.target, sight.link.settings.replicator.connectors.source or "NAME"
+    return (
+        f"empty the link's topics on {home} first (kafka-topics.sh --delete), then"
+        f" curl -X DELETE $CONNECT/connectors/{name}/offsets while it is STOPPED, then"
+        f" curl -X PUT $CONNECT/connectors/{name}/resume: it copies everything; drctl gap on a link"
+        f" from {sight.link.source} to {home} proves it, drctl failover on that link moves clients"
+    )
+
+
+def _came_home(story: "Story") -> bool:
+    return leads_home(story.plan.steps) and story.status == "done"
+
+
+def _owed(story: "Story", step: str, what: str) -> Owed:
+    from drctl.engine.registry import KINDS
+
+    kind = KINDS.get(story.plan.step(step).kind)
+    fences = kind is not None and Trait.FENCES_WRITES in kind.traits
+    return Owed(story.run, what, fences)
+
+
+def _known_overrides(given: Sequence[str]) -> Mapping[str, str]:
+    from drctl.checks.standing import parse_overrides
+    from drctl.offsets.guards import Guard
+
+    own = [guard.value for guard in Guard if guard.overridable]
+    return parse_overrides(given, (*own, STEP_ORDER))
+
+
+HOME = Way(
+    lambda config, link, asked, _lost: home_sight(config, link, asked),
+    home_hands,
+    _known_overrides,
+    lambda _plan: ASKED_FOR,
+)
+"""From a link's target to its source, which was lost and is back."""

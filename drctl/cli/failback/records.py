@@ -1,0 +1,110 @@
+"""What becomes of the records that only the returned cluster has: `drctl reconcile`, in a run."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from drctl.cli.reconcile.run import Opened, ReconcileOptions, carried_out, opened
+from drctl.engine.returning import Reconciliation
+from drctl.model.errors import ExitCode, Stopped, Unknown
+from drctl.model.plan import Json
+from drctl.reconcile.policy import Action
+
+if TYPE_CHECKING:
+    from drctl.reconcile.planning import Line
+
+_WORDS = {
+    Action.COPY: "copy",
+    Action.QUARANTINE: "quarantine",
+    Action.EXPORT: "export",
+    Action.DISCARD: "discard",
+}
+
+
+def reconciliation(wish: Json) -> Reconciliation:
+    """How decisions on the records stand.
+
+    Raises:
+        Refused: the result is of other clusters.
+        Unknown: the result is not on this machine.
+    """
+    with opened(_options(wish)) as found:
+        lines = found.plan.lines
+        due = sum(_due(line, found) for line in lines if line.guard is None)
+        refused = (*_refused(found, wish), *_left_out(found))
+        blocked = tuple(each.reason for each in found.plan.blocked) if due else ()
+        return Reconciliation(due, (*refused, *blocked), _done(found))
+
+
+def reconcile(wish: Json) -> None:
+    """Act on them.
+
+    Raises:
+        Stopped: some are not done.
+        Unknown: nobody can say what was done, or the result is not on this machine.
+    """
+    with opened(_options(wish)) as found:
+        if not found.plan.acting:
+            return
+        result = carried_out(found)
+    if result.exit_code not in (ExitCode.DONE, ExitCode.FOUND):
+        kind = Unknown if result.exit_code is ExitCode.UNKNOWN else Stopped
+        raise kind(result.failure or f"reconcile: {result.status}", result.hint)
+
+
+def _options(wish: Json) -> ReconcileOptions:
+    folder = Path(wish["folder"])
+    if not (folder / "gap.json").is_file():
+        raise Unknown(
+            f"the result of the search is not on this machine: {folder}",
+            "go on where the run began, or copy the folder to the same place",
+        )
+    return ReconcileOptions(
+        folder,
+        wish["policy"],
+        tuple(wish["topics"]),
+        Action(wish["conflicting"]),
+        None,
+        execute=True,
+        yes=True,
+        overrides=(),
+        undecided=True,
+    )
+
+
+def _due(line: "Line", found: Opened) -> int:
+    if line.action is Action.EXPORT and _exported(found):
+        return 0
+    return line.due.records
+
+
+def _exported(found: Opened) -> bool:
+    """Whether the files are there: an export leaves no trace on a cluster."""
+    return (found.config.state_dir / "reconcile" / "exports" / found.gap.id).is_dir()
+
+
+def _refused(found: Opened, wish: Json) -> Iterator[str]:
+    refused: Counter[tuple[str, str]] = Counter()
+    for line in found.plan.refused:
+        refused[line.lane.order.value, line.reason] += line.due.records
+    if refused and wish["policy"] is None and not wish["topics"]:
+        yield f"nothing is said of {refused.total():,} records"
+        return
+    for (order, reason), number in sorted(refused.items()):
+        yield f"{number:,} {order} ones: {reason}"
+
+
+def _left_out(found: Opened) -> Iterator[str]:
+    if found.plan.left_out:
+        yield f"nothing is said of {found.plan.left_out:,} records of other topics"
+
+
+def _done(found: Opened) -> Mapping[str, int]:
+    done: Counter[str] = Counter()
+    for line in found.plan.lines:
+        for segment in line.done:
+            done[_WORDS[segment.action]] += segment.records + segment.gone
+        if line.action is Action.EXPORT and _exported(found):
+            done[_WORDS[Action.EXPORT]] += line.due.records
+    return done

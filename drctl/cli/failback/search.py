@@ -1,0 +1,142 @@
+"""Finds what only the returned cluster has, and where what only the survivor has begins."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from drctl.cli import wiring
+from drctl.engine.returning import Search
+from drctl.model.errors import Refused, Unknown
+from drctl.model.topology import Unavailable
+
+if TYPE_CHECKING:
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.failback.facts import Facts
+    from drctl.failback.gap_results import GapEvidence
+    from drctl.failback.situation import Situation
+    from drctl.model.gap import GapResult, PartitionGap
+
+_AGAIN = "drctl failback --check-order says what happened, and what to do"
+
+
+def new_folder(state: Path, link: str) -> Path:
+    """Where the result of a comparison of a link goes."""
+    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+    return state / "gap" / f"{link}-{moment}"
+
+
+def of_before(result: "GapResult", before: "GapResult") -> int:
+    """How many of the missing records were there when another comparison froze the offsets."""
+    ends = {
+        (topic.topic, each.partition): each.source_range.end
+        for topic in before.topics
+        for each in topic.partitions
+    }
+    return sum(
+        _older(each, ends.get((topic.topic, each.partition), 0))
+        for topic in result.topics
+        for each in topic.partitions
+    )
+
+
+def _older(gap: "PartitionGap", end: int) -> int:
+    """At most so many: ranges may bridge offsets that hold no record."""
+    missing = gap.counts.unreplicated
+    if gap.ranges_total > len(gap.ranges):
+        return missing
+    offsets = sum(max(0, min(last + 1, end) - first) for first, last in gap.ranges)
+    return min(missing, offsets)
+
+
+def searched(config: "Config", link: "Link") -> Search:
+    """What only the source of a link has that was lost and is back.
+
+    A result that decisions, or the way home, rest on already is taken as it is.
+
+    Raises:
+        Refused: what was found cannot be rested on.
+        Unknown: not everything could be compared.
+    """
+    seen = _seen(config, link)
+    if not _rested_on(seen):
+        if seen.way_back_begun:
+            raise Refused(
+                f"{link.target} has begun to come home, and what only {link.source} has is not"
+                f" known: {seen.gap.why}",
+                _AGAIN,
+            )
+        _compare(config, link)
+        seen = _seen(config, link)
+    return _search(link, seen)
+
+
+def _seen(config: "Config", link: "Link") -> "Situation":
+    from drctl.cli.failback.sight import look_at
+    from drctl.failback.situation import situation
+
+    return situation(look_at(config, link, None))
+
+
+def _rested_on(seen: "Situation") -> bool:
+    valid = seen.gap.valid
+    if valid is None:
+        return False
+    return seen.way_back_begun or _decided(seen.facts, valid)
+
+
+def _decided(facts: "Facts", result: "GapEvidence") -> bool:
+    if result.id in facts.exported:
+        return True
+    return not isinstance(facts.decided, Unavailable) and result.id in facts.decided
+
+
+def _compare(config: "Config", link: "Link") -> None:
+    from drctl.cli.gap.run import GapOptions, GapRuns
+
+    options = GapOptions((), "full", ledger=False, submit=False, budget_s=0)
+    with GapRuns(config, link, options) as runs:
+        runs.run(new_folder(config.state_dir, link.name))
+
+
+def _search(link: "Link", seen: "Situation") -> Search:
+    from drctl.failback.matching import Standing
+
+    result, first, boundaries = seen.gap.valid, seen.first, seen.facts.boundaries
+    if result is None:
+        uncertain = (Standing.INCOMPLETE, Standing.UNKNOWN)
+        raise (Unknown if seen.gap.standing in uncertain else Refused)(seen.gap.why, _AGAIN)
+    if isinstance(boundaries, Unavailable) or first is None:
+        why = boundaries.reason if isinstance(boundaries, Unavailable) else seen.gap.why
+        raise Unknown(f"where new records of {link.target} begin is not known: {why}", _AGAIN)
+    _see_none_behind(link, first, seen)
+    return Search(
+        result.where,
+        result.unreplicated,
+        sum(each.safe for each in result.partitions),
+        sum(each.conflicting for each in result.partitions),
+        sum(each.unkeyed for each in result.partitions),
+        first.ends,
+        boundaries,
+        seen.way_back_begun,
+        result.duplicated,
+    )
+
+
+def _see_none_behind(link: "Link", first: "GapEvidence", seen: "Situation") -> None:
+    """Records of the source behind the first new one of the target would come home as new.
+
+    Raises:
+        Refused: there are some.
+    """
+    from drctl.failback.observers.boundaries import copied_behind
+
+    with wiring.both_readers(link) as (source, target):
+        found = copied_behind(first, seen.boundaries, source, target)
+    if found:
+        raise Refused(
+            f"records of {link.source} stand behind new ones of {link.target} ({found[0]}): the old"
+            f" replication ran while applications wrote there; what is new cannot be told by its"
+            " place",
+            f"drctl gap of both directions names them; {_AGAIN}",
+        )

@@ -1,0 +1,133 @@
+"""Opens what a way back is looked at through; nothing here writes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from drctl.cli import wiring
+from drctl.cli.console import console
+from drctl.cli.gap import results as gap_results
+from drctl.cli.reconcile import wiring as reconcile_wiring
+from drctl.cli.runs import plan_wiring
+from drctl.cli.site_commands import run_command
+
+if TYPE_CHECKING:
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.failback.answer import Answer
+    from drctl.failback.doing import Site
+    from drctl.failback.facts import Facts
+    from drctl.failback.observing import Results
+    from drctl.failback.ports import Brokers, WayBackPorts
+
+_SETTLE_S = 2.0
+_COMMAND_S = 30.0
+
+
+def look_at(config: "Config", link: "Link", gap: Path | None) -> "Facts":
+    """Everything that can be seen of the way back of a link.
+
+    Raises:
+        UsageError: the folder that was named holds no result of `drctl gap`.
+    """
+    from drctl.failback.observing import WayBackObserver
+
+    results = _results(config, link, gap)
+    with _ports(config, link) as ports, console().task("looking at both clusters and at Connect"):
+        return WayBackObserver(link, config.policy, ports).observe(results)
+
+
+def site_of(config: "Config", link: "Link", answer: "Answer") -> "Site":
+    """What drctl.yaml calls things, for command lines."""
+    from drctl.failback.doing import Site
+    from drctl.failback.facts import Cluster
+
+    replicator = link.settings.replicator
+    reverse = replicator.reverse
+    source, gap = answer.seen.facts.on_source, answer.seen.gap.valid
+    logs = source.logs if isinstance(source, Cluster) else {}
+    return Site(
+        link.name,
+        link.source,
+        link.target,
+        _link_back(config, link),
+        tuple(link.settings.fence.principals),
+        tuple(sorted({place.topic for place in logs})),
+        gap.where if gap else "",
+        str(replicator.connect[0].shown) if replicator.connect else "",
+        tuple(filter(None, dict(replicator.connectors).values())),
+        str(reverse.connect[0].shown) if reverse and reverse.connect else "",
+        tuple(filter(None, dict(reverse.connectors).values())) if reverse else (),
+    )
+
+
+def _link_back(config: "Config", link: "Link") -> str | None:
+    """The link in the other direction, where there is one that brings topics home."""
+    from drctl.config.fields import UNCHANGED
+    from drctl.config.way_back import opposite
+
+    found = opposite(link, map(config.link, config.links))
+    both = (link, found) if found else ()
+    kept = all(each.settings.replicator.rename == UNCHANGED for each in both)
+    return found.name if found and kept else None
+
+
+def _results(config: "Config", link: "Link", gap: Path | None) -> "Results":
+    from drctl.config.way_back import name_of
+    from drctl.failback.observing import Results
+
+    there = (gap_results.named(gap),) if gap else gap_results.kept(config.state_dir, link.name)
+    exports = frozenset(each.name for each in config.state_dir.glob("reconcile/exports/*"))
+    names = filter(None, (_link_back(config, link), name_of(link)))
+    back = (each for name in names for each in gap_results.kept(config.state_dir, name))
+    newest = sorted(back, key=lambda each: each.started, reverse=True)
+    return Results(there, tuple(newest), exports)
+
+
+def _brokers(link: "Link") -> "Brokers":
+    from drctl.config.mirrors import brokers
+    from drctl.failback.ports import Brokers
+
+    name = "bootstrap.servers"
+    ends = (wiring.revealed(each)[name] for each in (link.source_config, link.target_config))
+    return Brokers(*map(brokers, ends))
+
+
+@contextmanager
+def _ports(config: "Config", link: "Link") -> "Iterator[WayBackPorts]":
+    from drctl.failback.ports import WayBackPorts
+
+    def verified() -> tuple[bool, str] | None:
+        argv = link.settings.fence.verify
+        if not argv:
+            return None
+        ended = run_command(config, argv, {}, _COMMAND_S)
+        return ended.code == 0, ended.output.strip()
+
+    source, target = link.source_config, link.target_config
+    with (
+        plan_wiring.cluster_ports(link.source, source) as here,
+        plan_wiring.cluster_ports(link.target, target) as there,
+        plan_wiring.fence_prover(link.source, source, _SETTLE_S) as prover,
+        reconcile_wiring.reconcile_topic(link) as decisions,
+    ):
+        yield WayBackPorts(
+            here.reader,
+            there.reader,
+            here.groups,
+            there.groups,
+            here.health,
+            here.acls,
+            prover,
+            plan_wiring.connector_lister(link),
+            plan_wiring.reverse_lister(link),
+            _brokers(link),
+            tuple(
+                plan_wiring.endpoint_reader(config, link, number)
+                for number in range(len(link.settings.endpoints))
+            ),
+            plan_wiring.journal_reader(link.target, target, link.name),
+            decisions.kept,
+            verified,
+        )

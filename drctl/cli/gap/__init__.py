@@ -1,0 +1,1 @@
+"""`drctl gap`: the command, what it opens and what it prints."""

@@ -1,0 +1,239 @@
+"""Puts a gap analysis together from the configuration, and runs it."""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn, Self
+
+from drctl.cli import wiring
+from drctl.cli.console import console
+from drctl.cli.gap.comparing import direct_comparer
+from drctl.cli.options import options
+
+if TYPE_CHECKING:
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.gap.comparison import RecordComparer
+    from drctl.gap.ledger import LedgerStore
+    from drctl.gap.scoping import Budget, Work
+    from drctl.gap.tail import Tail
+    from drctl.model.gap import GapResult
+    from drctl.model.gap_order import OrderScope
+    from drctl.model.ports import ClusterReader
+    from drctl.model.topology import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class GapOptions:
+    """What the command line says.
+
+    Attributes:
+        scope: auto, full or tail.
+        budget_s: how long the engineer can wait; decides what auto reads.
+        execute: whether a ledger that lives on a cluster may be written.
+        order: whether the order of replicated records is looked at.
+        truncation: whether what cutting the source back would destroy is part of the result.
+        only: partitions to whose tails it keeps; those whose tail has no place are read whole.
+    """
+
+    topics: tuple[str, ...]
+    scope: str
+    ledger: bool
+    submit: bool
+    budget_s: float
+    execute: bool = False
+    only: "Collection[TopicPartition] | None" = None
+    order: bool = False
+    truncation: bool = False
+
+
+@dataclass(slots=True)
+class GapRuns:
+    """Runs of one command: a Spark session that one of them starts is there for the next."""
+
+    config: "Config"
+    link: "Link"
+    options: GapOptions
+    _open: ExitStack = field(default_factory=ExitStack, init=False)
+    _spark: "Callable[[Path], RecordComparer] | None" = field(default=None, init=False)
+    _log: Path | None = field(default=None, init=False)
+
+    def __enter__(self) -> Self:
+        if not options().verbose:
+            folder = self._open.enter_context(tempfile.TemporaryDirectory(prefix="drctl-"))
+            self._log = Path(folder) / "spark.log"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def run(self, out: Path) -> "GapResult":
+        """One analysis, with its files in `out`.
+
+        Raises:
+            DrctlError: it could not be finished; `out` holds no result then.
+        """
+        from drctl.report.gap_files import prepared, publish
+
+        with prepared(out) as work:
+            result = self._analyse(out, work)
+            publish(result, work, out)
+        return result
+
+    def answer(self) -> "GapResult":
+        """One analysis that leaves no files.
+
+        Raises:
+            DrctlError: it could not be finished.
+        """
+        with tempfile.TemporaryDirectory(prefix="drctl-") as folder:
+            return self._analyse(Path(folder), Path(folder))
+
+    def _analyse(self, out: Path, work: Path) -> "GapResult":
+        from drctl.gap.analysis import GapAnalysis
+        from drctl.gap.scoping import Scope, Scoping
+        from drctl.gap.truncation import with_truncation
+
+        with (
+            wiring.both_readers(self.link) as (source, target),
+            console().task("looking at both clusters") as task,
+        ):
+
+            def progress(phase: str, done: int = 0, total: int = 0) -> None:
+                task.update(done=done, total=total or None, description=phase)
+
+            def find_tail(topics: Iterable[str]) -> "Tail | None":
+                return self._tail(source, target, topics)
+
+            @contextmanager
+            def open_comparer(offsets: int) -> "Iterator[RecordComparer]":
+                with self._comparer(work, progress, offsets) as comparer:
+                    began = time.monotonic()
+                    yield comparer
+                    if not self._direct(offsets):
+                        self._note_rate(offsets, time.monotonic() - began)
+
+            budget = self._budget()
+            analysis = GapAnalysis(
+                link=self.link,
+                source=source,
+                target=target,
+                scoping=Scoping(Scope(self.options.scope), find_tail, budget),
+                open_comparer=open_comparer,
+                progress=progress,
+                announce=lambda found, weight: _announce(
+                    found, weight, budget, self._direct(found.offsets)
+                ),
+                now=lambda: datetime.now(UTC),
+                out=str(out),
+                ledger=self._ledger(),
+                few=0 if self.options.submit else self.config.spark.from_offsets,
+                within=self._within(),
+                order=self.options.order,
+            )
+            result = analysis.run(self.options.topics)
+        return with_truncation(result) if self.options.truncation else result
+
+    def _within(self) -> "OrderScope":
+        from drctl.model.gap_order import OrderScope
+
+        whole = self.config.file.policy.order == "per-partition"
+        return OrderScope.PARTITION if whole else OrderScope.KEY
+
+    def _direct(self, offsets: int) -> bool:
+        """Whether so few are read without Spark."""
+        return not self.options.submit and offsets < self.config.spark.from_offsets
+
+    def _comparer(
+        self, work: Path, progress: Callable[[str], None], offsets: int
+    ) -> "AbstractContextManager[RecordComparer]":
+        if self.options.submit:
+            from drctl.cli.gap.submitting import submitted_comparer
+
+            return submitted_comparer(self.config, self.link, work, self._log, progress, offsets)
+        if self._direct(offsets):
+            return direct_comparer(self.link, work)
+        if self._spark is None:
+            session = wiring.spark_session(self.config, self.link, self._log, progress, offsets)
+            self._spark = self._open.enter_context(session)
+        return nullcontext(self._spark(work))
+
+    def _tail(
+        self, source: "ClusterReader", target: "ClusterReader", topics: Iterable[str]
+    ) -> "Tail | None":
+        from drctl.gap.tail import Tail
+
+        finder, only = wiring.position_finder(self.link, source, target), self.options.only
+        if finder is not None:
+            found = finder.positions(topics)
+            return Tail(source, target, found, finder.same_offsets, only=only)
+        return None if only is None else Tail(source, target, {}, same_offsets=False, only=only)
+
+    def _ledger(self) -> "LedgerStore | None":
+        if not self.options.ledger:
+            return None
+        return wiring.ledger(self.config, writes=self.options.execute)
+
+    def _note_rate(self, offsets: int, seconds: float) -> None:
+        try:
+            wiring.measured_rate(self.config).note(offsets, seconds)
+        except OSError as error:
+            console().detail(f"how fast that was could not be kept: {error}")
+
+    def _budget(self) -> "Budget":
+        from drctl.gap.scoping import Budget
+        from drctl.systems.ledger.rates import ASSUMED
+
+        rate = wiring.measured_rate(self.config).offsets_a_second()
+        return Budget(self.options.budget_s, rate or ASSUMED, measured=rate is not None)
+
+
+def _announce(work: "Work", weight: int | None, budget: "Budget", direct: bool) -> None:
+    """What will be read, before it is."""
+    from drctl.report.printable import number, plural, size
+
+    known = work.known.offsets
+    said = (
+        f"scope {work.scope.value}: {number(work.offsets)} offsets of"
+        f" {plural(work.partitions, 'partition')} are to be read on both sides"
+    )
+    said += "" if weight is None else f", about {size(weight)}"
+    said += f", {number(known)} are known from the ledger" if known else ""
+    if direct:
+        console().progress(f"{said}; without Spark")
+        return
+    rate = "measured here" if budget.measured else "assumed: nothing was measured here yet"
+    seconds = budget.seconds_for(work.offsets)
+    console().progress(
+        f"{said}; about {seconds:.0f} s at {number(round(budget.offsets_a_second))} a second"
+        f" ({rate}), beside the start of Spark"
+    )
+
+
+def repeat(runs: GapRuns, out: Path, seconds: float, wait: Callable[[float], object]) -> NoReturn:
+    """Run again and again, until interrupted; a run that fails is reported and does not end it.
+
+    Each run gets a folder of its own in `out`. Those of runs that found nothing do not stay.
+    """
+    from drctl.cli.gap.show import show, show_failure
+    from drctl.model.errors import DrctlError, ExitCode
+
+    dull: Path | None = None
+    while True:
+        began = time.monotonic()
+        folder = out / datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+        try:
+            result = runs.run(folder)
+        except DrctlError as error:
+            show_failure(error)
+        else:
+            show(result, stream=True)
+            if dull:
+                shutil.rmtree(dull, ignore_errors=True)
+            dull = folder if result.exit_code is ExitCode.DONE else None
+        wait(max(0.0, seconds - (time.monotonic() - began)))

@@ -1,0 +1,40 @@
+"""Shows a gap analysis, once or again and again."""
+
+from typing import TYPE_CHECKING
+
+from drctl.cli.console import console
+from drctl.cli.error_document import error_document
+from drctl.cli.options import Output, options
+from drctl.cli.settings import without_secrets
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from drctl.model.errors import DrctlError
+    from drctl.model.gap import GapResult
+
+
+def show(result: "GapResult", *, stream: bool = False) -> None:
+    """The table, or the document; one line of it in a stream."""
+
+    def table() -> "RenderableType":
+        if result.truncation is not None:
+            from drctl.cli.gap.truncation_table import truncation_table
+
+            return truncation_table(result, result.truncation)
+        from drctl.cli.gap.table import gap_table
+
+        return gap_table(result)
+
+    if stream and options().output is Output.JSON:
+        console().stream(result.to_json())
+    else:
+        console().result(table, result.to_json())
+
+
+def show_failure(error: "DrctlError") -> None:
+    """A run that came to nothing, where others follow."""
+    if options().output is Output.JSON:
+        console().stream(error_document(error))
+    else:
+        console().error(without_secrets(error.message), without_secrets(error.hint))

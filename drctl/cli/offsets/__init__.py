@@ -1,0 +1,1 @@
+"""`drctl offsets`: the command, what it opens and what it prints."""

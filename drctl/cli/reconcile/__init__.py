@@ -1,0 +1,1 @@
+"""`drctl reconcile`: the command, what it opens and what it prints."""

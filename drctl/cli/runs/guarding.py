@@ -1,0 +1,88 @@
+"""Asks the guards of a failover, over the real systems of one link."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from drctl.cli import wiring
+from drctl.cli.console import console
+from drctl.cli.runs import plan_wiring
+from drctl.cli.runs.link_sight import LinkSight
+from drctl.model.errors import Unreachable
+from drctl.model.failover import Mode
+from drctl.model.replication import LeftOut
+
+if TYPE_CHECKING:
+    from drctl.checks.ports import LinkPorts
+    from drctl.model.finding import Finding
+
+
+def known_overrides(given: Iterable[str]) -> Mapping[str, str]:
+    """`GUARD=REASON` as typed.
+
+    Raises:
+        UsageError: there is no such guard, it cannot be passed over, or no reason is given.
+    """
+    from drctl.checks.standing import parse_overrides
+    from drctl.offsets.guards import Guard
+
+    return parse_overrides(given, [guard.value for guard in Guard if guard.overridable])
+
+
+def judged(sight: LinkSight, mode: str) -> "Sequence[Finding]":
+    """What the guards say now; what does not answer is said not to."""
+    from drctl.checks.observing import Observer
+    from drctl.checks.registry import guard_findings
+
+    # Only before a planned failover somebody asks which positions have no place.
+    left_out = left_out_of(sight) if mode == Mode.PLANNED else None
+    with opened_ports(sight, left_out) as ports, console().task("asking the guards"):
+        observer = Observer(sight.link, sight.config.policy, ports, lambda: int(time.time() * 1000))
+        return guard_findings(observer.observe(Mode(mode)))
+
+
+def left_out_of(sight: LinkSight) -> "Callable[[], Sequence[LeftOut]]":
+    """Positions without a place; translated here, for the observer's threads must not draw."""
+    try:
+        wanted = sight.translated()
+    except Unreachable as error:
+        silent = error
+
+        def failed() -> Sequence[LeftOut]:
+            raise silent
+
+        return failed
+    rows = [LeftOut(row.group, row.partition, row.blocked) for row in wanted if row.blocked]
+    return lambda: rows
+
+
+@contextmanager
+def opened_ports(
+    sight: LinkSight, left_out: "Callable[[], Sequence[LeftOut]] | None"
+) -> "Iterator[LinkPorts]":
+    """What looks at a link and at what is around it.
+
+    Args:
+        left_out: which positions have no place on the target; None where nobody translates.
+    """
+    from drctl.checks.ports import LinkPorts
+
+    config, link = sight.config, sight.link
+    with (
+        plan_wiring.cluster_ports(
+            link.source, link.source_config, sight.patience(link.source)
+        ) as source,
+        plan_wiring.cluster_ports(link.target, link.target_config) as target,
+        wiring.both_readers(link) as (asked_source, asked_target),
+    ):
+        yield LinkPorts(
+            source,
+            target,
+            wiring.position_finder(link, asked_source, asked_target),
+            plan_wiring.connector_lister(link),
+            plan_wiring.reverse_lister(link),
+            tuple(sight.endpoint(n) for n in range(len(link.settings.endpoints))),
+            plan_wiring.journal_places(config, link),
+            left_out,
+        )

@@ -1,0 +1,136 @@
+"""What the steps of a plan may change, over the real systems of one link."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from drctl.cli import wiring
+from drctl.cli.runs import plan_wiring
+from drctl.cli.runs.link_connectors import must_have
+from drctl.cli.site_commands import run_command
+from drctl.engine.ports import CommandEnded
+from drctl.model.errors import Unknown, Unreachable, UsageError
+from drctl.model.plan import Json
+
+if TYPE_CHECKING:
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.engine.ports import Canary
+    from drctl.model.endpoints import EndpointWriter
+    from drctl.model.fencing import AclWriter
+    from drctl.model.group_preparation import GroupCreator
+    from drctl.model.ports import GroupWriter
+    from drctl.model.producer_ids import ProducerIdWriter
+    from drctl.model.repairs import RuleWriter, ShapeWriter
+    from drctl.systems.connect.client import ConnectWriter
+
+
+@dataclass(slots=True)
+class LinkHands:
+    """Implements `drctl.engine.ports.Hands`; opens what is asked for, when it is.
+
+    Attributes:
+        folder: of the run, for what is kept.
+        commands: how those ended that were run, for whoever looks.
+        opposite: what acts in the other direction; None where nothing asks for it.
+    """
+
+    config: "Config"
+    link: "Link"
+    folder: Path
+    commands: dict[str, CommandEnded]
+    opposite: "LinkHands | None" = None
+
+    def groups(self, name: str) -> "GroupWriter":
+        """The positions of one cluster's groups."""
+        return wiring.group_writer(name, self.config.cluster(name))
+
+    def group_creator(self, name: str) -> "GroupCreator":
+        """Makes groups of KIP-848's protocol ready on one cluster."""
+        return plan_wiring.group_creator(name, self.config.cluster(name))
+
+    def producer_ids(self, name: str) -> "ProducerIdWriter":
+        """Has one cluster skip producer ids; a call takes ten seconds at most."""
+        return plan_wiring.producer_id_writer(name, self.config.cluster(name))
+
+    def acls(self, name: str) -> "AclWriter":
+        """The rules of one cluster."""
+        return plan_wiring.shared_acl_writer(name, self.config.cluster(name), self.link.name)
+
+    def rules(self, name: str) -> "RuleWriter":
+        """Adds rules about topics of one cluster, of either permission."""
+        return plan_wiring.rule_writer(name, self.config.cluster(name))
+
+    def shapes(self, name: str) -> "ShapeWriter":
+        """Makes and changes topics of one cluster."""
+        return plan_wiring.shape_writer(name, self.config.cluster(name))
+
+    def connectors(self) -> "ConnectWriter":
+        """Those that replicate the link.
+
+        Raises:
+            UsageError: no worker is configured.
+        """
+        must_have(wiring.connect_of(self.link))
+        return plan_wiring.connect_writer_of(self.link)
+
+    def endpoint(self, number: int) -> "EndpointWriter":
+        """One of the link's endpoints."""
+        return plan_wiring.endpoint_writer(self.config, self.link, number)
+
+    def canary(self, name: str) -> "Canary":
+        """Writes to one cluster."""
+        return plan_wiring.canary(name, self.config.cluster(name))
+
+    def run(
+        self, identity: str, argv: Sequence[str], env: Mapping[str, str], timeout_s: float
+    ) -> CommandEnded:
+        """Run a command of the site to its end, without a shell.
+
+        Raises:
+            Unknown: it took too long, and was ended.
+        """
+        try:
+            ended = run_command(self.config, argv, env, timeout_s)
+        except Unreachable as silent:
+            raise Unknown(f"{silent.message}: it may have done part of it") from silent
+        self.commands[identity] = ended
+        return ended
+
+    def keep(self, name: str, document: Mapping[str, Any]) -> None:
+        """Put evidence of the run into its folder.
+
+        Raises:
+            Unknown: it could not be written.
+        """
+        from drctl.report.private_file import write_whole
+
+        try:
+            write_whole(self.folder / name, json.dumps(document, indent=1) + "\n")
+        except OSError as error:
+            raise Unknown(
+                f"{self.folder / name} could not be written: {error.strerror}",
+                "free space, or set state_dir",
+            ) from error
+
+    def other_way(self) -> "LinkHands":
+        """What acts in the other direction.
+
+        Raises:
+            UsageError: nothing does.
+        """
+        if self.opposite is None:
+            raise UsageError("only drctl failback is about both directions of a link")
+        return self.opposite
+
+    def reconcile(self, wish: Json) -> None:
+        """Act on the records of a search, each once, also after a crash.
+
+        Raises:
+            DrctlError: some of it is not done, or nobody can say what was.
+        """
+        from drctl.cli.failback.records import reconcile
+
+        reconcile(wish)

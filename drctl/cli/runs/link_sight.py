@@ -1,0 +1,340 @@
+"""What the steps of a plan may look at, over the real systems of one link."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from drctl.cli import wiring
+from drctl.cli.runs import plan_wiring
+from drctl.cli.runs.link_connectors import Connectors as Connectors
+from drctl.cli.runs.link_connectors import must_have
+from drctl.cli.runs.link_sight_comparing import Comparisons
+from drctl.cli.runs.link_sight_silence import Silence
+from drctl.cli.runs.loss_sight import LossSight
+from drctl.cli.runs.people import People
+from drctl.cli.site_commands import run_command
+from drctl.engine.ports import CommandEnded, Loss, Missing
+from drctl.engine.returning import Owed, Reconciliation, Search
+from drctl.model.errors import Unreachable, UsageError
+from drctl.model.plan import Json
+from drctl.model.topology import TopicPartition, Unavailable
+
+if TYPE_CHECKING:
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.config.schema import ClusterConfig
+    from drctl.model.endpoints import EndpointReader
+    from drctl.model.fencing import AclReader, FenceProver
+    from drctl.model.finding import Finding
+    from drctl.model.ports import ClusterReader, GroupReader
+    from drctl.model.producer_ids import ProducerIdReader
+    from drctl.model.repairs import ShapeReader
+    from drctl.offsets.wanted import Wanted
+
+_CANARIES = 50
+_QUICK_S = 3.0
+_NO_WAY_BACK = "only drctl failback is about both directions of a link"
+
+
+@dataclass(slots=True)
+class LinkSight:
+    """Implements `drctl.engine.ports.Look`; opens what is asked for, once.
+
+    Args:
+        judge: what says what the guards say, told the mode.
+        people: who answer questions.
+        lost: whether the source is likely to be dead: it gets little time to answer, and for a
+            while after it did not it is not asked again, but by `alive`.
+        opposite: what looks at the other direction; None where nothing asks for it.
+    """
+
+    config: "Config"
+    link: "Link"
+    judge: "Callable[[LinkSight, str], Sequence[Finding]]"
+    people: People = field(default_factory=lambda: People({}))
+    lost: bool = False
+    opposite: "LinkSight | None" = None
+    commands: dict[str, CommandEnded] = field(default_factory=dict, init=False)
+    _copied: tuple[str, ...] | None = field(default=None, init=False)
+    _comparisons: Comparisons = field(init=False)
+    _silence: Silence = field(init=False)
+    _open: ExitStack = field(default_factory=ExitStack, init=False)
+    _opened: dict[tuple[str, str], Any] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._comparisons = Comparisons(self.config, self.link)
+        self._silence = Silence(lambda: self._reader(self.link.source).cluster_id())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+        if self.opposite is not None:
+            self.opposite.__exit__()
+
+    def topics(self) -> tuple[str, ...]:
+        """The source's topics that the link carries; from the target if the source is dead.
+
+        Raises:
+            Unreachable: neither cluster answered.
+        """
+        if self.lost and self._copied is not None:
+            return self._copied
+        try:
+            return self.link.topics_of(self.site(self.link.source).topic_names())
+        except Unreachable:
+            copies = self.site(self.link.target).topic_names()
+            names = map(self.link.source_topic, copies)
+            self._copied = self.link.topics_of(name for name in names if name is not None)
+            return self._copied
+
+    def target_topic(self, topic: str) -> str:
+        """What a topic of the source is called on the target."""
+        return self.link.target_topic(topic)
+
+    def site(self, name: str) -> "ClusterReader":
+        """One of the two clusters.
+
+        Raises:
+            Unreachable: it is lost, and did not answer a while ago.
+        """
+        self._expect(name)
+        return self._reader(name)
+
+    def alive(self, name: str) -> str:
+        """The id of a cluster that answers now; it is asked anew, whatever is remembered of it.
+
+        Raises:
+            NotLetIn: somebody is there, and does not let drctl in.
+            Unreachable: it did not answer.
+        """
+        if name == self.link.source:
+            return self._silence.ask()
+        return self._reader(name).cluster_id()
+
+    def groups(self, name: str) -> "GroupReader":
+        """The groups of one of them.
+
+        Raises:
+            Unreachable: it is lost, and did not answer a while ago.
+        """
+        self._expect(name)
+        found: GroupReader = self._once("groups", name, wiring.open_group_reader)
+        return found
+
+    def link_groups(self, name: str) -> tuple[str, ...]:
+        """Those whose positions the link carries, sorted.
+
+        Raises:
+            Unreachable: the cluster did not answer.
+        """
+        return tuple(sorted(filter(self.link.carries_group, self.groups(name).groups())))
+
+    def acls(self, name: str) -> "AclReader":
+        """The rules of one cluster.
+
+        Raises:
+            Unreachable: it is lost, and did not answer a while ago.
+        """
+        self._expect(name)
+        found: AclReader = self._once("acls", name, plan_wiring.acl_reader)
+        return found
+
+    def shapes(self, name: str) -> "ShapeReader":
+        """The topics of one cluster, as whoever changes them must know them.
+
+        Raises:
+            Unreachable: it is lost, and did not answer a while ago.
+        """
+        self._expect(name)
+        found: ShapeReader = self._once("shapes", name, plan_wiring.shape_reader)
+        return found
+
+    def producer_ids(self, name: str) -> "ProducerIdReader":
+        """The producer ids of one cluster.
+
+        Raises:
+            Unreachable: it is lost, and did not answer a while ago.
+        """
+        self._expect(name)
+        found: ProducerIdReader = self._once("ids", name, plan_wiring.producer_id_reader)
+        return found
+
+    def fence(self, name: str, settle_s: float) -> "FenceProver":
+        """What proves that a fence of one cluster holds."""
+        return plan_wiring.fence_prover(name, self.cluster(name), settle_s)
+
+    def connectors(self) -> Connectors:
+        """Those that replicate the link.
+
+        Raises:
+            UsageError: no worker is configured.
+        """
+        if ("connect", "") not in self._opened:
+            self._opened["connect", ""] = Connectors(must_have(wiring.connect_of(self.link)))
+        found: Connectors = self._opened["connect", ""]
+        return found
+
+    def endpoint(self, number: int) -> "EndpointReader":
+        """One of the link's endpoints, counted from 0."""
+        return plan_wiring.endpoint_reader(self.config, self.link, number)
+
+    def findings(self, mode: str) -> "Sequence[Finding]":
+        """What the guards say now; they ask both clusters anew."""
+        found = self.judge(self, mode)
+        self._silence.hear(found)
+        return found
+
+    def translated(self) -> "Sequence[Wanted]":
+        """Where the link's groups are to stand on the target, by the evidence there is now.
+
+        Raises:
+            Unreachable: the target did not answer.
+        """
+        from drctl.cli.offsets.input import translations
+        from drctl.offsets.wanted import from_translations
+
+        silent = self._known_silent()
+        return from_translations(translations(self.config, self.link, (), silent=silent))
+
+    def missing(self) -> Missing:
+        """What the target lacks of the source's tail, by content.
+
+        Raises:
+            Unreachable: one of the clusters did not answer.
+        """
+        source, target = self.site(self.link.source), self.site(self.link.target)
+        return self._comparisons.missing(source, target)
+
+    def compared(self, scope: str) -> Missing:
+        """What the target lacks of everything, or of the tail, by content.
+
+        Raises:
+            Unreachable: one of the clusters did not answer.
+        """
+        return self._comparisons.compared(scope)
+
+    def proof(self) -> Missing:
+        """What the target lacks of everything, by content; a clean result is kept as evidence.
+
+        What was written since the proof before is on its way, and not counted.
+
+        Raises:
+            Unreachable: one of the clusters did not answer.
+        """
+        return self._comparisons.proof()
+
+    def other_way(self) -> "LinkSight":
+        """What looks at the other direction.
+
+        Raises:
+            UsageError: nothing does.
+        """
+        return _known(self.opposite)
+
+    def searched(self) -> Search:
+        """Only a way back searches.
+
+        Raises:
+            UsageError: this is none.
+        """
+        raise UsageError(_NO_WAY_BACK)
+
+    def reconciliation(self, wish: Json) -> Reconciliation:
+        """Only a way back decides on records.
+
+        Raises:
+            UsageError: this is none.
+        """
+        raise UsageError(_NO_WAY_BACK)
+
+    def owed(self) -> Sequence[Owed]:
+        """Only a way back settles what is owed.
+
+        Raises:
+            UsageError: this is none.
+        """
+        raise UsageError(_NO_WAY_BACK)
+
+    def loss(self) -> Loss:
+        """What the target probably lacks, by what is left of the source.
+
+        Raises:
+            Unreachable: the target did not answer.
+        """
+        target = self.site(self.link.target)
+        return LossSight(self.config, self.link, target, self.topics()).loss()
+
+    def heard(self, name: str, topic: str, text: str) -> bool:
+        """Whether the record of a canary can be read on a cluster."""
+        site, place = self.site(name), TopicPartition(topic, 0)
+        log = site.offsets([place]).get(place)
+        if log is None or isinstance(log, Unavailable):
+            return False
+        start = max(log.log_start, log.end - _CANARIES)
+        records = site.following({place: start}, _CANARIES).get(place, ())
+        if isinstance(records, Unavailable):
+            return False
+        return any(record.value == text.encode() for record in records)
+
+    def answer(self, question: str, text: str) -> bool | None:
+        """What a person says to a question; None where nobody is there to say it."""
+        return self.people.answer(question, text)
+
+    def probe(self, argv: Sequence[str], env: Mapping[str, str], timeout_s: float) -> CommandEnded:
+        """Run a command of the site that only looks.
+
+        Raises:
+            Unreachable: it took too long, and was ended.
+        """
+        return run_command(self.config, argv, env, timeout_s)
+
+    def ended(self, identity: str) -> CommandEnded | None:
+        """How a command ended that this process ran; None where it ran none to its end."""
+        return self.commands.get(identity)
+
+    def cluster(self, name: str) -> "ClusterConfig":
+        """The settings of one end of the link.
+
+        Raises:
+            UsageError: it is neither.
+        """
+        return self.config.cluster(name)
+
+    def patience(self, name: str) -> float:
+        """How long a cluster may take to answer, in seconds."""
+        return _QUICK_S if self.lost and name == self.link.source else wiring.PATIENCE_S
+
+    def _reader(self, name: str) -> "ClusterReader":
+        found: ClusterReader = self._once("site", name, wiring.open_reader)
+        return found
+
+    def _expect(self, name: str) -> None:
+        """Wait for no source that is dead.
+
+        Raises:
+            Unreachable: it did not answer a while ago, or does not now.
+        """
+        if self.lost and name == self.link.source:
+            self._silence.expect()
+
+    def _known_silent(self) -> bool:
+        try:
+            self._expect(self.link.source)
+        except Unreachable:
+            return True
+        return False
+
+    def _once(self, what: str, name: str, opener: Callable[..., Any]) -> Any:
+        if (what, name) not in self._opened:
+            opened = opener(name, self.cluster(name), self.patience(name))
+            self._opened[what, name] = self._open.enter_context(opened)
+        return self._opened[what, name]
+
+
+def _known(sight: LinkSight | None) -> LinkSight:
+    if sight is None:
+        raise UsageError(_NO_WAY_BACK)
+    return sight

@@ -1,0 +1,102 @@
+"""What a link's target lacks, by content, as the steps of a plan ask it again and again."""
+
+import shutil
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from drctl.cli.gap.run import GapOptions, GapRuns
+from drctl.engine.ports import Missing
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.gap.arrival import Arrivals
+    from drctl.model.gap import GapResult
+    from drctl.model.ports import ClusterReader
+    from drctl.model.topology import TopicPartition
+
+_BUDGET_S = 120.0
+
+
+@dataclass(slots=True)
+class Comparisons:
+    """Compares, and remembers what need not be compared again."""
+
+    config: "Config"
+    link: "Link"
+    _arrivals: "Arrivals | None" = field(default=None, init=False)
+    _proved: "GapResult | None" = field(default=None, init=False)
+
+    def missing(self, source: "ClusterReader", target: "ClusterReader") -> Missing:
+        """What the target lacks of the source's tail.
+
+        Raises:
+            Unreachable: one of the clusters did not answer.
+        """
+        if self._arrivals is None:
+            self._arrivals = self._looking_for_arrivals(source, target)
+        seen = self._arrivals.look()
+        awaited = (
+            f"{place}: it has not all arrived, or was not compared" for place in seen.awaited
+        )
+        lacking = (f"{place}: {number:,} missing" for place, number in seen.missing.items())
+        return Missing(sum(seen.missing.values()), (*seen.left_out, *awaited), tuple(lacking))
+
+    def compared(self, scope: str) -> Missing:
+        """What it lacks of everything, or of the tail.
+
+        Raises:
+            Unreachable: one of the clusters did not answer.
+        """
+        return _told(self._gap(_whole(scope)))
+
+    def proof(self) -> Missing:
+        """What it lacks of everything; a clean result is kept as evidence.
+
+        What was written since the proof before is on its way, and not counted.
+
+        Raises:
+            Unreachable: one of the clusters did not answer.
+        """
+        from drctl.cli.failback.search import new_folder, of_before
+
+        folder = new_folder(self.config.state_dir, self.link.name)
+        with GapRuns(self.config, self.link, _whole("full")) as runs:
+            result = runs.run(folder)
+        found, before = _told(result), self._proved
+        self._proved = result
+        if found.records or found.not_compared:
+            shutil.rmtree(folder, ignore_errors=True)
+        return found if before is None else replace(found, records=of_before(result, before))
+
+    def _looking_for_arrivals(self, source: "ClusterReader", target: "ClusterReader") -> "Arrivals":
+        from drctl.gap.arrival import Arrivals
+
+        def compare(places: "Collection[TopicPartition]") -> "GapResult":
+            topics = tuple(sorted({place.topic for place in places}))
+            options = GapOptions(topics, "tail", False, False, _BUDGET_S, only=frozenset(places))
+            return self._gap(options)
+
+        return Arrivals(self.link, source, target, compare)
+
+    def _gap(self, options: GapOptions) -> "GapResult":
+        with GapRuns(self.config, self.link, options) as runs:
+            return runs.answer()
+
+
+def _whole(scope: str) -> GapOptions:
+    return GapOptions((), scope, ledger=False, submit=False, budget_s=_BUDGET_S)
+
+
+def _told(result: "GapResult") -> Missing:
+    lacking = (
+        f"{topic.topic}-{partition.partition}: {partition.counts.unreplicated:,} missing"
+        for topic in result.topics
+        for partition in topic.partitions
+        if partition.counts.unreplicated
+    )
+    left_out = tuple(f"{each.topic}: {each.reason}" for each in result.not_compared)
+    totals = result.totals
+    return Missing(totals.unreplicated, left_out, tuple(lacking), totals.duplicated_on_target)

@@ -1,0 +1,158 @@
+"""A run at one moment, drawn for a terminal of any size: never wider or higher than that.
+
+Texts from clusters are text and nothing else: the console escapes what is not printable.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
+
+from drctl.cli.runs.live_course import Line, Snapshot, Wait
+from drctl.cli.terminal import one_line
+from drctl.report.run_data import Became
+from drctl.report.run_words import BECAME, length
+
+_STYLES = {
+    Became.DONE: "green",
+    Became.PASSED: "dim",
+    Became.NOT_BEGUN: "dim",
+    Became.TAKEN_BACK: "yellow",
+    Became.OWED: "yellow",
+}
+_BAR = 20
+_WIDE = 72
+"""From here on there is room for what was seen of each step beside it."""
+
+_GO_ON = "Ctrl-C stops between two effects, and says how to go on."
+_STOPPING = "Stopping after what is being done now. Ctrl-C once more stops at once."
+
+
+class _Shown(NamedTuple):
+    """A line of the list; `now`: the step that is being done."""
+
+    row: Text
+    now: bool = False
+
+
+class Picture:
+    """Implements Rich's protocol of what can be drawn.
+
+    Args:
+        now: by the monotonic clock of the snapshot.
+        stopping: whether somebody has pressed Ctrl-C.
+    """
+
+    def __init__(self, seen: Snapshot, now: float, *, stopping: bool) -> None:
+        self._seen = seen
+        self._now = now
+        self._stopping = stopping
+        self._longest = max((len(one_line(line.id)) for line in seen.lines), default=0)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Lines that fit."""
+        width, height = options.max_width, options.size.height
+        for line in self.lines(width, height):
+            line.truncate(width, overflow="ellipsis")
+            line.no_wrap = True
+            yield line
+
+    def lines(self, width: int, height: int) -> Sequence[Text]:
+        """At most one fewer than the terminal has, so that it need not scroll; at least one."""
+        room = max(1, height - 1)
+        last = Text(
+            _STOPPING if self._stopping else _GO_ON, "bold yellow" if self._stopping else "dim"
+        )
+        told = list(self._now_lines(width))
+        if room <= len(told) + 1:
+            # The step that is being done, and what Ctrl-C does, as far as there is room.
+            current = [self._row(line, width) for line in self._seen.lines if self._is_now(line)]
+            return [*current, last][:room] if room > 1 else (current or [last])[:1]
+        head = [self._head()] if room > len(told) + 2 else []
+        steps = list(self._steps(width, room - len(told) - len(head) - 1))
+        place = 1 + next((n for n, step in enumerate(steps) if step.now), len(steps) - 1)
+        rows = [step.row for step in steps]
+        return [*head, *rows[:place], *told, *rows[place:], last]
+
+    def _is_now(self, line: Line) -> bool:
+        return line.id == self._seen.current
+
+    def _head(self) -> Text:
+        plan, run = self._seen.plan, self._seen.run
+        ends = f"{one_line(plan.source)} to {one_line(plan.target)}"
+        passed = length(self._now - self._seen.began)
+        back = ", taking everything back" if self._seen.turned_back else ""
+        return Text(f"{one_line(plan.name)}, {ends}, {passed}{back} (run {one_line(run)})", "bold")
+
+    def _steps(self, width: int, room: int) -> Iterator[_Shown]:
+        lines = self._seen.lines
+        first, after = window(len(lines), self._place(), room)
+        for line in lines[first:after]:
+            yield _Shown(self._row(line, width), self._is_now(line))
+        hidden = [f"{first} before"] * (first > 0) + [f"{len(lines) - after} behind"] * (
+            after < len(lines)
+        )
+        if hidden and room > 1:
+            yield _Shown(Text(f"    {' and '.join(hidden)} not shown", "dim"))
+
+    def _place(self) -> int:
+        """Index of the step that is being done, or of the next one."""
+        for number, line in enumerate(self._seen.lines):
+            if self._is_now(line):
+                return number
+        through = (Became.DONE, Became.PASSED, Became.OWED)
+        waiting = (n for n, line in enumerate(self._seen.lines) if line.became not in through)
+        return next(waiting, max(0, len(self._seen.lines) - 1))
+
+    def _row(self, line: Line, width: int) -> Text:
+        now = self._is_now(line)
+        running = "taking back" if now and self._seen.turned_back else "now"
+        state = running if now else "" if line.became is Became.NOT_BEGUN else BECAME[line.became]
+        room = max(8, width - 32)
+        name = one_line(line.id)[:room].ljust(min(self._longest, room))
+        style = "bold cyan" if now else _STYLES.get(line.became, "bold red")
+        row = Text(f"{line.number:>3} {name}  {state:<11} {self._seconds(line):>9}", style)
+        told = line.title if now else line.words
+        if width >= _WIDE and told:
+            row.append(f"  {one_line(told)}", "" if now else "dim")
+        return row
+
+    def _seconds(self, line: Line) -> str:
+        if line.spent is None:
+            return ""
+        return length(line.spent + (0 if line.since is None else self._now - line.since))
+
+    def _now_lines(self, width: int) -> Iterator[Text]:
+        """What is waited for, and what goes on inside the step."""
+        wait = self._seen.wait
+        if wait is not None:
+            yield Text(f"    {one_line(wait.words)}", "cyan")
+            if wait.left is not None:
+                yield Text(f"    {self._figure(wait, width)}", "cyan")
+            given_up = max(0.0, wait.until - self._now)
+            yield Text(f"    waiting; given up in {length(given_up)}")
+        if self._seen.note:
+            yield Text(f"    {one_line(self._seen.note)}", "dim")
+
+    def _figure(self, wait: Wait, width: int) -> str:
+        left = wait.left or 0
+        told = f"{left:,} left of {wait.most:,}"
+        seconds = wait.seconds_left(self._now)
+        told += f", about {length(seconds)} more at this pace" if seconds is not None else ""
+        if width < _WIDE:
+            return told
+        full = round(_BAR * (wait.most - left) / wait.most) if wait.most else _BAR
+        return f"[{'#' * full}{'.' * (_BAR - full)}] {told}"
+
+
+def window(count: int, place: int, room: int) -> tuple[int, int]:
+    """First and end of the lines that are shown where there are too many: around a place.
+
+    A line says how many are hidden, where there is room for more than one.
+    """
+    if count <= room:
+        return 0, count
+    shown = max(1, room - 1)
+    first = min(max(0, place - shown // 2), count - shown)
+    return first, first + shown

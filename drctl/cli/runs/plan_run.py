@@ -1,0 +1,273 @@
+"""Shows a plan, whatever made it, or carries it out once somebody said so."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from drctl.checks.standing import standing_against
+from drctl.cli.confirmation import confirm
+from drctl.cli.console import console
+from drctl.cli.offsets.writing import check_confirming, command_line
+from drctl.cli.runs import circumstances, run_journal
+from drctl.cli.runs.guarding import judged, known_overrides
+from drctl.cli.runs.link_hands import LinkHands
+from drctl.cli.runs.link_sight import LinkSight
+from drctl.cli.runs.people import People, people
+from drctl.cli.runs.run_watching import watched
+from drctl.cli.settings import configuration
+from drctl.cli.stopping import stoppable
+from drctl.engine.concerned import asked_of
+from drctl.engine.executing import Execution
+from drctl.engine.invariants import violations
+from drctl.engine.questions import answers, unanswered
+from drctl.engine.registry import KINDS
+from drctl.engine.sequences.circumstances import Circumstances
+from drctl.engine.steps.preflight import Preflight
+from drctl.model.errors import ConfigError, ExitCode, Refused, UsageError
+from drctl.model.failover import Mode
+from drctl.model.plan import Plan, changed_parts
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.model.finding import Finding
+
+PLAN_SCHEMA = "drctl/plan/1"
+
+MakePlan = Callable[["Config", Circumstances], Plan]
+
+LookAndPlan = Callable[[LinkSight, Mapping[str, str]], Plan]
+"""Looks, and makes the plan, told what is passed over."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """What the command line says of any plan.
+
+    Attributes:
+        words: of the command line that makes the same plan again.
+        lost: whether the source is likely to be dead, and gets little time to answer.
+    """
+
+    words: tuple[str, ...]
+    link: str | None
+    lost: bool
+    execute: bool
+    yes: bool
+    overrides: tuple[str, ...]
+    answers: tuple[str, ...]
+    plan_out: Path | None
+    expect_plan: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A plan, and what stands against it.
+
+    Attributes:
+        broken: rules of order that it breaks.
+        failing: what guards have against it.
+        execute: the command line that carries it out.
+    """
+
+    plan: Plan
+    findings: "Sequence[Finding]"
+    broken: tuple[str, ...]
+    failing: "Sequence[Finding]"
+    execute: str
+
+    @property
+    def against(self) -> tuple[str, ...]:
+        """All of it, in words."""
+        told = (f"{each.check}: {each.subject}: {each.reason}" for each in self.failing)
+        return (*self.broken, *told)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Who looks and acts for a plan, and which guards it asks before anything else.
+
+    Attributes:
+        sight: opens what looks, told whether the source is likely to be dead.
+        hands: opens what acts, told the folder of the run.
+        overrides: `GUARD=REASON` as typed.
+        asked: the mode in which guards are asked about a plan; empty where it asks none.
+        drawn: how a plan is shown that is not carried out; None for the usual way.
+        code: what showing it ends with.
+    """
+
+    sight: Callable[["Config", "Link", People, bool], LinkSight]
+    hands: Callable[["Config", LinkSight, Path], LinkHands]
+    overrides: Callable[[Sequence[str]], Mapping[str, str]]
+    asked: Callable[[Plan], str]
+    drawn: "Callable[[Prepared], RenderableType] | None" = None
+    code: Callable[[Prepared], ExitCode] = lambda prepared: (
+        ExitCode.REFUSED if prepared.against else ExitCode.DONE
+    )
+
+
+def needs_no_source(plan: Plan) -> bool:
+    """Whether its guards are those of a source that is dead; also within a runbook."""
+    from drctl.report.plan_lines import mode_of
+
+    return mode_of(plan) is Mode.UNPLANNED
+
+
+def _asked_by_preflight(plan: Plan) -> str:
+    from drctl.report.plan_lines import mode_of
+
+    return mode_of(plan).value if any(s.kind == Preflight.name for s in plan.steps) else ""
+
+
+OVER_LINK = Way(
+    lambda config, link, asked, lost: LinkSight(config, link, judged, asked, lost),
+    lambda config, sight, folder: LinkHands(config, sight.link, folder, sight.commands),
+    known_overrides,
+    _asked_by_preflight,
+)
+"""From a link's source to its target."""
+
+
+def show_or_run(given: PlanOptions, make: MakePlan) -> int:
+    """Make the plan over a link, and with `--execute` carry it out.
+
+    Raises:
+        Refused: something stands against it, or nobody confirmed.
+    """
+
+    def look(sight: LinkSight, overrides: Mapping[str, str]) -> Plan:
+        return make(sight.config, circumstances.look_at(sight.link, sight, overrides))
+
+    return show_or_go(given, look, OVER_LINK)
+
+
+def show_or_go(given: PlanOptions, make: LookAndPlan, way: Way) -> int:
+    """Make the plan, and with `--execute` carry it out.
+
+    Raises:
+        Refused: something stands against it, or nobody confirmed.
+    """
+    check_confirming(given.execute, given.yes)
+    overrides = way.overrides(given.overrides)
+    config = configuration()
+    link = config.link(given.link)
+    asked = people()
+    with way.sight(config, link, asked, given.lost) as sight:
+        if given.execute:
+            run_journal.refuse_while_held(link)
+        plan = make(sight, overrides)
+        sight.lost = sight.lost or needs_no_source(plan)
+        asked.given = answers(plan, given.answers)
+        prepared = _prepared(plan, sight, given, way)
+        document = _document(prepared)
+        _plan_files(document, given)
+        if not given.execute or not plan.steps:
+            return _show(prepared, document, way)
+        _refuse(prepared, {} if asked.terminal else unanswered(plan, asked.given))
+        confirm(plan.target, f"{plan.name} over link {link.name}", yes=given.yes)
+        _refuse_if_changed(plan, make(sight, overrides))
+        return _carry_out(config, link, way, sight, plan)
+
+
+def _prepared(plan: Plan, sight: LinkSight, given: PlanOptions, way: Way) -> Prepared:
+    from drctl.report.plan_lines import mode_of
+
+    mode, asked = mode_of(plan), way.asked(plan)
+    findings = asked_of(plan, sight.findings(asked)) if asked else ()
+    failing = standing_against(findings, plan.overrides, mode)
+    words = [*given.words, "--link", plan.link]
+    for name, why in plan.overrides.items():
+        words += ["--override", f"{name}={why}"]
+    for answer in given.answers:
+        words += ["--answer", answer]
+    execute = command_line([*words, "--execute"])
+    return Prepared(plan, findings, violations(plan, KINDS), failing, execute)
+
+
+def _refuse(prepared: Prepared, asked: Mapping[str, str]) -> None:
+    if prepared.against:
+        raise Refused("; ".join(prepared.against), "without --execute all of it is shown")
+    if asked:
+        told = "; ".join(f"{name}: {text}" for name, text in asked.items())
+        raise Refused(
+            f"nobody is there to answer {told}", "answer beforehand: --answer QUESTION=yes"
+        )
+
+
+def _refuse_if_changed(plan: Plan, now: Plan) -> None:
+    changed = changed_parts(plan.basis, now.basis)
+    if changed:
+        raise Refused(
+            f"the clusters have changed since the plan was made: {'; '.join(changed)}",
+            "make the plan anew",
+        )
+
+
+def _document(prepared: Prepared) -> dict[str, Any]:
+    from drctl.report.plan_json import plan_document
+
+    found = plan_document(prepared.plan, prepared.findings, prepared.broken, prepared.execute)
+    return dict(found)
+
+
+def _plan_files(document: Mapping[str, Any], given: PlanOptions) -> None:
+    from drctl.report.private_file import write_whole
+
+    if given.plan_out:
+        text = json.dumps(document, indent=2) + "\n"
+        try:
+            write_whole(given.plan_out, text)
+        except OSError as error:
+            raise UsageError(f"{given.plan_out} cannot be written: {error.strerror}") from error
+    if given.expect_plan:
+        expected = _read(given.expect_plan)
+        if expected.get("fingerprint") != document["fingerprint"]:
+            changed = changed_parts(expected.get("basis", {}), document["basis"])
+            what = "; ".join(changed) or "its steps, or how they are set"
+            raise Refused(
+                f"the plan is not the one in {given.expect_plan}: {what}",
+                "look at the new one, and write it with --plan-out",
+            )
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigError(f"{file}: {error}", "give what --plan-out wrote") from error
+    if not isinstance(found, dict) or found.get("schema") != PLAN_SCHEMA:
+        raise ConfigError(f"{file} is no plan of drctl", "give what --plan-out wrote")
+    return found
+
+
+def _show(prepared: Prepared, document: Mapping[str, Any], way: Way) -> int:
+    from drctl.cli.runs.plan_table import plan_table
+
+    def drawn() -> "RenderableType":
+        if way.drawn is not None:
+            return way.drawn(prepared)
+        return plan_table(prepared.plan, prepared.findings, prepared.broken, prepared.execute)
+
+    console().result(drawn, document)
+    return int(way.code(prepared))
+
+
+def _carry_out(config: "Config", link: "Link", way: Way, sight: LinkSight, plan: Plan) -> int:
+    from drctl.cli.runs.run_ending import show_end
+
+    held = run_journal.holder(run_journal.new_run())
+    with (
+        run_journal.begun(config, link, held) as journal,
+        stoppable() as clock,
+        watched(plan, journal, clock) as seen,
+    ):
+        hands = way.hands(config, sight, run_journal.folder(config, held.run))
+        engine = Execution(KINDS, sight, hands, seen.journal, clock, seen.watcher)
+        story, outcome = engine.start(plan, run_journal.who(held))
+    return show_end(config, story, outcome)

@@ -1,0 +1,117 @@
+"""Goes on with a run: from the journal on the surviving cluster, with what is configured here."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from drctl.cli.confirmation import confirm
+from drctl.cli.console import console
+from drctl.cli.doctor.fix_way import FIX
+from drctl.cli.failback.home import HOME
+from drctl.cli.offsets.writing import check_confirming
+from drctl.cli.runs import plan_wiring, run_journal
+from drctl.cli.runs.people import people
+from drctl.cli.runs.plan_run import OVER_LINK, Way, needs_no_source
+from drctl.cli.runs.run_ending import show_end, show_state
+from drctl.cli.runs.run_watching import watched
+from drctl.cli.settings import configuration
+from drctl.cli.stopping import stoppable
+from drctl.engine.executing import Execution
+from drctl.engine.questions import answers
+from drctl.engine.registry import KINDS
+from drctl.engine.sequences.failback import leads_home
+from drctl.engine.sequences.repair import NAME as REPAIR
+from drctl.engine.story import Story, read_story
+from drctl.model.errors import Refused, UsageError
+
+if TYPE_CHECKING:
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.model.journal import JournalReader
+    from drctl.model.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeOptions:
+    """What the command line says."""
+
+    run: str | None
+    link: str | None
+    execute: bool
+    yes: bool
+    answers: tuple[str, ...]
+
+
+def go_on(given: ResumeOptions) -> int:
+    """Show how far a run came, and with `--execute` go on with it.
+
+    Raises:
+        UsageError: there is no such run.
+        Refused: it has ended, somebody carries it out, or it is of other clusters.
+    """
+    check_confirming(given.execute, given.yes)
+    config = configuration()
+    link = config.link(given.link)
+    with console().task(f"reading the journal on {link.target}"):
+        reader = plan_wiring.journal_reader(link.target, link.target_config, link.name)
+        story = _story(reader, given.run, link)
+    _must_fit(story, link)
+    if not given.execute:
+        return show_state(story)
+    confirm(story.plan.target, f"go on with run {story.run}", yes=given.yes)
+    return _carry_on(config, link, story, given)
+
+
+def _story(reader: "JournalReader", run: str | None, link: "Link") -> Story:
+    if run is not None:
+        story = read_story(reader.entries(run))
+        if story.status:
+            raise Refused(f"run {run} has ended: {story.status}", f"drctl report {run}")
+        return story
+    for name in reader.runs()[:1]:
+        newest = read_story(reader.entries(name))
+        if not newest.status:
+            return newest
+    raise UsageError(f"link {link.name} has no run to go on with", "drctl journal lists all")
+
+
+def _must_fit(story: Story, link: "Link") -> None:
+    plan = story.plan
+    home = leads_home(plan.steps)
+    ends = (link.target, link.source) if home else (link.source, link.target)
+    if (plan.source, plan.target) != ends:
+        raise Refused(
+            f"run {story.run} goes from {plan.source} to {plan.target}, and link {link.name} of"
+            f" this drctl.yaml from {link.source} to {link.target}",
+            "use the drctl.yaml that the run began with",
+        )
+    unknown = sorted({step.kind for step in plan.steps} - set(KINDS))
+    if unknown:
+        raise Refused(
+            f"run {story.run} has steps that this drctl does not know: {', '.join(unknown)}",
+            "use the version of drctl that it began with",
+        )
+
+
+def _way(plan: "Plan") -> Way:
+    if plan.name == REPAIR:
+        return FIX
+    return HOME if leads_home(plan.steps) else OVER_LINK
+
+
+def _carry_on(config: "Config", link: "Link", found: Story, given: ResumeOptions) -> int:
+    run = found.run
+    held = run_journal.holder(run)
+    asked = people()
+    asked.given = answers(found.plan, given.answers)
+    way = _way(found.plan)
+    with (
+        way.sight(config, link, asked, needs_no_source(found.plan)) as sight,
+        run_journal.gone_on(config, link, held) as (journal, entries),
+        stoppable() as clock,
+    ):
+        story = read_story(entries)
+        hands = way.hands(config, sight, run_journal.folder(config, run))
+        with watched(story.plan, journal, clock, entries) as seen:
+            engine = Execution(KINDS, sight, hands, seen.journal, clock, seen.watcher)
+            outcome = engine.go_on(story, run_journal.who(held))
+    return show_end(config, story, outcome)

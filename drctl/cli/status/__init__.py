@@ -1,0 +1,1 @@
+"""`drctl status`: the command, what it opens and what it prints."""
