@@ -4,8 +4,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 BIN := .venv/bin
-# Two files at a time; tests/conftest.py says which go first, and which never at once.
-SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
+# Three files at a time; tests/conftest.py says which go first, and which never at once.
+SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
 MINUTES ?= 30
 
 .PHONY: help install demo test test-fast soak bench lint format lock clean

@@ -48,7 +48,14 @@ CROWDED = (
 )
 """Each starts so many JVMs that two of them at once take longer than one after the other."""
 
-LONG = (*CROWDED, "tests/cluster/test_failover.py", "tests/cluster/", "tests/lab/", "tests/spark/")
+LONG = (
+    *CROWDED,
+    "tests/cluster/test_failover.py",
+    "tests/cluster/",
+    "tests/soak/",
+    "tests/lab/",
+    "tests/spark/",
+)
 """What begins first where two files run side by side: the longest of all."""
 
 

@@ -190,7 +190,7 @@ def test_proof_over_tls(cluster: TlsCluster, bench: Bench, mechanism: str) -> No
     # Only node 1 listens there; what node 2 holds cannot be proven from there.
     properties = cluster.tls_properties("admin", mechanism)
     here, elsewhere = bench.create(replicas=[[1]]), bench.create(replicas=[[2]])
-    with KafkaFenceProver("primary", properties, settle_s=0.2, timeout_s=2) as prover:
+    with KafkaFenceProver("primary", properties, settle_s=0.2, timeout_s=4) as prover:
         proof = prover.prove([], [here])
         assert (proof.proven, proof.obedience.brokers) == (True, {1: None})
         assert proof.stillness.unchecked is None
@@ -237,7 +237,7 @@ def test_topics_that_still_grow_are_not_still(cluster: TlsCluster, bench: Bench,
             assert producer.flush(20) == 0
             super()._settle()
 
-    with Busy("primary", cluster.properties(), settle_s=0.2, timeout_s=2) as prover:
+    with Busy("primary", cluster.properties(), settle_s=0.2, timeout_s=4) as prover:
         stillness = prover.still([name, "no-such-topic"])
     assert not stillness.proven
     assert stillness.looks > 3
