@@ -48,8 +48,12 @@ CROWDED = (
 )
 """Each starts so many JVMs that two of them at once take longer than one after the other."""
 
+TRAPPED = ("tests/cluster/test_traps.py", "tests/cluster/test_read_only.py")
+"""They need the traps that two of the crowded ones need, too: two minutes to set up."""
+
 LONG = (
     *CROWDED,
+    *TRAPPED,
     "tests/cluster/test_failover.py",
     "tests/cluster/",
     "tests/soak/",
@@ -65,11 +69,11 @@ def file_of(nodeid: str) -> str:
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc, unused-ignore]
-    """A file is run by one process; the crowded ones by the same."""
+    """A file is run by one process; the crowded ones, and those of the traps, by the same."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = file_of(nodeid)
-        return "crowded" if file in CROWDED else file
+        return "crowded" if file in (*CROWDED, *TRAPPED) else file
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
