@@ -91,11 +91,11 @@ def test_a_fence_keeps_out_whom_it_names_and_is_taken_away_without_a_trace(
     name: str,
 ) -> None:
     bob, others = cluster.properties("bob"), cluster.properties()
+    assert allowed(bob, bench, name), "brokers learn of rules one after the other"
     before = rules_of(reader)
     wanted = denials(["User:bob"], [Topics(name)], [Denied.WRITE])
     added = to_add(wanted, Acls(enforced=True, rules=before))
     assert added == wanted
-    assert allowed(bob, bench, name), "brokers learn of rules one after the other"
 
     assert writer.deny(added) == dict.fromkeys(added)
     proof = prover.prove(wanted, [name])
