@@ -127,7 +127,8 @@ def _write_lost(
         _append(appender, crowd, logs, first, messages)
     appender.finish()
     ends = [KafkaPartition(*place, log.skipped) for place, log in logs.items()]
-    for future in stage.source.admin().delete_records(ends).values():
+    admin = stage.source.admin()  # its answers come only while it lives
+    for future in admin.delete_records(ends).values():
         future.result()
 
 
