@@ -31,6 +31,18 @@ Answers = Annotated[
         help="Answer a question of a manual step beforehand; may be repeated.",
     ),
 ]
+Patience = Annotated[
+    str,
+    typer.Option(
+        "--patience", metavar="TIME", help="How long replication may take to bring the rest."
+    ),
+]
+Grace = Annotated[
+    str,
+    typer.Option(
+        "--grace", metavar="TIME", help="How long consumers may take to leave by themselves."
+    ),
+]
 PlanOut = Annotated[
     Path | None, typer.Option("--plan-out", metavar="FILE", help="Write the plan there, as JSON.")
 ]

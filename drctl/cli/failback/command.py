@@ -11,8 +11,10 @@ from drctl.cli.shared_options import (
     Answers,
     Execute,
     ExpectPlan,
+    Grace,
     LinkName,
     Overrides,
+    Patience,
     PlanOut,
     Yes,
 )
@@ -57,13 +59,8 @@ def failback(
     yes: Yes = False,
     override: Overrides = None,
     answer: Answers = None,
-    patience: Annotated[
-        str, typer.Option(metavar="TIME", help="How long replication may take to bring the rest.")
-    ] = "10m",
-    grace: Annotated[
-        str,
-        typer.Option(metavar="TIME", help="How long consumers may take to leave by themselves."),
-    ] = "20s",
+    patience: Patience = "10m",
+    grace: Grace = "20s",
     plan_out: PlanOut = None,
     expect_plan: ExpectPlan = None,
 ) -> int:
