@@ -1,9 +1,6 @@
 """A topic that something copies, applications that write and read it, and a drctl to move them."""
 
-import json
-import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -15,9 +12,8 @@ from drctl.lab.waiting import Patience
 from drctl.model.producer_ids import Advanced, highest
 from drctl.model.topology import TopicPartition
 from drctl.systems.kafka.producer_ids import KafkaProducerIdReader, KafkaProducerIdWriter
-from tests.cli.conftest import DRCTL, Ran, clean_environment
-from tests.cli.documents import check
 from tests.cluster.conftest import NewDrctl
+from tests.cluster.link_command import LinkCommand
 from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
 
 APP = "orders-app"
@@ -37,8 +33,10 @@ def mirror_maker(lab: Lab) -> dict[str, Any]:
     }
 
 
-class Stage:
+class Stage(LinkCommand):
     """A topic that MirrorMaker 2 copies, an application that writes and one that reads it."""
+
+    deadline_s = DEADLINE_S
 
     def __init__(
         self, lab: Lab, new_drctl: NewDrctl, topic: str, replicator: Mapping[str, Any], **more: Any
@@ -182,60 +180,3 @@ class Stage:
             return {status.state for status in client.statuses().values()}
         finally:
             client.close()
-
-    def line(self, *words: str) -> list[str]:
-        return [str(DRCTL), "--config", str(self.drctl.config), *words, "--link", self.link]
-
-    def run(self, *words: str) -> Ran:
-        """To its end, as a shell does."""
-        done = subprocess.run(
-            self.line(*words),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            cwd=self.drctl.folder,
-            env=clean_environment(),
-            timeout=DEADLINE_S,
-            check=False,
-        )
-        return Ran(done.returncode, done.stdout, done.stderr)
-
-    def json(self, *words: str, code: int) -> dict[str, Any]:
-        ran = self.run(*words, "--output", "json")
-        assert ran.code == code, ran.stdout + ran.stderr
-        return check(ran.document())
-
-    @contextmanager
-    def running(self, *words: str) -> "Iterator[subprocess.Popen[bytes]]":
-        """It, running; killed at the end if it still does."""
-        with (self.drctl.folder / "said").open("wb") as said:
-            process = subprocess.Popen(
-                self.line(*words),
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
-                cwd=self.drctl.folder,
-                env=clean_environment(),
-            )
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.wait(30)
-
-    @property
-    def said(self) -> str:
-        """What the newest one that was started so has printed."""
-        return (self.drctl.folder / "said").read_text(encoding="utf-8")
-
-    def journaled(self) -> list[Mapping[str, Any]]:
-        """The entries of the newest run, from this machine's copy."""
-        files = sorted(self.drctl.folder.glob(".drctl/runs/*/journal.jsonl"))
-        if not files:
-            return []
-        lines = files[-1].read_bytes().split(b"\n")
-        found = []
-        for line in lines:
-            with suppress(ValueError):
-                found.append(json.loads(line))
-        return found

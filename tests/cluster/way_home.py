@@ -1,13 +1,11 @@
 """A link whose primary was lost and is back, on the clusters of the lab, and the way home."""
 
-import json
 import os
 import signal
-import subprocess
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -16,9 +14,8 @@ from confluent_kafka import Consumer, KafkaError
 from drctl.lab.lab import Lab
 from drctl.lab.reading import read_topic
 from drctl.lab.waiting import Patience
-from tests.cli.conftest import DRCTL, Ran, clean_environment
-from tests.cli.documents import check
 from tests.cluster.conftest import NewDrctl
+from tests.cluster.link_command import LinkCommand
 from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
 
 APP = "orders-app"
@@ -28,8 +25,10 @@ GO = ("--execute", "--yes")
 DEADLINE_S = 240.0
 
 
-class Journey:
+class Journey(LinkCommand):
     """A link whose primary was lost and is back, and applications on the secondary."""
+
+    deadline_s = DEADLINE_S
 
     def __init__(
         self,
@@ -159,59 +158,16 @@ class Journey:
         finally:
             client.close()
 
-    def line(self, *words: str, link: str = "") -> list[str]:
-        head = [str(DRCTL), "--config", str(self.drctl.config)]
-        return [*head, *words, "--link", link or self.link]
-
-    def run(self, *words: str, link: str = "") -> Ran:
-        done = subprocess.run(
-            self.line(*words, link=link),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            cwd=self.drctl.folder,
-            env=clean_environment(),
-            timeout=DEADLINE_S,
-            check=False,
-        )
-        return Ran(done.returncode, done.stdout, done.stderr)
-
-    def json(self, *words: str, code: int) -> dict[str, Any]:
-        ran = self.run(*words, "--output", "json")
-        assert ran.code == code, ran.stdout + ran.stderr
-        return check(ran.document())
-
     def kill_at(self, step: str, *words: str) -> None:
         """Run it, and kill it as soon as its journal announces a step."""
-        with (self.drctl.folder / "said").open("wb") as said:
-            process = subprocess.Popen(
-                self.line(*words),
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
-                cwd=self.drctl.folder,
-                env=clean_environment(),
-            )
+        with self.running(*words) as process:
 
-        def announced() -> bool:
-            assert process.poll() is None, (self.drctl.folder / "said").read_text()
-            return any(e["entry"] == "intend" and e["step"] == step for e in self.journaled())
+            def announced() -> bool:
+                assert process.poll() is None, self.said
+                return any(e["entry"] == "intend" and e["step"] == step for e in self.journaled())
 
-        try:
             assert Patience.of(120).wait_until(announced)
             os.kill(process.pid, signal.SIGKILL)
-        finally:
-            process.kill()
-            process.wait(30)
-
-    def journaled(self) -> list[Mapping[str, Any]]:
-        """The entries of the newest run, from this machine's copy."""
-        found = []
-        for file in sorted(self.drctl.folder.glob(".drctl/runs/*/journal.jsonl"))[-1:]:
-            for line in file.read_bytes().split(b"\n"):
-                with suppress(ValueError):
-                    found.append(json.loads(line))
-        return found
 
 
 def steps_of(result: Mapping[str, Any], name: str) -> dict[str, Any]:
