@@ -4,11 +4,10 @@ import random
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 from uuid import uuid4
 
 import pytest
-from xdist.scheduler import LoadScopeScheduling
 
 from drctl.lab.environment import describe
 from drctl.lab.guards import free_port_base
@@ -18,6 +17,8 @@ from drctl.lab.process import marked_processes
 from drctl.lab.settings import LabSettings
 from drctl.systems.artifacts.resolution import resolve
 from tests.lab.cluster_under_test import ClusterUnderTest
+
+pytest_plugins = ["tests.side_by_side"]
 
 
 class NewTopic(Protocol):
@@ -36,60 +37,6 @@ class NewTopic(Protocol):
         mirrored: bool = ...,
         on: tuple[str, ...] = ...,
     ) -> str: ...
-
-
-CROWDED = (
-    "tests/cluster/test_standalone.py",
-    "tests/cluster/test_submit.py",
-    "tests/lab/test_shapes.py",
-    "tests/kafka/test_three_brokers.py",
-    "tests/kafka/test_elections.py",
-    "tests/clients/test_clients_move.py",
-)
-"""Each starts so many JVMs that two of them at once take longer than one after the other."""
-
-TRAPPED = ("tests/cluster/test_traps.py", "tests/cluster/test_read_only.py")
-"""They need the traps that two of the crowded ones need, too: two minutes to set up."""
-
-LONG = (
-    *CROWDED,
-    *TRAPPED,
-    "tests/cluster/test_failover.py",
-    "tests/cluster/",
-    "tests/soak/",
-    "tests/lab/",
-    "tests/spark/",
-)
-"""What begins first where two files run side by side: the longest of all."""
-
-
-def file_of(nodeid: str) -> str:
-    """From the top of the project."""
-    return nodeid.partition("::")[0]
-
-
-class ByFile(LoadScopeScheduling):  # type: ignore[misc, unused-ignore]
-    """A file is run by one process; the crowded ones, and those of the traps, by the same."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file = file_of(nodeid)
-        return "crowded" if file in (*CROWDED, *TRAPPED) else file
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
-    """Whatever --dist says: with pytest 9 its groups do nothing."""
-    return ByFile(config, log)
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where two processes share the files, the longest begin first."""
-
-    def rank(item: pytest.Item) -> int:
-        starts = (n for n, name in enumerate(LONG) if file_of(item.nodeid).startswith(name))
-        return next(starts, len(LONG))
-
-    if config.getoption("dist", "no") != "no" or hasattr(config, "workerinput"):
-        items.sort(key=rank)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -12,7 +12,7 @@ DESCRIBE_ACLS = Api("DescribeAcls", 29, 2, True, "2.4")
 CREATE_ACLS = Api("CreateAcls", 30, 2, True, "2.4")
 DELETE_ACLS = Api("DeleteAcls", 31, 2, True, "2.4")
 
-_OPERATIONS = (
+OPERATIONS = (
     "UNKNOWN",
     "ANY",
     "ALL",
@@ -30,6 +30,8 @@ _OPERATIONS = (
     "DESCRIBE_TOKENS",
     "TWO_PHASE_COMMIT",
 )
+"""By Kafka's number."""
+
 _PERMISSIONS = ("UNKNOWN", "ANY", "DENY", "ALLOW")
 _PATTERNS = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")
 _TOPIC = 2
@@ -63,7 +65,7 @@ class Changed(NamedTuple):
 def describe_acls(permission: str = "ANY") -> bytes:
     """Ask for the rules about topics: all of them, or those of a permission."""
     anything = compact_nullable_string(None)
-    pattern, operation = _PATTERNS.index("ANY"), _OPERATIONS.index("ANY")
+    pattern, operation = _PATTERNS.index("ANY"), OPERATIONS.index("ANY")
     last = bytes((operation, _PERMISSIONS.index(permission)))
     return bytes((_TOPIC,)) + anything + bytes((pattern,)) + anything + anything + last + NO_TAGS
 
@@ -127,7 +129,7 @@ def _written(rule: Acl) -> bytes:
             bytes((_PATTERNS.index(rule.pattern),)),
             compact_string(rule.principal),
             compact_string(rule.host),
-            bytes((_OPERATIONS.index(rule.operation), _PERMISSIONS.index(rule.permission))),
+            bytes((OPERATIONS.index(rule.operation), _PERMISSIONS.index(rule.permission))),
             NO_TAGS,
         )
     )
@@ -172,7 +174,7 @@ def _rule(cursor: Cursor, name: str, pattern: str) -> Acl:
     principal, host = cursor.compact_string(), cursor.compact_string()
     operation, permission = cursor.int8(), cursor.int8()
     cursor.tags()
-    words = _word(_OPERATIONS, operation), _word(_PERMISSIONS, permission)
+    words = _word(OPERATIONS, operation), _word(_PERMISSIONS, permission)
     return Acl(name, pattern, principal, host, *words)
 
 

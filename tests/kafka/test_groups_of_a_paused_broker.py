@@ -43,6 +43,23 @@ with KafkaGroupReader("primary", given["properties"], timeout_s=10) as reader:
 """
 
 
+LET_IN_AGAIN_S = 7
+"""Longer than a broker's session in the lab: it comes back to a cluster without it."""
+
+WHO_IS_THERE = """
+import json, sys, time
+from drctl.systems.kafka.connection import Connection
+connection = Connection("primary", json.loads(sys.stdin.readline()), 10)
+print("asking", flush=True)
+for line in sys.stdin:
+    until = time.monotonic() + 2
+    # The moment after it comes back is what matters.
+    while time.monotonic() < until:
+        found = len(connection.nodes(connection.deadline()).brokers)
+    print(found, flush=True)
+"""
+
+
 def test_a_broker_that_pauses_does_not_end_the_process(
     lab: Lab, primary: ClusterUnderTest, new_topic: NewTopic
 ) -> None:
@@ -74,3 +91,35 @@ def test_a_broker_that_pauses_does_not_end_the_process(
         reading.wait()
         if reading.stdout is not None:
             reading.stdout.close()
+
+
+def test_a_cluster_without_any_broker_does_not_end_the_process(
+    lab: Lab, primary: ClusterUnderTest
+) -> None:
+    """In a process of its own: `describe_cluster` of librdkafka ended it with an assertion."""
+    asking = subprocess.Popen(
+        [sys.executable, "-c", WHO_IS_THERE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert asking.stdin is not None
+    assert asking.stdout is not None
+    try:
+        print(json.dumps(primary.properties()), file=asking.stdin, flush=True)
+        assert asking.stdout.readline() == "asking\n"
+        for _ in range(PAUSES):  # the pause is the fault: nothing ends it but time
+            lab.signal("primary", signal.SIGSTOP)
+            time.sleep(LET_IN_AGAIN_S)
+            print("now", file=asking.stdin, flush=True)
+            time.sleep(PAUSE_S / 10)
+            lab.signal("primary", signal.SIGCONT)
+            assert asking.stdout.readline() == "1\n"
+        asking.stdin.close()
+        assert asking.wait(20) == 0
+    finally:
+        lab.signal("primary", signal.SIGCONT)
+        asking.kill()
+        asking.wait()
+        asking.stdin.close()
+        asking.stdout.close()

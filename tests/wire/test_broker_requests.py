@@ -6,6 +6,7 @@ from drctl.model.acls import Acl
 from drctl.wire import (
     acls,
     broker_requests,
+    described_cluster,
     group_heartbeats,
     log_ends,
     open_transactions,
@@ -80,6 +81,25 @@ def test_the_quorum() -> None:
         )
     )
     assert found == quorum.Quorum(0, 1, 4, (1,))
+
+
+def test_a_described_cluster() -> None:
+    assert described_cluster.describe_cluster().hex() == "0100"
+    first = "00000001 0268 00002384 00 00"
+    second = "61626364 0269 00002385 0272 00"
+    found = described_cluster.read_described(
+        cursor(f"00000000 0000 00 0363 64 ffffffff 03 {first} {second} 00000180 00")
+    )
+    assert found == described_cluster.DescribedCluster(
+        0, "", {1: "", 0x61626364: "r"}, frozenset({"ALTER", "DESCRIBE"})
+    )
+    for untold in ("00000000", "80000000"):
+        answer = cursor(f"00000000 0000 00 02 63 00000001 01 {untold} 00")
+        assert described_cluster.read_described(answer).operations is None
+    refused = described_cluster.read_described(
+        cursor("00000000 001f 036e6f 01 ffffffff 01 80000000 00")
+    )
+    assert (refused.error, refused.text) == (31, "no")
 
 
 def test_members_that_join_and_leave() -> None:

@@ -6,15 +6,22 @@ from queue import Empty, Queue
 from threading import Thread
 from typing import Generic, TypeVar
 
+from confluent_kafka import KafkaError
 from confluent_kafka.admin import ClusterMetadata  # type: ignore[attr-defined, unused-ignore]
 
-from drctl.model.errors import DrctlError, Unreachable
+from drctl.model.errors import ConfigError, DrctlError, Unreachable
 from drctl.model.topology import Unavailable
 from drctl.systems.kafka.broker_security import BrokerSecurity, broker_security
 from drctl.systems.kafka.broker_socket import Address, BrokerSocket
 from drctl.systems.kafka.connection import Connection, Nodes
 from drctl.systems.kafka.deadline import Deadline
 from drctl.systems.kafka.requests import GRACE_S
+from drctl.wire.described_cluster import (
+    DESCRIBE_CLUSTER,
+    DescribedCluster,
+    describe_cluster,
+    read_described,
+)
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
@@ -74,6 +81,30 @@ class Brokers:
             found[key] = self._redacted(answer) if isinstance(answer, DrctlError) else answer
         return found
 
+    def first(self, task: "Task[T | Unavailable]", deadline: Deadline) -> T | Unavailable:
+        """What the broker tells that answers first, or why none tells.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+            ConfigError: the properties cannot be used for connections of our own.
+        """
+        addresses = self.addresses(deadline)
+        answers = self.ask(dict.fromkeys(addresses, task), addresses, deadline, _told)
+        known = (each for each in answers.values() if not isinstance(each, Unavailable))
+        return next(known, first_reason(answers))
+
+    def described(self, deadline: Deadline) -> DescribedCluster | Unavailable:
+        """The cluster in the words of one of its brokers; or why none tells.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        try:
+            return self.first(_described, deadline)
+        except ConfigError as odd:
+            # Connections of our own are not possible with every way to log in.
+            return Unavailable(self._connection.redacted(odd.message))
+
     def _secured(self) -> BrokerSecurity:
         if self._security is None:
             self._security = broker_security(self._connection.properties)
@@ -88,6 +119,23 @@ def addresses_in(known: ClusterMetadata | Nodes) -> dict[int, Address]:
     """All brokers that are there, by id."""
     brokers = known.brokers.items()
     return {node: Address(node, str(each.host), int(each.port)) for node, each in brokers}
+
+
+def first_reason(answers: Mapping[int, object]) -> Unavailable:
+    """Why the first broker did not tell."""
+    reasons = (each for each in answers.values() if isinstance(each, Unavailable))
+    return next(reasons, Unavailable("no broker is there"))
+
+
+def _told(answer: object) -> bool:
+    return not isinstance(answer, Unavailable)
+
+
+def _described(opened: BrokerSocket) -> DescribedCluster | Unavailable:
+    found = opened.exchange(DESCRIBE_CLUSTER, describe_cluster(), read_described)
+    if found.error:
+        return Unavailable(found.text or KafkaError(found.error).str())
+    return found
 
 
 class _SideBySide(Generic[K, T]):

@@ -24,9 +24,8 @@ _SECRET = re.compile(r"password|secret|\.pem$|token|jaas|sasl\.oauthbearer\.conf
 _NOISE = re.compile(r"^\[thrd:[^]]*\]: | \(after \d+ms in state .*\)$|error:[0-9A-F]{8}:")
 _TLS_ALERT = re.compile(r"SSL alert|SSL handshake failed: .*verif")
 _QUICK = {"reconnect.backoff.max.ms": "1000", "socket.connection.setup.timeout.ms": "5000"}
-
-
-_GRACE_S = 1.0
+_NO_TOPIC = "/"
+_NOBODY = "the broker that answered knows none that is up"
 
 T = TypeVar("T")
 
@@ -97,25 +96,26 @@ class Connection:
         Raises:
             Unreachable: no broker answered within the deadline.
         """
-        return self._tried(lambda timeout: self.admin().list_topics(timeout=timeout), deadline)
+        return self._tried(self._described, deadline)
 
     def nodes(self, deadline: Deadline) -> Nodes:
         """The cluster's id and brokers: a small answer, however many topics there are.
 
-        As after `metadata`, the client knows whom to ask.
+        As after `metadata`, the client knows whom to ask. It asks for the metadata of a topic that
+        cannot exist: where no broker is up, `describe_cluster` ends the process (decision 0055).
 
         Raises:
             Unreachable: no broker answered within the deadline.
         """
-        return self._tried(self._described, deadline)
+        told = self._tried(lambda timeout: self._described(timeout, _NO_TOPIC), deadline)
+        return Nodes(str(told.cluster_id), told.brokers)
 
-    def _described(self, timeout: float) -> Nodes:
-        asked = self.admin().describe_cluster(request_timeout=timeout)
-        try:
-            told = asked.result(timeout + _GRACE_S)
-        except TimeoutError:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
-        return Nodes(str(told.cluster_id), {node.id: node for node in told.nodes})
+    def _described(self, timeout: float, topic: str | None = None) -> ClusterMetadata:
+        told = self.admin().list_topics(topic, timeout=timeout)
+        if not told.brokers:
+            # One that has just come back says so until it is let in again.
+            raise KafkaException(KafkaError(KafkaError.BROKER_NOT_AVAILABLE, _NOBODY))
+        return told
 
     def _tried(self, ask: Callable[[float], T], deadline: Deadline) -> T:
         failure: KafkaException | None = None

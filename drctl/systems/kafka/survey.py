@@ -16,7 +16,7 @@ from drctl.model.errors import ConfigError
 from drctl.model.survey import Broker, BrokerFeatures, ByBroker, Layout, Quotas, Replicas, Settings
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.systems.kafka.broker_socket import BrokerSocket
-from drctl.systems.kafka.brokers import Brokers, addresses_in
+from drctl.systems.kafka.brokers import Brokers, addresses_in, first_reason
 from drctl.systems.kafka.connection import Connection
 from drctl.systems.kafka.deadline import Deadline
 from drctl.systems.kafka.election_questions import described
@@ -28,7 +28,7 @@ from drctl.wire.quotas import DESCRIBE_QUOTAS, describe_quotas, read_quotas
 
 T = TypeVar("T")
 
-_CLUSTER, _USERS = "cluster", "users"
+_USERS = "users"
 
 
 class KafkaSurveyor:
@@ -127,9 +127,7 @@ class KafkaSurveyor:
                 return Unavailable(found.text or KafkaError(found.error).str())
             return found.limits
 
-        answers = self._every(one, enough=lambda answer: not isinstance(answer, Unavailable))
-        known = [each for each in answers.values() if not isinstance(each, Unavailable)]
-        return known[0] if known else _first_reason(answers)
+        return self._brokers.first(one, self._connection.deadline())
 
     def transactional_ids(self) -> tuple[str, ...] | Unavailable:
         """All that the coordinators know, in use or not, sorted.
@@ -149,7 +147,7 @@ class KafkaSurveyor:
         # Each coordinator knows its own: without one of them the list is not whole.
         known = [each for each in answers.values() if not isinstance(each, Unavailable)]
         if len(known) < len(answers):
-            return _first_reason(answers)
+            return first_reason(answers)
         return tuple(sorted({name for names in known for name in names}))
 
     def close(self) -> None:
@@ -167,12 +165,10 @@ class KafkaSurveyor:
     ) -> None:
         self.close()
 
-    def _every(
-        self, one: Callable[[BrokerSocket], T], enough: Callable[[T], bool] = lambda _answer: False
-    ) -> dict[int, T | Unavailable]:
+    def _every(self, one: Callable[[BrokerSocket], T]) -> dict[int, T | Unavailable]:
         deadline = self._connection.deadline()
         addresses = self._brokers.addresses(deadline)
-        return self._brokers.ask(dict.fromkeys(addresses, one), addresses, deadline, enough)
+        return self._brokers.ask(dict.fromkeys(addresses, one), addresses, deadline)
 
     def _eligible(
         self, metadata: ClusterMetadata, deadline: Deadline
@@ -196,14 +192,8 @@ class KafkaSurveyor:
         return {TopicPartition(r.topic, r.partition): r.eligible for r in next(known, ())}
 
     def _racks(self, deadline: Deadline) -> dict[int, str]:
-        found = gather(self._connection, [_CLUSTER], self._ask_cluster, deadline)[_CLUSTER]
-        if isinstance(found, Fault):
-            return {}
-        return {node.id: node.rack or "" for node in found.nodes}
-
-    def _ask_cluster(self, names: Collection[str], timeout: float, _by: Deadline) -> Asked[str]:
-        asked = self._connection.admin().describe_cluster(request_timeout=timeout)
-        return ((name, asked) for name in names)
+        found = self._brokers.described(deadline)
+        return {} if isinstance(found, Unavailable) else dict(found.racks)
 
     def _ask_users(self, names: Collection[str], timeout: float, _by: Deadline) -> Asked[str]:
         asked: Any = self._connection.admin().describe_user_scram_credentials(
@@ -215,8 +205,3 @@ class KafkaSurveyor:
         resources = [ConfigResource(ResourceType.BROKER, str(node)) for node in nodes]
         asked = self._connection.admin().describe_configs(resources, request_timeout=timeout)
         return zip(nodes, asked.values(), strict=True)
-
-
-def _first_reason(answers: Mapping[int, object]) -> Unavailable:
-    reasons = (each for each in answers.values() if isinstance(each, Unavailable))
-    return next(reasons, Unavailable("no broker is there"))

@@ -1,0 +1,84 @@
+"""Which process runs which tests, where several run side by side (pytest-xdist)."""
+
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+CROWDED = (
+    "tests/cluster/test_standalone.py",
+    "tests/cluster/test_submit.py",
+    "tests/lab/test_shapes.py",
+    "tests/kafka/test_three_brokers.py",
+    "tests/kafka/test_elections.py",
+    "tests/clients/test_clients_move.py",
+)
+"""Each starts so many JVMs that two of them at once take longer than one after the other."""
+
+TRAPPED = ("tests/cluster/test_traps.py", "tests/cluster/test_read_only.py")
+"""They need the traps that two of the crowded ones need, too: two minutes to set up."""
+
+LONG = (
+    *CROWDED,
+    *TRAPPED,
+    "tests/cluster/test_failover.py",
+    "tests/cluster/",
+    "tests/soak/",
+    "tests/lab/",
+    "tests/spark/",
+)
+"""What begins first where two files run side by side: the longest of all."""
+
+
+def file_of(nodeid: str) -> str:
+    """From the top of the project."""
+    return nodeid.partition("::")[0]
+
+
+class ByFile(LoadScopeScheduling):  # type: ignore[misc, unused-ignore]
+    """A file is run by one process; the crowded ones, and those of the traps, by the same."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = file_of(nodeid)
+        return "crowded" if file in (*CROWDED, *TRAPPED) else file
+
+    def remove_node(self, node: Any) -> str | None:
+        """The test that a process died of; what it had not begun is given to others.
+
+        xdist 3.8 gives out that test and all that was done, too. A process that is given nothing
+        but what is done says nothing, and the run never ends.
+        """
+        units = self.assigned_work.pop(node)
+        left = [(unit, test) for unit in units.values() for test, done in unit.items() if not done]
+        if not left:
+            return None
+        unit, died_of = left[0]
+        unit[died_of] = True
+        self.workqueue.update(
+            {name: unit for name, unit in units.items() if False in unit.values()}
+        )
+        for other in self.nodes:
+            self._reschedule(other)
+        return str(died_of)
+
+    def _reschedule(self, node: Any) -> None:
+        """A process begins a test when it has the next one, or knows that there is none."""
+        super()._reschedule(node)
+        while not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
+            super()._reschedule(node)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
+    """Whatever --dist says: with pytest 9 its groups do nothing."""
+    return ByFile(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where two processes share the files, the longest begin first."""
+
+    def rank(item: pytest.Item) -> int:
+        starts = (n for n, name in enumerate(LONG) if file_of(item.nodeid).startswith(name))
+        return next(starts, len(LONG))
+
+    if config.getoption("dist", "no") != "no" or hasattr(config, "workerinput"):
+        items.sort(key=rank)

@@ -1,0 +1,47 @@
+"""A process of the tests that dies takes neither the others' results nor the run with it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+DIES = "import os\ndef test_dies(): os._exit(1)\n"
+PASSES = "def test_passes(): pass\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("processes", "files", "told"),
+    [
+        pytest.param(
+            2,
+            {"a": PASSES, "b": PASSES, "c": DIES + PASSES, "d": PASSES},
+            "1 failed, 4 passed",
+            id="what-it-had-not-begun-is-run",
+        ),
+        pytest.param(1, {"a": PASSES, "b": DIES}, "1 failed, 1 passed", id="at-the-very-end"),
+        pytest.param(
+            1, {"a": DIES, "b": DIES, "c": PASSES}, "2 failed, 1 passed", id="one-after-the-other"
+        ),
+    ],
+)
+def test_a_process_that_dies(
+    tmp_path: Path, processes: int, files: dict[str, str], told: str
+) -> None:
+    for name, text in files.items():
+        (tmp_path / f"test_{name}.py").write_text(text, encoding="utf-8")
+    ran = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-p", "tests.side_by_side", "-p", "no:cacheprovider"),
+            *("-n", str(processes), "--dist", "loadfile", "--no-loadscope-reorder"),
+            *("--rootdir", str(tmp_path), "-c", "/dev/null", str(tmp_path)),
+        ],
+        cwd=TESTS.parent,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert told in ran.stdout.splitlines()[-1], ran.stdout
