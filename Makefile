@@ -15,6 +15,7 @@ help:  ## what the targets do
 
 install: .venv/installed  ## set up .venv with the drctl command in it; check for Java
 	@scripts/ensure-java
+	@scripts/record-classes spark
 
 .venv/installed: locks/build.lock locks/dev.lock pyproject.toml scripts/create-venv
 	@PYTHON=$(PYTHON) scripts/create-venv
@@ -26,6 +27,7 @@ test: install  ## every test, on real clusters and in a real browser
 	@scripts/ensure-browser
 	@scripts/ensure-endpoints
 	@scripts/ensure-promtool
+	@scripts/record-classes lab
 	$(BIN)/pytest tests $(SIDE_BY_SIDE)
 
 test-fast: install  ## in half a minute: what needs neither JVM nor broker nor browser

@@ -1,8 +1,6 @@
 """`python -m drctl`."""
 
-import sys
-
-from drctl.cli.main import run
+from drctl.cli.main import program
 
 if __name__ == "__main__":
-    sys.exit(run())
+    program()

@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from types import FrameType
@@ -51,6 +52,21 @@ def run(arguments: Sequence[str] | None = None) -> int:
             return _ended(Interrupted("interrupted"))
         except Exception as error:
             return _bug(error)
+
+
+def program() -> NoReturn:
+    """`drctl` as a process: it ends at once, whoever a cluster still keeps waiting.
+
+    A thread that is left behind, by an interrupt or because its cluster does not answer, may be
+    inside librdkafka: were the interpreter taken down under it, the process could crash.
+    """
+    code = run()
+    if threading.active_count() == 1:
+        sys.exit(code)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):  # nobody reads it any more
+            stream.flush()
+    os._exit(code)
 
 
 def _called(words: list[str]) -> int:

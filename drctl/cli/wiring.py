@@ -191,10 +191,15 @@ def spark_events(
 def _spark_settings(
     config: "Config", log: Path | None, progress: Callable[[str], None], offsets: int
 ) -> "SparkSettings":
+    from drctl.systems.artifacts.class_archive import class_archive, started_with
+    from drctl.systems.spark.classes import jars
     from drctl.systems.spark.session import SparkSettings
 
     conf = {name: clear_text(value) for name, value in config.spark.conf.items()}
-    settings = SparkSettings(config.spark.master, conf, _jars(config, progress), log, offsets)
+    ready = started_with(class_archive(jars()))
+    settings = SparkSettings(
+        config.spark.master, conf, _jars(config, progress), log, offsets, ready
+    )
     # py4j reports to the root logger, which without a handler would print tracebacks.
     logging.getLogger().addHandler(logging.NullHandler())
     progress("starting Spark")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from drctl.lab.files import write_private, write_properties
 from drctl.lab.settings import LabSettings
+from drctl.systems.artifacts.class_archive import class_archive, recorded_into, started_with
 
 
 def lab_mark(root: Path) -> str:
@@ -14,12 +15,17 @@ def lab_mark(root: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Jvm:
-    """Java and the jars of one kind of part."""
+    """Java and the jars of one kind of part.
+
+    Attributes:
+        recording: whether each part writes down what it loads, for those that start later.
+    """
 
     java: Path
     jars: tuple[Path, ...]
     root: Path
     settings: LabSettings
+    recording: bool = False
 
     def command(self, part: str, main_class: str, *arguments: str) -> tuple[str, ...]:
         """Start a long-running part."""
@@ -27,6 +33,7 @@ class Jvm:
             *(str(self.java), f"-Xms{min(128, self.settings.heap_mb)}m"),
             *(f"-Xmx{self.settings.heap_mb}m", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError"),
             *(() if self.settings.full_speed else ("-XX:TieredStopAtLevel=1",)),
+            *self._classes(part),
             *("-Xshare:auto", "-Djava.awt.headless=true", lab_mark(self.root)),
             *(f"-Ddrctl.part={part}", f"-Dlog4j2.configurationFile={logging_file(self.root)}"),
             *("-cp", self._classpath(), main_class, *arguments),
@@ -37,11 +44,26 @@ class Jvm:
         words = ("-cp", self._classpath(), main_class, *arguments)
         write_private(file, "".join(f'"{word}"\n' for word in words))
         quick = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
-        return (str(self.java), *quick, lab_mark(self.root), f"@{file}")
+        ready = started_with(class_archive(self._folder))
+        return (str(self.java), *quick, *ready, lab_mark(self.root), f"@{file}")
+
+    def _classes(self, part: str) -> tuple[str, ...]:
+        if self.recording:
+            return recorded_into(recorded_classes(self.root, part))
+        return started_with(class_archive(self._folder))
 
     def _classpath(self) -> str:
+        return f"{self._folder}/*"
+
+    @property
+    def _folder(self) -> Path:
         (folder,) = {jar.parent for jar in self.jars}
-        return f"{folder}/*"
+        return folder
+
+
+def recorded_classes(root: Path, part: str) -> Path:
+    """Where a part that records writes down what it has loaded."""
+    return root / f"{part}.jsa"
 
 
 def logging_file(root: Path) -> Path:

@@ -4,7 +4,7 @@ import fcntl
 import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from drctl.lab.mirrors import await_state
 from drctl.lab.parts import Parts
 from drctl.lab.process import end_processes, marked_processes
 from drctl.lab.settings import LabSettings, keep_settings, require_same, stored_settings
-from drctl.lab.starting import prepare_startup
+from drctl.lab.starting import Startup, prepare_startup
 from drctl.lab.waiting import Patience
 from drctl.model.errors import Refused, Stopped
 
@@ -47,11 +47,13 @@ class Lab:
         root: everything that belongs to the lab, passwords included; an absolute path.
         progress: told what is happening, a line each.
         ivy_settings: for sites with their own Maven repository.
+        recording: whether parts that are started write down which classes they load.
     """
 
     root: Path
     progress: Progress = silent
     ivy_settings: Path | None = None
+    recording: bool = False
 
     @property
     def parts(self) -> Parts:
@@ -88,7 +90,7 @@ class Lab:
             if stored is not None:
                 require_same(self.root, stored, wanted)
             names = Parts(self.root, wanted).names
-            startup = prepare_startup(self.root, wanted, names, self.ivy_settings, self.progress)
+            startup = self._startup(wanted, names)
             keep_settings(self.root, wanted)
             startup.run()
 
@@ -101,9 +103,7 @@ class Lab:
         with self._alone():
             parts = self.parts
             names = parts.named(name)
-            prepare_startup(
-                self.root, parts.settings, names, self.ivy_settings, self.progress
-            ).run()
+            self._startup(parts.settings, names).run()
 
     def down(self, keep: bool = False) -> int:
         """End every process of the lab, see that none is left, and say how many there were.
@@ -164,6 +164,11 @@ class Lab:
             await_state(client, parts.directions, (state,), Patience.of(60))
         finally:
             client.close()
+
+    def _startup(self, settings: LabSettings, names: Collection[str]) -> Startup:
+        return prepare_startup(
+            self.root, settings, names, self.ivy_settings, self.progress, self.recording
+        )
 
     def _require_empty(self) -> None:
         others = [entry.name for entry in self.root.iterdir() if entry.name != _LOCK]

@@ -136,8 +136,12 @@ def prepare_startup(
     wanted: Collection[str],
     ivy_settings: Path | None,
     progress: Callable[[str], None],
+    recording: bool = False,
 ) -> Startup:
     """Check what must be so, fetch the jars and write the files; nothing is started yet.
+
+    Args:
+        recording: whether the parts write down which classes they load.
 
     Raises:
         Refused: Java, memory or a port is missing.
@@ -159,8 +163,8 @@ def prepare_startup(
         parts,
         frozenset(wanted),
         missing,
-        Jvm(java, jars["kafka"], root, settings),
-        Jvm(java, jars["connect"], root, settings),
+        Jvm(java, jars["kafka"], root, settings, recording),
+        Jvm(java, jars["connect"], root, settings, recording),
         progress,
         time.monotonic(),
         Patience.of(START_S_PER_PART * len(wanted)),

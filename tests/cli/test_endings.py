@@ -2,6 +2,8 @@
 
 import json
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -124,3 +126,24 @@ def test_a_command_line_leaves_nothing_for_the_next(
     assert json.loads(capsys.readouterr().out)["error"]["code"] == 2
     assert run(["gap"]) == 2
     assert capsys.readouterr().out == ""
+
+
+LEFT_BEHIND = """
+import threading, time
+from drctl.cli import main
+
+def run():
+    threading.Thread(target=time.sleep, args=(600,)).start()
+    print("said")
+    return 5
+
+main.run = run
+main.program()
+"""
+
+
+def test_a_thread_that_waits_for_a_cluster_does_not_keep_the_process() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", LEFT_BEHIND], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (5, "said\n", "")

@@ -30,6 +30,7 @@ from drctl.systems.artifacts.resolution import resolve
 from drctl.systems.kafka.acl_writer import KafkaAclWriter
 from drctl.systems.kafka.group_creator import KafkaGroupCreator
 from drctl.systems.kafka.group_writer import KafkaGroupWriter
+from tests.jvm import classes_of
 from tests.kafka.tls_broker import wait_until
 
 QUIET = logging.getLogger("tests.clients")
@@ -88,7 +89,7 @@ class Cluster:
             )
         )
         jars = resolve("kafka", progress=QUIET.info)
-        self._java = [str(find_java()), *_SMALL, "-cp", f"{jars[0].parent}/*"]
+        self._java = [str(find_java()), *_SMALL, *classes_of(jars), "-cp", f"{jars[0].parent}/*"]
         self._process: subprocess.Popen[bytes] | None = None
         self._used = False
 

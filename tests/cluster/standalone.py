@@ -15,6 +15,7 @@ import pyspark
 import urllib3
 
 from drctl.lab.waiting import Patience
+from tests.jvm import spark_classes
 from tests.kafka.tls_broker import free_ports
 
 SPARK = Path(pyspark.__file__).parent
@@ -68,6 +69,7 @@ def _start(folder: Path, words: list[str]) -> subprocess.Popen[bytes]:
     environment = {
         **os.environ,
         "SPARK_DAEMON_MEMORY": "192m",
+        "SPARK_DAEMON_JAVA_OPTS": " ".join(("-XX:TieredStopAtLevel=1", *spark_classes())),
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "PYSPARK_PYTHON": "/no/such/python",
     }

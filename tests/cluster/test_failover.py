@@ -127,6 +127,9 @@ def killed_at_a_new_step(stage: Stage, words: Sequence[str], known: Collection[s
         else:
             assert process.returncode == 0, stage.said
             return ""
+    if stage.journaled()[-1]["entry"] == "ended":
+        # It was quicker than the signal.
+        return ""
     return str([e["step"] for e in stage.journaled() if e["entry"] == "intend"][-1])
 
 

@@ -17,6 +17,7 @@ from tests.cluster.filling import Clock, copies, fill, holding, rows
 from tests.cluster.scenario import Analysed
 from tests.cluster.standalone import Standalone, applications
 from tests.cluster.watching import Seen, passwords, text, watched_run
+from tests.jvm import quick_executors
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
@@ -104,7 +105,7 @@ def slowly(
         spark={
             "master": spark_cluster.master,
             "shared": str(tmp_path / "shared"),
-            "conf": {"spark.executor.memory": "600m"},
+            "conf": {"spark.executor.memory": "600m", **quick_executors()},
         },
     )
     started: list[Running] = []

@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.cluster.command import Drctl, Ended, Running, command_lines
 from tests.cluster.standalone import Standalone, applications, get
+from tests.jvm import quick_executors
 from tests.kafka.tls_broker import free_ports
 from tests.lab.cluster_under_test import ClusterUnderTest
 
@@ -57,6 +58,7 @@ def spark_conf(events: Path, ui_port: int) -> dict[str, str]:
     """Of an application that shows and writes down all it can, and has no Python on executors."""
     return {
         "spark.executor.memory": "600m",
+        **quick_executors(),
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": events.as_uri(),
         "spark.eventLog.compress": "false",

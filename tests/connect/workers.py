@@ -16,6 +16,7 @@ from drctl.systems.artifacts.java import find_java
 from drctl.systems.artifacts.resolution import resolve
 from drctl.systems.connect.client import ConnectWriter
 from tests.endpoints.programs import Program
+from tests.jvm import classes_of
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 PLUGIN = "io.debezium.connector.postgresql.PostgresConnector"
@@ -60,11 +61,12 @@ def worker(name: str, folder: Path, port: int, keeper: ClusterUnderTest) -> Debe
         (plugins / jar.name).symlink_to(jar)
     properties = folder / "worker.properties"
     write_properties(properties, _properties(name, url, plugins.parent, keeper))
-    (classes,) = {jar.parent for jar in resolve("connect", progress=_silent)}
+    jars = resolve("connect", progress=_silent)
     command: Sequence[str] = (
         *(str(find_java()), "-Xms64m", "-Xmx320m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+        *classes_of(jars),
         f"-Dlog4j2.configurationFile={logging_file(keeper.lab_cluster.root)}",
-        *("-cp", f"{classes}/*", "org.apache.kafka.connect.cli.ConnectDistributed"),
+        *("-cp", f"{jars[0].parent}/*", "org.apache.kafka.connect.cli.ConnectDistributed"),
         str(properties),
     )
 

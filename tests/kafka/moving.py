@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from drctl.systems.artifacts.java import find_java
 from drctl.systems.artifacts.resolution import resolve
+from tests.jvm import classes_of
 from tests.kafka.tls_broker import free_ports, wait_until
 
 QUIET = logging.getLogger("tests.kafka")
@@ -122,7 +123,7 @@ class SmallCluster:
             )
         )
         jars = resolve("kafka", progress=QUIET.info)
-        self._java = [find_java(), *_SMALL, "-cp", f"{jars[0].parent}/*"]
+        self._java = [find_java(), *_SMALL, *classes_of(jars), "-cp", f"{jars[0].parent}/*"]
         self._process: subprocess.Popen[bytes] | None = None
 
     @property

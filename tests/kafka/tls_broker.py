@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient
 
 from drctl.systems.artifacts.java import find_java
 from drctl.systems.artifacts.resolution import resolve
+from tests.jvm import classes_of
 from tests.kafka.certificates import make_authority
 
 ADMIN = "admin"
@@ -74,7 +75,7 @@ class TlsCluster:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         jars = resolve("kafka", progress=logging.getLogger("tests").info)
-        self._java = [find_java(), *_SMALL, "-cp", f"{jars[0].parent}/*"]
+        self._java = [find_java(), *_SMALL, *classes_of(jars), "-cp", f"{jars[0].parent}/*"]
         self.authority = make_authority(folder / "tls", "ca")
         self.alice = self.authority.issue("alice")
         (self._controller, self._plain_1, self._plain_2, self._tls, self._mtls) = free_ports(5)

@@ -7,11 +7,11 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from drctl.model.errors import Unknown, UsageError
 from drctl.model.journal import Entry
+from drctl.systems.closing import Closing
 
 NAME = "journal.jsonl"
 
@@ -19,7 +19,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
 _KNOWN = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
 
 
-class LineFile:
+class LineFile(Closing):
     """Takes lines, and has them on disk when it returns; a context manager.
 
     Args:
@@ -86,17 +86,6 @@ class LineFile:
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class JournalFile(LineFile):

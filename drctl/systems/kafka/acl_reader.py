@@ -7,8 +7,6 @@ in place of the refusal.
 from collections.abc import Callable, Collection, Mapping
 from itertools import islice
 from time import sleep
-from types import TracebackType
-from typing import Self
 
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import ClusterMetadata  # type: ignore[attr-defined, unused-ignore]
@@ -16,6 +14,7 @@ from confluent_kafka.admin import ClusterMetadata  # type: ignore[attr-defined, 
 from drctl.model.acls import Acl, Acls
 from drctl.model.fencing import DENY, Obedience
 from drctl.model.topology import Unavailable
+from drctl.systems.closing import Closing
 from drctl.systems.kafka.broker_socket import BrokerSocket
 from drctl.systems.kafka.brokers import Brokers, Hopeless, Task, addresses_in
 from drctl.systems.kafka.connection import Connection
@@ -32,7 +31,7 @@ Missing = Callable[[frozenset[Acl]], str]
 """What is not as wanted among a broker's rules, in words; empty where all is."""
 
 
-class KafkaAclReader:
+class KafkaAclReader(Closing):
     """Implements `AclReader` of `drctl.model.fencing`.
 
     Connects on first use. Every call ends within `timeout_s` (and a moment).
@@ -93,17 +92,6 @@ class KafkaAclReader:
     def close(self) -> None:
         """Release connections; may be called again."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _watched(
         self, rules: Collection[Acl], topics: Collection[str], missing: Missing

@@ -8,8 +8,7 @@ may be after it was taken back. Here a change goes only to a broker that has jus
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from threading import Lock
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from confluent_kafka import KafkaError
 
@@ -18,6 +17,7 @@ from drctl.model.errors import Unreachable
 from drctl.model.fencing import DENY, LITERAL, PREFIXED, Denied
 from drctl.model.topology import Unavailable
 from drctl.offsets.answers import Unanswered
+from drctl.systems.closing import Closing
 from drctl.systems.kafka.broker_socket import BrokerSocket
 from drctl.systems.kafka.brokers import Brokers, Hopeless
 from drctl.systems.kafka.connection import Connection
@@ -61,7 +61,7 @@ CREATE = _Change(CREATE_ACLS, create_acls, read_created)
 DELETE = _Change(DELETE_ACLS, delete_acls, read_deleted)
 
 
-class KafkaAclWriter:
+class KafkaAclWriter(Closing):
     """Implements `AclWriter` of `drctl.model.fencing`.
 
     Both calls may be repeated: what is there is not added twice, what is gone is gone. Each ends
@@ -95,17 +95,6 @@ class KafkaAclWriter:
     def close(self) -> None:
         """Release connections; may be called again."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _require(self, rule: Acl) -> None:
         """Raises ValueError for a rule that is none of this writer's business."""

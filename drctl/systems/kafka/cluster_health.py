@@ -2,14 +2,14 @@
 
 from collections.abc import Collection, Mapping
 from itertools import islice
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from confluent_kafka import KafkaError
 
 from drctl.model.errors import ConfigError
 from drctl.model.health import ClusterHealth, Controller, OpenTransactions, Shortage
 from drctl.model.topology import TopicPartition, Unavailable
+from drctl.systems.closing import Closing
 from drctl.systems.kafka.broker_socket import Address, BrokerSocket
 from drctl.systems.kafka.brokers import Brokers, addresses_in
 from drctl.systems.kafka.connection import Connection
@@ -24,7 +24,7 @@ _ASKED = 3
 _PATIENCE_S = 5.0
 
 
-class KafkaHealthReader:
+class KafkaHealthReader(Closing):
     """Implements `HealthReader` of `drctl.model.health`.
 
     Connects on first use. Every call ends within `timeout_s` (and a moment).
@@ -82,17 +82,6 @@ class KafkaHealthReader:
     def close(self) -> None:
         """Release connections; may be called again."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _controller(
         self, addresses: Mapping[int, Address], deadline: Deadline

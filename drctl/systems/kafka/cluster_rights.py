@@ -1,10 +1,9 @@
 """What drctl's own user may do with a cluster."""
 
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Self
 
 from drctl.model.topology import Unavailable
+from drctl.systems.closing import Closing
 from drctl.systems.kafka.brokers import Brokers
 from drctl.systems.kafka.connection import Connection
 
@@ -13,7 +12,7 @@ _NOT_TOLD = Unavailable(
 )
 
 
-class KafkaRightsReader:
+class KafkaRightsReader(Closing):
     """Implements `RightsReader` of `drctl.model.rights`; connects on first use."""
 
     def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
@@ -34,14 +33,3 @@ class KafkaRightsReader:
     def close(self) -> None:
         """Release connections; may be called again."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -1,8 +1,7 @@
 """Makes and deletes what a drill has of its own on one cluster; refuses every other name."""
 
 from collections.abc import Callable, Collection, Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined, unused-ignore]
@@ -10,6 +9,7 @@ from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined, unused-
 from drctl.drill.names import drill_of
 from drctl.model.errors import ConfigError, Unknown, Unreachable
 from drctl.model.topology import Unavailable
+from drctl.systems.closing import Closing
 from drctl.systems.kafka.connection import Connection
 from drctl.systems.kafka.deadline import Deadline
 from drctl.systems.kafka.faults import Fault
@@ -26,7 +26,7 @@ _STILL_READ = frozenset({KafkaError.NON_EMPTY_GROUP})
 Ask = Callable[[list[str]], Mapping[str, Any]]
 
 
-class KafkaScratch:
+class KafkaScratch(Closing):
     """Implements `drctl.drill.ports.ScratchMaker`; connects on first use."""
 
     def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
@@ -87,17 +87,6 @@ class KafkaScratch:
     def close(self) -> None:
         """Release connections; may be called again."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _deleted(
         self, names: Collection[str], ask: Ask, gone: frozenset[int]

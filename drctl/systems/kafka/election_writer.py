@@ -1,14 +1,13 @@
 """Has the controller of a cluster elect leaders."""
 
 from collections.abc import Collection, Mapping, Sequence
-from types import TracebackType
-from typing import Self
 
 from confluent_kafka import KafkaError
 
 from drctl.elections.ports import Declined, Kind
 from drctl.model.errors import Unknown
 from drctl.model.topology import TopicPartition, Unavailable
+from drctl.systems.closing import Closing
 from drctl.systems.kafka.brokers import Brokers
 from drctl.systems.kafka.connection import Connection
 from drctl.systems.kafka.deadline import Deadline
@@ -20,7 +19,7 @@ _NOT_NEEDED = KafkaError.ELECTION_NOT_NEEDED
 _NO_ANSWER = frozenset({KafkaError.REQUEST_TIMED_OUT, KafkaError.NOT_CONTROLLER})
 
 
-class KafkaElectionWriter:
+class KafkaElectionWriter(Closing):
     """Implements `ElectionWriter` of `drctl.elections.ports`."""
 
     def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 30) -> None:
@@ -44,17 +43,6 @@ class KafkaElectionWriter:
     def close(self) -> None:
         """Release connections; may be called again."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _elect(
         self, kind: Kind, places: Sequence[TopicPartition], deadline: Deadline

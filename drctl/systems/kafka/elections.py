@@ -2,8 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import ClusterMetadata  # type: ignore[attr-defined, unused-ignore]
@@ -11,6 +10,7 @@ from confluent_kafka.admin import ClusterMetadata  # type: ignore[attr-defined, 
 from drctl.elections.sight import Partition, Replica, Sight
 from drctl.model.health import Controller
 from drctl.model.topology import TopicPartition, Unavailable
+from drctl.systems.closing import Closing
 from drctl.systems.kafka.broker_socket import Address, BrokerSocket
 from drctl.systems.kafka.brokers import Brokers, addresses_in
 from drctl.systems.kafka.connection import Connection
@@ -28,7 +28,7 @@ from drctl.wire.log_ends import End
 T = TypeVar("T")
 
 
-class KafkaElectionReader:
+class KafkaElectionReader(Closing):
     """Implements `ElectionReader` of `drctl.elections.ports`.
 
     Connects on first use. Every call ends within `timeout_s` (and a moment).
@@ -93,17 +93,6 @@ class KafkaElectionReader:
     def close(self) -> None:
         """Release connections; may be called again."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def _half(self) -> float:

@@ -6,13 +6,12 @@ moment; and an end offset is what consumers see, which a slow replica holds back
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from types import TracebackType
-from typing import Self
 
 from drctl.model.acls import Acl
 from drctl.model.errors import ConfigError
 from drctl.model.fencing import FenceProof, LogEnd, Moved, Stillness
 from drctl.model.topology import Found, Mark, TopicPartition, Unavailable
+from drctl.systems.closing import Closing
 from drctl.systems.kafka.acl_reader import KafkaAclReader
 from drctl.systems.kafka.brokers import Brokers
 from drctl.systems.kafka.connection import Connection
@@ -29,7 +28,7 @@ Ends = Mapping[TopicPartition, Found | Unavailable]
 Reasons = Mapping[TopicPartition, Unavailable]
 
 
-class KafkaFenceProver:
+class KafkaFenceProver(Closing):
     """Implements `FenceProver` of `drctl.model.fencing`.
 
     Args:
@@ -83,17 +82,6 @@ class KafkaFenceProver:
         """Release connections; may be called again."""
         self._acls.close()
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _partitions(
         self, topics: Collection[str], deadline: Deadline

@@ -6,14 +6,13 @@ group, with threads and connections of its own.
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from types import TracebackType
-from typing import Self
 from uuid import NAMESPACE_OID, uuid5
 
 from confluent_kafka import KafkaError
 
 from drctl.model.topology import Unavailable
 from drctl.offsets.answers import Unanswered
+from drctl.systems.closing import Closing
 from drctl.systems.kafka.broker_socket import Address, BrokerSocket
 from drctl.systems.kafka.brokers import Brokers, Hopeless, Task
 from drctl.systems.kafka.connection import Connection
@@ -44,7 +43,7 @@ Answers = dict[str, Fault | None]
 Lane = tuple[int, int]
 
 
-class KafkaGroupCreator:
+class KafkaGroupCreator(Closing):
     """Implements `GroupCreator` of `drctl.model.group_preparation`.
 
     Connects on first use. A call ends within `timeout_s` (and a moment).
@@ -76,17 +75,6 @@ class KafkaGroupCreator:
     def close(self) -> None:
         """Release connections; may be called again."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _round(self, names: Sequence[str], deadline: Deadline) -> Answers:
         addresses = self._brokers.addresses(deadline)

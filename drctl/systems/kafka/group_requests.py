@@ -8,14 +8,14 @@ Here what is read is what was written, and what is written is what was given.
 import ctypes as c
 from collections.abc import Collection, Iterator, Mapping
 from struct import Struct
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from confluent_kafka import cimpl
 
 from drctl.model.errors import ConfigError
 from drctl.model.groups import Committed, Positions
 from drctl.model.topology import TopicPartition
+from drctl.systems.closing import Closing
 from drctl.systems.kafka.connection import client_properties
 from drctl.systems.kafka.faults import Fault
 from drctl.systems.kafka.group_faults import unanswered
@@ -139,7 +139,7 @@ class Replied(NamedTuple):
         return self.failed is not None and unanswered(self.failed)
 
 
-class GroupRequests:
+class GroupRequests(Closing):
     """One client with any number of requests under way; a context manager.
 
     Attributes:
@@ -192,17 +192,6 @@ class GroupRequests:
                 self._call["queue_destroy"](self._queue)
                 self._call["destroy_flags"](self._handle, _LEAVE_NOTHING)
                 self._handle = self._queue = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _send(self, name: str, number: int, group: str, positions: Positions | None) -> None:
         why = c.create_string_buffer(_TEXT)

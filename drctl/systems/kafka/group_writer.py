@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from drctl.model.groups import Committed, Positions
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.offsets.answers import Occupied, Unanswered
+from drctl.systems.closing import Closing
 from drctl.systems.kafka.connection import Connection
 from drctl.systems.kafka.faults import Fault
 from drctl.systems.kafka.group_clients import GroupClients, Request
@@ -27,7 +27,7 @@ class _Part(NamedTuple):
     send: Request
 
 
-class KafkaGroupWriter:
+class KafkaGroupWriter(Closing):
     """Implements `GroupWriter` of `drctl.model.ports`.
 
     Connects on first use. Every call ends within `timeout_s` for each 500 groups (and a moment).
@@ -59,17 +59,6 @@ class KafkaGroupWriter:
         """Release connections; may be called again."""
         self._clients.close()
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _done(self, parts: Sequence[_Part]) -> Answers:
         found: dict[str, dict[TopicPartition, Unavailable | None]] = {}

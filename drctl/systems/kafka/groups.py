@@ -3,8 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from confluent_kafka import (
     ConsumerGroupState,
@@ -13,6 +12,7 @@ from confluent_kafka import (
 
 from drctl.model.groups import Group, GroupProtocol, GroupState, Member, Positions
 from drctl.model.topology import Unavailable
+from drctl.systems.closing import Closing
 from drctl.systems.kafka.connection import Connection
 from drctl.systems.kafka.deadline import Deadline
 from drctl.systems.kafka.faults import Fault
@@ -45,7 +45,7 @@ _NONE: Positions = {}
 T = TypeVar("T")
 
 
-class KafkaGroupReader:
+class KafkaGroupReader(Closing):
     """Implements `GroupReader` of `drctl.model.ports`.
 
     Connects on first use. Every call ends within `timeout_s` for each 500 groups (and a moment).
@@ -100,17 +100,6 @@ class KafkaGroupReader:
         """Release connections; may be called again."""
         self._clients.close()
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _list(self) -> Listing:
         listing = list_groups(self._connection, self._connection.deadline())

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from types import TracebackType
-from typing import Self
 
 from drctl.engine import chain
 from drctl.model.errors import ConfigError, DrctlError, Fenced, Unknown
 from drctl.model.journal import Entry, Holder
+from drctl.systems.closing import Closing
 from drctl.systems.kafka import transactions
 from drctl.systems.kafka.beats import Beats
 from drctl.systems.kafka.connection import LOGGER
@@ -18,7 +17,7 @@ from drctl.wire.journal_records import Beat, Taken, encode, split
 _FAREWELL_S = 3.0
 
 
-class HeldRun:
+class HeldRun(Closing):
     """Implements `drctl.model.journal.HeldJournal`; a context manager that lets go of the link.
 
     Args:
@@ -104,17 +103,6 @@ class HeldRun:
             with suppress(DrctlError):
                 self._writer.write([self._sign(last=True)], _FAREWELL_S)
         self._writer.__exit__(None, None, None)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _written(self, lines: Sequence[bytes]) -> None:
         parts = [part for line in lines for part in split(self.run, line)]

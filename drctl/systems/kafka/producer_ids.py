@@ -6,14 +6,13 @@ the ids in it are used up, one by one, which takes a tenth of a millisecond each
 
 from collections.abc import Collection, Mapping
 from time import sleep
-from types import TracebackType
-from typing import Self
 
 from confluent_kafka import KafkaError
 
 from drctl.model.errors import ConfigError, Unknown
 from drctl.model.producer_ids import Advanced, Producer, Producers
 from drctl.model.topology import TopicPartition, Unavailable
+from drctl.systems.closing import Closing
 from drctl.systems.kafka.broker_socket import BrokerSocket
 from drctl.systems.kafka.brokers import Brokers
 from drctl.systems.kafka.connection import Connection
@@ -36,7 +35,7 @@ _PAUSE_S = 0.02
 _PRODUCERS = Question(DESCRIBE_PRODUCERS, describe_producers, read_producers)
 
 
-class _Opened:
+class _Opened(Closing):
     """What both sides of this have in common: the cluster's brokers."""
 
     def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
@@ -46,17 +45,6 @@ class _Opened:
     def close(self) -> None:
         """Release connections; may be called again."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class KafkaProducerIdReader(_Opened):

@@ -5,8 +5,6 @@ topic asked for by a name that a broker would then create.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from types import TracebackType
-from typing import Self
 
 from drctl.model.topology import (
     Found,
@@ -17,6 +15,7 @@ from drctl.model.topology import (
     TopicState,
     Unavailable,
 )
+from drctl.systems.closing import Closing
 from drctl.systems.kafka.connection import Connection
 from drctl.systems.kafka.look_ups import LookUps
 from drctl.systems.kafka.offsets import read_max_timestamps, read_offsets, read_offsets_for_time
@@ -29,7 +28,7 @@ from drctl.systems.kafka.records import (
 from drctl.systems.kafka.topics import read_configurations, read_topics
 
 
-class KafkaClusterReader:
+class KafkaClusterReader(Closing):
     """Implements `ClusterReader` and `OffsetReader` of `drctl.model.ports`.
 
     Connects on first use. Every call ends within `timeout_s` (and a moment); one that got no
@@ -180,14 +179,3 @@ class KafkaClusterReader:
     def close(self) -> None:
         """Release connections; may be called again."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

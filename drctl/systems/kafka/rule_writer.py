@@ -5,11 +5,10 @@ a rule names one topic, or a beginning of names, one principal, and an operation
 """
 
 from collections.abc import Collection, Mapping
-from types import TracebackType
-from typing import Self
 
 from drctl.model.acls import Acl
 from drctl.model.fencing import DENY, LITERAL, PREFIXED
+from drctl.systems.closing import Closing
 from drctl.systems.kafka.acl_writer import CREATE, DELETE, Answers, KafkaAclWriter
 
 _PERMISSIONS = frozenset({"ALLOW", DENY})
@@ -33,7 +32,7 @@ class _Requests(KafkaAclWriter):
             raise ValueError(f"not a rule of a client for some topics: {rule}")
 
 
-class KafkaRuleWriter:
+class KafkaRuleWriter(Closing):
     """Implements `RuleWriter` of `drctl.model.repairs`; connects on first use.
 
     Both calls may be repeated. Each ends within `timeout_s` (and a moment).
@@ -63,14 +62,3 @@ class KafkaRuleWriter:
     def close(self) -> None:
         """Release connections; may be called again."""
         self._requests.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

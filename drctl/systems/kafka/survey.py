@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from time import monotonic
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
@@ -15,6 +14,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 from drctl.model.errors import ConfigError
 from drctl.model.survey import Broker, BrokerFeatures, ByBroker, Layout, Quotas, Replicas, Settings
 from drctl.model.topology import TopicPartition, Unavailable
+from drctl.systems.closing import Closing
 from drctl.systems.kafka.broker_socket import BrokerSocket
 from drctl.systems.kafka.brokers import Brokers, addresses_in, first_reason
 from drctl.systems.kafka.connection import Connection
@@ -31,7 +31,7 @@ T = TypeVar("T")
 _USERS = "users"
 
 
-class KafkaSurveyor:
+class KafkaSurveyor(Closing):
     """Implements `ClusterSurveyor` of `drctl.model.survey`; connects on first use.
 
     Every call ends within `timeout_s` (and a moment). One thread at a time may use it.
@@ -153,17 +153,6 @@ class KafkaSurveyor:
     def close(self) -> None:
         """Release connections; may be called again."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _every(self, one: Callable[[BrokerSocket], T]) -> dict[int, T | Unavailable]:
         deadline = self._connection.deadline()

@@ -5,8 +5,7 @@ A request may be sent for trial: the cluster says what it would do, and does not
 
 from collections.abc import Collection, Iterator, Mapping
 from itertools import groupby
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
@@ -23,6 +22,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 from drctl.model.repairs import Alteration, Answers, TopicSetting, TopicShape, WantedTopic
 from drctl.model.topology import Unavailable
 from drctl.offsets.answers import Unanswered
+from drctl.systems.closing import Closing
 from drctl.systems.kafka.connection import Connection
 from drctl.systems.kafka.deadline import Deadline
 from drctl.systems.kafka.faults import Fault
@@ -32,7 +32,7 @@ _CHUNK = 100
 _DONE_ALREADY = frozenset({KafkaError.TOPIC_ALREADY_EXISTS})
 
 
-class _Topics:
+class _Topics(Closing):
     """What looks and what changes both need: a connection, and how to ask."""
 
     def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
@@ -41,17 +41,6 @@ class _Topics:
     def close(self) -> None:
         """Release connections; may be called again."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _created(self, topics: Collection[WantedTopic], **how: Any) -> Answers:
         wanted = [

@@ -39,6 +39,7 @@ class SparkSettings:
         jars: files that hold Spark's Kafka connector and what it needs.
         log: file for everything that the JVM prints; None shows it on stderr.
         offsets: how many there are to read at most.
+        java: options of the JVM beside drctl's own; not where the site gives its own.
     """
 
     master: str = "local[*]"
@@ -46,6 +47,7 @@ class SparkSettings:
     jars: Sequence[Path] = ()
     log: Path | None = None
     offsets: int = 0
+    java: Sequence[str] = ()
 
 
 GENTLE_SECONDS = 20
@@ -56,17 +58,18 @@ ROWS_A_TASK = 250_000
 SMALL = 2_000_000
 """Below this many offsets, making code fast costs more than running it slowly."""
 
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
 # A young generation of a fixed size: where it is let grow, what died young becomes old, and the JVM
 # the larger the longer it reads. It fits the heap that is ours, not any that a site sets.
 _MEMORY = {
     "spark.driver.memory": "2g",
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:-UseAdaptiveSizePolicy -Xmn512m "
-    "-XX:SurvivorRatio=3",
+    _JAVA_OPTIONS: "-XX:+UseParallelGC -XX:-UseAdaptiveSizePolicy -Xmn512m -XX:SurvivorRatio=3",
 }
 
 # The JVM's and Spark's compilers take most of the time of a small comparison.
 _FOR_SMALL = {
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    _JAVA_OPTIONS: "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "4",
@@ -79,7 +82,7 @@ def defaults(settings: SparkSettings, scratch: Path) -> dict[str, str]:
     Args:
         scratch: folder for what is spilled.
     """
-    return {
+    conf = {
         "spark.app.name": "drctl gap",
         "spark.master": settings.master,
         "spark.jars": ",".join(map(str, settings.jars)),
@@ -100,6 +103,8 @@ def defaults(settings: SparkSettings, scratch: Path) -> dict[str, str]:
         "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
         **(_FOR_SMALL if settings.offsets < SMALL else {}),
     }
+    given = conf.get(_JAVA_OPTIONS, "")
+    return conf | ({_JAVA_OPTIONS: " ".join((given, *settings.java))} if settings.java else {})
 
 
 # Sums of digests wrap around; in ANSI mode that is an error. The second keeps its size of null.
@@ -107,8 +112,11 @@ FIXED = {"spark.sql.ansi.enabled": "false", "spark.sql.legacy.sizeOfNull": "fals
 
 
 @contextmanager
-def opened(settings: SparkSettings) -> Iterator[SparkSession]:
+def opened(settings: SparkSettings, gentle_s: float = GENTLE_SECONDS) -> Iterator[SparkSession]:
     """A session of drctl's own, stopped at the end together with its JVM.
+
+    Args:
+        gentle_s: how long the JVM has to end by itself.
 
     Raises:
         SparkDidNotStart: Java is missing, the master does not answer, or the connector is wrong.
@@ -125,7 +133,7 @@ def opened(settings: SparkSettings) -> Iterator[SparkSession]:
             yield session
             session.stop()
         finally:
-            _end(process)
+            _end(process, gentle_s)
 
 
 def _java_properties(conf: Mapping[str, str]) -> str:
@@ -189,7 +197,7 @@ def _last_words(log: Path | None) -> str:
     return faults[-1] if faults else ""
 
 
-def _end(process: Popen[bytes]) -> None:
+def _end(process: Popen[bytes], gentle_s: float) -> None:
     """End the JVM and what PySpark remembers of it.
 
     After an interrupt no call into the JVM can be trusted: its connection may still hold the
@@ -197,7 +205,7 @@ def _end(process: Popen[bytes]) -> None:
     """
     process.terminate()
     try:
-        process.wait(timeout=GENTLE_SECONDS)
+        process.wait(gentle_s)
     except TimeoutExpired:
         process.kill()
         process.wait()
