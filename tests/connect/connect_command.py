@@ -13,9 +13,14 @@ from tests.cli.documents import check
 
 @dataclass(frozen=True)
 class ConnectCommand:
-    """Runs with one drctl.yaml; state_dir is in its folder."""
+    """Runs with one drctl.yaml; state_dir is in its folder.
+
+    Attributes:
+        room: the first word of every command line.
+    """
 
     config: Path
+    room: str = "connect"
 
     def __call__(self, *words: str) -> Ran:
         """Run it to its end; most of a process of its own would be its imports."""
@@ -26,7 +31,7 @@ class ConnectCommand:
 
     def line(self, *words: str) -> list[str]:
         """The command line of a process."""
-        return [str(DRCTL), "--config", str(self.config), "connect", *words]
+        return [str(DRCTL), "--config", str(self.config), self.room, *words]
 
     def json(self, *words: str, code: int = 0) -> dict[str, Any]:
         """The document on stdout, which fits its schema."""

@@ -2,19 +2,26 @@
 
 import json
 import random
+import signal
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+import yaml
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from drctl.connectors.causes import Cause, explain
 from drctl.lab.guards import free_port_base
+from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
+from drctl.model.errors import Unknown
 from drctl.systems.connect.client import ConnectRejected
+from tests.cluster.conftest import cluster_section
 from tests.connect.connect_command import ConnectCommand
 from tests.connect.postgres import PASSWORD, USER, Postgres, postgres
 from tests.connect.workers import DebeziumWorker, connector, worker
@@ -24,6 +31,8 @@ pytestmark = [pytest.mark.jvm, pytest.mark.endpoints, pytest.mark.timeout(400)]
 
 TOPIC = "shop.public.orders"
 DEADLINE_S = 60
+AWAY_S = 20
+"""Longer than a worker's session with its group (10 s)."""
 
 
 @dataclass
@@ -34,6 +43,14 @@ class Shop:
     kafka: ClusterUnderTest
     worker: DebeziumWorker
     command: ConnectCommand
+
+    def counts(self, code: int) -> dict[str, Any]:
+        """What `drctl gap --identity` counts in the topic."""
+        gap = replace(self.command, room="gap")
+        words = ("--identity", "debezium", "--cluster", "secondary", "--topic", TOPIC)
+        counts = gap.json(*words, code=code)["totals"]
+        assert isinstance(counts, dict)
+        return counts
 
     def events(self) -> list[tuple[str, int]]:
         """What was done with which order, as Kafka holds it: `r` is a snapshot's, `c` an insert."""
@@ -55,6 +72,14 @@ class Shop:
         finally:
             consumer.close()
 
+    def answers(self) -> bool:
+        """Whether Kafka tells again what it holds, and Connect what it does."""
+        try:
+            with closing(self.worker.client()) as client:
+                return bool(self.kafka.end_offsets(TOPIC) and client.statuses())
+        except (KafkaException, Unknown):
+            return False
+
     def await_orders(self, count: int) -> None:
         """Wait until Kafka has so many different orders."""
 
@@ -75,7 +100,8 @@ def shop(
 ) -> Iterator[Shop]:
     folder: Path = tmp_path_factory.mktemp("debezium")
     config = folder / "drctl.yaml"
-    config.write_text("clusters: {unused: {bootstrap: '127.0.0.1:1'}}\n", encoding="utf-8")
+    section = {"secondary": cluster_section(secondary)}
+    config.write_text(yaml.safe_dump({"clusters": section}), encoding="utf-8")
     first = worker("debezium-a", _made(folder / "a"), ports + 1, secondary)
     with postgres(ports) as database:
         opened = Shop(database, secondary, first, ConnectCommand(config))
@@ -148,6 +174,49 @@ def test_a_worker_that_is_stopped_properly_goes_on_without_a_duplicate(
     assert Counter(shop.events()) - before == {("c", number): 1 for number in range(41, 46)}
 
 
+def test_what_a_crash_sent_twice_is_found_by_the_events_own_place(
+    shop: Shop, ports: int, tmp_path: Path
+) -> None:
+    repeated = len(shop.events()) - len(set(shop.events()))
+    before = shop.counts(code=1 if repeated else 0)
+    assert (before["events"], before["repeated"]) == (len(shop.events()), repeated)
+    seldom = {"kept_every_ms": 600_000}
+    shop.worker.program.process.terminate()
+    shop.worker.program.process.wait(DEADLINE_S)
+    shop.worker = worker("debezium-b", _made(tmp_path / "c"), ports + 4, shop.kafka, **seldom)
+    shop.worker.await_task("shop", "RUNNING")
+    shop.database.insert(46, 10)
+    shop.await_orders(55)
+    shop.worker.program.process.kill()
+    shop.worker.program.process.wait(DEADLINE_S)
+    shop.worker = worker("debezium-b", _made(tmp_path / "d"), ports + 5, shop.kafka)
+    twice = {("c", number): 2 for number in range(46, 56)}
+    sent = lambda: {e: n for e, n in Counter(shop.events()).items() if n > 1}  # noqa: E731
+    assert Patience.of(DEADLINE_S).wait_until(lambda: twice.items() <= sent().items()), sent()
+    found = shop.counts(code=1)
+    assert found["events"] == before["events"] + 20
+    assert found["repeated"] == before["repeated"] + 10
+
+
+def test_kafka_is_away_for_longer_than_a_session_lasts(shop: Shop, lab: Lab) -> None:
+    """Nothing is lost or begun anew, and what asks meanwhile is told."""
+    before = Counter(shop.events())
+    lab.signal("secondary", signal.SIGSTOP)
+    try:
+        shop.database.insert(56, 5)
+        seen = shop.command("status", "--connect", shop.worker.url, "--output", "json")
+        assert seen.code in (0, 5), seen.stdout + seen.stderr
+        time.sleep(AWAY_S)  # being away is the fault: nothing ends it but time
+    finally:
+        lab.signal("secondary", signal.SIGCONT)
+    assert Patience.of(DEADLINE_S).wait_until(shop.answers)
+    shop.await_orders(60)
+    shop.worker.await_task("shop", "RUNNING")
+    events = Counter(shop.events()) - before
+    assert {(op, number) for op, number in events} == {("c", number) for number in range(56, 61)}
+    assert shop.command.json("status", "--connect", shop.worker.url)["failed"] == 0
+
+
 def test_a_slot_that_is_gone_and_what_that_costs(shop: Shop) -> None:
     url = ("--connect", shop.worker.url)
     with closing(shop.worker.client()) as client:
@@ -155,7 +224,7 @@ def test_a_slot_that_is_gone_and_what_that_costs(shop: Shop) -> None:
         assert Patience.of(DEADLINE_S).wait_until(lambda: not client.status("shop").tasks)
         assert shop.database.slots() == ["shop"]
         shop.database.sql("SELECT pg_drop_replication_slot('shop')")
-        shop.database.insert(46, 5)
+        shop.database.insert(61, 5)
         client.resume("shop")
         shop.worker.await_task("shop", "FAILED")
     (line,) = shop.command.json("recover", *url, code=3)["lines"]
@@ -167,6 +236,6 @@ def test_a_slot_that_is_gone_and_what_that_costs(shop: Shop) -> None:
     assert done["remedied"]["words"] == "shop runs, and begins anew"
     before = json.loads(Path(done["remedied"]["before"]).read_text(encoding="utf-8"))
     assert before["connectors"][0]["offsets"][0]["offset"]["lsn"] > 0
-    shop.await_orders(50)
+    shop.await_orders(65)
     events = Counter(shop.events())
-    assert all(events[("r", number)] >= 1 for number in range(1, 51)), "every row again"
+    assert all(events[("r", number)] >= 1 for number in range(1, 66)), "every row again"

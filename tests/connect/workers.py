@@ -48,11 +48,14 @@ class DebeziumWorker:
             assert Patience.of(60).wait_until(so), client.statuses()
 
 
-def worker(name: str, folder: Path, port: int, keeper: ClusterUnderTest) -> DebeziumWorker:
+def worker(
+    name: str, folder: Path, port: int, keeper: ClusterUnderTest, *, kept_every_ms: int = 500
+) -> DebeziumWorker:
     """Start one, and wait until it answers.
 
     Args:
         keeper: the cluster with its state, and with the topics that it writes.
+        kept_every_ms: how often it writes down how far its connectors have come.
     """
     url = f"http://127.0.0.1:{port}"
     plugins = folder / "plugins" / "debezium"
@@ -60,7 +63,8 @@ def worker(name: str, folder: Path, port: int, keeper: ClusterUnderTest) -> Debe
     for jar in resolve("debezium-postgres", progress=_silent):
         (plugins / jar.name).symlink_to(jar)
     properties = folder / "worker.properties"
-    write_properties(properties, _properties(name, url, plugins.parent, keeper))
+    surroundings = _properties(name, url, plugins.parent, keeper)
+    write_properties(properties, {**surroundings, "offset.flush.interval.ms": kept_every_ms})
     jars = resolve("connect", progress=_silent)
     command: Sequence[str] = (
         *(str(find_java()), "-Xms64m", "-Xmx320m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
@@ -131,7 +135,6 @@ def _properties(name: str, url: str, plugins: Path, keeper: ClusterUnderTest) ->
         "group.id": name,
         "offset.storage.partitions": 1,
         "status.storage.partitions": 1,
-        "offset.flush.interval.ms": 500,
         "listeners": url,
         "key.converter": _JSON,
         "value.converter": _JSON,

@@ -1,5 +1,6 @@
 """Offsets of many partitions at once, as the leaders answer them."""
 
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -8,8 +9,9 @@ from confluent_kafka.admin import AclOperation
 
 from drctl.model.errors import Unreachable
 from drctl.model.topology import Found, Mark, PartitionOffsets, TopicPartition, Unavailable
-from drctl.systems.kafka import look_ups
+from drctl.systems.kafka import leader_talk, look_ups
 from drctl.systems.kafka.reader import KafkaClusterReader
+from drctl.wire.offset_look_ups import LOOK_UP
 from tests.kafka.conftest import Bench
 from tests.kafka.tls_broker import free_ports
 from tests.lab.cluster_under_test import ClusterUnderTest
@@ -26,8 +28,13 @@ def bench(primary: ClusterUnderTest) -> Iterator[Bench]:
     opened.clean_up()
 
 
-@pytest.fixture
-def reader(primary: ClusterUnderTest) -> Iterator[KafkaClusterReader]:
+@pytest.fixture(params=["own", "librdkafka"])
+def reader(
+    primary: ClusterUnderTest, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[KafkaClusterReader]:
+    """Over connections of either kind."""
+    if request.param == "librdkafka":
+        monkeypatch.setattr(look_ups, "_security", lambda _connection: None)
     with KafkaClusterReader("primary", primary.properties()) as opened:
         yield opened
 
@@ -60,6 +67,7 @@ def test_more_partitions_than_a_call_takes_in_the_order_of_the_questions(
     reader: KafkaClusterReader, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(look_ups, "_CHUNK", 7)
+    monkeypatch.setattr(look_ups, "_OWN_CHUNK", 7)
     names = [bench.create(10) for _ in range(3)]
     places = [TopicPartition(name, n) for n in range(10) for name in names]
     for place in places[::4]:
@@ -79,6 +87,7 @@ def test_very_many_times_are_asked_in_portions(
 ) -> None:
     monkeypatch.setattr(look_ups, "_AT_ONCE", 7)
     monkeypatch.setattr(look_ups, "_CHUNK", 2)
+    monkeypatch.setattr(look_ups, "_OWN_CHUNK", 2)
     name = bench.create(3)
     for partition in range(3):
         many = ({"value": b"v", "timestamp": NOON + at} for at in range(partition, 9, 3))
@@ -128,6 +137,30 @@ def test_configurations_of_a_user_who_may_not_read_them_all(
     assert not isinstance(readable, Unavailable)
     assert readable["cleanup.policy"] == "compact"
     assert found[dark] == Unavailable(f"not authorized to describe topic {dark}")
+
+
+def test_a_connection_that_was_lost_is_made_anew(primary: ClusterUnderTest, bench: Bench) -> None:
+    """As where nothing was asked for longer than a broker keeps a connection."""
+    asked = [(TopicPartition(bench.create(), 0), int(Mark.END))]
+    with KafkaClusterReader("primary", primary.properties()) as reader:
+        assert reader.look_up(asked)() == [Found(0, -1)]
+        (talk,) = reader._look_ups._talks.values()
+        assert talk._socket is not None
+        assert talk._socket._socket is not None
+        talk._socket._socket.shutdown(socket.SHUT_RDWR)
+        assert reader.look_up(asked)() == [Found(0, -1)]
+        assert not talk.unfit
+
+
+def test_a_broker_that_is_too_old_is_asked_by_librdkafka(
+    primary: ClusterUnderTest, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leader_talk, "LOOK_UP", LOOK_UP._replace(version=99))
+    asked = [(TopicPartition(bench.create(), 0), int(Mark.END))]
+    with KafkaClusterReader("primary", primary.properties()) as reader:
+        assert reader.look_up(asked)() == [Found(0, -1)]
+        (talk,) = reader._look_ups._talks.values()
+        assert "does not know ListOffsets" in talk.unfit
 
 
 def test_nobody_answers() -> None:

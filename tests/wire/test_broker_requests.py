@@ -9,6 +9,7 @@ from drctl.wire import (
     described_cluster,
     group_heartbeats,
     log_ends,
+    offset_look_ups,
     open_transactions,
     producer_ids,
     quorum,
@@ -142,6 +143,22 @@ def test_a_replicas_own_end() -> None:
         cursor("00000001 000174 00000001 00000001 0000 ffffffffffffffff 0000000000000064")
     )
     assert found == (log_ends.End("t", 1, 0, 100),)
+
+
+def test_offsets_of_many_partitions() -> None:
+    asked = offset_look_ups.look_up({"t": [(0, 5), (1, -1)], "u": [(2, -3)]}, committed=True)
+    first = "00000000ffffffff000000000000000500"
+    second = "00000001ffffffffffffffffffffffff00"
+    third = "00000002fffffffffffffffffffffffd00"
+    assert asked.hex() == f"ffffffff01030274 03{first}{second}00 0275 02{third}0000".replace(
+        " ", ""
+    )
+    one = "00000001 0000 000000000000000a 0000000000000014 00000003 00"
+    other = "00000002 0006 ffffffffffffffff ffffffffffffffff ffffffff 01 0501 ff"
+    found = offset_look_ups.read_looked_up(
+        cursor(f"00000000 03 0274 02 {one} 00 0275 02 {other} 00 00")
+    )
+    assert found == [("t", 1, 0, 20, 10), ("u", 2, 6, -1, -1)]
 
 
 @pytest.mark.parametrize(

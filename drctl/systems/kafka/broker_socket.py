@@ -67,6 +67,10 @@ class BrokerSocket:
     ) -> None:
         self.close()
 
+    def until(self, deadline: Deadline) -> None:
+        """What follows ends with this deadline."""
+        self._deadline = deadline
+
     def exchange(self, api: Api, body: bytes, read: Callable[[Cursor], T]) -> T:
         """Send a request and read its answer.
 

@@ -106,7 +106,8 @@ class KafkaFenceProver(Closing):
         return Deadline.after(max(_LEAST_S, self._connection.timeout_s / 2))
 
     def _look(self, places: Sequence[TopicPartition], mark: Mark) -> Ends:
-        answers = LookUps(self._connection).ask([(p, mark) for p in places], self._step())()
+        with LookUps(self._connection) as look_ups:
+            answers = look_ups.ask([(p, mark) for p in places], self._step())()
         return dict(zip(places, answers, strict=True))
 
     def _judged(self, before: Ends, now: Ends, missing: Reasons, looks: int) -> Stillness:

@@ -88,7 +88,8 @@ def _undecided(
     """Partitions whose last stable offset is behind their end; others need no second question."""
     places = list(dict.fromkeys(partitions))
     questions = [(place, mark) for mark in (Mark.STABLE, Mark.END) for place in places]
-    answers = LookUps(connection).ask(questions, deadline)()
+    with LookUps(connection) as look_ups:
+        answers = look_ups.ask(questions, deadline)()
     stable, ends = answers[: len(places)], answers[len(places) :]
     undecided: list[TopicPartition] = []
     unread: dict[TopicPartition, tuple[OpenTransaction, ...] | Unavailable] = {}

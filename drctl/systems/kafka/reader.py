@@ -178,4 +178,5 @@ class KafkaClusterReader(Closing):
 
     def close(self) -> None:
         """Release connections; may be called again."""
+        self._look_ups.close()
         self._connection.close()
