@@ -51,7 +51,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
         except (typer.Abort, KeyboardInterrupt, BrokenPipeError):
             return _ended(Interrupted("interrupted"))
         except Exception as error:
-            return _bug(error)
+            return _ended(Interrupted("interrupted")) if _interrupted(error) else _bug(error)
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether it all began with Ctrl-C: Python itself wraps that in errors while it imports."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def program() -> NoReturn:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from drctl.cli import main
 from drctl.cli.main import run
 from tests.cli.conftest import Run
 from tests.cli.documents import check
@@ -126,6 +127,21 @@ def test_a_command_line_leaves_nothing_for_the_next(
     assert json.loads(capsys.readouterr().out)["error"]["code"] == 2
     assert run(["gap"]) == 2
     assert capsys.readouterr().out == ""
+
+
+def test_130_where_python_hides_the_interrupt(called: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it does while a class is made, in an import."""
+
+    def hides(_words: object) -> int:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as interrupt:
+            raise RuntimeError("Error calling __set_name__") from interrupt
+
+    monkeypatch.setattr(main, "_called", hides)
+    ran = called("gap")
+    assert (ran.code, ran.stdout) == (130, "")
+    assert ran.stderr.startswith("error: interrupted")
 
 
 LEFT_BEHIND = """
