@@ -24,7 +24,7 @@ from drctl.systems.connect.client import ConnectRejected
 from tests.cluster.conftest import cluster_section
 from tests.connect.connect_command import ConnectCommand
 from tests.connect.postgres import PASSWORD, USER, Postgres, postgres
-from tests.connect.workers import DebeziumWorker, connector, worker
+from tests.connect.workers import PluginWorker, connector, worker
 from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.endpoints, pytest.mark.timeout(400)]
@@ -41,7 +41,7 @@ class Shop:
 
     database: Postgres
     kafka: ClusterUnderTest
-    worker: DebeziumWorker
+    worker: PluginWorker
     command: ConnectCommand
 
     def counts(self, code: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Connect clusters of one worker each, with Debezium, that keep their state on a lab's cluster."""
+"""Connect clusters of one worker each, with a plugin, that keep their state on a lab's cluster."""
 
 import subprocess
 from collections.abc import Sequence
@@ -25,8 +25,8 @@ _JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 
 @dataclass(frozen=True)
-class DebeziumWorker:
-    """A worker that can run Debezium's connector for PostgreSQL."""
+class PluginWorker:
+    """A worker that can run connectors of one plugin."""
 
     name: str
     url: str
@@ -49,18 +49,25 @@ class DebeziumWorker:
 
 
 def worker(
-    name: str, folder: Path, port: int, keeper: ClusterUnderTest, *, kept_every_ms: int = 500
-) -> DebeziumWorker:
+    name: str,
+    folder: Path,
+    port: int,
+    keeper: ClusterUnderTest,
+    *,
+    kept_every_ms: int = 500,
+    plugin: str = "debezium-postgres",
+) -> PluginWorker:
     """Start one, and wait until it answers.
 
     Args:
         keeper: the cluster with its state, and with the topics that it writes.
         kept_every_ms: how often it writes down how far its connectors have come.
+        plugin: the set of jars that it can run connectors of.
     """
     url = f"http://127.0.0.1:{port}"
-    plugins = folder / "plugins" / "debezium"
+    plugins = folder / "plugins" / plugin
     plugins.mkdir(parents=True)
-    for jar in resolve("debezium-postgres", progress=_silent):
+    for jar in resolve(plugin, progress=_silent):
         (plugins / jar.name).symlink_to(jar)
     properties = folder / "worker.properties"
     surroundings = _properties(name, url, plugins.parent, keeper)
@@ -90,7 +97,7 @@ def worker(
     if not started or process.poll() is not None:
         program.end()
         raise AssertionError(log.read_text(errors="replace")[-2000:])
-    return DebeziumWorker(name, url, program)
+    return PluginWorker(name, url, program)
 
 
 def connector(port: int, password: str, **settings: str) -> dict[str, str]:

@@ -59,6 +59,10 @@ _ALL = (
         "debezium-postgres",
         (Module("io.debezium", "debezium-connector-postgres", DEBEZIUM),),
     ),
+    # The same, for its sink.
+    ArtifactSet(
+        "connect-file", (Module("org.apache.kafka", "connect-file", KAFKA),), transitive=False
+    ),
     # Only the benchmarks use it, beside "kafka", which has everything that it depends on.
     ArtifactSet(
         "kafka-tools",
