@@ -191,12 +191,12 @@ def spark_events(
 def _spark_settings(
     config: "Config", log: Path | None, progress: Callable[[str], None], offsets: int
 ) -> "SparkSettings":
-    from drctl.systems.artifacts.class_archive import class_archive, started_with
+    from drctl.systems.artifacts.class_archive import classes_for
     from drctl.systems.spark.classes import jars
     from drctl.systems.spark.session import SparkSettings
 
     conf = {name: clear_text(value) for name, value in config.spark.conf.items()}
-    ready = started_with(class_archive(jars()))
+    ready = classes_for(jars())
     settings = SparkSettings(
         config.spark.master, conf, _jars(config, progress), log, offsets, ready
     )

@@ -5,6 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (
     AclOperation,
     AlterConfigOpType,
@@ -16,7 +17,10 @@ from confluent_kafka.admin import (
 from drctl.model.errors import ConfigError, Unknown, Unreachable
 from drctl.offsets.anchor_log import Change
 from drctl.systems.kafka.anchors_topic import AnchorsTopic, AnchorsTopicReader
+from drctl.systems.kafka.connection import Connection
+from drctl.systems.kafka.own_topics import ANCHORS
 from drctl.systems.kafka.reader import KafkaClusterReader
+from drctl.systems.kafka.topic_writer import TopicWriter
 from drctl.wire import anchors
 from drctl.wire.anchors import Anchor, AnchorKey
 from tests.kafka.conftest import Bench
@@ -201,3 +205,19 @@ def test_what_is_needed_and_what_is_said_where_it_is_not_given(
 
     wait_until(granted, "both brokers know what bob may do")
     assert place.offset() == 7
+
+
+def test_the_reason_of_a_purge_is_found_where_python_lost_it() -> None:
+    """Deterministic, for it depends on which of two callbacks is first."""
+    connection = Connection("secondary", {"bootstrap.servers": "127.0.0.1:1"}, 1)
+    purged = KafkaError(KafkaError._PURGE_QUEUE)
+    refused = KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)
+
+    def calls_back() -> None:
+        writer._errors.append(purged)
+        raise SystemError("returned a result with an exception set") from KafkaException(refused)
+
+    with TopicWriter(connection, "t", ANCHORS, 1) as writer:
+        with pytest.raises(KafkaException) as caught:
+            writer._call(calls_back)
+        assert isinstance(writer._ended(caught.value.args[0]), ConfigError)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from drctl.model.errors import Stopped
-from drctl.systems.artifacts.java import find_java
+from drctl.systems.artifacts.java import JavaMissing, find_java
 
 _QUIET = "-Xlog:cds*=off"
 """A JVM complains of an archive that does not fit on what a program prints."""
@@ -34,6 +34,15 @@ def class_archive(folder: Path) -> Path:
 def started_with(archive: Path) -> tuple[str, ...]:
     """Options of a JVM that takes its classes from there; none where there is no archive."""
     return (f"-XX:SharedArchiveFile={archive}", _QUIET) if archive.is_file() else ()
+
+
+def classes_for(jars: Path) -> tuple[str, ...]:
+    """Options of a JVM with the jars of a folder; none also where there is no Java to start."""
+    try:
+        return started_with(class_archive(jars))
+    except JavaMissing:
+        # Whoever starts one says so, in its own words.
+        return ()
 
 
 def recorded_into(file: Path) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Writing to a topic of drctl's own: a record counts when all in-sync replicas have it."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -20,6 +21,7 @@ _MISSING = frozenset(
 _FORBIDDEN = frozenset(
     {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
 )
+_PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 
 Change = tuple[bytes, bytes | None]
 """A key and its new value; None deletes it."""
@@ -131,13 +133,18 @@ class TopicWriter:
         """
         try:
             return function(*arguments)
-        except SystemError:
+        except SystemError as mixed:
+            self._errors += _lost_in(mixed)
             if not self._errors:
                 raise
             raise KafkaException(self._errors[-1]) from None
 
     def _ended(self, last: KafkaError) -> DrctlError:
         """The likeliest reason: the last error is often but a consequence."""
+        if last.code() in _PURGED:
+            # What librdkafka gave up for may be told only now.
+            with suppress(KafkaException):
+                self._call(self._producer.poll, _POLL_S)
         errors = [*self._errors, last]
         codes = {error.code() for error in errors}
         if codes & _FORBIDDEN:
@@ -154,3 +161,13 @@ class TopicWriter:
                 "see that its brokers run, and run it again: it looks at what was kept first",
             )
         return Unknown(f"{self._where} could not be written: {reason}", "run it again")
+
+
+def _lost_in(error: BaseException) -> list[KafkaError]:
+    """What Kafka said before Python lost it."""
+    found, seen = list[KafkaError](), error.__cause__ or error.__context__
+    while seen is not None:
+        if isinstance(seen, KafkaException) and isinstance(seen.args[0], KafkaError):
+            found.append(seen.args[0])
+        seen = seen.__cause__ or seen.__context__
+    return found
