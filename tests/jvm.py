@@ -3,18 +3,18 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from drctl.systems.artifacts.class_archive import class_archive, started_with
+from drctl.systems.artifacts.class_archive import classes_for
 from drctl.systems.spark.classes import jars as spark_jars
 
 
 def classes_of(jars: Sequence[Path]) -> tuple[str, ...]:
     """Options that let it start sooner, where `make test` has recorded its classes."""
-    return started_with(class_archive(jars[0].parent))
+    return classes_for(jars[0].parent)
 
 
 def spark_classes() -> tuple[str, ...]:
     """The same for Spark's, which `make install` has recorded."""
-    return started_with(class_archive(spark_jars()))
+    return classes_for(spark_jars())
 
 
 def quick_executors() -> dict[str, str]:

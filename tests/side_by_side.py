@@ -55,7 +55,7 @@ class ByFile(LoadScopeScheduling):  # type: ignore[misc, unused-ignore]
         unit, died_of = left[0]
         unit[died_of] = True
         self.workqueue.update(
-            {name: unit for name, unit in units.items() if False in unit.values()}
+            {name: tests for name, tests in units.items() if not all(tests.values())}
         )
         for other in self.nodes:
             self._reschedule(other)

@@ -55,9 +55,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _interrupted(error: BaseException | None) -> bool:
-    """Whether it all began with Ctrl-C: Python itself wraps that in errors while it imports."""
+    """Whether Ctrl-C is the stated cause: Python itself wraps it in errors while it imports.
+
+    What goes wrong after an interrupt, while things are closed, is a bug like any other.
+    """
     while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
+        error = error.__cause__
     return error is not None
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from drctl.lab.files import write_private, write_properties
 from drctl.lab.settings import LabSettings
-from drctl.systems.artifacts.class_archive import class_archive, recorded_into, started_with
+from drctl.systems.artifacts.class_archive import classes_for, recorded_into
 
 
 def lab_mark(root: Path) -> str:
@@ -44,13 +44,13 @@ class Jvm:
         words = ("-cp", self._classpath(), main_class, *arguments)
         write_private(file, "".join(f'"{word}"\n' for word in words))
         quick = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
-        ready = started_with(class_archive(self._folder))
+        ready = classes_for(self._folder)
         return (str(self.java), *quick, *ready, lab_mark(self.root), f"@{file}")
 
     def _classes(self, part: str) -> tuple[str, ...]:
         if self.recording:
             return recorded_into(recorded_classes(self.root, part))
-        return started_with(class_archive(self._folder))
+        return classes_for(self._folder)
 
     def _classpath(self) -> str:
         return f"{self._folder}/*"

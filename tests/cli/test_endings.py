@@ -144,6 +144,21 @@ def test_130_where_python_hides_the_interrupt(called: Run, monkeypatch: pytest.M
     assert ran.stderr.startswith("error: interrupted")
 
 
+def test_70_what_goes_wrong_after_an_interrupt(
+    called: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(_words: object) -> int:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise RuntimeError("closing failed")
+
+    monkeypatch.setattr(main, "_called", breaks)
+    ran = called("gap")
+    assert ran.code == 70
+    assert "closing failed" in ran.stderr
+
+
 LEFT_BEHIND = """
 import threading, time
 from drctl.cli import main

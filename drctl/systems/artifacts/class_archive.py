@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from drctl.model.errors import Stopped
-from drctl.systems.artifacts.java import JavaMissing, find_java
+from drctl.systems.artifacts.java import JavaMissing, java_command
 
 _QUIET = "-Xlog:cds*=off"
 """A JVM complains of an archive that does not fit on what a program prints."""
@@ -25,7 +25,7 @@ def class_archive(folder: Path) -> Path:
     Raises:
         JavaMissing: there is none.
     """
-    java = find_java().resolve()
+    java = java_command().resolve()
     release = java.parent.parent / "release"
     build = release.read_bytes() if release.is_file() else b""
     return folder / f"classes-{hashlib.sha256(bytes(java) + build).hexdigest()[:12]}.jsa"

@@ -25,14 +25,24 @@ def find_java() -> Path:
     Raises:
         JavaMissing: there is none, or it is older than 17.
     """
+    found = java_command()
+    version = java_version(found)
+    if version < OLDEST:
+        raise JavaMissing(f"{found} is Java {version}; {OLDEST} is the oldest that works", INSTALL)
+    return found
+
+
+def java_command() -> Path:
+    """The same, of whatever version: nothing is started.
+
+    Raises:
+        JavaMissing: there is none.
+    """
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=f"{home}/bin" if home else None)
     if found is None:
         where = f"in JAVA_HOME ({home})" if home else "on the path"
         raise JavaMissing(f"there is no java command {where}", INSTALL)
-    version = java_version(Path(found))
-    if version < OLDEST:
-        raise JavaMissing(f"{found} is Java {version}; {OLDEST} is the oldest that works", INSTALL)
     return Path(found)
 
 

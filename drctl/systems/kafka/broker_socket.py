@@ -5,10 +5,10 @@ import socket
 import ssl
 from collections.abc import Callable
 from functools import partial
-from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
 
 from drctl.model.errors import ConfigError, DrctlError, Unknown, Unreachable
+from drctl.systems.closing import Closing
 from drctl.systems.kafka.broker_security import PLAIN, BrokerSecurity, Login
 from drctl.systems.kafka.deadline import Deadline
 from drctl.wire import sasl
@@ -35,7 +35,7 @@ class Address(NamedTuple):
         return f"broker {self.node} ({self.host}:{self.port})"
 
 
-class BrokerSocket:
+class BrokerSocket(Closing):
     """Asks one broker; a context manager. Everything ends with its deadline.
 
     Raises:
@@ -58,14 +58,6 @@ class BrokerSocket:
             self.close()
             raise
         return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def until(self, deadline: Deadline) -> None:
         """What follows ends with this deadline."""
