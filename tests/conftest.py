@@ -92,11 +92,12 @@ def new_topic(primary: ClusterUnderTest, secondary: ClusterUnderTest) -> Iterato
     ) -> str:
         name = f"{'flights' if mirrored else 'test'}-{uuid4().hex[:8]}"
         made.append(name)
-        if "primary" in on:
-            primary.create_topic(name, partitions, config)
+        # The target's first: MirrorMaker 2 makes what it finds on its source alone.
         if "secondary" in on:
             there = config if target_config is None else target_config
             secondary.create_topic(name, target_partitions or partitions, there)
+        if "primary" in on:
+            primary.create_topic(name, partitions, config)
         return name
 
     yield make

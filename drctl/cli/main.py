@@ -39,7 +39,7 @@ def drctl() -> None:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; returns the exit code of the contract."""
     words = sys.argv[1:] if arguments is None else list(arguments)
-    with _signals():
+    with _signals() as received:
         try:
             given.begin(words)
             consoles.begin()
@@ -51,7 +51,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
         except (typer.Abort, KeyboardInterrupt, BrokenPipeError):
             return _ended(Interrupted("interrupted"))
         except Exception as error:
-            return _ended(Interrupted("interrupted")) if _interrupted(error) else _bug(error)
+            hidden = _interrupted(error) or (received and _swallowed(error))
+            return _ended(Interrupted("interrupted")) if hidden else _bug(error)
+
+
+def _swallowed(error: Exception) -> bool:
+    """Whether a call into C lost its exception: confluent-kafka's, while it logs at Ctrl-C."""
+    return isinstance(error, SystemError) and "NULL without setting an exc" in str(error)
 
 
 def _interrupted(error: BaseException | None) -> bool:
@@ -121,18 +127,25 @@ def _bug(error: Exception) -> int:
 
 
 @contextlib.contextmanager
-def _signals() -> Iterator[None]:
-    """Being told to end is like Ctrl-C, losing the terminal too; what nohup ignores stays so."""
+def _signals() -> Iterator[list[int]]:
+    """Being told to end is like Ctrl-C, losing the terminal too; what nohup ignores stays so.
 
-    def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    Yields:
+        The signals that came.
+    """
+    received: list[int] = []
+
+    def interrupt(number: int, _frame: FrameType | None) -> NoReturn:
+        received.append(number)
         raise KeyboardInterrupt
 
-    names = (signal.SIGTERM, signal.SIGHUP)
-    before = {s: signal.getsignal(s) for s in names if signal.getsignal(s) is signal.SIG_DFL}
+    names = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    ends = (signal.SIG_DFL, signal.default_int_handler)
+    before = {s: signal.getsignal(s) for s in names if signal.getsignal(s) in ends}
     for name in before:
         signal.signal(name, interrupt)
     try:
-        yield
+        yield received
     finally:
         for name, handler in before.items():
             signal.signal(name, handler)

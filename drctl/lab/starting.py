@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 
 from drctl.lab.cluster import LabCluster, answering_brokers
 from drctl.lab.guards import require_memory, require_ports
@@ -91,11 +92,24 @@ class Startup:
             [broker.part for broker in mine],
             lambda: all(answering_brokers(admin, 1.0) >= len(mine) for admin in admins),
         )
-        try:
-            cluster.grant(admins[0])
-        except KafkaException as error:
-            raise Stopped(f"{cluster.name} took no ACLs: {error.args[0].str()}") from error
+        self._grant(cluster, admins[0])
         self._say(f"{cluster.name} answers", cluster.bootstrap)
+
+    def _grant(self, cluster: LabCluster, admin: AdminClient) -> None:
+        """Tried again until the deadline: a quorum that has just come back may have no leader."""
+        refused = ""
+
+        def granted() -> bool:
+            nonlocal refused
+            try:
+                cluster.grant(admin)
+            except KafkaException as error:
+                refused = error.args[0].str()
+                return False
+            return True
+
+        if not self.patience.wait_until(granted):
+            raise Stopped(f"{cluster.name} took no ACLs: {refused}", "Run drctl lab up again.")
 
     def _worker(self) -> None:
         worker = self.parts.worker

@@ -1,6 +1,8 @@
 """Each exit code that a command can end with today, through the real command where it can be."""
 
+import contextlib
 import json
+import signal
 import socket
 import subprocess
 import sys
@@ -142,6 +144,49 @@ def test_130_where_python_hides_the_interrupt(called: Run, monkeypatch: pytest.M
     ran = called("gap")
     assert (ran.code, ran.stdout) == (130, "")
     assert ran.stderr.startswith("error: interrupted")
+
+
+@pytest.mark.parametrize("signalled", [True, False])
+def test_130_where_a_call_into_c_loses_the_interrupt(
+    called: Run, monkeypatch: pytest.MonkeyPatch, signalled: bool
+) -> None:
+    """As confluent-kafka's do where the signal finds them in the middle of a line for the log."""
+
+    def loses(_words: object) -> int:
+        with contextlib.suppress(KeyboardInterrupt):
+            if signalled:
+                signal.raise_signal(signal.SIGINT)
+        raise SystemError("<method 'poll'> returned NULL without setting an exception")
+
+    monkeypatch.setattr(main, "_called", loses)
+    ran = called("gap")
+    assert ran.code == (130 if signalled else 70)
+    assert ("interrupted" in ran.stderr) is signalled
+
+
+LOSES = """
+import logging, os, signal, sys, threading
+from confluent_kafka import Consumer
+from drctl.cli import main
+
+quiet = logging.getLogger("quiet")
+quiet.addHandler(logging.NullHandler())
+nobody = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "debug": "all"}
+
+def waits(_words):
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    Consumer(nobody, logger=quiet).poll(60)
+
+main._called = waits
+main.program()
+"""
+
+
+def test_130_while_a_client_of_kafka_logs() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", LOSES], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "error: interrupted\n")
 
 
 def test_70_what_goes_wrong_after_an_interrupt(
