@@ -32,12 +32,21 @@ class Missing:
         not_compared: what could not be compared, each in words; empty where nothing was left out.
         partitions: of the source that lack some, each in words.
         duplicated: records that the target holds more often than the source.
+        repeated: of `records`, those with an equal on the target: second copies of the source.
     """
 
     records: int
     not_compared: tuple[str, ...] = ()
     partitions: tuple[str, ...] = ()
     duplicated: int = 0
+    repeated: int = 0
+
+    def but_for(self, second_copies: int) -> int:
+        """Records that are missing, but for as many known second copies of the source.
+
+        One without an equal on the target is never such a copy, whatever was counted before.
+        """
+        return self.records - min(second_copies, self.repeated)
 
 
 @dataclass(frozen=True, slots=True)

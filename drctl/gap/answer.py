@@ -140,6 +140,7 @@ def _partition_gap(
         newest_timestamp=missing.newest_timestamp,
         window=window,
         other_bytes=missing.other_bytes,
+        repeated=missing.repeated,
     )
 
 

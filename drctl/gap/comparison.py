@@ -183,6 +183,7 @@ class Missing:
     Attributes:
         runs: inclusive offset ranges of the unreplicated ones, ascending; the first of them.
         runs_total: how many such ranges there are.
+        repeated: unreplicated ones with an equal on the target, which holds it less often.
         bytes: key, value and header bytes of the unreplicated ones; the times are theirs too.
         other_bytes: the same of superseded and expired ones.
     """
@@ -200,6 +201,7 @@ class Missing:
     runs: tuple[tuple[int, int], ...] = ()
     runs_total: int = 0
     other_bytes: int = 0
+    repeated: int = 0
 
 
 @dataclass(frozen=True, slots=True)

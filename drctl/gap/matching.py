@@ -34,6 +34,7 @@ class Judged(NamedTuple):
     record_class: RecordClass
     order: OrderVerdict
     misplaced: bool
+    repeated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +231,8 @@ class TopicMatcher:
                 record_class = RecordClass.EXPIRED
             else:
                 record_class = RecordClass.UNREPLICATED
-            yield Judged(partition, entry, record_class, order, entry[6] in elsewhere)
+            misplaced, repeated = entry[6] in elsewhere, entry[6] in unit.on_target
+            yield Judged(partition, entry, record_class, order, misplaced, repeated)
 
     def _own_times(self, unit: _Unit) -> dict[int, int]:
         """The youngest timestamp of the target's own records, by key of a missing record."""

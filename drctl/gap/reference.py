@@ -25,6 +25,7 @@ class Verdict:
     record_class: RecordClass
     order: OrderVerdict
     misplaced: bool
+    repeated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,12 @@ def compare_topic(
     elsewhere = {name(r)[1:] for r in target_records if on_target[name(r)] > on_source[name(r)]}
     expired = _expired(plan, matched)
     verdicts = (
-        _judge(record, plan, matched, only, expired, name(record)[1:] in elsewhere, within)
+        Verdict(
+            record,
+            *_judge(record, plan, matched, only, expired, within),
+            misplaced=name(record)[1:] in elsewhere,
+            repeated=on_target[name(record)] > 0,
+        )
         for record in sorted(matched.missing, key=lambda r: (r.partition, r.offset))
     )
     return Outcome(tuple(verdicts), len(only), duplicated)
@@ -195,9 +201,8 @@ def _judge(
     matched: _Matched,
     only_on_target: Sequence[Record],
     expired: set[tuple[int, int]],
-    misplaced: bool,
     within: OrderScope,
-) -> Verdict:
+) -> tuple[RecordClass, OrderVerdict]:
     newer = record.key is not None and _newer_on_target(
         record, plan, matched, only_on_target, lambda r: r.key == record.key
     )
@@ -213,7 +218,7 @@ def _judge(
         record_class = RecordClass.EXPIRED
     else:
         record_class = RecordClass.UNREPLICATED
-    return Verdict(record, record_class, order, misplaced)
+    return record_class, order
 
 
 def _newer_on_target(

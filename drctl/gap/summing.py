@@ -40,6 +40,7 @@ def summarise(missing: Sequence[Judged]) -> Missing:
         conflicting=orders["conflicting"],
         unkeyed=orders["unkeyed"],
         misplaced=sum(m.misplaced for m in gone),
+        repeated=sum(m.repeated for m in gone),
         bytes=sum(m.entry[2] for m in gone),
         oldest_timestamp=min(times, default=None),
         newest_timestamp=max(times, default=None),

@@ -113,6 +113,8 @@ class PartitionGap:
         bytes: key, value and header bytes of the unreplicated records.
         other_bytes: the same of superseded and expired ones.
         misplaced: unreplicated records whose equal lies in another partition of the target.
+        repeated: unreplicated records with an equal on the target, which holds it less often than
+            the source does: second copies, where something wrote a record twice.
         oldest_timestamp: milliseconds UTC; None where nothing is unreplicated.
         window: why not all of it was compared; None where all was.
     """
@@ -130,6 +132,7 @@ class PartitionGap:
     newest_timestamp: int | None = None
     window: Window | None = None
     other_bytes: int = 0
+    repeated: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +336,7 @@ def _partition_json(gap: PartitionGap) -> dict[str, Any]:
         "ranges": [list(run) for run in gap.ranges],
         "ranges_total": gap.ranges_total,
         "misplaced": gap.misplaced,
+        "repeated": gap.repeated,
         "oldest_timestamp": gap.oldest_timestamp,
         "newest_timestamp": gap.newest_timestamp,
         "window": _window_json(gap.window) if gap.window else None,

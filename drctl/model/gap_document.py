@@ -114,6 +114,7 @@ def _partition(topic: str, data: Mapping[str, Any]) -> PartitionGap:
         ranges=tuple((int(first), int(last)) for first, last in data["ranges"]),
         ranges_total=int(data["ranges_total"]),
         misplaced=int(data["misplaced"]),
+        repeated=int(data.get("repeated", 0)),  # results from before it was counted
         oldest_timestamp=data["oldest_timestamp"],
         newest_timestamp=data["newest_timestamp"],
         window=_window(topic, data, source, there),

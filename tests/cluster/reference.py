@@ -13,7 +13,8 @@ from tests.cluster.logs import TopicLog
 from tests.cluster.traps import Trap
 
 NOWHERE = TopicLog({}, {})
-SPARKS = ("unreplicated", "superseded", "expired", "safe", "conflicting", "unkeyed", "misplaced")
+SPARKS = ("unreplicated", "superseded", "expired", "safe", "conflicting", "unkeyed")
+SPARKS += ("misplaced", "repeated")
 
 
 def identity(settings: Mapping[str, Any]) -> Identity:
@@ -76,6 +77,7 @@ def _partition(
     counts: Counter[str] = Counter(str(v.record_class) for v in here)
     counts.update(str(v.order) for v in gone)
     counts["misplaced"] = sum(v.misplaced for v in gone)
+    counts["repeated"] = sum(v.repeated for v in gone)
     times = [v.record.timestamp_ms for v in gone]
     there = target.bounds.get(number)
     return {

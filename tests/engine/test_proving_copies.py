@@ -35,24 +35,33 @@ def search(duplicated: int) -> dict[str, object]:
 
 def test_the_drain_home_does_not_wait_for_second_copies_and_waits_for_all_else() -> None:
     """Of a tail nobody knows how many of them it holds: everything is compared."""
-    world = Compared(found=Missing(7))
+    world = Compared(found=Missing(7, repeated=7))
     intent = check("drain", {"target": "primary"}, world, find_missing=search(7))
     assert (verify("drain", intent, world).state, world.scopes) == (State.DONE, ["full"])
-    world.found = Missing(8)
+    world.found = Missing(8, repeated=7)
     assert verify("drain", intent, world).words == "1 records are still missing"
     plain = check("drain", {"target": "primary"}, world, find_missing=search(0))
     assert verify("drain", plain, world).words == "8 records are still missing"
     assert world.scopes == ["full", "full", "tail"]
 
 
+def test_a_second_copy_that_retention_deleted_hides_no_missing_record() -> None:
+    """Of seven copies that were counted two are gone since; two other records never arrived."""
+    world = Compared(found=Missing(7, repeated=5))
+    home = check("drain", {"target": "primary"}, world, find_missing=search(7))
+    assert verify("drain", home, world).words == "2 records are still missing"
+    proof = check("prove-copies", HOME, world, find_missing=search(7))
+    assert verify("prove-copies", proof, world).words.startswith("primary lacks 2 records")
+
+
 def test_what_the_survivor_holds_twice_is_not_missing_at_home() -> None:
-    world = Around(found=Missing(7))
+    world = Around(found=Missing(7, repeated=7))
     intent = check("prove-copies", HOME, world, find_missing=search(7))
     seen = verify("prove-copies", intent, world)
     assert (seen.state, seen.facts, seen.owes) == (
         State.DONE, {"missing": 0, "duplicated": 0}, "",
     )  # fmt: skip
-    world.found = Missing(8)
+    world.found = Missing(8, repeated=7)
     assert verify("prove-copies", intent, world).words.startswith("primary lacks 1 records")
 
 
@@ -65,8 +74,8 @@ def test_what_came_home_twice_is_owed_there_and_not_missing_away() -> None:
         "prove-old-copies", AWAY, world, prove_copies=home.facts, reconcile=left,
         find_missing=search(0),
     )  # fmt: skip
-    world.found = Missing(5)
+    world.found = Missing(5, repeated=3)
     seen = verify("prove-old-copies", intent, world)
     assert (seen.state, seen.facts["missing"], seen.owes) == (State.DONE, 2, "")
-    world.found = Missing(6)
+    world.found = Missing(6, repeated=3)
     assert verify("prove-old-copies", intent, world).state is State.WAITING

@@ -84,13 +84,15 @@ def answer_of_reference(g: GeneratedTopic, outcome: Outcome) -> Answer:
         if v.record_class is RecordClass.UNREPLICATED:
             counts[v.record.partition, str(v.order)] += 1
             counts[v.record.partition, "misplaced"] += v.misplaced
+            counts[v.record.partition, "repeated"] += v.repeated
     extra = Counter(own=outcome.only_on_target, again=outcome.duplicated_on_target)
     return {"counts": +counts, "extra": +extra, "runs": expected_runs(g, outcome)}
 
 
 def answer_of_comparer(g: GeneratedTopic, comparison: Comparison) -> Answer:
     counts: Counter[object] = Counter()
-    names = ("unreplicated", "superseded", "expired", "safe", "conflicting", "unkeyed", "misplaced")
+    names = ("unreplicated", "superseded", "expired", "safe", "conflicting", "unkeyed")
+    names += ("misplaced", "repeated")
     missing = {p: m for (t, p), m in comparison.missing.items() if t == g.plan.topic}
     for partition, m in missing.items():
         for name in names:

@@ -25,7 +25,7 @@ from drctl.reconcile.gap_result import read_gap
 from drctl.report.run_gaps import gap_results
 from tests.cli.documents import check
 
-ADDED_SINCE = ("topic_id", "target_topic_id", "inversions", "truncation")
+ADDED_SINCE = ("topic_id", "target_topic_id", "inversions", "repeated", "truncation")
 """Fields that documents of earlier versions lack."""
 
 
@@ -43,6 +43,7 @@ def whole() -> GapResult:
         misplaced=1,
         oldest_timestamp=1_700_000_000_000,
         newest_timestamp=1_700_000_000_900,
+        repeated=1,
         window=Window("orders", 3, 10, 4, 95, "Connect says so", 85, whole=False),
     )
     lacking = PartitionGap(4, OffsetRange(0, 2), None, Counts(2, 0, 2), OrderCounts(2, 0, 0, 0))

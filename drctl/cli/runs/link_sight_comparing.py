@@ -69,7 +69,7 @@ class Comparisons:
         self._proved = result
         if found.records or found.not_compared:
             shutil.rmtree(folder, ignore_errors=True)
-        return found if before is None else replace(found, records=of_before(result, before))
+        return found if before is None else _without_new(found, of_before(result, before))
 
     def _looking_for_arrivals(self, source: "ClusterReader", target: "ClusterReader") -> "Arrivals":
         from drctl.gap.arrival import Arrivals
@@ -90,6 +90,12 @@ def _whole(scope: str) -> GapOptions:
     return GapOptions((), scope, ledger=False, submit=False, budget_s=_BUDGET_S)
 
 
+def _without_new(found: Missing, records: int) -> Missing:
+    """What is missing of before; what is on its way is taken for repeated, as far as that goes."""
+    repeated = max(0, found.repeated - (found.records - records))
+    return replace(found, records=records, repeated=repeated)
+
+
 def _told(result: "GapResult") -> Missing:
     lacking = (
         f"{topic.topic}-{partition.partition}: {partition.counts.unreplicated:,} missing"
@@ -99,4 +105,6 @@ def _told(result: "GapResult") -> Missing:
     )
     left_out = tuple(f"{each.topic}: {each.reason}" for each in result.not_compared)
     totals = result.totals
-    return Missing(totals.unreplicated, left_out, tuple(lacking), totals.duplicated_on_target)
+    repeated = sum(p.repeated for topic in result.topics for p in topic.partitions)
+    twice = totals.duplicated_on_target
+    return Missing(totals.unreplicated, left_out, tuple(lacking), twice, repeated)

@@ -32,7 +32,7 @@ class Drain(Looking):
             number = len(missing.not_compared)
             words = f"{number:,} partitions are not proven yet: {missing.not_compared[0]}"
             return Seen(State.WAITING, words, {}, missing.not_compared)
-        records = max(0, missing.records - second)
+        records = missing.but_for(second)
         if records:
             words = f"{records:,} records are still missing"
             return Seen(State.WAITING, words, {}, missing.partitions)

@@ -39,7 +39,7 @@ class ProveCopies(Looking):
         if found.not_compared:
             words = f"not everything could be compared: {found.not_compared[0]}"
             return Seen(State.WAITING, words, {}, found.not_compared)
-        missing = max(0, found.records - intent.get("second_copies", 0))
+        missing = found.but_for(intent.get("second_copies", 0))
         lacks, target = missing - intent["may_lack"], intent["target"]
         if lacks > 0:
             words = f"{target} lacks {lacks:,} records that nobody decided to leave behind"

@@ -82,7 +82,9 @@ def missing_rows(plan: ComparePlan, source: DataFrame, lacking: DataFrame) -> Da
             settled buckets included: those are replicated.
         lacking: of `grouped`, the records that the source holds more often than the target.
     """
-    groups = lacking.select(*IDENTITY, (F.col("on_source") - F.col("on_target")).alias("lacks"))
+    lacks = F.col("on_source") - F.col("on_target")
+    repeated = F.col("on_target") > 0
+    groups = lacking.select(*IDENTITY, lacks.alias("lacks"), repeated.alias("repeated"))
     rows = source.withColumnRenamed("topic", "topic_name").withColumn(
         "topic", F.xxhash64("topic_name")
     )
@@ -106,6 +108,7 @@ def _slim(rows: DataFrame) -> DataFrame:
         "key_digest",
         F.when(F.col("lacks").isNotNull(), columns.size()).alias("size"),
         "lacks",
+        "repeated",
     )
 
 

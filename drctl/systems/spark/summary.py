@@ -31,6 +31,7 @@ def summarise(missing: DataFrame) -> dict[Place, Missing]:
     rows = missing.groupBy(*PLACE).agg(
         *counts,
         number(unreplicated & F.col("misplaced"), "misplaced"),
+        number(unreplicated & F.col("repeated"), "repeated"),
         F.sum(F.when(unreplicated, F.col("size")).otherwise(0)).alias("bytes"),
         F.sum(F.when(unreplicated, 0).otherwise(F.col("size"))).alias("other_bytes"),
         F.min(time).alias("oldest_timestamp"),
