@@ -72,11 +72,11 @@ class LabCluster:
         }
         return AdminClient({**self.client_properties(), **ours}, logger=LOGGER)
 
-    def grant(self, admin: AdminClient) -> None:
+    def grant(self, admin: AdminClient, timeout_s: float = 20) -> None:
         """Give each user what it needs and no more; admin and the brokers need no grant."""
         bindings = (binding for grant in self._grants() for binding in _bindings(*grant))
         once = list(dict.fromkeys(bindings))  # the client refuses a grant that is given twice
-        for done in admin.create_acls(once, request_timeout=20).values():
+        for done in admin.create_acls(once, request_timeout=timeout_s).values():
             done.result()
 
     def _grants(self) -> tuple[Grant, ...]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 
 from drctl.lab.cluster import LabCluster, answering_brokers
 from drctl.lab.guards import require_memory, require_ports
@@ -23,6 +22,7 @@ from drctl.systems.artifacts.java import find_java
 from drctl.systems.artifacts.resolution import resolve
 
 START_S_PER_PART = 40  # a machine may be busy; a part that died is noticed at once
+_GRANT_S = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +92,22 @@ class Startup:
             [broker.part for broker in mine],
             lambda: all(answering_brokers(admin, 1.0) >= len(mine) for admin in admins),
         )
-        self._grant(cluster, admins[0])
+        self._grant(cluster, f"{HOST}:{mine[0].ports[0]}")
         self._say(f"{cluster.name} answers", cluster.bootstrap)
 
-    def _grant(self, cluster: LabCluster, admin: AdminClient) -> None:
-        """Tried again until the deadline: a quorum that has just come back may have no leader."""
+    def _grant(self, cluster: LabCluster, address: str) -> None:
+        """Asked anew until the deadline: a quorum that has just come back may have no leader.
+
+        Until it has one, its brokers name a dead one as the controller, too; a client that was
+        told so once asks nobody else.
+        """
         refused = ""
 
         def granted() -> bool:
             nonlocal refused
+            admin = cluster.admin(address)
             try:
-                cluster.grant(admin)
+                cluster.grant(admin, min(_GRANT_S, max(1.0, self.patience.remaining)))
             except KafkaException as error:
                 refused = error.args[0].str()
                 return False
