@@ -152,6 +152,8 @@ def cluster_id(root: Path, cluster: str) -> str:
 def _sizes(replication: int) -> Mapping[str, object]:
     in_sync = min(2, replication)
     return {
+        # A quorum of one need not tell itself twice a second that it is there: idle labs cost less.
+        **({"metadata.max.idle.interval.ms": 5000} if replication == 1 else {}),
         "default.replication.factor": replication,
         "min.insync.replicas": in_sync,
         "offsets.topic.replication.factor": replication,
@@ -166,7 +168,7 @@ def _sizes(replication: int) -> Mapping[str, object]:
         "log.retention.ms": -1,
         # What takes minutes by default is to be seen within a drill or a test.
         "log.initial.task.delay.ms": 500,
-        "log.cleaner.backoff.ms": 200,
+        "log.cleaner.backoff.ms": 1000,
         # A killed broker may not come back before its session is over.
         "broker.session.timeout.ms": 5000,
         "broker.heartbeat.interval.ms": 1000,

@@ -19,6 +19,7 @@ class Holder:
         who: the user.
         pid: of the process on that host.
         since: when this process began with it; with a time zone.
+        machine: which processes `pid` is one of; empty where nobody can say.
     """
 
     run: str
@@ -26,6 +27,7 @@ class Holder:
     host: str
     pid: int
     since: datetime
+    machine: str = ""
 
     def __str__(self) -> str:
         since = self.since.astimezone(UTC)
@@ -41,6 +43,7 @@ class Holder:
             "host": self.host,
             "pid": self.pid,
             "since": self.since.isoformat(),
+            **({"machine": self.machine} if self.machine else {}),
         }
 
     @classmethod
@@ -58,7 +61,8 @@ class Holder:
                 "pid": int() as pid,
                 "since": str() as since,
             }:
-                found = cls(run, who, host, pid, datetime.fromisoformat(since))
+                machine = str(data.get("machine", ""))
+                found = cls(run, who, host, pid, datetime.fromisoformat(since), machine)
                 if found.since.tzinfo is not None and found.to_json() == dict(data):
                     return found
         raise ValueError(f"no holder: {dict(data)}")

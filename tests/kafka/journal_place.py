@@ -102,17 +102,20 @@ class JournalPlace:
 
 
 HOLDS = """
-import json, sys
+import json, os, sys
+from dataclasses import replace
 from drctl.model.errors import DrctlError
 from tests.kafka.journal_place import *
 told = json.loads(sys.stdin.readline())
 place = JournalPlace(told["properties"], None, told["topic"], told["link"])
 try:
-    with place.journal(beat_s=told["beat_s"]).take(holder(told["run"], "bert")) as held:
+    bert = holder(told["run"], "bert")
+    if told["machine"]:
+        bert = replace(bert, pid=os.getpid(), machine=told["machine"])
+    with place.journal(beat_s=told["beat_s"]).take(bert) as held:
         print(json.dumps({"held": [line.decode() for line in held.lines]}), flush=True)
         for line in sys.stdin:
             if line.startswith("die "):
-                import os
                 from drctl.systems.kafka.journal_writer import JournalWriter
                 JournalWriter._commit = lambda writer, deadline: os._exit(9)
             held.append(named(line.split()[-1]))
@@ -126,11 +129,14 @@ except DrctlError as error:
 class HolderProcess:
     """A process of bert's that has a link, or tries to; a context manager."""
 
-    def __init__(self, place: JournalPlace, run: str, beat_s: float = BEAT_S) -> None:
+    def __init__(
+        self, place: JournalPlace, run: str, beat_s: float = BEAT_S, machine: str = ""
+    ) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-c", HOLDS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         told = {"topic": place.topic, "link": place.link, "run": run, "beat_s": beat_s}
+        told["machine"] = machine
         self.say(json.dumps({**told, "properties": dict(place.properties)}))
 
     @property

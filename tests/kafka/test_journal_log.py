@@ -1,6 +1,7 @@
 """What the records of a link say, and who of several goes on; no broker is asked."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -224,3 +225,29 @@ def test_one_who_only_looks_on_sees_the_living_behind_the_end() -> None:
     look.entered = True
     look.see(Beat("token of B", last=False))
     assert look.alive == holder("B")
+
+
+@pytest.mark.parametrize("known", [STOPPED, [*DONE, claim("Y")], [*STOPPED, claim("Y")]])
+def test_nobody_waits_for_those_whose_processes_are_gone(known: list[JournalRecord]) -> None:
+    assert Contest(log(*known), "token of Z").disputed
+    all_gone = Contest(log(*known), "token of Z", gone=lambda _: True)
+    assert not all_gone.disputed
+    all_gone.see(claim("Z"))
+    all_gone.see(taken("X"))
+    assert told(all_gone.refusal(LINK)).startswith("link main is held by run X"), "it just wrote"
+
+
+def test_one_of_two_who_may_live_is_waited_for() -> None:
+    gone = {"B"}
+    found = Contest(log(*STOPPED, claim("Y")), "token of Z", gone=lambda each: each.run in gone)
+    assert found.disputed
+    gone.add("Y")
+    assert not found.disputed
+
+
+def test_a_holder_says_which_processes_his_is_one_of() -> None:
+    at = replace(holder("A"), machine="boot/4026531836")
+    assert journal_records.decode(encode(Claim("t", at))) == Claim("t", at)
+    assert "machine" not in holder("A").to_json(), "as earlier versions wrote it"
+    with pytest.raises(ValueError, match="no holder"):
+        Holder.from_json({**holder("A").to_json(), "machine": ""})

@@ -11,6 +11,7 @@ from drctl.engine import chain
 from drctl.model.errors import DrctlError, ExitCode, Fenced, Refused, Unknown
 from drctl.systems.kafka.journal_held import HeldRun
 from drctl.systems.kafka.journal_writer import JournalWriter
+from drctl.systems.processes import this_machine
 from drctl.wire.journal_records import Beat, Taken, Withdrawn
 from tests.kafka.conftest import Bench
 from tests.kafka.journal_place import (
@@ -97,6 +98,22 @@ def test_a_killed_one_is_resumed_and_no_other_begins(place: JournalPlace) -> Non
         held.append([*named("resumed"), ENDED])
     assert place.words("A") == ["began", "resumed", "ended"]
     assert chain.verify("A", place.reader().lines("A")).whole
+
+
+@pytest.mark.timeout(100)
+def test_on_its_own_machine_one_whose_process_is_gone_is_not_waited_for(
+    place: JournalPlace,
+) -> None:
+    with HolderProcess(place, "A", machine=this_machine()) as bert:
+        assert bert.answer() == {"held": []}
+        assert bert.append("began") == {"appended": "began"}
+        with pytest.raises(Refused, match="is held by run A: bert"):
+            place.journal(beat_s=LONG_S).take(holder("A"))
+        bert.signal(signal.SIGKILL)
+        bert.ended()
+    assert place.reader(beat_s=LONG_S).alive() is None
+    with place.journal(beat_s=LONG_S).take(holder("A")) as held:
+        assert len(held.lines) == 1
 
 
 def test_a_stopped_process_that_comes_back_writes_nothing_more(place: JournalPlace) -> None:

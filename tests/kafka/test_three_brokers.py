@@ -23,6 +23,7 @@ from drctl.model.topology import TopicPartition, Unavailable
 from drctl.systems.kafka.acl_reader import KafkaAclReader
 from drctl.systems.kafka.acl_writer import KafkaAclWriter
 from drctl.systems.kafka.cluster_health import KafkaHealthReader
+from drctl.systems.kafka.connection import Connection
 from drctl.systems.kafka.fence_proof import KafkaFenceProver
 from tests.lab.cluster_under_test import ClusterUnderTest
 
@@ -243,3 +244,19 @@ def frozen_too(lab: Lab, node: int) -> Iterator[None]:
         yield
     finally:
         lab.signal(f"primary-{node}", signal.SIGCONT)
+
+
+def test_a_broker_that_the_client_takes_for_the_controller_dies(
+    brokers: Lab, three: ClusterUnderTest
+) -> None:
+    """A cluster names any broker that is up; left alone, librdkafka asks a dead one for minutes."""
+    connection = Connection("primary", three.properties(), timeout_s=10)
+    named = connection.admin().list_topics(timeout=20).controller_id
+    brokers.signal(f"primary-{named}", signal.SIGKILL)
+    try:
+        new = NewTopic(f"test-{uuid4().hex[:8]}", 1)
+        for future in connection.admin().create_topics([new], request_timeout=60).values():
+            future.result()
+    finally:
+        brokers.start(f"primary-{named}")
+    assert new.topic in three.admin.list_topics(timeout=20).topics

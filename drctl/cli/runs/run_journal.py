@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from drctl.cli.runs import plan_wiring
 from drctl.model.errors import Refused
 from drctl.model.journal import Entry, Holder
+from drctl.systems.processes import this_machine
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
@@ -68,7 +69,8 @@ def folder(config: "Config", run: str) -> Path:
 
 def holder(run: str) -> Holder:
     """This process."""
-    return Holder(run, getpass.getuser(), socket.gethostname(), os.getpid(), datetime.now(UTC))
+    user, host, now = getpass.getuser(), socket.gethostname(), datetime.now(UTC)
+    return Holder(run, user, host, os.getpid(), now, this_machine())
 
 
 def who(held: Holder) -> Mapping[str, str]:

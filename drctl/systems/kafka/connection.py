@@ -24,6 +24,8 @@ _SECRET = re.compile(r"password|secret|\.pem$|token|jaas|sasl\.oauthbearer\.conf
 _NOISE = re.compile(r"^\[thrd:[^]]*\]: | \(after \d+ms in state .*\)$|error:[0-9A-F]{8}:")
 _TLS_ALERT = re.compile(r"SSL alert|SSL handshake failed: .*verif")
 _QUICK = {"reconnect.backoff.max.ms": "1000", "socket.connection.setup.timeout.ms": "5000"}
+# Told once who the controller is, a client asks nobody else until this is over (default 5 minutes).
+_FRESH = {"topic.metadata.refresh.interval.ms": "2000"}
 _NO_TOPIC = "/"
 _NOBODY = "the broker that answered knows none that is up"
 
@@ -162,6 +164,7 @@ class Connection:
 
     def _open(self) -> AdminClient:
         settings: dict[str, Any] = {
+            **_FRESH,
             **client_properties(self.properties),
             "error_cb": self._errors.append,
         }

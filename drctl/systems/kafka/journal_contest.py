@@ -1,8 +1,11 @@
 """Who else wants or has the link, judged by what is appended while one watches. Pure.
 
 Only the order of records counts, and whether one came at all; no two clocks are compared. Of all
-who claim a link the first goes on: everybody else finds its claim before his own.
+who claim a link the first goes on: everybody else finds its claim before his own. Whose process is
+known to be gone is not waited for.
 """
+
+from collections.abc import Callable
 
 from drctl.model.errors import Refused
 from drctl.model.journal import Holder
@@ -15,6 +18,7 @@ class Contest:
 
     Args:
         token: of one's own claim; empty for somebody who only looks on.
+        gone: whether it is certain that somebody's process has ended.
 
     Attributes:
         entered: whether one's own claim was seen, or the end of the log as it was at first: what
@@ -24,8 +28,11 @@ class Contest:
         holds: whether that one has the link, or only claims it.
     """
 
-    def __init__(self, log: LinkLog, token: str = "") -> None:
+    def __init__(
+        self, log: LinkLog, token: str = "", gone: Callable[[Holder], bool] = lambda _: False
+    ) -> None:
         self._token = token
+        self._gone = gone
         # Nothing comes of a run that has ended but its farewell.
         over = log.hold is not None and log.ended(log.hold.holder.run)
         self.hold = None if over else log.hold
@@ -43,7 +50,8 @@ class Contest:
     @property
     def disputed(self) -> bool:
         """Whether somebody may be there who comes first."""
-        return self.hold is not None or bool(self._claims)
+        others = [*self._claims.values(), *([self.hold.holder] if self.hold else [])]
+        return not all(map(self._gone, others))
 
     def see(self, record: JournalRecord) -> None:
         """Take notice of the next record."""

@@ -16,6 +16,7 @@ from drctl.systems.kafka.journal_settings import CONFIG, check_partitions, check
 from drctl.systems.kafka.journal_signs import Signs
 from drctl.systems.kafka.own_topics import JOURNAL
 from drctl.systems.kafka.topic_creation import check_creatable, check_writable
+from drctl.systems.processes import gone
 from drctl.wire.journal_records import TOPIC
 from drctl.wire.undecodable import Undecodable
 
@@ -126,7 +127,7 @@ class JournalTopicReader:
             ConfigError, Unreachable, Unknown: as above.
         """
         log = self._read()
-        contest = Contest(log)
+        contest = Contest(log, gone=gone)
         if self._exists and contest.disputed:
             self._guarded(lambda: self._watch(contest))
         return contest.alive if contest.holds else None

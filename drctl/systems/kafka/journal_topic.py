@@ -26,6 +26,7 @@ from drctl.systems.kafka.journal_settings import CONFIG, check_settings
 from drctl.systems.kafka.journal_writer import LIFETIME_S, JournalWriter, Undecided
 from drctl.systems.kafka.own_topics import JOURNAL
 from drctl.systems.kafka.topic_creation import check_writable, create
+from drctl.systems.processes import gone
 from drctl.wire.journal_records import TOPIC, Claim, Taken, encode
 
 _PAUSE_S = 0.05
@@ -77,7 +78,7 @@ class JournalTopic(JournalTopicReader):
         claim = Claim(self._token(), holder)
         connection, topic, link = self._connection, self._topic, self._link
         with claiming(connection, topic, link, claim, self._beat_s) as claimed:
-            contest = Contest(log, claim.token)
+            contest = Contest(log, claim.token, gone)
             self._guarded(lambda: self._watch(contest))
             if refused := contest.refusal(link):
                 raise refused

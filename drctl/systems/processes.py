@@ -1,0 +1,33 @@
+"""Which processes a process id is one of, and whether one of them is gone."""
+
+import os
+from pathlib import Path
+
+from drctl.model.journal import Holder
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_NAMESPACE = Path("/proc/self/ns/pid")
+
+
+def this_machine() -> str:
+    """The kernel's boot and the namespace of process ids; empty where the system tells neither.
+
+    A host's name does not tell containers that share it apart, nor one boot from the next.
+    """
+    try:
+        return f"{_BOOT.read_text(encoding='ascii').strip()}/{_NAMESPACE.stat().st_ino}"
+    except OSError:
+        return ""
+
+
+def gone(holder: Holder) -> bool:
+    """Whether it is certain that the holder's process has ended; where in doubt it has not."""
+    if not holder.machine or holder.machine != this_machine():
+        return False
+    try:
+        os.kill(holder.pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
