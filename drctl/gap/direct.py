@@ -250,6 +250,7 @@ class DirectComparer:
                 judged.record_class,
                 judged.order,
                 judged.misplaced,
+                judged.repeated,
             )
 
     def _keys_again(

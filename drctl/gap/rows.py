@@ -31,6 +31,7 @@ class MissingRow(NamedTuple):
     record_class: RecordClass
     order: OrderVerdict
     misplaced: bool
+    repeated: bool
 
 
 class MissingWriter(Protocol):

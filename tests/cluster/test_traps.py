@@ -115,6 +115,7 @@ def test_the_records_as_parquet(each: Analysed) -> None:
                 "class": str(v.record_class),
                 "order": str(v.order),
                 "misplaced": v.misplaced,
+                "repeated": v.repeated,
             }
             wanted[folder].append(row)
     for folder, rows in wanted.items():

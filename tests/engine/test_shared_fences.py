@@ -147,3 +147,11 @@ def test_what_signs_tell_of_rules_and_links() -> None:
     assert resting(present, "a") == {everybody: "b"}
     assert resting(present, "c") == {RULE: "a", everybody: "b"}
     assert sign(RULE, "a").permission == "DENY"
+
+
+def test_what_is_not_there_at_all_is_not_waited_for() -> None:
+    """A run that died before its rules went out asks no broker whether it obeys them."""
+    run = Run(Cluster(), "main")
+    seen = FENCE_PRODUCERS.verify(run.intent, run.look)
+    assert not hasattr(run.look, "fence")
+    assert (seen.state, seen.words) == (State.WAITING, "none of 1 rules is on p yet")

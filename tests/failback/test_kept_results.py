@@ -41,7 +41,7 @@ def result(folder: Path, hour: int) -> Path:
     ParquetRecords(folder).write(
         MissingRow(
             *("t", 0, offset, 1_700_000_000_000 + offset, None if order == "unkeyed" else b"k"),
-            *(10, RecordClass.UNREPLICATED, OrderVerdict(order), False),
+            *(10, RecordClass.UNREPLICATED, OrderVerdict(order), False, False),
         )
         for offset, order in enumerate(ORDERS)
     )

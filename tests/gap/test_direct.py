@@ -75,6 +75,7 @@ def wanted_rows(
             v.record_class,
             v.order,
             v.misplaced,
+            v.repeated,
         )
         for g in generated
         for v in compare_topic(g.plan, identity, g.source, g.target, within).missing

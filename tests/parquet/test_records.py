@@ -30,6 +30,7 @@ def row(offset: int, key: bytes | None = b"k", **changes: object) -> MissingRow:
         record_class=RecordClass.UNREPLICATED,
         order=OrderVerdict.SAFE,
         misplaced=False,
+        repeated=False,
     )
     return found._replace(**changes)
 
@@ -44,17 +45,19 @@ def test_rows_by_class(tmp_path: Path) -> None:
         tmp_path,
         row(1),
         row(2, None, order=OrderVerdict.UNKEYED, misplaced=True),
+        row(5, repeated=True),
         row(3, b"", record_class=RecordClass.EXPIRED),
         row(4, b"\x00\xff", timestamp_ms=-1, record_class=RecordClass.SUPERSEDED, size=1 << 40),
     )
-    names = ("offset", "timestamp", "key", "size", "class", "order", "misplaced")
+    names = ("offset", "timestamp", "key", "size", "class", "order", "misplaced", "repeated")
     assert [tuple(r[n] for n in names) for r in found["records"]] == [
-        (1, NOON + 1, b"k", 412, "unreplicated", "safe", False),
-        (2, NOON + 2, None, 412, "unreplicated", "unkeyed", True),
+        (1, NOON + 1, b"k", 412, "unreplicated", "safe", False, False),
+        (2, NOON + 2, None, 412, "unreplicated", "unkeyed", True, False),
+        (5, NOON + 5, b"k", 412, "unreplicated", "safe", False, True),
     ]
     assert [tuple(r[n] for n in names) for r in found["others"]] == [
-        (3, NOON + 3, b"", 412, "expired", "safe", False),
-        (4, -1, b"\x00\xff", 1 << 40, "superseded", "safe", False),
+        (3, NOON + 3, b"", 412, "expired", "safe", False, False),
+        (4, -1, b"\x00\xff", 1 << 40, "superseded", "safe", False, False),
     ]
     assert {(r["topic"], r["partition"]) for rows in found.values() for r in rows} == {
         ("orders", 3)

@@ -138,10 +138,8 @@ def test_the_header_of_a_copy_is_that_of_its_format(
 
 
 def missing(offset: int, key: bytes | None = b"k") -> MissingRow:
-    verdict = OrderVerdict.SAFE
-    return MissingRow(
-        "orders", 3, offset, 1_700_000_000_123, key, 9, RecordClass.UNREPLICATED, verdict, False
-    )
+    told = RecordClass.UNREPLICATED, OrderVerdict.SAFE, False, False
+    return MissingRow("orders", 3, offset, 1_700_000_000_123, key, 9, *told)
 
 
 def test_rows_come_back_from_the_files_of_a_gap_result(tmp_path: Path) -> None:

@@ -65,6 +65,7 @@ def schema() -> "pyarrow.Schema":
             ("class", pa.string()),
             ("order", pa.string()),
             ("misplaced", pa.bool_()),
+            ("repeated", pa.bool_()),
         ]
     )
 

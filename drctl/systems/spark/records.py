@@ -12,7 +12,7 @@ RECORDS = "records"
 OTHERS = "others"
 SCHEMA = (
     "topic string, partition int, offset long, timestamp timestamp, key binary, size long, "
-    "class string, order string, misplaced boolean"
+    "class string, order string, misplaced boolean, repeated boolean"
 )
 
 
@@ -35,6 +35,7 @@ def write(spark: SparkSession, classified: DataFrame | None, out: Path) -> None:
             "class",
             "order",
             "misplaced",
+            "repeated",
             (F.col("class") == "unreplicated").alias("unreplicated"),
         )
         rows.write.mode("overwrite").partitionBy("unreplicated").parquet(str(scratch))
