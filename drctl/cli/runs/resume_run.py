@@ -16,6 +16,7 @@ from drctl.cli.runs.run_watching import watched
 from drctl.cli.settings import configuration
 from drctl.cli.stopping import stoppable
 from drctl.engine.executing import Execution
+from drctl.engine.invariants import violations
 from drctl.engine.questions import answers
 from drctl.engine.registry import KINDS
 from drctl.engine.sequences.failback import leads_home
@@ -89,6 +90,11 @@ def _must_fit(story: Story, link: "Link") -> None:
         raise Refused(
             f"run {story.run} has steps that this drctl does not know: {', '.join(unknown)}",
             "use the version of drctl that it began with",
+        )
+    if broken := violations(plan, KINDS):
+        raise Refused(
+            f"the plan of run {story.run} breaks a rule: {'; '.join(broken)}",
+            "no drctl makes such a plan: find out who wrote the journal",
         )
 
 

@@ -1,0 +1,143 @@
+"""Committing positions where some are refused: each is named, none is forgotten on the way back."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+
+from drctl.engine.kind import State
+from drctl.engine.ports import Hands, Look
+from drctl.engine.steps.commit_offsets import BATCH, CommitOffsets
+from drctl.model.groups import Committed, Positions
+from drctl.model.plan import Json
+from drctl.model.topology import TopicPartition, Unavailable
+
+ONE, TWO = TopicPartition("orders", 0), TopicPartition("orders", 1)
+OCCUPIED = Unavailable("somebody reads in it")
+STEP = CommitOffsets()
+
+
+@dataclass
+class Groups:
+    """The positions of one cluster; some groups are in use, or their coordinator is silent."""
+
+    stand: dict[str, dict[TopicPartition, Committed]] = field(default_factory=dict)
+    in_use: set[str] = field(default_factory=set)
+    silent: set[str] = field(default_factory=set)
+    calls: int = 0
+
+    def groups(self, name: str) -> "Groups":
+        assert name == "secondary"
+        return self
+
+    def commit(
+        self, wanted: Mapping[str, Positions]
+    ) -> Mapping[str, Mapping[TopicPartition, Unavailable | None]]:
+        self.calls += 1
+        for group in wanted.keys() - self.in_use:
+            self.stand.setdefault(group, {}).update(wanted[group])
+        return {
+            group: dict.fromkeys(positions, OCCUPIED if group in self.in_use else None)
+            for group, positions in wanted.items()
+        }
+
+    def delete(
+        self, unwanted: Mapping[str, Collection[TopicPartition]]
+    ) -> Mapping[str, Mapping[TopicPartition, Unavailable | None]]:
+        for group in unwanted.keys() - self.in_use:
+            for place in unwanted[group]:
+                self.stand[group].pop(place, None)
+        return {
+            group: dict.fromkeys(places, OCCUPIED if group in self.in_use else None)
+            for group, places in unwanted.items()
+        }
+
+    def committed(
+        self, names: Collection[str]
+    ) -> Mapping[str, Mapping[TopicPartition, Committed] | Unavailable]:
+        silence = Unavailable("no coordinator")
+        return {n: silence if n in self.silent else self.stand.get(n, {}) for n in names}
+
+
+def intent(*lines: tuple[str, TopicPartition, int | None, int]) -> Json:
+    def position(offset: int | None) -> list[object] | None:
+        return None if offset is None else list(Committed(offset))
+
+    return {
+        "cluster": "secondary",
+        "lines": [[g, *place, position(before), position(to)] for g, place, before, to in lines],
+        "same": 0,
+        "left_out": [],
+        "rereads_at_most": 0,
+    }
+
+
+def hands(groups: Groups) -> Hands:
+    return cast(Hands, groups)
+
+
+def look(groups: Groups) -> Look:
+    return cast(Look, groups)
+
+
+LINES = intent(("a", ONE, None, 7), ("a", TWO, 3, 8), ("b", ONE, 5, 9))
+
+
+def world(in_use: Collection[str] = (), silent: Collection[str] = ()) -> Groups:
+    stand = {"a": {TWO: Committed(3)}, "b": {ONE: Committed(5)}}
+    return Groups(stand, set(in_use), set(silent))
+
+
+def test_all_of_them() -> None:
+    found = world()
+    assert STEP.apply(LINES, hands(found)) == ()
+    seen = STEP.verify(LINES, look(found))
+    assert (seen.state, seen.words) == (
+        State.DONE, "3 positions of 2 groups read back as committed",
+    )  # fmt: skip
+    assert STEP.apply(LINES, hands(found)) == (), "twice is as once"
+    assert STEP.undo(LINES, hands(found)) == ()
+    assert STEP.undone(LINES, look(found)).words == "3 positions are as before"
+    assert found.stand == world().stand
+
+
+def test_one_of_three_is_refused_and_named() -> None:
+    found = world(in_use={"b"})
+    assert STEP.apply(LINES, hands(found)) == (f"b {ONE}: somebody reads in it",)
+    seen = STEP.verify(LINES, look(found))
+    assert seen.state is State.WAITING
+    assert seen.items == (f"b {ONE} stands at 5",)
+    assert seen.words == f"1 of 3 positions are not there: b {ONE} stands at 5"
+    found.in_use.clear()
+    STEP.apply(LINES, hands(found))
+    assert STEP.verify(LINES, look(found)).state is State.DONE
+
+
+def test_what_cannot_be_read_back_does_not_count_as_done() -> None:
+    found = world(silent={"a"})
+    STEP.apply(LINES, hands(found))
+    seen = STEP.verify(LINES, look(found))
+    assert seen.items == (f"a {ONE}: no coordinator", f"a {TWO}: no coordinator")
+    assert STEP.undone(LINES, look(found)).state is State.WAITING
+
+
+def test_one_that_cannot_be_put_back_is_named() -> None:
+    found = world()
+    STEP.apply(LINES, hands(found))
+    found.in_use.add("b")
+    assert STEP.undo(LINES, hands(found)) == (f"b {ONE}: somebody reads in it",)
+    seen = STEP.undone(LINES, look(found))
+    assert seen.items == (f"b {ONE} stands at 9",)
+    assert found.stand["a"] == {TWO: Committed(3)}
+
+
+@pytest.mark.parametrize("groups", [1, BATCH, BATCH + 1, 3 * BATCH])
+def test_many_groups_in_batches(groups: int) -> None:
+    lines = intent(*((f"g{n}", ONE, None, n) for n in range(groups)))
+    found = Groups()
+    assert STEP.apply(lines, hands(found)) == ()
+    assert found.calls == -(-groups // BATCH)
+    assert STEP.verify(lines, look(found)).state is State.DONE
+    assert STEP.undo(lines, hands(found)) == ()
+    assert STEP.undone(lines, look(found)).state is State.DONE
