@@ -13,6 +13,7 @@ from drctl.systems.connect.status import ConnectorStatus, read_status
 
 # Said while a rebalance is under way, and of other things; only the message tells which.
 _PERHAPS_REBALANCING = (409, 500)
+_FOR_A_MOMENT = (b"rebalanc", b"momentarily")
 _PAUSE_S = 0.1
 
 
@@ -101,7 +102,7 @@ class ConnectReader:
         while True:
             answer = self._answer(method, path, body, until)
             suspect = answer.status in _PERHAPS_REBALANCING
-            busy = suspect and b"rebalanc" in answer.data.lower()
+            busy = suspect and any(word in answer.data.lower() for word in _FOR_A_MOMENT)
             if not busy or time.monotonic() + _PAUSE_S >= until:
                 return self._value(answer, method, path)
             time.sleep(_PAUSE_S)

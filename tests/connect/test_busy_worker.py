@@ -1,0 +1,86 @@
+"""A worker that says "not now": it is asked again, a configuration that is wrong is not.
+
+The messages are those of Kafka 4.3.1; when a real worker says them cannot be chosen.
+"""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from drctl.systems.connect.client import ConnectRejected, ConnectWriter
+
+FOR_A_MOMENT = (
+    (409, "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"),
+    (
+        409,
+        "Cannot complete request momentarily due to stale configuration (typically caused by a"
+        " concurrent config change)",
+    ),
+    (
+        409,
+        "Cannot complete request momentarily due to no known leader URL, likely because a"
+        " rebalance was underway.",
+    ),
+    (500, "Request cannot be completed because a rebalance is expected"),
+)
+
+
+@contextmanager
+def worker(
+    times: int, status: int, message: str, timeout_s: float = 30
+) -> Iterator[tuple[ConnectWriter, list[str]]]:
+    """A client of something that says this so many times, then yes; and what it was asked."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            asked.append(self.path)
+            refused = len(asked) <= times
+            told = {"error_code": status, "message": message}
+            body = json.dumps(told).encode() if refused else b""
+            self.send_response(status if refused else 202)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nobody wants to see it."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    url = f"http://127.0.0.1:{server.server_address[1]}"
+    try:
+        with closing(ConnectWriter(url, timeout_s=timeout_s)) as client:
+            yield client, asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.mark.parametrize(("status", "message"), FOR_A_MOMENT)
+def test_it_is_asked_again(status: int, message: str) -> None:
+    with worker(2, status, message) as (client, asked):
+        client.stop("mm2")
+    assert asked == ["/connectors/mm2/stop"] * 3
+
+
+def test_until_the_deadline_of_the_call() -> None:
+    status, message = FOR_A_MOMENT[1]
+    with worker(1_000, status, message, timeout_s=0.5) as (client, asked):
+        with pytest.raises(ConnectRejected, match="answered 409 to PUT /connectors/mm2/stop"):
+            client.stop("mm2")
+        assert len(asked) > 1
+
+
+@pytest.mark.parametrize("status", [400, 404, 409, 500])
+def test_what_is_wrong_is_told_at_once(status: int) -> None:
+    with worker(1_000, status, "Connector configuration is invalid") as (client, asked):
+        with pytest.raises(Exception, match="Connector configuration is invalid"):
+            client.stop("mm2")
+        assert len(asked) == 1
