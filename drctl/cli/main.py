@@ -21,6 +21,8 @@ from drctl.cli.settings import without_secrets
 from drctl.model.errors import DrctlError, ExitCode, Interrupted, UsageError
 
 COMPLETION_VARIABLE = "_DRCTL_COMPLETE"
+_CONNECTION = "drctl.systems.kafka.connection"
+_SOON_S = 0.02
 _LOOK = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 app = typer.Typer(name="drctl", add_completion=False, rich_markup_mode=None)
@@ -126,6 +128,16 @@ def _bug(error: Exception) -> int:
     return _ended(Bug(said, "please report it with the lines above"))
 
 
+def _logs(frame: FrameType | None) -> bool:
+    """Whether somebody is in the middle of a line for the log."""
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__"))
+        if module == "logging" or (module == _CONNECTION and frame.f_code.co_name == "log"):
+            return True
+        frame = frame.f_back
+    return False
+
+
 @contextlib.contextmanager
 def _signals() -> Iterator[list[int]]:
     """Being told to end is like Ctrl-C, losing the terminal too; what nohup ignores stays so.
@@ -135,7 +147,11 @@ def _signals() -> Iterator[list[int]]:
     """
     received: list[int] = []
 
-    def interrupt(number: int, _frame: FrameType | None) -> NoReturn:
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if _logs(frame):
+            # A client of Kafka may be what logs: called from C, it would lose the interrupt.
+            threading.Timer(_SOON_S, os.kill, (os.getpid(), number)).start()
+            return
         received.append(number)
         raise KeyboardInterrupt
 

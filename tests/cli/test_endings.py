@@ -165,12 +165,14 @@ def test_130_where_a_call_into_c_loses_the_interrupt(
 
 
 LOSES = """
-import logging, os, signal, sys, threading
+import logging, os, signal, threading
 from confluent_kafka import Consumer
 from drctl.cli import main
+from drctl.systems.kafka.connection import _Log
 
 quiet = logging.getLogger("quiet")
 quiet.addHandler(logging.NullHandler())
+quiet = _Log(quiet)
 nobody = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "debug": "all"}
 
 def waits(_words):
