@@ -150,10 +150,14 @@ def _signals() -> Iterator[list[int]]:
     def interrupt(number: int, frame: FrameType | None) -> None:
         if _logs(frame):
             # A client of Kafka may be what logs: called from C, it would lose the interrupt.
-            threading.Timer(_SOON_S, os.kill, (os.getpid(), number)).start()
+            threading.Timer(_SOON_S, again, (number,)).start()
             return
         received.append(number)
         raise KeyboardInterrupt
+
+    def again(number: int) -> None:
+        if signal.getsignal(number) is interrupt:  # else the command is over
+            os.kill(os.getpid(), number)
 
     names = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     ends = (signal.SIG_DFL, signal.default_int_handler)

@@ -26,8 +26,6 @@ def gone(holder: Holder) -> bool:
         return False
     try:
         os.kill(holder.pid, 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        return False
+    except (OSError, OverflowError) as error:
+        return isinstance(error, ProcessLookupError)
     return False

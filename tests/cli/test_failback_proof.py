@@ -2,7 +2,11 @@
 
 from dataclasses import replace
 
+import pytest
+
 from drctl.cli.failback.search import of_before
+from drctl.cli.runs.link_sight_comparing import _without_new
+from drctl.engine.ports import Missing
 from tests.report.gaps import gap, result, topic
 
 
@@ -16,3 +20,20 @@ def test_only_what_was_there_at_the_comparison_before_counts() -> None:
 def test_where_not_every_range_is_told_all_of_it_counts() -> None:
     many = replace(gap(0, 110, missing=10), ranges_total=2)
     assert of_before(result(topic("orders", many)), result(topic("orders", gap(0, 100)))) == 10
+
+
+@pytest.mark.parametrize(
+    ("records", "repeated", "of_them_before", "left"),
+    [
+        (7, 7, 7, 0),  # nothing is new: all seven are known second copies
+        (10, 7, 7, 3),  # the three on their way may be the second copies: three count as missing
+        (10, 2, 7, 7),
+        (10, 7, 0, 0),
+    ],
+)
+def test_what_is_on_its_way_hides_no_missing_record_behind_second_copies(
+    records: int, repeated: int, of_them_before: int, left: int
+) -> None:
+    found = _without_new(Missing(records, repeated=repeated), of_them_before)
+    assert found.records == of_them_before
+    assert found.but_for(7) == left

@@ -123,7 +123,7 @@ def killed_at_a_new_step(stage: Stage, words: Sequence[str], known: Collection[s
             if set(begun) - set(known):
                 os.kill(process.pid, signal.SIGKILL)
                 break
-            time.sleep(0.02)
+            time.sleep(0.005)
         else:
             assert process.returncode == 0, stage.said
             return ""

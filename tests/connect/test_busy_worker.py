@@ -4,14 +4,13 @@ The messages are those of Kafka 4.3.1; when a real worker says them cannot be ch
 """
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from drctl.systems.connect.client import ConnectRejected, ConnectWriter
+from tests.connect.scripted_worker import scripted_worker
 
 FOR_A_MOMENT = (
     (409, "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"),
@@ -36,31 +35,16 @@ def worker(
     """A client of something that says this so many times, then yes; and what it was asked."""
     asked: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_PUT(self) -> None:
-            asked.append(self.path)
-            refused = len(asked) <= times
-            told = {"error_code": status, "message": message}
-            body = json.dumps(told).encode() if refused else b""
-            self.send_response(status if refused else 202)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(path: str) -> tuple[int, bytes]:
+        asked.append(path)
+        told = {"error_code": status, "message": message}
+        return (status, json.dumps(told).encode()) if len(asked) <= times else (202, b"")
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Nobody wants to see it."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    url = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
-        with closing(ConnectWriter(url, timeout_s=timeout_s)) as client:
-            yield client, asked
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with (
+        scripted_worker(answer) as url,
+        closing(ConnectWriter(url, timeout_s=timeout_s)) as client,
+    ):
+        yield client, asked
 
 
 @pytest.mark.parametrize(("status", "message"), FOR_A_MOMENT)

@@ -3,14 +3,13 @@
 The bodies are those of Kafka 4.3.1, taken down while a killed worker came back.
 """
 
-import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from drctl.systems.connect.client import ConnectReader, ConnectRejected, NoSuchConnector
+from tests.connect.scripted_worker import scripted_worker
 
 STARTING = (
     b'{\n"message":"Not Found",\n"url":"http://127.0.0.1/connectors/a/status",\n"status":"404"\n}'
@@ -21,27 +20,8 @@ ABSENT = b'{"error_code":404,"message":"No status found for connector a"}'
 @contextmanager
 def worker(body: bytes) -> Iterator[ConnectReader]:
     """A client of something that answers 404 with this body, whatever it is asked."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(404)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Nobody wants to see it."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        with closing(ConnectReader(f"http://127.0.0.1:{server.server_address[1]}")) as client:
-            yield client
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with scripted_worker(lambda _: (404, body)) as url, closing(ConnectReader(url)) as client:
+        yield client
 
 
 def test_a_worker_that_starts_does_not_say_that_a_connector_is_not_there() -> None:

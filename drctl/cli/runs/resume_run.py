@@ -94,7 +94,8 @@ def _must_fit(story: Story, link: "Link") -> None:
     if broken := violations(plan, KINDS):
         raise Refused(
             f"the plan of run {story.run} breaks a rule: {'; '.join(broken)}",
-            "no drctl makes such a plan: find out who wrote the journal",
+            "use the version of drctl that it began with; if that is this one, somebody else wrote"
+            " to the journal: drctl report --verify",
         )
 
 
