@@ -1,29 +1,51 @@
-"""`drctl reconcile --policy copy` on a tail, beside a producer that has the records at hand."""
+"""`drctl reconcile --policy copy` on a tail, beside a producer that has the records at hand.
+
+That is one process with confluent-kafka's Producer, idempotent (so acks=all), lz4, which writes the
+very records that drctl writes: same keys, values, partitions and timestamps, and the same header,
+made before the clock starts. It reads nothing, compares nothing and has no transactions. A second
+one leaves the header out: what the records were on the source.
+"""
 
 import json
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count, repeat
 from pathlib import Path
 from typing import Any
 
 import yaml
+from confluent_kafka import Producer
 
 from bench.evidence import remove
-from bench.filling import Appender, create_topics
+from bench.filling import QUIET, Appender, create_topics
 from bench.process import DRCTL, WrongAnswer
-from bench.records import Message, chunks
-from bench.rows import Ratio, Row, Target
+from bench.records import PARTITIONS, Message, chunks
+from bench.rows import Ratio, Row, Target, paired
 from bench.stage import Stage, cluster_section
 from bench.watching import watched
+from drctl.model.topology import TopicPartition
+from drctl.reconcile.matching import stamp_of
 from drctl.reconcile.progress import TOPIC as PROGRESS
+from drctl.wire import provenance
 
 PART = "reconcile"
 
 _TOPIC = "bench-tail"
 _WANTED = Target(0.7, at_least=True)
 _DEADLINE_S = 1800
+_CLUSTER = "x" * 22
+"""As long as Kafka's ids of clusters are."""
+
+_WAITING, _LOOK_EVERY = 200_000, 20_000
+_PRODUCER = {
+    "compression.type": "lz4",
+    "enable.idempotence": "true",
+    "linger.ms": "50",
+    "batch.size": "1000000",
+    "queue.buffering.max.messages": "1000000",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +64,7 @@ class Copied:
 
 
 def measure(stage: Stage, records: int, rounds: int) -> Iterator[Row]:
-    """A row for the producer, and rows for drctl's time and memory.
+    """Rows for both producers, and rows for drctl's time and memory.
 
     Raises:
         WrongAnswer: not every record was copied.
@@ -54,24 +76,35 @@ def measure(stage: Stage, records: int, rounds: int) -> Iterator[Row]:
         source.append(_TOPIC, messages)
         tail += messages
     source.finish()
-    plain, copied = [], []
+    stamped, bare, copied = list[float](), list[float](), list[Copied]()
     for number in range(rounds):
-        create_topics(stage.target, [f"{_TOPIC}.plain-{number}", f"{_TOPIC}.{number}"])
-        plain.append(_produced(stage, f"{_TOPIC}.plain-{number}", tail))
+        names = [f"{_TOPIC}.{kind}-{number}" for kind in ("stamped", "bare")]
+        create_topics(stage.target, [*names, f"{_TOPIC}.{number}"])
+        stamped.append(_produced(stage, names[0], tail, _stamps(tail)))
+        bare.append(_produced(stage, names[1], tail, repeat(None)))
         copied.append(_reconciled(stage, config, number, records))
-        stage.tell(f"plain producer {plain[-1]:.1f} s, drctl reconcile {copied[-1].run_s:.1f} s")
+        stage.tell(
+            f"plain producer {stamped[-1]:.1f} s, without the header {bare[-1]:.1f} s,"
+            f" drctl reconcile {copied[-1].run_s:.1f} s"
+        )
     remove(stage, PROGRESS)
-    yield from _rows(records, plain, copied)
+    yield from _rows(records, stamped, bare, copied)
 
 
-def _rows(records: int, plain: Sequence[float], copied: Sequence[Copied]) -> Iterator[Row]:
+def _rows(
+    records: int, stamped: Sequence[float], bare: Sequence[float], copied: Sequence[Copied]
+) -> Iterator[Row]:
     name = f"{records:,} records"
-    first = Row(PART, f"{name}: plain producer", tuple(plain), records=records)
-    yield first
-    run = Row(PART, f"{name}: drctl reconcile", tuple(c.run_s for c in copied), records=records)
-    ratio = Ratio(first.value / run.value, "rate / plain producer's", _WANTED)
-    yield Row(PART, run.name, run.samples, records=records, ratio=ratio)
-    yield Row(PART, f"{name}: its process", tuple(c.process_s for c in copied), records=records)
+    runs, whole = tuple(c.run_s for c in copied), tuple(c.process_s for c in copied)
+    yield Row(PART, f"{name}: plain producer of the same", tuple(stamped), records=records)
+    yield Row(PART, f"{name}: without the header", tuple(bare), records=records)
+    for what, theirs, meaning, target in (
+        ("drctl reconcile", stamped, "rate / plain producer's", _WANTED),
+        ("the same", bare, "rate / without the header", None),
+    ):
+        ratio = Ratio(paired(theirs, runs), meaning, target)
+        yield Row(PART, f"{name}: {what}", runs, records=records, ratio=ratio)
+    yield Row(PART, f"{name}: its process", whole, records=records)
     yield Row(PART, f"{name}: peak of its process", tuple(c.megabytes for c in copied), unit="MB")
 
 
@@ -95,11 +128,32 @@ def _configured(stage: Stage, rounds: int) -> Path:
     return config
 
 
-def _produced(stage: Stage, topic: str, tail: list[Message]) -> float:
-    began, target = time.perf_counter(), Appender(stage.target)
-    target.append(topic, tail)
-    target.finish()
-    return time.perf_counter() - began
+def _stamps(tail: Sequence[Message]) -> list[list[tuple[str, bytes]]]:
+    """The header of each record, as drctl would write it."""
+    stamps = [stamp_of(_CLUSTER, TopicPartition(_TOPIC, n)) for n in range(PARTITIONS)]
+    offsets = [count() for _ in stamps]
+    return [
+        [(provenance.HEADER, stamps[m.partition](next(offsets[m.partition]), m.timestamp_ms))]
+        for m in tail
+    ]
+
+
+def _produced(stage: Stage, topic: str, tail: Sequence[Message], headers: Iterable[Any]) -> float:
+    """How long it takes until all of it is stored."""
+    began = time.perf_counter()
+    producer = Producer({**stage.target.client_properties(), **_PRODUCER}, logger=QUIET)
+    produce = producer.produce
+    for number, (message, header) in enumerate(zip(tail, headers, strict=False)):
+        key, value, partition, timestamp = message
+        produce(topic, value, key, partition, timestamp=timestamp, headers=header)
+        if not number % _LOOK_EVERY:
+            while len(producer) > _WAITING:
+                producer.poll(0.05)
+    left = producer.flush(_DEADLINE_S)
+    taken = time.perf_counter() - began
+    if left:
+        raise WrongAnswer(f"the plain producer did not write {left} records")
+    return taken
 
 
 def _reconciled(stage: Stage, config: Path, number: int, records: int) -> Copied:

@@ -8,6 +8,7 @@ from typing import Protocol
 from uuid import uuid4
 
 import pytest
+from hypothesis import settings
 
 from drctl.lab.environment import describe
 from drctl.lab.guards import free_port_base
@@ -19,6 +20,10 @@ from drctl.systems.artifacts.resolution import resolve
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytest_plugins = ["tests.side_by_side"]
+
+# How long an example takes depends on what else runs.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 class NewTopic(Protocol):

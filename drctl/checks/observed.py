@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from drctl.checks.arriving import Arriving
 from drctl.checks.surveyed import Surveyed
 from drctl.config.link import Link
 from drctl.config.schema import PolicyConfig
@@ -40,6 +41,8 @@ class Observed:
         policy: what the applications can bear.
         now_ms: when it was looked at, milliseconds UTC.
         source: the source's cluster id; the source answers where there is one.
+        arriving: whether copies grow, though the source does not answer here; looked at before an
+            unplanned failover.
         target: the same of the target.
         target_health: with the copies.
         target_groups: those that the link carries.
@@ -69,6 +72,7 @@ class Observed:
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     now_ms: int = 0
     source: str | Unavailable = NOT_LOOKED_AT
+    arriving: Arriving | Unavailable = NOT_LOOKED_AT
     target: str | Unavailable = NOT_LOOKED_AT
     target_health: ClusterHealth | Unavailable = NOT_LOOKED_AT
     target_groups: Mapping[str, Group | Unavailable] | Unavailable = NOT_LOOKED_AT

@@ -2,15 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
-from drctl.checks.ends import Ends, Newest
+from drctl.checks.arriving import Arriving, arriving
+from drctl.checks.ends import Ends, Newest, Source
 from drctl.checks.glance import Glance
-from drctl.checks.observed import Connectors, Observed
+from drctl.checks.observed import NOT_LOOKED_AT, Connectors, Observed
 from drctl.checks.ports import LinkPorts
 from drctl.config.link import Link
 from drctl.config.schema import PolicyConfig
 from drctl.model.connectors import ConnectorLister
 from drctl.model.failover import Mode
+from drctl.model.reachability import Silent
 from drctl.model.topology import Found, Overview, Unavailable
 
 PATIENCE_S = 60.0
@@ -44,6 +47,7 @@ class Observer:
         now_ms, ports = self.now_ms(), self.ports
         ends = Ends(self.link, ports, now_ms, self.patience_s)
         connectors, reverse = self._listed(ports.connectors), self._listed(ports.reverse)
+        arriving = self._arriving(mode, ends.source)
         left_out = Glance(ports.left_out, self.translation_s) if ports.left_out else None
         endpoints = [Glance(each.observe, self.patience_s) for each in ports.endpoints]
         journal = [(each.where, Glance(each.check, self.patience_s)) for each in ports.journal]
@@ -61,6 +65,7 @@ class Observer:
             policy=self.policy,
             now_ms=now_ms,
             source=_identity(source.overview.answer()),
+            arriving=arriving.answer() if arriving else NOT_LOOKED_AT,
             target=_identity(target.overview.answer()),
             target_health=target.health.answer(),
             target_groups=target.groups.answer(),
@@ -76,6 +81,14 @@ class Observer:
             endpoints=tuple(each.answer() for each in endpoints),
             journal={where: each.answer() for where, each in journal},
         )
+
+    def _arriving(self, mode: Mode, source: Source) -> Glance[Arriving] | None:
+        """Where a source is given up as dead, whoever copies it may still reach it."""
+        ends = self.ports.copies
+        if mode is not Mode.UNPLANNED or ends is None:
+            return None
+        silent = lambda: isinstance(source.overview.answer(), Silent)  # noqa: E731
+        return Glance(partial(arriving, ends, silent), self.patience_s)
 
     def _listed(self, workers: ConnectorLister | None) -> Glance[Connectors] | None:
         return Glance(workers.described, self.patience_s) if workers is not None else None

@@ -6,11 +6,13 @@ from drctl.checks.check import BOTH, PLANNED, Family, Guards, Verdict, check, fa
 from drctl.checks.copies import DESCRIBE, Compared, Pair, compared
 from drctl.checks.observed import Observed
 from drctl.checks.wording import listed, several
+from drctl.model.failover import Mode
 from drctl.model.finding import Status
 from drctl.model.topology import TopicState
 
 _FAMILY = Family.PARITY
 _POLICY = "cleanup.policy"
+_FIX = "drctl doctor --fix does it"
 
 
 @check(
@@ -79,7 +81,8 @@ def settings(observed: Observed) -> Iterator[Verdict]:
     """Whether the copies take, and keep, what their topics do."""
     seen = compared(observed)
     known = [pair for pair in seen.pairs if pair.topic.config and pair.copy.config]
-    found = [verdict for judge in _JUDGES for verdict in judge(seen, known)]
+    found = [*_min_isr(observed.mode, seen, known)]
+    found += [verdict for judge in _JUDGES for verdict in judge(seen, known)]
     yield from found
     yield from _unread(seen)
     silent = sorted({p.copy.name for p in seen.pairs} - {p.copy.name for p in known})
@@ -98,10 +101,11 @@ def _unread(seen: Compared) -> Iterator[Verdict]:
         yield Verdict(Status.NOT_CHECKED, seen.subject, reason, why, cure=DESCRIBE)
 
 
-def _min_isr(seen: Compared, pairs: Sequence[Pair]) -> Iterator[Verdict]:
-    # With fewer the producers go on: what they were promised is what is weaker.
+def _min_isr(mode: Mode, seen: Compared, pairs: Sequence[Pair]) -> Iterator[Verdict]:
+    # Where the source is lost, fewer replicas are better than none.
+    status = Status.FAIL if mode is Mode.PLANNED else Status.WARN
     cost = "acknowledged records are on fewer brokers than the applications count on"
-    yield from _lower(Status.WARN, "min.insync.replicas", cost, seen, pairs)
+    yield from _lower(status, "min.insync.replicas", cost, seen, pairs)
 
 
 def _message_bytes(seen: Compared, pairs: Sequence[Pair]) -> Iterator[Verdict]:
@@ -121,7 +125,6 @@ def _cleanup(seen: Compared, pairs: Sequence[Pair]) -> Iterator[Verdict]:
 
 
 _JUDGES: tuple[Callable[[Compared, Sequence[Pair]], Iterable[Verdict]], ...] = (
-    _min_isr,
     _message_bytes,
     _cleanup,
 )
@@ -141,7 +144,9 @@ def _drift(
     values = ((p.copy.name, p.copy.config.get(key), p.topic.config.get(key)) for p in pairs)
     told = several(f"{name}: {key}={now}, on the source {was}" for name, now, was in values)
     reason = f"{key} of {len(pairs):,} copies {how} than on the source"
-    return Verdict(status, seen.subject, reason, told, cost, f"give them the source's {key}")
+    return Verdict(
+        status, seen.subject, reason, told, cost, f"give them the source's {key}: {_FIX}"
+    )
 
 
 def _number(topic: TopicState, key: str) -> int:

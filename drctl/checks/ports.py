@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from drctl.checks.arriving import Ends
 from drctl.model.connectors import ConnectorLister
 from drctl.model.endpoints import EndpointReader
 from drctl.model.fencing import AclReader
@@ -38,6 +39,8 @@ class LinkPorts:
         endpoints: the link's, in their order.
         journal: where a run would write its journal to.
         left_out: which positions of groups have no place on the target; may raise `Unreachable`.
+        copies: where the target's copies end; uses none of the readers here; may raise
+            `Unreachable`. None where nobody looks.
     """
 
     source: ClusterPorts
@@ -48,3 +51,4 @@ class LinkPorts:
     endpoints: Sequence[EndpointReader]
     journal: Sequence[JournalPlace]
     left_out: Callable[[], Sequence[LeftOut]] | None
+    copies: Ends | None = None

@@ -61,7 +61,7 @@ def alive(observed: Observed) -> Iterator[Verdict]:
     )
     answer = observed.source
     if isinstance(answer, Silent):
-        yield ok(subject, "it does not answer", answer.reason)
+        yield _silent(observed, subject, answer)
         return
     cost = (
         "what is written to it from now on is lost, or must be reconciled: clients that reach it"
@@ -74,6 +74,28 @@ def alive(observed: Observed) -> Iterator[Verdict]:
         return
     identity = seen(answer, subject, "whether it answers is", cure)
     yield fail(subject, "it still answers", f"cluster id {identity}", cost, cure)
+
+
+def _silent(observed: Observed, subject: str, answer: Silent) -> Verdict:
+    """It does not answer here; whoever replicates it may stand elsewhere."""
+    come = observed.arriving
+    if isinstance(come, Unavailable):
+        told = f"; whether its records still arrive is not known: {come.reason}"
+        return ok(subject, "it does not answer", f"{answer.reason}{told}")
+    if not come.records:
+        told = f"; none of its records arrived on {observed.link.target} meanwhile"
+        return ok(subject, "it does not answer, and is not copied from", f"{answer.reason}{told}")
+    return fail(
+        subject,
+        "it does not answer here, and its copies still grow",
+        f"{answer.reason}; {come.records:,} records arrived on {observed.link.target} in the last"
+        f" seconds, and some at every look for {come.seconds:.0f} s",
+        "replication still reaches it, and so may applications: two clusters would take writes at"
+        " once; or somebody else writes to the copies already",
+        "see why it cannot be reached from here, and use --mode planned from where it can be; look"
+        " again in a moment; or where it is to be given up all the same, say why with --override"
+        " source-alive=REASON",
+    )
 
 
 @check(

@@ -149,7 +149,7 @@ def run(
     settings = PlanOptions(
         tuple(words),
         link,
-        False,
+        runbook.gives_source_up,
         execute,
         yes,
         tuple(override or ()),

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -45,6 +45,17 @@ def open_reader(
     from drctl.systems.kafka.reader import KafkaClusterReader
 
     return KafkaClusterReader(name, revealed(cluster), timeout_s=timeout_s)
+
+
+def reader_of(name: str, properties: Mapping[str, str]) -> "KafkaClusterReader":
+    """A reader of whatever cluster these properties lead to; connects on first use.
+
+    Args:
+        properties: of its client, secrets in clear.
+    """
+    from drctl.systems.kafka.reader import KafkaClusterReader
+
+    return KafkaClusterReader(name, properties, timeout_s=PATIENCE_S)
 
 
 def open_group_reader(

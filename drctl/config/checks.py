@@ -61,6 +61,7 @@ def _replicator(document: Document, path: Path) -> Iterator[Problem]:
             text = "goes with a replicator, not with kind none"
             yield Problem(entry.mark, (*path, key), text)
     yield from _stopped_by_command(document, path)
+    yield from _started_after_failover(document, path, kind)
     yield from _copied_offsets(document, path, kind)
 
 
@@ -78,6 +79,22 @@ def _stopped_by_command(document: Document, path: Path) -> Iterator[Problem]:
             yield Problem(entry.mark, (*path, key), text)
         elif not filled("stop"):
             yield Problem(entry.mark, (*path, "stop"), f"is required beside `{key}`")
+
+
+def _started_after_failover(
+    document: Document, path: Path, kind: Scalar | None
+) -> Iterator[Problem]:
+    """Where it begins is set by drctl: else it copies everything a second time."""
+    path = (*path, "reverse")
+    wanted = _scalar(document, (*path, "after_failover"))
+    if wanted is None or wanted.value is not True:
+        return
+    place = (*path, "after_failover")
+    if kind and kind.text != "mirrormaker2":
+        text = f"goes with kind mirrormaker2 ({quoted(kind.text)})"
+        yield Problem(wanted.mark, place, text)
+    elif _scalar(document, (*path, "connectors", "source")) is None:
+        yield Problem(wanted.mark, place, "needs `connectors: {source: NAME}` beside it")
 
 
 def _copied_offsets(document: Document, path: Path, kind: Scalar | None) -> Iterator[Problem]:

@@ -83,6 +83,12 @@ def _with_port(text: str) -> str:
     return text
 
 
+def _each_with_port(text: str) -> str:
+    for address in text.split(","):
+        host_and_port(address.strip())
+    return text
+
+
 def _resolver(text: str) -> str:
     host, port = host_and_port(text, default=53)
     try:
@@ -141,6 +147,7 @@ Plain = Annotated[Text, AfterValidator(_literal)]
 DomainName = Annotated[Plain, AfterValidator(domain_name)]
 Host = Annotated[Plain, AfterValidator(_host)]
 HostPort = Annotated[Plain, AfterValidator(_with_port)]
+Bootstrap = Annotated[Plain, AfterValidator(_each_with_port)]
 Resolver = Annotated[Plain, AfterValidator(_resolver)]
 ServerAddress = Annotated[Plain, AfterValidator(_server_address)]
 Port = Annotated[int, AfterValidator(_port)]
@@ -173,6 +180,7 @@ class DnsEndpoint(Section):
         clusters: the record's data for each cluster, as in a zone file.
         tsig: None where the server lets this address update without a key.
         resolvers: those that clients ask; they are asked for what they still have.
+        bootstrap: as clients have it, where drctl is to come the way that they come.
     """
 
     kind: Literal["dns"]
@@ -186,6 +194,7 @@ class DnsEndpoint(Section):
     tsig: TsigConfig | None = None
     resolvers: Annotated[tuple[Resolver, ...], BeforeValidator(_several)] = ()
     timeout_s: Seconds = 5
+    bootstrap: Bootstrap | None = None
 
 
 class HaproxyEndpoint(Section):
@@ -198,6 +207,7 @@ class HaproxyEndpoint(Section):
             or
         addresses: where each cluster has the backend's servers, by their names.
         cut_sessions: whether sessions to the other clusters are ended.
+        bootstrap: as clients have it, where drctl is to come the way that they come.
     """
 
     kind: Literal["haproxy"]
@@ -208,10 +218,11 @@ class HaproxyEndpoint(Section):
     addresses: PerCluster[PerCluster[ServerAddress]] = Field(default_factory=empty)
     cut_sessions: bool = True
     timeout_s: Seconds = 5
+    bootstrap: Bootstrap | None = None
 
 
 class FileEndpoint(Section):
-    """A file that clients read their bootstrap from.
+    """A file that clients read their bootstrap from: what it says is all there is to come by.
 
     Attributes:
         content: of the file.
@@ -231,6 +242,7 @@ class CommandEndpoint(Section):
         argv: switches to `{cluster}`; started without a shell.
         observe: prints the name of the cluster that clients are sent to.
         env: their whole environment.
+        bootstrap: as clients have it, where drctl is to come the way that they come.
     """
 
     kind: Literal["command"]
@@ -240,6 +252,7 @@ class CommandEndpoint(Section):
     env: Annotated[Mapping[Variable, Setting], AfterValidator(frozen)] = Field(
         default_factory=empty
     )
+    bootstrap: Bootstrap | None = None
 
 
 EndpointConfig = Annotated[
@@ -253,3 +266,8 @@ SECTIONS: Mapping[str, type[Section]] = MappingProxyType(
         "command": CommandEndpoint,
     }
 )
+
+
+def entrance_of(endpoint: EndpointConfig) -> str | None:
+    """What a client has as bootstrap.servers to come by an endpoint; None where nobody says it."""
+    return None if isinstance(endpoint, FileEndpoint) else endpoint.bootstrap

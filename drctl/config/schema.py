@@ -72,11 +72,16 @@ TopicName = Annotated[Text, AfterValidator(_checked_topic)]
 
 
 class ReverseConfig(Section):
-    """The replicator that failback uses, from the target to the source."""
+    """The replicator that failback uses, from the target to the source.
+
+    Attributes:
+        after_failover: whether a planned failover starts it, at what is new on the target.
+    """
 
     connect: Urls | None = None
     connectors: ConnectorsConfig = ConnectorsConfig()
     rename: Rename = UNCHANGED
+    after_failover: bool = False
 
 
 class ReplicatorConfig(Section):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from drctl.engine import entries
 from drctl.engine.entries import Entry
 from drctl.engine.kind import Kind, Seen, State, Trait
-from drctl.engine.looking import Patience, WantsToStop, told
+from drctl.engine.looking import AGAIN_S, Patience, WantsToStop, told
 from drctl.engine.outcome import FINAL, Outcome, Status
 from drctl.engine.ports import Clock, Hands, Look, Watcher
 from drctl.engine.story import Effect, Story, read_story
@@ -16,7 +16,15 @@ from drctl.model.errors import DrctlError, Fenced, Unknown
 from drctl.model.journal import HeldJournal
 from drctl.model.plan import Duty, Json, Plan, Step
 
+Complaints = tuple[str, ...]
+_NOTHING: Complaints = ()
+
 STALE = "a step before it had to be done again"
+
+_BRIEFLY_S = 15.0
+"""For so long clients wait for a fence that is set again behind the opening."""
+
+THROUGH = "{source} may have taken records after {target} was opened: {why}; drctl gap tells"
 
 
 @dataclass(slots=True)
@@ -92,21 +100,24 @@ class Execution:
 
     def _do(self, story: Story, step: Step) -> Seen:
         kind = self.kinds[step.kind]
-        effect = story.effect_of(step.id)
+        effect, complained = story.effect_of(step.id), _NOTHING
         if effect is None:
             announced = self._announced(story, step, kind)
             if isinstance(announced, Seen):
                 return announced
             effect = announced
-            self._apply(story, kind, effect)
+            complained = self._apply(story, kind, effect)
         else:
             seen = told(lambda: kind.verify(effect.intent, self.look))
             self._write(story, entries.looked(step.id, effect.number, seen, self._now()))
             if seen.state is State.UNKNOWN:
                 return seen
             if seen.state is not State.DONE:
-                self._apply(story, kind, effect)
-        return self._proven(story, step, kind, effect)
+                against = self._against_opening(story, step, kind)
+                if against is not None:
+                    return against
+                complained = self._apply(story, kind, effect)
+        return self._proven(story, step, effect, complained)
 
     def _announced(self, story: Story, step: Step, kind: Kind) -> Effect | Seen:
         intent: Json = {}
@@ -123,21 +134,52 @@ class Execution:
         self._write(story, entries.intend(step.id, number, intent, self._now()))
         return story.effects[-1]
 
-    def _apply(self, story: Story, kind: Kind, effect: Effect) -> None:
+    def _against_opening(self, story: Story, step: Step, kind: Kind) -> Seen | None:
+        """What stands against it by now: a run that was away cannot know that nothing does."""
+        if Trait.OPENS not in kind.traits:
+            return None
+
+        def look() -> Seen:
+            kind.check(step.settings, story.facts_by_kind(), self.look)
+            return Seen(State.DONE, "")
+
+        seen = told(look)
+        return None if seen.state is State.DONE else seen
+
+    def _apply(
+        self, story: Story, kind: Kind, effect: Effect, before: Complaints = _NOTHING
+    ) -> Complaints:
+        """What was complained of: then it may be sent again, after a look.
+
+        Args:
+            before: what was complained of last time, and stands in the journal.
+        """
+        unanswered = False
         try:
             complaints = kind.apply(effect.intent, self.hands)
         except Fenced:
             raise
         except DrctlError as error:
             # Whatever was complained of: what is there now tells whether it was done.
-            complaints = (error.message,)
-        if complaints:
+            complaints, unanswered = (error.message,), isinstance(error, Unknown)
+        if complaints and complaints != before:
             entry = entries.applied(effect.step, effect.number, complaints, self._now())
             self._write(story, entry)
+        # What may have been done is only looked at.
+        return _NOTHING if unanswered else complaints
 
-    def _proven(self, story: Story, step: Step, kind: Kind, effect: Effect) -> Seen:
+    def _proven(self, story: Story, step: Step, effect: Effect, complained: Complaints) -> Seen:
+        """The proof; what was complained of is sent again for as long as it is not there."""
+        kind = self.kinds[step.kind]
         sight = lambda: kind.verify(effect.intent, self.look)  # noqa: E731
-        seen = self._patience().wait_for(sight, step.id, step.patience_s)
+        until = self.clock.monotonic() + step.patience_s
+        while True:
+            left = max(0.0, until - self.clock.monotonic())
+            pause = min(AGAIN_S, left) if complained else left
+            seen = self._patience().wait_for(sight, step.id, pause)
+            if not complained or seen.state is not State.WAITING or pause >= left:
+                break
+            complained = self._apply(story, kind, effect, complained)
         if seen.state is State.DONE:
             self._note_done(story, step, effect, seen)
         return seen
@@ -159,7 +201,7 @@ class Execution:
         self._write(story, entries.failed(step.id, seen, self._now()))
         if seen.state is State.UNKNOWN:
             return Outcome(Status.UNKNOWN, step.id, seen.words, seen.items)
-        if self._opened(story):
+        if self._is_opened(story):
             verifies = Trait.VERIFIES in self.kinds[step.kind].traits
             status = Status.UNKNOWN if verifies else Status.STOPPED
             return Outcome(status, step.id, seen.words, seen.items)
@@ -172,7 +214,8 @@ class Execution:
 
     def _look_at_fenced_phase(self, story: Story) -> None:
         """A run that was away cannot know that its fence held: the fence is looked at first."""
-        if self._opened(story):
+        if self._is_open(story):
+            self._keep_fenced(story)
             return
         changed = fenced = False
         newest = self._newest_fence(story)
@@ -190,7 +233,53 @@ class Execution:
             if changed:
                 self._write(story, entries.stale(step.id, effect.number, STALE, self._now()))
                 continue
+            if not kind.traits:
+                # Nothing rests on it: an estimate, or what a person said, stands as it was.
+                continue
             changed = not self._holds(story, step, kind, effect)
+
+    def _keep_fenced(self, story: Story) -> None:
+        """Set a fence again that fell behind the opening; what came through it is owed."""
+        # Where replication writes to the source by now, nothing tells what else does.
+        follows = Trait.OTHER_WAY | Trait.STARTS_REPLICATION
+        kinds = {step.id: self.kinds[step.kind] for step in story.plan.steps}
+        if any(follows in kinds[effect.step].traits for effect in story.effects):
+            return
+        for step in story.plan.steps:
+            effect, traits = story.effect_of(step.id), kinds[step.id].traits
+            fences = Trait.FENCES_WRITES in traits and Trait.OTHER_WAY not in traits
+            if fences and effect is not None and effect.done:
+                self._set_again(story, step, effect)
+
+    def _set_again(self, story: Story, step: Step, effect: Effect) -> None:
+        """Clients do not wait for the source: what does not hold soon is owed."""
+        kind, before = self.kinds[step.kind], story.facts[step.id].get("ends")
+        sight = lambda: kind.verify(effect.intent, self.look)  # noqa: E731
+        seen = told(sight)
+        if seen.state is State.WAITING:
+            self._write(story, entries.looked(step.id, effect.number, seen, self._now()))
+            self._apply(story, kind, effect)
+            seen = self._patience().wait_for(sight, step.id, _BRIEFLY_S)
+            if seen.state is State.DONE:
+                self._note_done(story, step, effect, seen)
+        if seen.state is not State.DONE:
+            self._write_through(story, step, seen.words)
+        elif seen.facts.get("ends") != before and (why := self._came_through()):
+            self._write_through(story, step, why)
+
+    def _came_through(self) -> str:
+        """What the target lacks by content: the end of a transaction moves an end, too."""
+        try:
+            missing = self.look.missing()
+        except DrctlError as error:
+            return error.message
+        if missing.not_compared:
+            return missing.not_compared[0]
+        return f"{missing.records:,} records are missing there" if missing.records else ""
+
+    def _write_through(self, story: Story, step: Step, why: str) -> None:
+        what = THROUGH.format(source=story.plan.source, target=story.plan.target, why=why)
+        self._write(story, entries.owed(step.id, what, self._now()))
 
     def _newest_fence(self, story: Story) -> str:
         """The last step that fences and is done; empty where none is."""
@@ -215,12 +304,35 @@ class Execution:
         self._note_done(story, step, effect, seen)
         return bool(before == seen.facts)
 
-    def _opened(self, story: Story) -> bool:
+    def _is_opened(self, story: Story) -> bool:
+        """Whether the target may take writes that it did not: then there is no way back."""
         return any(
-            Trait.OPENS in self.kinds[story.plan.step(effect.step).kind].traits
+            effect.done or not self._is_as_before(story, effect) for effect in self._openings(story)
+        )
+
+    def _is_as_before(self, story: Story, effect: Effect) -> bool:
+        kind = self.kinds[story.plan.step(effect.step).kind]
+        seen = told(lambda: kind.undone(effect.intent, self.look))
+        return seen.state is State.DONE
+
+    def _is_open(self, story: Story) -> bool:
+        """Whether it is, as far as anybody can say."""
+        return any(
+            effect.done or self._may_be_done(story, effect) for effect in self._openings(story)
+        )
+
+    def _may_be_done(self, story: Story, effect: Effect) -> bool:
+        kind = self.kinds[story.plan.step(effect.step).kind]
+        seen = told(lambda: kind.verify(effect.intent, self.look))
+        return seen.state in (State.DONE, State.UNKNOWN)
+
+    def _openings(self, story: Story) -> list[Effect]:
+        return [
+            effect
             for effect in story.effects
             if not effect.undone
-        )
+            and Trait.OPENS in self.kinds[story.plan.step(effect.step).kind].traits
+        ]
 
     def _next(self, story: Story) -> str:
         return next((s.id for s in story.plan.steps if not story.is_done(s.id)), "")

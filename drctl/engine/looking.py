@@ -9,6 +9,9 @@ from drctl.model.errors import DrctlError, Fenced, Unknown
 
 _PAUSE_S = 0.5
 
+AGAIN_S = 2.0
+"""For so long is looked whether something was done all the same that was complained of."""
+
 Sight = Callable[[], Seen]
 
 _SETTLED = frozenset({State.DONE, State.FAILED})

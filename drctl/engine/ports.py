@@ -11,6 +11,8 @@ from typing import Any, Protocol
 from drctl.engine.connector_ports import ConnectorsReader as ConnectorsReader
 from drctl.engine.connector_ports import ConnectorState as ConnectorState
 from drctl.engine.connector_ports import ConnectorsWriter as ConnectorsWriter
+from drctl.engine.lacking import Loss as Loss
+from drctl.engine.lacking import Missing as Missing
 from drctl.engine.returning import Owed, Reconciliation, Search
 from drctl.model.endpoints import EndpointReader, EndpointWriter
 from drctl.model.fencing import AclReader, AclWriter, FenceProver
@@ -21,50 +23,6 @@ from drctl.model.ports import ClusterReader, GroupReader, GroupWriter
 from drctl.model.producer_ids import ProducerIdReader, ProducerIdWriter
 from drctl.model.repairs import RuleWriter, ShapeReader, ShapeWriter
 from drctl.offsets.wanted import Wanted
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """What a comparison says.
-
-    Attributes:
-        records: that are on the source and not on the target.
-        not_compared: what could not be compared, each in words; empty where nothing was left out.
-        partitions: of the source that lack some, each in words.
-        duplicated: records that the target holds more often than the source.
-        repeated: of `records`, those with an equal on the target: second copies of the source.
-    """
-
-    records: int
-    not_compared: tuple[str, ...] = ()
-    partitions: tuple[str, ...] = ()
-    duplicated: int = 0
-    repeated: int = 0
-
-    def but_for(self, second_copies: int) -> int:
-        """Records that are missing, but for as many known second copies of the source.
-
-        One without an equal on the target is never such a copy, whatever was counted before.
-        """
-        return self.records - min(second_copies, self.repeated)
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """What an unplanned failover would probably lose; an estimate, never proof.
-
-    Attributes:
-        records: None where nothing tells.
-        seconds: for how long writes may be lost, until now; None where nothing tells.
-        at_least: records that were seen on the source and are not copied; None where nothing tells.
-        evidence: what it rests on, each piece with its age.
-    """
-
-    records: int | None
-    seconds: float | None
-    words: str
-    at_least: int | None = None
-    evidence: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +109,17 @@ class Look(Protocol):
     def endpoint(self, number: int) -> EndpointReader:
         """One of the link's endpoints, counted from 0."""
 
+    def reached(self, number: int, name: str) -> str:
+        """The id of the cluster that a client comes to by an endpoint, counted from 0, now.
+
+        Args:
+            name: of the cluster whose settings the client has, but for where it begins.
+
+        Raises:
+            UsageError: nobody says what clients come by.
+            Unreachable: nobody answered.
+        """
+
     def findings(self, mode: str) -> Sequence[Finding]:
         """What the guards say now."""
 
@@ -233,7 +202,7 @@ class Look(Protocol):
 
         Raises:
             Refused: they cannot be acted upon.
-            Unknown: the result is not on this machine.
+            Unknown: the result is elsewhere, and not everything could be compared.
         """
 
     def owed(self) -> Sequence[Owed]:
@@ -271,8 +240,15 @@ class Hands(Protocol):
     def endpoint(self, number: int) -> EndpointWriter:
         """One of the link's endpoints."""
 
-    def canary(self, name: str) -> Canary:
-        """Writes to one cluster."""
+    def canary(self, name: str, entrance: int | None = None) -> Canary:
+        """Writes to one cluster.
+
+        Args:
+            entrance: number of the endpoint that it comes by; None where it comes straight.
+
+        Raises:
+            UsageError: nobody says what clients come by.
+        """
 
     def run(
         self, identity: str, argv: Sequence[str], env: Mapping[str, str], timeout_s: float

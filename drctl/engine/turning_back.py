@@ -7,14 +7,11 @@ from datetime import datetime
 from drctl.engine import entries
 from drctl.engine.entries import Entry
 from drctl.engine.kind import Kind, Seen, State, Trait
-from drctl.engine.looking import Patience, told
+from drctl.engine.looking import AGAIN_S, Patience, told
 from drctl.engine.outcome import Outcome, Status
 from drctl.engine.ports import Hands, Look
 from drctl.engine.story import Effect, Story
 from drctl.model.errors import DrctlError, Fenced
-
-_AGAIN_S = 2.0
-"""Between two requests of which the first was complained of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +77,7 @@ class TurningBack:
         while True:
             complaint = self._sent(kind, effect)
             left = max(0.0, until - clock.monotonic())
-            pause = min(_AGAIN_S, left) if complaint else left
+            pause = min(AGAIN_S, left) if complaint else left
             seen = self.patience.wait_for(sight, effect.step, pause)
             if seen.state is State.UNKNOWN:
                 seen = self.patience.wait_for_word(sight, effect.step, left - pause)

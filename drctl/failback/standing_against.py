@@ -165,9 +165,21 @@ def _reverse(answer: Answer, terms: Terms) -> Iterator[Finding]:
     yield from _other_names(answer.seen.facts, reverse, terms)
     running = [each.name for each in reverse.found if each.name in connectors and not each.idle]
     if running and not answer.seen.arrived:
-        reason = f"{', '.join(running)} may begin to copy at any moment, from the beginning"
+        begun = all(_keeps_positions(reverse, name) for name in running)
+        reason = (
+            f"{', '.join(running)} copies to {answer.seen.facts.source} now: what that lacks cannot"
+            " be found while it grows; stopped, it goes on from where it came to"
+            if begun
+            else f"{', '.join(running)} may begin to copy at any moment, from the beginning"
+        )
         cure = "; ".join(f"curl -X PUT $CONNECT/connectors/{name}/stop" for name in running)
         yield Finding(REVERSE, Status.FAIL, subject, reason, cure=cure)
+
+
+def _keeps_positions(reverse: Replication, name: str) -> bool:
+    """Whether it has begun, and would not begin again."""
+    found = (each.positions for each in reverse.copying if each.name == name)
+    return any(not isinstance(each, Unavailable) and bool(each) for each in found)
 
 
 def _other_names(facts: Facts, reverse: Replication, terms: Terms) -> Iterator[Finding]:

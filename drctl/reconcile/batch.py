@@ -1,14 +1,14 @@
 """One transaction's worth of records: what is appended, and the progress that goes with it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from drctl.model.topology import TopicPartition
-from drctl.reconcile.matching import Work
+from drctl.reconcile.matching import Match, Work
 from drctl.reconcile.planning import Line
 from drctl.reconcile.progress import Lane, Progress, Segment
 from drctl.reconcile.results import Count
-from drctl.reconcile.rows import Tally, Wanted
+from drctl.reconcile.rows import Copy, Tally
 
 
 @dataclass(slots=True)
@@ -30,22 +30,27 @@ class Batch:
     bytes: int = 0
     _steps: dict[Work, _Step] = field(default_factory=dict)
 
-    def add(self, work: Work, row: Wanted) -> None:
-        """A record that was appended."""
-        step = self._steps.get(work) or self._steps.setdefault(work, _Step())
-        step.through = row.offset
-        step.records += 1
-        step.bytes += row.size
-        self.records += 1
-        self.bytes += row.size
-
-    def miss(self, work: Work, row: Wanted) -> None:
-        """A record that the source does not hold any more."""
-        step = self._steps.setdefault(work, _Step())
-        step.through = row.offset
-        step.gone += 1
-        self.records += 1
-        self.gone.append((work.line.lane.place, row.offset))
+    def take(self, matches: Sequence[Match]) -> list[Copy]:
+        """All of these, also those that are gone; what is to be appended for it."""
+        copies: list[Copy] = []
+        current, bytes_now = None, self.bytes
+        for work, wanted, seen in matches:
+            if work is not current:
+                current, to, stamp = work, work.to, work.stamp
+                step = self._steps.get(work) or self._steps.setdefault(work, _Step())
+            offset, timestamp_ms, _, size, _ = wanted
+            step.through = offset
+            if seen is None:
+                step.gone += 1
+                self.gone.append((work.line.lane.place, offset))
+                continue
+            step.records += 1
+            step.bytes += size
+            bytes_now += size
+            copies.append((to, seen, stamp(offset, timestamp_ms)))
+        self.records += len(matches)
+        self.bytes = bytes_now
+        return copies
 
     def add_all(self, work: Work, tally: Tally) -> None:
         """All that is left of a lane, at once: for what appends nothing."""

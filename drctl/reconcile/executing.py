@@ -23,25 +23,25 @@ from drctl.reconcile.rows import (
     Copier,
     Exported,
     Exporter,
+    Piece,
     SourceLog,
     WantedRows,
     ranges_of,
 )
 from drctl.reconcile.sight import Sight
-from drctl.wire import provenance
+
+Read = Callable[[str, Mapping[int, Sequence[OffsetRange]]], Iterator[Piece]]
+"""One of the ways to read the source."""
 
 SIDE_BY_SIDE = 8
 """Partitions that are read at once: each of them takes memory."""
-
-_LOOK_EVERY = 256
-"""Records between two looks at the clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """When a transaction is committed: readers of committed records wait behind an open one."""
 
-    records: int = 50_000
+    records: int = 200_000
     bytes: int = 32 << 20
     seconds: float = 5.0
 
@@ -100,15 +100,13 @@ class Execution:
         if not lines or self.exporter is None:
             return
         batch = Batch()
-        for work, wanted, row in self._matched(lines):
-            if row is None:
-                batch.miss(work, wanted)
-                continue
-            place, target_topic = work.line.lane.place, work.line.target_topic
-            self.exporter.add(Exported(place, target_topic, row, wanted.order))
-            batch.add(work, wanted)
-            if not batch.records % _LOOK_EVERY:
-                self.progress(batch.records, self._total)
+        for matches in self._matched(lines, self.source.read):
+            batch.take(matches)
+            for work, wanted, seen in matches:
+                if seen is not None:
+                    place, target_topic = work.line.lane.place, work.line.target_topic
+                    self.exporter.add(Exported(place, target_topic, seen[-1], wanted[-1]))
+            self.progress(batch.records, self._total)
         self._name_gone(batch)
         self.exported = self.exporter.finish()
         self._note(batch)
@@ -118,20 +116,18 @@ class Execution:
             return
         copier = self._writer()
         batch, began = Batch(), self.clock()
-        append, name = copier.append, provenance.HEADER
         try:
-            for work, wanted, row in self._matched(lines):
-                if not batch.records:
-                    copier.begin()
-                    began = self.clock()
-                if row is None:
-                    batch.miss(work, wanted)
-                else:
-                    append(work.to, row, (name, work.stamp(row[0], row[1])))
-                    batch.add(work, wanted)
-                if self._full(batch, began):
-                    self._commit(copier, batch)
-                    batch = Batch()
+            for matches in self._matched(lines, self.source.raw):
+                while matches:
+                    if not batch.records:
+                        copier.begin()
+                        began = self.clock()
+                    room = self.limits.records - batch.records
+                    copier.append(batch.take(matches[:room]))
+                    matches = matches[room:]
+                    if self._full(batch, began):
+                        self._commit(copier, batch)
+                        batch = Batch()
             if batch.records:
                 self._commit(copier, batch)
         finally:
@@ -153,7 +149,7 @@ class Execution:
         limits = self.limits
         if batch.records >= limits.records or batch.bytes >= limits.bytes:
             return True
-        return not batch.records % _LOOK_EVERY and self.clock() - began >= limits.seconds
+        return self.clock() - began >= limits.seconds
 
     def _commit(self, copier: Copier, batch: Batch) -> None:
         reached = batch.progress(self._reached, self._beginnings(batch), copier.settle())
@@ -192,7 +188,7 @@ class Execution:
             for line in batch.lines
         }
 
-    def _matched(self, lines: Sequence[Line]) -> Iterator[Match]:
+    def _matched(self, lines: Sequence[Line], read: Read) -> Iterator[list[Match]]:
         """The records of these lanes, those of a partition in the order of the source."""
         for _, of_topic in groupby(lines, key=lambda line: line.lane.place.topic):
             by_place: dict[TopicPartition, list[Line]] = {}
@@ -200,16 +196,18 @@ class Execution:
                 by_place.setdefault(line.lane.place, []).append(line)
             waiting = iter(by_place.items())
             while some := dict(islice(waiting, SIDE_BY_SIDE)):
-                yield from self._read(some)
+                yield from self._read(some, read)
 
-    def _read(self, by_place: Mapping[TopicPartition, Sequence[Line]]) -> Iterator[Match]:
+    def _read(
+        self, by_place: Mapping[TopicPartition, Sequence[Line]], read: Read
+    ) -> Iterator[list[Match]]:
         matchers = {place: self._matcher(place, lines) for place, lines in by_place.items()}
         for place, matcher in matchers.items():
             yield from matcher.gone_before(self._start(place))
         ranges = {p.partition: self._ranges(p, lines) for p, lines in by_place.items()}
         topic = next(iter(by_place)).topic
-        for chunk in self.source.read(topic, {n: r for n, r in ranges.items() if r}):
-            yield from matchers[TopicPartition(chunk.topic, chunk.partition)].matches(chunk.rows)
+        for place, rows in read(topic, {n: r for n, r in ranges.items() if r}):
+            yield from matchers[place].matches(rows)
         for matcher in matchers.values():
             yield from matcher.rest()
 

@@ -1,16 +1,20 @@
 """Brings the wanted rows of a partition together with what its log still holds."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from drctl.model.errors import Stopped
 from drctl.model.gap import OrderVerdict
-from drctl.model.rows import Row
 from drctl.model.topology import TopicPartition
 from drctl.reconcile.planning import Line
-from drctl.reconcile.rows import Wanted, is_the_one
+from drctl.reconcile.rows import Seen, WantedRow
 from drctl.wire import provenance
 from drctl.wire.provenance import Provenance
+
+MOST = 1_000
+"""Rows without a record that come at once."""
+
+_BEHIND_ALL = 1 << 63
 
 Stamp = Callable[[int, int], bytes]
 """The value of the provenance header of a record, by its offset and timestamp."""
@@ -29,8 +33,8 @@ class Work:
     stamp: Stamp
 
 
-Match = tuple[Work, Wanted, Row | None]
-"""A row with its record; None where the log does not hold it any more."""
+Match = tuple[Work, WantedRow, Seen | None]
+"""A wanted row with its record; None where the log does not hold it any more."""
 
 
 def work_of(line: Line, source_id: str) -> Work:
@@ -41,10 +45,10 @@ def work_of(line: Line, source_id: str) -> Work:
 
 def stamp_of(source_id: str, place: TopicPartition) -> Stamp:
     """What encodes where a record of this partition was first: the same as `provenance.encode`."""
-    whole = provenance.encode(Provenance(source_id, *place, 0, 0))
-    first, _, rest = whole.rpartition(b'0,"timestamp":')
-    assert rest == b"0}"
-    return lambda offset, timestamp_ms: b'%b%d,"timestamp":%d}' % (first, offset, timestamp_ms)
+    whole = provenance.encode(Provenance(source_id, *place, 0, 0)).decode()
+    first, _, rest = whole.rpartition('0,"timestamp":')
+    assert rest == "0}"
+    return lambda offset, timestamp_ms: f'{first}{offset},"timestamp":{timestamp_ms}}}'.encode()
 
 
 class Matcher:
@@ -57,7 +61,7 @@ class Matcher:
     def __init__(
         self,
         place: TopicPartition,
-        wanted: Iterator[Wanted],
+        wanted: Iterator[WantedRow],
         works: Mapping[OrderVerdict, Work],
     ) -> None:
         self._place = place
@@ -65,36 +69,46 @@ class Matcher:
         self._works = works
         self._next = next(wanted, None)
 
-    def matches(self, rows: Sequence[Row]) -> Iterator[Match]:
-        """What these records of the log decide.
+    def matches(self, rows: Iterable[Seen]) -> Iterator[list[Match]]:
+        """What these records of the log decide, in order; some at a time.
 
         Raises:
             Stopped: the log holds another record at a wanted offset.
         """
-        works, following = self._works, self._wanted
-        for row in rows:
-            expected = self._next
-            if expected is not None and expected.offset < row[0]:
-                yield from self.gone_before(row[0])
-                expected = self._next
+        works, following, expected = self._works, self._wanted, self._next
+        found: list[Match] = []
+        for seen in rows:
+            offset, timestamp_ms, key, size, _ = seen
+            if expected is not None and expected[0] < offset:
+                self._next = expected
+                yield found
+                yield from self.gone_before(offset)
+                found, expected = [], self._next
             if expected is None:
-                return
-            if expected.offset == row[0]:
-                if not is_the_one(expected, row):
-                    raise self._other(row[0])
-                self._next = next(following, None)
-                yield works[expected.order], expected, row
+                break
+            at, its_ms, its_key, its_size, order = expected
+            if at == offset:
+                if its_ms != timestamp_ms or its_key != key or its_size != size:
+                    raise self._other(offset)
+                found.append((works[order], expected, seen))
+                expected = next(following, None)
+        self._next = expected
+        yield found
 
-    def gone_before(self, offset: int) -> Iterator[Match]:
+    def gone_before(self, offset: int) -> Iterator[list[Match]]:
         """The wanted rows before an offset: the log does not hold them."""
-        while self._next is not None and self._next.offset < offset:
-            gone, self._next = self._next, next(self._wanted, None)
-            yield self._works[gone.order], gone, None
+        gone: list[Match] = []
+        while self._next is not None and self._next[0] < offset:
+            gone.append((self._works[self._next[4]], self._next, None))
+            self._next = next(self._wanted, None)
+            if len(gone) == MOST:
+                yield gone
+                gone = []
+        yield gone
 
-    def rest(self) -> Iterator[Match]:
+    def rest(self) -> Iterator[list[Match]]:
         """All rows that are left, once the log was read to its end."""
-        while self._next is not None:
-            yield from self.gone_before(self._next.offset + 1)
+        return self.gone_before(_BEHIND_ALL)
 
     def _other(self, offset: int) -> Stopped:
         return Stopped(

@@ -1,32 +1,39 @@
 """The unreplicated records that a gap result lists, and what the run needs from outside."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from itertools import chain, islice
+from typing import Any, NamedTuple, Protocol
 
 from xxhash import xxh64_digest
 
 from drctl.model.gap import OrderVerdict
-from drctl.model.rows import Chunk, Headers, Row
+from drctl.model.rows import Headers, Row
 from drctl.model.topology import OffsetRange, TopicPartition
 from drctl.reconcile.progress import Change, Lane
 
 _SMALL_GAP = 1_000
 _MOST_RANGES = 5_000
+_AT_ONCE = 10_000
 
 
-class Wanted(NamedTuple):
-    """An unreplicated record as the gap analysis saw it.
+Seen = tuple[int, int, bytes | None, int, Any]
+"""A record of the log: offset, timestamp, digest of its key, size as gap analysis counts it, and
+the record itself, which only a copier or an exporter looks into."""
 
-    Attributes:
-        key: a digest of it; None for a null key.
-        size: bytes of key, value and headers.
-    """
+Copy = tuple[TopicPartition, Seen, bytes]
+"""Where a record goes to, and the value of the provenance header that it gets."""
 
-    offset: int
-    timestamp_ms: int
-    key: bytes | None
-    size: int
-    order: OrderVerdict
+
+class Piece(NamedTuple):
+    """Some records of one partition, in order; the next piece of it goes on behind them."""
+
+    place: TopicPartition
+    rows: Sequence[Seen]
+
+
+WantedRow = tuple[int, int, bytes | None, int, OrderVerdict]
+"""An unreplicated record as the gap analysis saw it: offset, timestamp, digest of its key (None for
+a null key), bytes of key, value and headers, and what copying it would do to order."""
 
 
 class Tally(NamedTuple):
@@ -52,7 +59,9 @@ class WantedRows(Protocol):
     def done(self, lane: Lane, through: int) -> Tally:
         """What a lane holds up to this offset."""
 
-    def after(self, place: TopicPartition, through: Mapping[OrderVerdict, int]) -> Iterator[Wanted]:
+    def after(
+        self, place: TopicPartition, through: Mapping[OrderVerdict, int]
+    ) -> Iterator[WantedRow]:
         """The rows of these lanes of a partition, each lane's behind its offset, in order."""
 
     def offsets_after(
@@ -64,11 +73,18 @@ class WantedRows(Protocol):
 class SourceLog(Protocol):
     """Reads the source."""
 
-    def read(self, topic: str, ranges: Mapping[int, Sequence[OffsetRange]]) -> Iterator[Chunk]:
-        """Every committed record of these ranges, those of a partition in order.
+    def read(self, topic: str, ranges: Mapping[int, Sequence[OffsetRange]]) -> Iterator[Piece]:
+        """Every committed record of these ranges, those of a partition in order, each as a `Row`.
 
         Raises:
             Unknown: something could not be read to its end.
+        """
+
+    def raw(self, topic: str, ranges: Mapping[int, Sequence[OffsetRange]]) -> Iterator[Piece]:
+        """The same as the copier takes them: each piece is good until the next is asked for.
+
+        Raises:
+            Unknown: likewise.
         """
 
 
@@ -78,11 +94,11 @@ class Copier(Protocol):
     def begin(self) -> None:
         """Begin a transaction."""
 
-    def append(self, to: TopicPartition, row: Row, header: tuple[str, bytes]) -> None:
-        """Append a copy of a record, with one more header.
+    def append(self, copies: Sequence[Copy]) -> None:
+        """Append copies of raw records, each with its provenance header behind its own headers.
 
         Raises:
-            Stopped: this record cannot be written, or another run took over.
+            Stopped: one cannot be written, or another run took over.
         """
 
     def settle(self) -> Mapping[TopicPartition, int]:
@@ -143,28 +159,25 @@ def size_of(key: bytes | None, value: bytes | None, headers: Headers) -> int:
     return size
 
 
-def is_the_one(wanted: Wanted, row: Row) -> bool:
-    """Whether a record of the log is the one that the gap analysis saw there."""
+def seen_of(row: Row) -> Seen:
+    """What is looked at of a record that is whole."""
     offset, timestamp_ms, key, value, headers = row
-    return (
-        wanted.offset == offset
-        and wanted.timestamp_ms == timestamp_ms
-        and wanted.key == key_digest(key)
-        and wanted.size == size_of(key, value, headers)
-    )
+    return offset, timestamp_ms, key_digest(key), size_of(key, value, headers), row
 
 
 def ranges_of(offsets: Iterable[int], start: int) -> list[OffsetRange]:
     """Few ranges that hold these ascending offsets, as far as they are not before `start`."""
-    gap, found = _SMALL_GAP, list[OffsetRange]()
-    for offset in offsets:
-        if offset < start:
+    gap, found, coming = _SMALL_GAP, list[OffsetRange](), iter(offsets)
+    while some := list(islice(coming, _AT_ONCE)):
+        if some[-1] < start:
             continue
-        if found and offset - found[-1].end < gap:
-            found[-1] = OffsetRange(found[-1].start, offset + 1)
+        first = max(start, some[0])
+        if some[-1] - first < max(gap, len(some)):
+            found = _merged([*found, OffsetRange(first, some[-1] + 1)], gap)
         else:
-            found.append(OffsetRange(offset, offset + 1))
-        if len(found) > _MOST_RANGES:
+            ones = (OffsetRange(offset, offset + 1) for offset in some if offset >= start)
+            found = _merged(chain(found, ones), gap)
+        while len(found) > _MOST_RANGES:
             gap *= 2
             found = _merged(found, gap)
     return found

@@ -82,9 +82,24 @@ def _not_checked(story: Story, course: Course) -> Iterator[str]:
     for name in story.facts_by_kind().get("take-stock", {}).get("silent", ()):
         yield f"{name} did not answer before anything was changed"
     yield from (each.words for each in warned(story) if not each.checked)
-    for step, track in course.tracks.items():
+    unseen = story.facts_by_kind().get("verify-clients", {}).get("not_seen")
+    if unseen:
+        yield str(unseen)
+    for step in story.plan.steps:
+        if step.kind == "switch-endpoint" and story.is_done(step.id) and _by_word(step.settings):
+            number, kind = step.settings["number"] + 1, step.settings["kind"]
+            yield (
+                f"whether a client that connects through endpoint {number} ({kind}) is on"
+                f" {step.settings['to']}: give it `bootstrap`, and drctl connects through it, too"
+            )
+    for name, track in course.tracks.items():
         if track.became in (Became.PASSED, Became.UNKNOWN, Became.BEGUN):
-            yield f"step {step}: {track.words or 'nobody saw whether it was done'}"
+            yield f"step {name}: {track.words or 'nobody saw whether it was done'}"
+
+
+def _by_word(settings: Json) -> bool:
+    """Whether an endpoint was only asked where it points; a file says all that there is to know."""
+    return settings.get("kind") != "file" and not settings.get("asked", False)
 
 
 def _intent(story: Story, kind: str) -> Json:

@@ -82,6 +82,9 @@ def rpo(story: Story, kinds: Mapping[str, Kind], course: Course) -> Rpo:
     if not any(course.tracks[step].announced for step in steps_with(story, kinds, Trait.OPENS)):
         return Rpo(None, None, False, "not measured: the target was not opened")
     facts = story.facts_by_kind()
+    fell = [step for step in steps_with(story, kinds, Trait.FENCES_WRITES) if step in story.owed]
+    if fell and "drain" in facts:
+        return Rpo(None, None, False, story.owed[fell[0]])
     if facts.get("drain", {}).get("missing") == 0:
         how = "a comparison by content found no missing record behind the fence"
         return Rpo(0, 0.0, True, how)

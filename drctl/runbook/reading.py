@@ -13,7 +13,9 @@ from drctl.config.document import Document, Node, Scalar
 from drctl.config.problems import Mark, Problem, config_error, did_you_mean, one_of, quoted
 from drctl.config.problems import Path as Place
 from drctl.engine.sequences.failback import NAME
+from drctl.engine.steps.preflight import Preflight
 from drctl.model.errors import ConfigError
+from drctl.model.failover import Mode
 from drctl.runbook import when
 from drctl.runbook.parameters import NAMES, from_yaml
 from drctl.runbook.schema import KEYS, SHORT, ParameterConfig, RunbookFile, StepConfig
@@ -49,6 +51,17 @@ class Runbook:
     def leads_home(self) -> bool:
         """Whether it goes the way home over its link: from its target to its source."""
         return any(_sequence(step) == NAME for step in self.file.steps)
+
+    @property
+    def gives_source_up(self) -> bool:
+        """Whether its source is likely to be dead: it fails over without it."""
+        return any(_needs_no_source(step) for step in self.file.steps)
+
+
+def _needs_no_source(step: StepConfig) -> bool:
+    given = step.with_ if isinstance(step.with_, Mapping) else {}
+    asks = step.step == Preflight.name and given.get("mode") == Mode.UNPLANNED
+    return asks or _sequence(step) == f"failover-{Mode.UNPLANNED}"
 
 
 def _sequence(step: StepConfig) -> Any:

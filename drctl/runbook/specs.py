@@ -152,7 +152,7 @@ def _switch(own: EndpointSettings, seen: Circumstances, given: Given) -> Iterato
 
 
 def _clients(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
-    yield given.step("verify-clients", parts.ends(seen), 120)
+    yield given.over(parts.clients(seen, given.id))
 
 
 def _manual(kind: str) -> Make:

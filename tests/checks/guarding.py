@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from drctl.checks.arriving import Arriving
 from drctl.checks.observed import NOT_LOOKED_AT
 from drctl.model.acls import Acl, Acls
 from drctl.model.endpoints import EndpointState
@@ -105,6 +106,7 @@ def _endpoint(given: Mapping[str, Any]) -> EndpointState:
 
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     "target": lambda given: given["id"],
+    "arriving": lambda given: Arriving(*given),
     "target_health": _health,
     "target_groups": lambda given: {name: _group(name, each) for name, each in given.items()},
     "target_acls": acls,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from threading import Event, Thread
 from time import monotonic
 
 import pytest
@@ -15,6 +16,7 @@ from drctl.checks.observing import Observer
 from drctl.checks.ports import ClusterPorts, LinkPorts
 from drctl.checks.registry import guard_findings
 from drctl.checks.standing import standing_against
+from drctl.cli.runs.guarding import ends_of_copies
 from drctl.cli.wiring import position_finder
 from drctl.config.loading import load
 from drctl.lab.lab import Lab
@@ -63,9 +65,16 @@ class Site:
             keep(KafkaRightsReader(name, properties, timeout_s=QUICK_S)),
         )
 
+    def copied(self, topic: str) -> int:
+        """How many records the target holds of a topic."""
+        with self.cluster("secondary").reader as reader:
+            ends = ends_of_copies(self.link, reader)
+        return sum(end for place, end in ends.items() if place.topic == topic)
+
     def observer(self, bootstrap: str = "") -> Observer:
         """Looks at both; at the source where it is said to be."""
         source, target = self.cluster("primary", bootstrap), self.cluster("secondary")
+        watched = self.cluster("secondary").reader
         finder = position_finder(self.link, self.cluster("primary").reader, target.reader)
         secondary = self.lab.cluster("secondary").client_properties("admin")
         ports = LinkPorts(
@@ -80,6 +89,7 @@ class Site:
                 StateFolder(self.config.state_dir),
             ),
             lambda: (),
+            lambda: ends_of_copies(self.link, watched),
         )
         return Observer(self.link, self.config.file.policy, ports, lambda: int(time.time() * 1000))
 
@@ -137,7 +147,7 @@ def test_everything_is_seen(site: Site, topic: str, primary: ClusterUnderTest) -
     unseen = {
         name for name in Observed.__slots__ if isinstance(getattr(observed, name), Unavailable)
     }
-    assert unseen == {"worker"}
+    assert unseen == {"worker", "arriving"}
     found = statuses(observed)
     assert found["endpoint-elsewhere"] == {Status.NOT_CHECKED}
     refused = standing_against(guard_findings(observed), {}, Mode.PLANNED)
@@ -195,6 +205,30 @@ def test_nobody_waits_for_a_dead_source(site: Site, listens: bool) -> None:
     refused = standing_against(guard_findings(observed), {}, Mode.UNPLANNED)
     assert refused == ()
     assert seconds < 3 * QUICK_S
+
+
+def test_a_source_that_only_replication_reaches_is_not_dead(
+    site: Site, topic: str, primary: ClusterUnderTest
+) -> None:
+    """drctl is cut off, Connect is not, and applications go on writing."""
+    stop = Event()
+
+    def write() -> None:
+        while not stop.wait(0.1):
+            primary.produce(topic, [Record(0, 0, -1, b"k", b"v")])
+
+    writer = Thread(target=write)
+    writer.start()
+    try:
+        assert Patience.of(60).wait_until(lambda: bool(site.copied(topic)))
+        observed = site.observer(f"127.0.0.1:{free_ports(1)[0]}").observe(Mode.UNPLANNED)
+    finally:
+        stop.set()
+        writer.join()
+    assert isinstance(observed.source, Silent)
+    assert statuses(observed)["source-alive"] == {Status.FAIL}
+    told = next(each for each in guard_findings(observed) if each.check == "source-alive")
+    assert told.reason == "it does not answer here, and its copies still grow"
 
 
 def test_a_dead_target_refuses(site: Site) -> None:

@@ -24,6 +24,8 @@ class Copier:
         folder: where files tell it what to do: it stops while `halt` is there, and says so by
             `halted`, once everything that it had read is written.
         keeps_offsets: whether a copy must have the offset of its original.
+        begin: where it begins, by partition; else at the beginning.
+        leaves_out: records with this header are not copied; empty for none.
     """
 
     source: ClusterUnderTest
@@ -31,6 +33,8 @@ class Copier:
     topic: str
     folder: Path
     keeps_offsets: bool
+    begin: Mapping[int, int] = field(default_factory=dict)
+    leaves_out: str = ""
     wrong: list[str] = field(default_factory=list)
     _over: threading.Event = field(default_factory=threading.Event)
 
@@ -70,7 +74,7 @@ class Copier:
         numbers = self.source.end_offsets(self.topic)
         settings = {"group.id": f"copier-{self.topic}", "enable.auto.commit": False}
         consumer = Consumer({**self.source.properties(), **settings}, logger=QUIET)
-        consumer.assign([TopicPartition(self.topic, number, 0) for number in numbers])
+        consumer.assign([TopicPartition(self.topic, n, self.begin.get(n, 0)) for n in numbers])
         try:
             while not self._over.is_set():
                 if (self.folder / "halt").exists():
@@ -83,7 +87,7 @@ class Copier:
             consumer.close()
 
     def _copy(self, messages: list[Any]) -> None:
-        records = [each for each in messages if each.error() is None]
+        records = [each for each in messages if each.error() is None and self._wanted(each)]
         if not records:
             # A source that is gone is said to be with every look.
             self._over.wait(_PAUSE_S)
@@ -100,6 +104,9 @@ class Copier:
                 on_delivery=self._delivered(record.offset()),
             )
         assert producer.flush(_ENDING_S) == 0
+
+    def _wanted(self, message: Any) -> bool:
+        return self.leaves_out not in dict(message.headers() or [])
 
     def _delivered(self, wanted: int) -> Any:
         def told(error: KafkaError | None, message: Any) -> None:

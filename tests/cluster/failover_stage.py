@@ -44,6 +44,7 @@ class Stage(LinkCommand):
         self.lab = lab
         self.topic = topic
         self.group = f"orders-app-{uuid4().hex[:8]}"
+        self.copies = str(replicator.get("connectors", {}).get("source", ""))
         self.reading = {"session.timeout.ms": "6000"}
         self.writing: dict[str, object] = {"delivery__timeout__ms": 15_000}
         self.source = ClusterUnderTest(lab.cluster("primary"))
@@ -86,8 +87,8 @@ class Stage(LinkCommand):
         """Write what is not replicated any more, and let drctl gap see it."""
         client = self.lab.parts.worker.client()
         try:
-            client.pause("mm2-source")
-            stopped = lambda: client.status("mm2-source").all_in("PAUSED")  # noqa: E731
+            client.pause(self.copies)
+            stopped = lambda: client.status(self.copies).all_in("PAUSED")  # noqa: E731
             assert Patience.of(60).wait_until(stopped)
         finally:
             client.close()

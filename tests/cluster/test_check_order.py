@@ -8,11 +8,13 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
 import pytest
 import urllib3
+from confluent_kafka import Consumer, TopicPartition
 
 from drctl.lab.lab import Lab
 from drctl.lab.mirrors import Direction
@@ -24,7 +26,7 @@ from tests.cli.conftest import DRCTL, Ran, clean_environment
 from tests.cli.documents import check
 from tests.cluster.conftest import NewDrctl
 from tests.conftest import NewTopic
-from tests.lab.cluster_under_test import ClusterUnderTest
+from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 
@@ -52,7 +54,8 @@ class WayBack:
         self.reverse = f"mm2-back-{uuid4().hex[:6]}"
         self.url = f"http://127.0.0.1:{lab.parts.settings.connect_port}"
         self.connect = lab.parts.worker.client()
-        common = {"topics": [self.topic], "groups": [f"none-{self.topic}"]}
+        self.group = f"app-of-{self.topic}"
+        common = {"topics": [self.topic], "groups": [self.group]}
         old = {name: f"mm2-{name}" for name in ("source", "checkpoint", "heartbeat")}
         there = {
             **common,
@@ -68,7 +71,8 @@ class WayBack:
             "endpoints": [{"kind": "file", "path": "bootstrap"}],
         }
         back = {**common, "from": "secondary", "to": "primary"}
-        self.drctl = new_drctl({"main": there, "home": back})
+        bare = {**common, "from": "primary", "to": "secondary"}
+        self.drctl = new_drctl({"main": there, "home": back, "bare": bare})
         self.lead_to("secondary")
 
     def lose_the_primary(self) -> None:
@@ -79,8 +83,8 @@ class WayBack:
         self.write(self.primary, "tail", TAIL)
         self.write(self.secondary, "new", NEW)
 
-    def write(self, cluster: ClusterUnderTest, prefix: str, count: int) -> None:
-        now = int(time.time() * 1000)
+    def write(self, cluster: ClusterUnderTest, prefix: str, count: int, *, ago_ms: int = 0) -> None:
+        now = int(time.time() * 1000) - ago_ms
         cluster.produce(
             self.topic,
             [
@@ -143,10 +147,33 @@ class WayBack:
         assert ran.code == code, ran.stdout + ran.stderr
         return str(ran.document()["out"])
 
-    def order(self, code: int) -> "Order":
-        ran = self.run("failback", "--link", "main", "--check-order", "--output", "json")
+    def order(self, code: int, link: str = "main") -> "Order":
+        ran = self.run("failback", "--link", link, "--check-order", "--output", "json")
         assert ran.code == code, ran.stdout + ran.stderr
         return Order(check(ran.document()))
+
+    @contextmanager
+    def read_in(self, cluster: ClusterUnderTest) -> Iterator[None]:
+        """Somebody reads in the group."""
+        consumer = Consumer({**cluster.properties(), "group.id": self.group}, logger=QUIET)
+        consumer.subscribe([self.topic])
+        joined = lambda: bool((consumer.poll(0.1), consumer.assignment())[1])  # noqa: E731
+        try:
+            assert Patience.of(60).wait_until(joined)
+            yield
+        finally:
+            consumer.close()
+
+    def commit(self, cluster: ClusterUnderTest, offset: int) -> None:
+        """The group's position is put somewhere, as by a hurried engineer."""
+        consumer = Consumer({**cluster.properties(), "group.id": self.group}, logger=QUIET)
+        try:
+            (done,) = consumer.commit(
+                offsets=[TopicPartition(self.topic, 0, offset)], asynchronous=False
+            )
+            assert done.error is None, done.error
+        finally:
+            consumer.close()
 
     def close(self) -> None:
         if self.reverse in self.connect.connectors():
@@ -281,3 +308,34 @@ def test_a_way_back_that_begins_at_the_beginning(way: WayBack) -> None:
     said = way.run("failback", "--link", "main", "--check-order")
     assert said.code == 3
     assert "Verdict: violated" in said.stdout
+
+
+def test_what_is_half_done_or_began_too_early(way: WayBack) -> None:
+    way.deploy_reverse(**LEAVES_COPIES_OUT)
+    blind = way.order(5, "bare")
+    assert (blind.verdict, blind.observed[:2]) == ("unknown", "uu"), blind.document
+    way.fence()
+    way.write(way.primary, "new", 3, ago_ms=60_000)
+    folder = way.gap()
+    found = way.order(0).document["records"]
+    assert (found["safe"], found["conflicting"]) == (TAIL, 3)
+
+    half = way.run("reconcile", folder, "--policy", "copy", "--execute", "--yes")
+    assert half.code != 0, "three of them conflict"
+    partly = way.order(0)
+    assert (partly.observed, partly.next) == ("ddddnnnnnnn", "e"), partly.document
+    assert f"it is half done: {TAIL} of {TAIL + 3}" in partly.why("e")
+
+    with way.read_in(way.secondary):
+        way.commit(way.primary, COPIED + TAIL + 4)
+        hurried = way.order(3)
+        assert (hurried.verdict, hurried.next) == ("violated", "i"), hurried.document
+        assert f"{way.group} reads on secondary" in hurried.why("i")
+
+    way.seed(COPIED)
+    way.start_reverse(COPIED + TAIL + 3 + NEW)
+    early = way.order(3)
+    assert (early.verdict, early.next) == ("violated", "e"), early.document
+    assert early.observed[5] == "d"
+    said = way.run("failback", "--link", "main", "--check-order")
+    assert "step f has happened, and e, which it needs, has not" in " ".join(said.stdout.split())

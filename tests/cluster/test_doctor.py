@@ -168,7 +168,7 @@ def test_a_healthy_link_and_faults_made_on_it(
         primary.configure(topic, min_insync_replicas="2")
         primary.add_partitions(topic, 3)
         said = statuses(doctor(config)[1])
-        assert said["parity-of-settings"] == {"warn"}
+        assert said["parity-of-settings"] == {"fail"}
         assert said["fewer-partitions-on-target"] == {"fail"}
 
     with without_rules(lab, "User:orders-app"):

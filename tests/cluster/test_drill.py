@@ -119,7 +119,9 @@ class Stage:
                 KafkaAclReader(cluster.name, cluster.properties()) as acls,
             ):
                 names = [name for name in groups.groups() if not drill_of(name)]
-                found += [groups.committed(names), acls.acls()]
+                # A group without a position is forgotten by its cluster whenever it likes.
+                kept = {name: at for name, at in groups.committed(names).items() if at}
+                found += [kept, acls.acls()]
             found.append({name for name in topics - BROKERS_OWN if not drill_of(name)})
         return found
 

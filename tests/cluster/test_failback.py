@@ -82,7 +82,9 @@ def test_the_way_home_loses_nothing_copies_nothing_twice_and_skips_nothing(story
     assert story.held(story.secondary) == COPIED + NEW
 
     with story.writing() as live:
-        story.kill_at("bring-home", "failback", "--policy", "copy", *GO)
+        story.kill_at("reconcile", "failback", "--policy", "copy", *GO)
+        story.move_to_another_machine()
+        story.kill_at("bring-home", "resume", *GO)
         assert story.led_to == story.secondary.bootstrap
         done = story.json("resume", *GO, code=0)
     assert done["status"] == "done", done

@@ -2,7 +2,9 @@
 
 import json
 import stat
+import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,13 @@ import pytest
 
 from drctl.lab.waiting import Patience
 from drctl.model import errors
-from drctl.model.topology import Record, TopicPartition
+from drctl.model.topology import OffsetRange, Record, TopicPartition
 from drctl.reconcile.export import record_of
 from drctl.reconcile.policy import QUARANTINE
 from drctl.reconcile.progress import TOPIC
 from drctl.systems.kafka.connection import Connection
 from drctl.systems.kafka.reconcile_copier import TransactionalCopier
+from drctl.systems.kafka.reconcile_source import KafkaSourceLog
 from drctl.systems.kafka.reconcile_topics import ReconcileTopic
 from drctl.wire import provenance
 from tests.cli.conftest import DRCTL
@@ -292,24 +295,56 @@ def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(
     assert at.held(at.secondary)[0] == []
 
 
+def test_what_is_aborted_is_not_there_and_the_copier_can_go_on(
+    stage: Callable[..., Stage], secondary: ClusterUnderTest
+) -> None:
+    at = stage(1)
+    at.primary.produce(at.topic, [record(1)])
+    ReconcileTopic("secondary", secondary.properties()).make()
+    source = KafkaSourceLog("primary", at.primary.properties())
+    place = TopicPartition(at.topic, 0)
+    connection = Connection("secondary", secondary.properties(), 10)
+    began = time.monotonic()
+    with (
+        closing(source.raw(at.topic, {0: [OffsetRange(0, 1)]})) as pieces,
+        TransactionalCopier(connection, at.topic) as copier,
+    ):
+        (row,) = next(pieces).rows
+        copier.begin()
+        copier.append([(place, row, b"first")] * 20_000)
+        copier.abort()
+        copier.begin()
+        copier.append([(place, row, b"second")])
+        copier.settle()
+        copier.commit()
+    assert time.monotonic() - began < 10, "it was heard what became of the records"
+    assert [r.headers for r in at.held(secondary)[0]] == [((provenance.HEADER, b"second"),)]
+
+
 def test_a_second_engineer_fences_the_first(
     stage: Callable[..., Stage], secondary: ClusterUnderTest
 ) -> None:
     at = stage(1)
+    at.primary.produce(at.topic, [record(1)])
     connection = Connection("secondary", secondary.properties(), 10)
     ReconcileTopic("secondary", secondary.properties()).make()
-    place, row = TopicPartition(at.topic, 0), (0, START, b"k", b"v", ())
-    with TransactionalCopier(connection, at.topic) as first:
+    source = KafkaSourceLog("primary", at.primary.properties())
+    place = TopicPartition(at.topic, 0)
+    with (
+        closing(source.raw(at.topic, {0: [OffsetRange(0, 1)]})) as pieces,
+        TransactionalCopier(connection, at.topic) as first,
+    ):
+        (row,) = next(pieces).rows
         first.begin()
-        first.append(place, row, ("h", b"first"))
+        first.append([(place, row, b"first")])
         assert first.settle() == {place: 0}
         with TransactionalCopier(connection, at.topic) as second:
             with pytest.raises(errors.Fenced):
                 first.commit()
             first.abort()
             second.begin()
-            second.append(place, row, ("h", b"second"))
+            second.append([(place, row, b"second")])
             second.settle()
             second.commit()
-    assert [r.headers for r in at.held(secondary)[0]] == [(("h", b"second"),)]
+    assert [r.headers for r in at.held(secondary)[0]] == [((provenance.HEADER, b"second"),)]
     assert TOPIC in secondary.admin.list_topics(timeout=20).topics

@@ -158,6 +158,20 @@ class Journey(LinkCommand):
         finally:
             client.close()
 
+    def stop(self, connector: str) -> None:
+        """As an engineer does, by Connect."""
+        client = self.lab.parts.worker.client()
+        try:
+            client.stop(connector)
+            stopped = lambda: client.status(connector).all_in("STOPPED")  # noqa: E731
+            assert Patience.of(60).wait_until(stopped)
+        finally:
+            client.close()
+
+    def move_to_another_machine(self) -> None:
+        """One with the configuration, and nothing of what runs keep: no journal, no result."""
+        (self.drctl.folder / ".drctl").rename(self.drctl.folder / "left-behind")
+
     def kill_at(self, step: str, *words: str) -> None:
         """Run it, and kill it as soon as its journal announces a step."""
         with self.running(*words) as process:

@@ -38,6 +38,7 @@ class Lagging(World):
         declines: topics, or operations of rules, that the target refuses to change.
         against: names of guards that fail.
         left: what only a person can do.
+        looking: whether a step looks now.
     """
 
     partitions: dict[str, int] = field(default_factory=lambda: {"orders": 1, "payments": 2})
@@ -48,6 +49,7 @@ class Lagging(World):
     declines: set[str] = field(default_factory=set)
     against: set[str] = field(default_factory=set)
     left: tuple[str, ...] = ()
+    looking: bool = False
     fall: Callable[[str], None] = lambda point: None
     kept: list[str] = field(default_factory=list)
 
@@ -155,6 +157,7 @@ class Lagging(World):
             self.own[change.topic, change.key] = change.value
 
     def _change(self, name: str, do: Callable[[], object]) -> Unavailable | None:
+        assert not self.looking, f"{name} was changed by something that only looks"
         self.fall(f"before {name}")
         if name in self.declines:
             return POLICY

@@ -5,7 +5,7 @@ import pytest
 from drctl.engine.entries import What
 from drctl.engine.outcome import Status
 from drctl.engine.story import read_story
-from drctl.model.errors import ExitCode, Fenced, Unknown
+from drctl.model.errors import ExitCode, Fenced, Refused, Unknown
 from drctl.model.plan import Duty, Plan
 from tests.engine.switches import Hurried, Notes, World, execution, plan
 
@@ -39,6 +39,51 @@ def test_a_failure_before_the_target_is_open_puts_everything_back_newest_first()
     assert not any(world.on.values())
     undone = [line for line in words_of(notes) if line.startswith("undone")]
     assert undone == [f"undone {step}" for step in ("offsets", "prepare-groups", "stop", "fence")]
+
+
+def test_a_target_that_could_not_be_opened_does_not_end_the_way_back() -> None:
+    world = World(stuck={"open"})
+    notes = Notes(world)
+    _, outcome = execution(world, notes).start(plan(), WHO)
+    assert (outcome.status, outcome.step) == (Status.REFUSED, "open")
+    assert not any(world.on.values())
+
+
+def test_what_was_complained_of_is_sent_again_after_a_look() -> None:
+    world = World()
+    original, declined = world.set, [2]
+
+    def busy(name: str, to: bool) -> None:
+        if (name, to) == ("stop", True) and declined[0]:
+            declined[0] -= 1
+            raise Refused("Connect is rebalancing")
+        original(name, to)
+
+    world.set = busy  # type: ignore[method-assign]
+    notes = Notes(world)
+    clock = Hurried()
+    _, outcome = execution(world, notes, clock).start(plan(), WHO)
+    assert outcome.status is Status.DONE
+    assert declined == [0]
+    assert clock.waited == 4, "two seconds after each"
+    said = [e["complaints"] for e in notes.entries if e["entry"] == What.APPLIED]
+    assert said == [["Connect is rebalancing"]], "the same words stand there once"
+
+
+def test_what_gave_no_answer_is_looked_at_and_not_sent_again() -> None:
+    world = World()
+    original, sent = world.set, []
+
+    def silent(name: str, to: bool) -> None:
+        if name == "stop":
+            sent.append(to)
+            raise Unknown("Connect does not answer")
+        original(name, to)
+
+    world.set = silent  # type: ignore[method-assign]
+    _, outcome = execution(world, Notes(world)).start(plan(), WHO)
+    assert outcome.status is Status.REFUSED
+    assert sent.count(True) == 1
 
 
 def test_what_could_not_be_taken_back_at_once_is_asked_for_again() -> None:

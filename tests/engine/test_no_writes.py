@@ -1,12 +1,28 @@
-"""Only `apply` and `undo` of a kind are handed what can write."""
+"""Only `apply` and `undo` of a kind are handed what can write; and nothing else writes."""
 
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from inspect import signature
-from typing import get_type_hints
+from itertools import product
+from typing import Any, TypeVar, cast, get_type_hints
 
 import pytest
 
+from drctl.engine.kind import Facts, Kind, Seen
 from drctl.engine.ports import CommandEnded, Hands, Look
 from drctl.engine.registry import KINDS
+from drctl.engine.sequences.circumstances import FenceMethod, Mode
+from drctl.engine.sequences.failback import failback, turned
+from drctl.model.errors import DrctlError
+from drctl.model.plan import Json, Plan, Step
+from tests.engine import repairs
+from tests.engine.failovers import REVERSED, SEEN, by_hand, plan
+from tests.engine.pair import BACK, PRIMARY, SECONDARY, Deed, Pair, linked
+from tests.engine.processes import FENCE, MIRROR, Process
+from tests.engine.returned import returned
+from tests.engine.sites import Trace
 
 WRITES = ("apply", "undo")
 LOOKS = ("describe", "check", "verify", "undone")
@@ -33,3 +49,135 @@ def given_by(port: type) -> set[object]:
     methods = (each for name, each in vars(port).items() if not name.startswith("_"))
     found = {get_type_hints(method)["return"] for method in methods if callable(method)}
     return found - {type(None)}
+
+
+BY_HAND = replace(SEEN, connectors=(), fence_method=FenceMethod.NONE)
+BY_COMMAND = replace(
+    SEEN,
+    connectors=(),
+    stop_command=(MIRROR, "stop"),
+    start_command=(MIRROR, "start"),
+    stopped_command=(MIRROR, "look"),
+)
+ENDS = {"source": PRIMARY, "target": SECONDARY}
+COMMAND = {"argv": [FENCE, "on"], "undo": [FENCE, "off"], "verify": [FENCE, "look"], "env": {}}
+ASKED = {"question": "by-hand", "text": "do it", "undo": "undo it"}
+OF_RUNBOOKS: dict[str, dict[str, Any]] = {
+    "check": {"guards": ["source-alive"], "mode": "unplanned", "overrides": {"source-alive": "?"}},
+    "wait": {**ENDS, "for": "replication caught up", "connectors": ["mm2"]},
+    "gap": {**ENDS, "scope": "full", "at_most": None},
+    "command": {**COMMAND, "question": "command", "timeout_seconds": 5},
+    **dict.fromkeys(("manual-check", "manual-change", "manual-reconcile"), ASKED),
+    "manual-start-replication": ASKED,
+}
+"""Steps that only runbooks have."""
+
+
+def plans() -> Iterator[tuple[Plan, Callable[[], Pair]]]:
+    """With all kinds but those of repairs."""
+    for mode, method in product(Mode, FenceMethod):
+        yield plan(mode, method), linked
+    for seen in (BY_HAND, BY_COMMAND, REVERSED):
+        yield plan(Mode.PLANNED, seen=seen), linked
+        for method in FenceMethod:
+            old = replace(seen, fence_method=method, replicator="mirrormaker2", reverse=())
+            yield failback(replace(turned(old, (BACK,)), policy="copy")), returned
+    steps = tuple(Step(name, name, settings) for name, settings in OF_RUNBOOKS.items())
+    yield Plan("runbook", "main", PRIMARY, SECONDARY, steps), linked
+
+
+def obliging(pair: Pair) -> dict[str, Deed]:
+    """People who do what drctl can see, and say yes to whatever else they are asked."""
+    said = {name: Deed(lambda: None, lambda: True) for name in ("by-hand", "stop-replication")}
+    more = ("close-primary", "old-replication", "bring-home", "replicate-again")
+    return said | {name: Deed(lambda: None, lambda: True) for name in more} | by_hand(pair)
+
+
+Result = TypeVar("Result")
+
+
+class Looker:
+    """Lets kinds look while nothing may be changed, and counts which of them have.
+
+    Attributes:
+        looked: by kind and method how often it came to an end.
+    """
+
+    def __init__(self, watched: "Trace | repairs.Lagging") -> None:
+        self.watched = watched
+        self.looked: Counter[tuple[str, str]] = Counter()
+
+    def at(self, step: Step, method: str, look: Callable[[], Result]) -> Result | None:
+        """What it saw; None where that told it to go no further."""
+        with self._nothing_changes():
+            try:
+                found = look()
+            except DrctlError:
+                return None
+        self.looked[step.kind, method] += 1
+        return found
+
+    @contextmanager
+    def _nothing_changes(self) -> Iterator[None]:
+        self.watched.looking = True
+        try:
+            yield
+        finally:
+            self.watched.looking = False
+
+
+@dataclass
+class Walk:
+    """Goes through plans as far as they can be done: looks before, between and afterwards."""
+
+    look: Look
+    hands: Hands
+    eye: Looker
+    tick: Callable[[], None] = lambda: None
+
+    def through(self, given: Plan) -> None:
+        """Each step in turn; what it shows is there for those behind it."""
+        facts: dict[str, Json] = {}
+        for step in given.steps:
+            seen = self._step(step, KINDS[step.kind], facts)
+            if seen is not None:
+                facts[step.kind] = seen.facts
+
+    def _step(self, step: Step, kind: Kind, facts: Facts) -> Seen | None:
+        self.eye.at(step, "describe", lambda: kind.describe(step.settings))
+        intent = self.eye.at(step, "check", lambda: kind.check(step.settings, facts, self.look))
+        if intent is None:
+            return None
+        self.eye.at(step, "verify", lambda: kind.verify(intent, self.look))
+        with suppress(DrctlError):
+            kind.apply(intent, self.hands)
+        for _ in range(3):
+            self.tick()
+        seen = self.eye.at(step, "verify", lambda: kind.verify(intent, self.look))
+        self.eye.at(step, "undone", lambda: kind.undone(intent, self.look))
+        return seen
+
+
+@pytest.fixture(scope="module")
+def looked() -> Counter[tuple[str, str]]:
+    """By kind and method how often it looked, over all plans; whatever changes something fails."""
+    found: Counter[tuple[str, str]] = Counter()
+    for given, make in plans():
+        pair = make()
+        pair.deeds = obliging(pair)
+        eye, process = Looker(pair.trace), Process(pair)
+        look, hands = cast(Look, process.sight), cast(Hands, process.grip)
+        Walk(look, hands, eye, pair.tick).through(given)
+        found += eye.looked
+    world = repairs.Lagging()
+    eye = Looker(world)
+    Walk(cast(Look, world), cast(Hands, repairs.Doing(world)), eye).through(repairs.plan())
+    return found + eye.looked
+
+
+@pytest.mark.parametrize("method", LOOKS)
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_no_look_of_any_kind_changes_anything(
+    name: str, method: str, looked: Counter[tuple[str, str]]
+) -> None:
+    assert looked[name, method] > 0

@@ -9,6 +9,7 @@ from drctl.engine.invariants import violations
 from drctl.engine.registry import KINDS
 from drctl.engine.sequences.circumstances import Circumstances, FenceMethod, Mode
 from drctl.engine.sequences.failover import failover
+from drctl.model.errors import Refused
 from drctl.model.plan import Duty, Plan
 
 
@@ -143,3 +144,30 @@ def test_a_group_without_evidence_keeps_a_planned_one_closed_unless_that_is_over
     assert leaves_out(failover(Mode.UNPLANNED, circumstances()))
     passed = Circumstances("main", "a", "b", overrides={"groups-left-out": "they start anew"})
     assert leaves_out(failover(Mode.PLANNED, passed))
+
+
+def test_what_copies_back_begins_before_the_target_opens_and_runs_once_clients_are_there() -> None:
+    seen = replace(circumstances(("dns",)), reverse=("back", "back-checkpoints"))
+    plan = failover(Mode.PLANNED, seen)
+    assert violations(plan, KINDS) == ()
+    names = [step.id for step in plan.steps]
+    assert names[-2:] == ["verify-clients", "replicate-back"]
+    assert names.index("begin-reverse") == names.index("open-target") - 1
+    begin, start = plan.step("begin-reverse"), plan.step("replicate-back")
+    ends = {"source": "secondary", "target": "primary"}
+    assert begin.settings == {**ends, "connector": "back"}
+    assert start.settings["connectors"] == ["back", "back-checkpoints"]
+    assert (begin.duty, start.duty) == (Duty.REQUIRED, Duty.BEST_EFFORT)
+
+
+def test_nothing_copies_back_to_a_cluster_that_was_lost() -> None:
+    plan = failover(Mode.UNPLANNED, replace(circumstances(), reverse=("back",)))
+    assert not {"begin-reverse", "replicate-back"} & {step.id for step in plan.steps}
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "PAUSED", "Kafka Connect did not answer"])
+def test_what_is_not_stopped_cannot_be_told_where_to_begin(state: str) -> None:
+    seen = replace(circumstances(), reverse=("back",), basis={"connector back": state})
+    with pytest.raises(Refused, match=f"is not stopped: {state}"):
+        failover(Mode.PLANNED, seen)
+    assert failover(Mode.UNPLANNED, seen).steps

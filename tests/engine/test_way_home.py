@@ -68,6 +68,30 @@ def test_the_rules_are_kept(
         assert told.proof
 
 
+@pytest.mark.parametrize(
+    ("fence", "undo", "kind"),
+    [
+        (FenceMethod.ACL, (), ""),
+        (FenceMethod.COMMAND, ("./fence", "off"), "command"),
+        (FenceMethod.COMMAND, (), "manual"),
+        (FenceMethod.NONE, (), "manual"),
+    ],
+)
+def test_what_closed_the_returned_cluster_opens_it_again(
+    fence: FenceMethod, undo: tuple[str, ...], kind: str
+) -> None:
+    """Rules of ACLs go when it is opened; what drctl cannot see, nobody else lifts."""
+    way = way_back(fence=fence)
+    plan = failback(replace(way, old=replace(way.old, fence_undo=undo)))
+    names = [step.id for step in plan.steps]
+    assert ("let-in" in names) is bool(kind)
+    if kind:
+        step = plan.step("let-in")
+        assert (step.kind, step.settings.get("argv", [])) == (kind, list(undo))
+        assert names.index("open-target") + 1 == names.index("let-in")
+        assert names.index("let-in") < names.index("switch-endpoint-1")
+
+
 @pytest.mark.parametrize("kind", ["confluent-replicator", "offset-preserving", "none"])
 def test_what_drctl_does_not_set_a_person_starts_where_it_has_to_begin(kind: str) -> None:
     old = replace(way_back(("copy",)).old, replicator=kind)

@@ -3,9 +3,12 @@
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import accumulate, pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from drctl.model.errors import Refused, Stopped, UsageError
 from drctl.model.gap import Counts, GapResult, OrderVerdict, PartitionGap, TopicGap
@@ -213,6 +216,25 @@ def test_few_ranges_hold_all_offsets() -> None:
     ragged = ranges_of(range(0, 40_000_000, 2_000), 0)
     assert len(ragged) <= 5_001
     assert (ragged[0].start, ragged[-1].end) == (0, 39_998_001)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.integers(1, 3_000), max_size=60),
+    st.lists(st.tuples(st.integers(1, 5_000), st.integers(1, 12_000)), max_size=2),
+    st.integers(0, 100_000),
+)
+def test_ranges_hold_every_offset_and_begin_where_they_may(
+    steps: list[int], dense: list[tuple[int, int]], start: int
+) -> None:
+    offsets = list(accumulate(steps))
+    for away, length in dense:
+        first = (offsets[-1] if offsets else 0) + away
+        offsets += range(first, first + length)
+    found, wanted = ranges_of(iter(offsets), start), {o for o in offsets if o >= start}
+    assert all(a.end <= b.start for a, b in pairwise(found))
+    assert all(each.start >= start and each.end - 1 in wanted for each in found)
+    assert {offset for each in found for offset in range(*each)} >= wanted
 
 
 def gap_json(**changes: Any) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from drctl.reconcile.export import MANIFEST, line_of, record_of
 from drctl.reconcile.matching import stamp_of
 from drctl.reconcile.policy import Action
 from drctl.reconcile.progress import Key, Lane, Progress, Segment, decode, encode
-from drctl.reconcile.rows import Exported, key_digest
+from drctl.reconcile.rows import Exported, Tally, key_digest
 from drctl.report.reconcile_export import ExportFolder
-from drctl.systems.parquet.gap_records import read_records
+from drctl.systems.parquet.gap_records import GapRow, read_records
 from drctl.systems.parquet.records import ParquetRecords
 from drctl.systems.spill.wanted_rows import TemporaryWantedRows
 from drctl.wire import provenance
@@ -137,6 +137,54 @@ def test_the_header_of_a_copy_is_that_of_its_format(
     assert stamp(offset, timestamp_ms) == provenance.encode(where)
 
 
+VERDICTS = st.sampled_from([verdict.value for verdict in OrderVerdict])
+kept_rows = st.lists(
+    st.tuples(
+        st.sampled_from(["orders", "audit"]),
+        st.integers(0, 1),
+        st.one_of(st.integers(0, 40), st.integers(16_370, 16_400), st.integers(0, 2**62)),
+        st.integers(-1, 2),
+        st.sampled_from([None, b"digest-1", b"digest-2"]),
+        st.integers(0, 2**40),
+        VERDICTS,
+    ),
+    max_size=40,
+    unique_by=lambda row: row[:3],
+)
+
+
+@given(
+    kept_rows,
+    st.dictionaries(st.sampled_from(list(OrderVerdict)), st.integers(-1, 16_400), min_size=1),
+)
+def test_rows_come_back_in_order_whatever_order_they_came_in(
+    rows: list[GapRow], through: dict[OrderVerdict, int]
+) -> None:
+    kept = TemporaryWantedRows(rows)
+    place = TopicPartition("orders", 1)
+    lanes: dict[Lane, list[GapRow]] = {}
+    for row in rows:
+        lanes.setdefault(Lane(TopicPartition(*row[:2]), OrderVerdict(row[6])), []).append(row)
+    assert kept.tallies() == {lane: tally(some) for lane, some in lanes.items()}
+    wanted = sorted(
+        row[2:]
+        for lane, some in lanes.items()
+        for row in some
+        if lane.place == place and lane.order in through and row[2] > through[lane.order]
+    )
+    assert [tuple(row) for row in kept.after(place, through)] == wanted
+    assert list(kept.offsets_after(place, through)) == [row[0] for row in wanted]
+    for lane, some in lanes.items():
+        behind = through.get(lane.order, 20)
+        assert kept.done(lane, behind) == tally([row for row in some if row[2] <= behind])
+    kept.close()
+
+
+def tally(rows: list[GapRow]) -> Tally:
+    sizes, untimed = sum(row[5] for row in rows), sum(row[3] <= 0 for row in rows)
+    return Tally(len(rows), sizes, untimed, max((row[2] for row in rows), default=-1))
+
+
 def missing(offset: int, key: bytes | None = b"k") -> MissingRow:
     told = RecordClass.UNREPLICATED, OrderVerdict.SAFE, False, False
     return MissingRow("orders", 3, offset, 1_700_000_000_123, key, 9, *told)
@@ -163,6 +211,6 @@ def test_files_that_are_missing_or_damaged_are_refused(tmp_path: Path) -> None:
 def test_a_walk_that_is_left_unfinished_outlives_the_rows() -> None:
     rows = TemporaryWantedRows([("orders", 0, n, 2, None, 3, "safe") for n in range(9)])
     walk = rows.after(TopicPartition("orders", 0), {OrderVerdict.SAFE: 3})
-    assert next(walk).offset == 4
+    assert next(walk)[0] == 4
     rows.close()
-    walk.close()
+    del walk

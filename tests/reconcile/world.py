@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from drctl.model.gap import OrderVerdict
 from drctl.model.journal import Entry
-from drctl.model.rows import Chunk, Row
+from drctl.model.rows import Row
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, TopicState
 from drctl.reconcile.executing import Execution, Limits
 from drctl.reconcile.gap_result import FoundGap, FoundPartition
@@ -13,12 +13,13 @@ from drctl.reconcile.guards import parse_overrides
 from drctl.reconcile.planning import ReconcilePlan, build_plan
 from drctl.reconcile.policy import Action, Policies
 from drctl.reconcile.progress import Change, Key, Progress, decode
-from drctl.reconcile.rows import Exported, key_digest, size_of
+from drctl.reconcile.rows import Copy, Exported, Piece, key_digest, seen_of, size_of
 from drctl.reconcile.sight import SideSight, Sight
 from drctl.systems.spill.wanted_rows import TemporaryWantedRows
 
 T = "orders"
-Appended = tuple[Row, tuple[str, bytes]]
+Appended = tuple[Row, bytes]
+"""A record, and the value of its provenance header."""
 
 
 class Killed(BaseException):
@@ -89,12 +90,13 @@ class FakeCopier:
         if late:
             raise self.failing
 
-    def append(self, to: TopicPartition, row: Row, header: tuple[str, bytes]) -> None:
-        late = self._killed()
-        assert self.target.pending is not None
-        self.target.pending.append((to, (row, header)))
-        if late:
-            raise self.failing
+    def append(self, copies: Sequence[Copy]) -> None:
+        for to, seen, stamp in copies:
+            late = self._killed()
+            assert self.target.pending is not None
+            self.target.pending.append((to, (seen[-1], stamp)))
+            if late:
+                raise self.failing
 
     def settle(self) -> Mapping[TopicPartition, int]:
         if self._killed():
@@ -125,12 +127,18 @@ class FakeCopier:
 
 @dataclass
 class FakeSource:
-    """Implements `SourceLog` in chunks of a few records."""
+    """Implements `SourceLog` in pieces of a few records; raw ones are lists that are emptied."""
 
     logs: Mapping[TopicPartition, Sequence[Row]]
     chunk: int = 3
 
-    def read(self, topic: str, ranges: Mapping[int, Sequence[OffsetRange]]) -> Iterator[Chunk]:
+    def raw(self, topic: str, ranges: Mapping[int, Sequence[OffsetRange]]) -> Iterator[Piece]:
+        for place, rows in self.read(topic, ranges):
+            held = list(rows)
+            yield Piece(place, held)
+            held.clear()
+
+    def read(self, topic: str, ranges: Mapping[int, Sequence[OffsetRange]]) -> Iterator[Piece]:
         for partition, runs in ranges.items():
             rows = [
                 row
@@ -138,7 +146,8 @@ class FakeSource:
                 if any(run.start <= row[0] < run.end for run in runs)
             ]
             for at in range(0, len(rows), self.chunk):
-                yield Chunk(topic, partition, rows[at : at + self.chunk])
+                some = rows[at : at + self.chunk]
+                yield Piece(TopicPartition(topic, partition), [seen_of(row) for row in some])
 
 
 @dataclass

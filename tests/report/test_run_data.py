@@ -8,6 +8,7 @@ import pytest
 
 from drctl.engine import entries as write
 from drctl.engine.chain import Harm, beginning, seal, verify
+from drctl.engine.kind import State
 from drctl.engine.ports import Look
 from drctl.engine.steps.commit_offsets import CommitOffsets
 from drctl.engine.steps.preflight import Preflight
@@ -275,3 +276,15 @@ def test_what_a_guard_could_not_look_at_is_read_from_what_preflight_writes() -> 
 
 def _step(data: ReportData, identity: str) -> StepReport:
     return next(step for step in data.steps if step.id == identity)
+
+
+def test_where_the_fence_fell_behind_the_opening_nobody_says_that_nothing_was_lost() -> None:
+    switch, fence = GOOD["switch-endpoint-1"], GOOD["fence-producers"]
+    killed = replace(switch, takes=10, dies=True)
+    run = Run(runs.planned()).play({**GOOD, "switch-endpoint-1": killed})
+    fell = replace(fence, words="none of 24 rules is on primary yet", end=State.WAITING)
+    data = run.play({**GOOD, "fence-producers": fell}).data
+    assert data.ending.exit_code == 1
+    assert (data.rpo.records, data.rpo.exact) == (None, False)
+    assert "primary may have taken records after secondary was opened" in data.rpo.how
+    assert list(data.owed) == ["fence-producers"]

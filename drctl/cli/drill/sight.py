@@ -64,9 +64,9 @@ class DrillHands(LinkHands):
         """Rules on the drill's topics."""
         return _OwnRules(plan_wiring.acl_writer(name, self.config.cluster(name)), self.denied)
 
-    def canary(self, name: str) -> "Canary":
+    def canary(self, name: str, entrance: int | None = None) -> "Canary":
         """Writes to the drill's own topic."""
-        return _OwnCanary(plan_wiring.canary(name, self.config.cluster(name)), self.canary_topic)
+        return _OwnCanary(LinkHands.canary(self, name, entrance), self.canary_topic)
 
     def group_creator(self, name: str) -> "GroupCreator":
         """Makes none but the drill's.

@@ -58,11 +58,11 @@ class HomeSight(LinkSight):
 
         Raises:
             Refused: they cannot be acted upon.
-            Unknown: the result is not on this machine.
+            Unknown: the result is elsewhere, and not everything could be compared.
         """
         from drctl.cli.failback.records import reconciliation
 
-        return reconciliation(wish)
+        return reconciliation(self.config, self.old, wish)
 
     def owed(self) -> Sequence[Owed]:
         """What runs owe that came after the last way home, the newest first.

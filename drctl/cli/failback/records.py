@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from drctl.cli.console import console
 from drctl.cli.reconcile.run import Opened, ReconcileOptions, carried_out, opened
 from drctl.engine.returning import Reconciliation
 from drctl.model.errors import ExitCode, Stopped, Unknown
@@ -12,6 +13,8 @@ from drctl.model.plan import Json
 from drctl.reconcile.policy import Action
 
 if TYPE_CHECKING:
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
     from drctl.reconcile.planning import Line
 
 _WORDS = {
@@ -22,14 +25,17 @@ _WORDS = {
 }
 
 
-def reconciliation(wish: Json) -> Reconciliation:
-    """How decisions on the records stand.
+def reconciliation(config: "Config", link: "Link", wish: Json) -> Reconciliation:
+    """How decisions on the records stand; searched for anew where the result is elsewhere.
+
+    Args:
+        link: from the cluster that was lost to the one that survived.
 
     Raises:
-        Refused: the result is of other clusters.
-        Unknown: the result is not on this machine.
+        Refused: the result is of other clusters, or what was found cannot be rested on.
+        Unknown: not everything could be compared.
     """
-    with opened(_options(wish)) as found:
+    with opened(_options(_folder(config, link, wish), wish)) as found:
         lines = found.plan.lines
         due = sum(_due(line, found) for line in lines if line.guard is None)
         refused = (*_refused(found, wish), *_left_out(found))
@@ -37,14 +43,14 @@ def reconciliation(wish: Json) -> Reconciliation:
         return Reconciliation(due, (*refused, *blocked), _done(found))
 
 
-def reconcile(wish: Json) -> None:
+def reconcile(config: "Config", link: "Link", wish: Json) -> None:
     """Act on them.
 
     Raises:
         Stopped: some are not done.
-        Unknown: nobody can say what was done, or the result is not on this machine.
+        Unknown: nobody can say what was done, or not everything could be compared.
     """
-    with opened(_options(wish)) as found:
+    with opened(_options(_folder(config, link, wish), wish)) as found:
         if not found.plan.acting:
             return
         result = carried_out(found)
@@ -53,13 +59,21 @@ def reconcile(wish: Json) -> None:
         raise kind(result.failure or f"reconcile: {result.status}", result.hint)
 
 
-def _options(wish: Json) -> ReconcileOptions:
+def _folder(config: "Config", link: "Link", wish: Json) -> Path:
+    """Of the search's result; on another machine than that of the run it is made anew.
+
+    Records that were copied meanwhile are not missing any more: none is copied twice.
+    """
     folder = Path(wish["folder"])
-    if not (folder / "gap.json").is_file():
-        raise Unknown(
-            f"the result of the search is not on this machine: {folder}",
-            "go on where the run began, or copy the folder to the same place",
-        )
+    if (folder / "gap.json").is_file():
+        return folder
+    from drctl.cli.failback.search import found_here
+
+    console().detail(f"the result of the search is not on this machine: {folder}")
+    return found_here(config, link)
+
+
+def _options(folder: Path, wish: Json) -> ReconcileOptions:
     return ReconcileOptions(
         folder,
         wish["policy"],

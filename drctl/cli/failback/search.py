@@ -71,6 +71,17 @@ def searched(config: "Config", link: "Link") -> Search:
     return _search(link, seen)
 
 
+def found_here(config: "Config", link: "Link") -> Path:
+    """The folder of a result on this machine that holds now; compared anew where none does.
+
+    Raises:
+        Refused: what was found cannot be rested on.
+        Unknown: not everything could be compared.
+    """
+    valid = _seen(config, link).gap.valid
+    return Path(valid.where if valid is not None else searched(config, link).folder)
+
+
 def _seen(config: "Config", link: "Link") -> "Situation":
     from drctl.cli.failback.sight import look_at
     from drctl.failback.situation import situation

@@ -9,6 +9,7 @@ from drctl.model.errors import DrctlError, Unreachable
 
 if TYPE_CHECKING:
     from drctl.config.link import Link
+    from drctl.config.schema import ConnectorsConfig
     from drctl.engine.ports import Look
     from drctl.engine.sequences.circumstances import Circumstances
 
@@ -24,16 +25,27 @@ def configured(link: "Link") -> "Circumstances":
 def look_at(link: "Link", sight: "Look", overrides: Mapping[str, str]) -> "Circumstances":
     """What there is; a cluster that does not answer is part of it."""
     with console().task("looking at both clusters"):
-        seen = basis(link, sight, _connectors(link))
+        seen = basis(link, sight, (*_connectors(link), *_reverse(link)))
     return _with(link, seen, overrides)
 
 
 def _connectors(link: "Link") -> tuple[str, ...]:
-    named = link.settings.replicator.connectors
-    return tuple(name for name in (named.source, named.checkpoint, named.heartbeat) if name)
+    return _named(link.settings.replicator.connectors)
+
+
+def _reverse(link: "Link") -> tuple[str, ...]:
+    """Those that a planned failover starts."""
+    reverse = link.settings.replicator.reverse
+    return _named(reverse.connectors) if reverse and reverse.after_failover else ()
+
+
+def _named(connectors: "ConnectorsConfig") -> tuple[str, ...]:
+    every = (connectors.source, connectors.checkpoint, connectors.heartbeat)
+    return tuple(name for name in every if name)
 
 
 def _with(link: "Link", seen: Mapping[str, str], overrides: Mapping[str, str]) -> "Circumstances":
+    from drctl.config.endpoints import entrance_of
     from drctl.engine.sequences.circumstances import Circumstances, FenceMethod
 
     settings, fence = link.settings, link.settings.fence
@@ -46,6 +58,8 @@ def _with(link: "Link", seen: Mapping[str, str], overrides: Mapping[str, str]) -
         tuple(endpoint.kind for endpoint in settings.endpoints),
         seen,
         overrides,
+        reverse=_reverse(link),
+        entrances=tuple(n for n, each in enumerate(settings.endpoints) if entrance_of(each)),
         fence_method=FenceMethod(fence.method),
         fence_command=tuple(fence.command),
         fence_undo=tuple(fence.undo),
@@ -74,9 +88,11 @@ def basis(link: "Link", sight: "Look", connectors: tuple[str, ...]) -> Mapping[s
         found[f"topics of {name}"] = (
             f"{len(topics)} topics, {partitions} partitions, {_digest(topics)}"
         )
+    back = _reverse(link)
     for name in connectors:
         try:
-            found[f"connector {name}"] = sight.connectors().state(name).state
+            workers = sight.other_way().connectors() if name in back else sight.connectors()
+            found[f"connector {name}"] = workers.state(name).state
         except DrctlError as error:
             found[f"connector {name}"] = error.message
     for number, endpoint in enumerate(link.settings.endpoints):

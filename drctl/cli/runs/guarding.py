@@ -12,10 +12,13 @@ from drctl.cli.runs.link_sight import LinkSight
 from drctl.model.errors import Unreachable
 from drctl.model.failover import Mode
 from drctl.model.replication import LeftOut
+from drctl.model.topology import TopicPartition, Unavailable
 
 if TYPE_CHECKING:
     from drctl.checks.ports import LinkPorts
+    from drctl.config.link import Link
     from drctl.model.finding import Finding
+    from drctl.model.ports import ClusterReader
 
 
 def known_overrides(given: Iterable[str]) -> Mapping[str, str]:
@@ -75,6 +78,7 @@ def opened_ports(
         ) as source,
         plan_wiring.cluster_ports(link.target, link.target_config) as target,
         wiring.both_readers(link) as (asked_source, asked_target),
+        wiring.open_reader(link.target, link.target_config) as watched,
     ):
         yield LinkPorts(
             source,
@@ -85,4 +89,19 @@ def opened_ports(
             tuple(sight.endpoint(n) for n in range(len(link.settings.endpoints))),
             plan_wiring.journal_places(config, link),
             left_out,
+            lambda: ends_of_copies(link, watched),
         )
+
+
+def ends_of_copies(link: "Link", target: "ClusterReader") -> Mapping["TopicPartition", int]:
+    """Where they end now.
+
+    Raises:
+        Unreachable: the target did not answer.
+    """
+    there = target.overview().partitions
+    origins = {link.source_topic(name): name for name in there}
+    copies = [origins[t] for t in link.topics_of(o for o in origins if o is not None)]
+    places = [TopicPartition(name, number) for name in copies for number in there[name]]
+    known = target.offsets(places).items()
+    return {place: log.end for place, log in known if not isinstance(log, Unavailable)}

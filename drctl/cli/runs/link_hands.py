@@ -80,9 +80,16 @@ class LinkHands:
         """One of the link's endpoints."""
         return plan_wiring.endpoint_writer(self.config, self.link, number)
 
-    def canary(self, name: str) -> "Canary":
-        """Writes to one cluster."""
-        return plan_wiring.canary(name, self.config.cluster(name))
+    def canary(self, name: str, entrance: int | None = None) -> "Canary":
+        """Writes to one cluster, straight or by one of the link's endpoints.
+
+        Raises:
+            UsageError: nobody says what clients come by.
+        """
+        cluster = self.config.cluster(name)
+        if entrance is None:
+            return plan_wiring.canary(name, wiring.revealed(cluster))
+        return plan_wiring.canary(name, plan_wiring.coming_by(self.link, entrance, cluster))
 
     def run(
         self, identity: str, argv: Sequence[str], env: Mapping[str, str], timeout_s: float
@@ -122,7 +129,7 @@ class LinkHands:
             UsageError: nothing does.
         """
         if self.opposite is None:
-            raise UsageError("only drctl failback is about both directions of a link")
+            raise UsageError("nothing is said of the other direction of this link")
         return self.opposite
 
     def reconcile(self, wish: Json) -> None:
@@ -133,4 +140,4 @@ class LinkHands:
         """
         from drctl.cli.failback.records import reconcile
 
-        reconcile(wish)
+        reconcile(self.config, self.other_way().link, wish)

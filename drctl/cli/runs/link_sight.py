@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _CANARIES = 50
 _QUICK_S = 3.0
-_NO_WAY_BACK = "only drctl failback is about both directions of a link"
+_NO_WAY_BACK = "nothing is said of the other direction of this link"
 
 
 @dataclass(slots=True)
@@ -180,6 +180,17 @@ class LinkSight:
     def endpoint(self, number: int) -> "EndpointReader":
         """One of the link's endpoints, counted from 0."""
         return plan_wiring.endpoint_reader(self.config, self.link, number)
+
+    def reached(self, number: int, name: str) -> str:
+        """The id of the cluster that a client comes to by an endpoint, asked by a new client.
+
+        Raises:
+            UsageError: nobody says what clients come by.
+            Unreachable: nobody answered.
+        """
+        properties = plan_wiring.coming_by(self.link, number, self.cluster(name))
+        with wiring.reader_of(f"what {properties['bootstrap.servers']} leads to", properties) as it:
+            return it.cluster_id()
 
     def findings(self, mode: str) -> "Sequence[Finding]":
         """What the guards say now; they ask both clusters anew."""

@@ -123,9 +123,24 @@ def _asked_by_preflight(plan: Plan) -> str:
     return mode_of(plan).value if any(s.kind == Preflight.name for s in plan.steps) else ""
 
 
+def _sight(config: "Config", link: "Link", asked: People, lost: bool) -> LinkSight:
+    from drctl.config.way_back import way_home
+
+    reverse, opposite = link.settings.replicator.reverse, None
+    if reverse is not None and reverse.after_failover:
+        opposite = LinkSight(config, way_home(link), judged, asked)
+    return LinkSight(config, link, judged, asked, lost, opposite)
+
+
+def _hands(config: "Config", sight: LinkSight, folder: Path) -> LinkHands:
+    back = sight.opposite
+    opposite = LinkHands(config, back.link, folder, back.commands) if back else None
+    return LinkHands(config, sight.link, folder, sight.commands, opposite)
+
+
 OVER_LINK = Way(
-    lambda config, link, asked, lost: LinkSight(config, link, judged, asked, lost),
-    lambda config, sight, folder: LinkHands(config, sight.link, folder, sight.commands),
+    _sight,
+    _hands,
     known_overrides,
     _asked_by_preflight,
 )

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from drctl.cli import wiring
+from drctl.model.errors import UsageError
 
 if TYPE_CHECKING:
     from drctl.checks.ports import ClusterPorts
@@ -180,15 +181,33 @@ def endpoint_writer(config: "Config", link: "Link", number: int) -> "EndpointWri
     return open_writer(link.settings.endpoints[number], around)
 
 
-def canary(name: str, cluster: "ClusterConfig") -> "KafkaCanary":
-    """What proves that a cluster takes writes.
+def coming_by(link: "Link", number: int, cluster: "ClusterConfig") -> Mapping[str, str]:
+    """The properties of a client of a cluster that comes by one of a link's endpoints.
 
     Raises:
+        UsageError: nobody says what clients come by.
         ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.config.endpoints import entrance_of
+
+    entrance = entrance_of(link.settings.endpoints[number])
+    if entrance is None:
+        raise UsageError(
+            f"nobody says what clients come by to endpoint {number + 1} of link {link.name}",
+            "give it `bootstrap`: what clients have as bootstrap.servers",
+        )
+    return {**wiring.revealed(cluster), "bootstrap.servers": entrance}
+
+
+def canary(name: str, properties: Mapping[str, str]) -> "KafkaCanary":
+    """What proves that a cluster takes writes.
+
+    Args:
+        properties: of its client, secrets in clear.
     """
     from drctl.systems.kafka.canary import KafkaCanary
 
-    return KafkaCanary(name, wiring.revealed(cluster))
+    return KafkaCanary(name, properties)
 
 
 def run_files(config: "Config") -> "RunFiles":

@@ -32,6 +32,7 @@ class Circumstances:
         principals: that write to the source's topics; empty where nothing fences them.
         connectors: that replicate the link; empty where drctl does not know any.
         endpoints: the kinds of its endpoints, in their order.
+        entrances: numbers of those by which drctl can come as clients do, counted from 0.
         basis: what was seen, each part in words that change when it does.
         overrides: guard to the reason why it is passed over.
         settle_s: for how long end offsets must stand still behind the fence.
@@ -46,6 +47,8 @@ class Circumstances:
         start_command: lets it go on; empty where a person does.
         stopped_command: ends with 0 where it is stopped; empty where nothing tells.
         source_answers: whether it did when it was looked at; likewise the target.
+        reverse: connectors that are to bring back what is new on the target, once it is open, the
+            one that copies first; empty where they are to stay stopped.
         way_back: the way home over the link, where somebody has looked at it.
     """
 
@@ -55,6 +58,8 @@ class Circumstances:
     principals: tuple[str, ...] = ()
     connectors: tuple[str, ...] = ()
     endpoints: tuple[str, ...] = ()
+    entrances: tuple[int, ...] = field(default=(), kw_only=True)
+    reverse: tuple[str, ...] = field(default=(), kw_only=True)
     basis: Mapping[str, str] = field(default_factory=dict)
     overrides: Mapping[str, str] = field(default_factory=dict)
     settle_s: float = 2

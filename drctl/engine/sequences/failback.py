@@ -161,8 +161,20 @@ def _moved(way: WayBack) -> Iterator[Step]:
         settings = _seeds(way.old, way.reseeded)
         yield Step("begin-at-end", "seed-old-replication", settings, 30)
     yield parts.opening(home)
+    yield from _let_in(way.old)
     yield from parts.switches(home)
-    yield Step("verify-clients", "verify-clients", parts.ends(home), 120)
+    yield parts.clients(home)
+
+
+def _let_in(old: Circumstances) -> Iterator[Step]:
+    """What closed the returned cluster opens it again; rules of ACLs go when it is opened."""
+    if old.fence_method is FenceMethod.ACL:
+        return
+    if old.fence_method is FenceMethod.COMMAND and old.fence_undo:
+        yield parts.by_command(old, "let-in", old.fence_undo)
+        return
+    text = parts.LIFT.format(source=old.source)
+    yield Step("let-in", "manual", parts.asked("let-in", text), 60)
 
 
 def _behind(way: WayBack) -> Iterator[Step]:

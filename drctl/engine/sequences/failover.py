@@ -4,14 +4,35 @@ from collections.abc import Iterator
 
 from drctl.engine.sequences import parts
 from drctl.engine.sequences.circumstances import Circumstances, Mode
+from drctl.engine.steps.stop_replication import STOPPED
+from drctl.model.errors import Refused
 from drctl.model.plan import Duty, Plan, Step
 
 
 def failover(mode: Mode, seen: Circumstances) -> Plan:
-    """The plan for these circumstances; the same ones give the same plan."""
+    """The plan for these circumstances; the same ones give the same plan.
+
+    Raises:
+        Refused: what is to copy back afterwards does so already, or nobody knows.
+    """
+    _refuse_if_reversed(seen, mode)
     steps = _planned(seen) if mode is Mode.PLANNED else _unplanned(seen)
     name = f"failover-{mode.value}"
     return Plan(name, seen.link, seen.source, seen.target, tuple(steps), seen.basis, seen.overrides)
+
+
+def _refuse_if_reversed(seen: Circumstances, mode: Mode) -> None:
+    if mode is not Mode.PLANNED:
+        return
+    for name in seen.reverse:
+        state = seen.basis.get(f"connector {name}", STOPPED)
+        if state != STOPPED:
+            raise Refused(
+                f"connector {name}, which is to copy from {seen.target} to {seen.source} after the"
+                f" failover, is not stopped: {state}",
+                f"stop it, that it can be told where to begin: curl -X PUT"
+                f" $CONNECT/connectors/{name}/stop; or take `after_failover` from `reverse`",
+            )
 
 
 def _planned(seen: Circumstances) -> Iterator[Step]:
@@ -24,6 +45,8 @@ def _planned(seen: Circumstances) -> Iterator[Step]:
     yield parts.groups(seen)
     yield parts.offsets(seen, leave_out=seen.leaves_groups_out)
     yield from _opening(seen, Mode.PLANNED)
+    if seen.reverse:
+        yield parts.replicate_back(seen)
 
 
 def _unplanned(seen: Circumstances) -> Iterator[Step]:
@@ -41,6 +64,8 @@ def _unplanned(seen: Circumstances) -> Iterator[Step]:
 
 def _opening(seen: Circumstances, mode: Mode) -> Iterator[Step]:
     yield parts.skipping(seen)
+    if mode is Mode.PLANNED and seen.reverse:
+        yield parts.begin_back(seen)
     yield parts.opening(seen, mode=mode)
     yield from parts.switches(seen)
-    yield Step("verify-clients", "verify-clients", parts.ends(seen), 120)
+    yield parts.clients(seen)

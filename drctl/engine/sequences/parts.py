@@ -58,8 +58,8 @@ def quiet(seen: Circumstances) -> Iterator[Step]:
         return
     if seen.fence_method is FenceMethod.NONE:
         text = f"stop the consumers that read the link's topics on {seen.source}"
-        settings = {"question": "stop-consumers", "text": text}
-        yield Step("stop-consumers", "manual", settings, 60)
+        back = f"let the consumers that were stopped read on {seen.source} again"
+        yield Step("stop-consumers", "manual-change", asked("stop-consumers", text, back), 60)
     yield _quiet("quiesce", seen, 60 + seen.grace_s, Duty.REQUIRED)
 
 
@@ -122,8 +122,41 @@ def opening(seen: Circumstances, identity: str = "open-target", mode: Mode = Mod
 def switches(seen: Circumstances, prefix: str = "switch-endpoint") -> Iterator[Step]:
     """Send clients to the target: a step for each endpoint."""
     for number, kind in enumerate(seen.endpoints):
-        to = {"number": number, "kind": kind, "to": seen.target}
+        to: dict[str, Any] = {"number": number, "kind": kind, "to": seen.target}
+        if number in seen.entrances:
+            to["asked"] = True
         yield Step(f"{prefix}-{number + 1}", "switch-endpoint", to, 120)
+
+
+def clients(seen: Circumstances, identity: str = "verify-clients") -> Step:
+    """See that clients have come, and go on."""
+    known = {"entrances": list(seen.entrances)} if seen.entrances else {}
+    return Step(identity, "verify-clients", {**ends(seen), **known}, 120)
+
+
+def by_command(seen: Circumstances, identity: str, argv: tuple[str, ...]) -> Step:
+    """Run a command of the site; its exit code is the proof."""
+    return Step(identity, "command", _command(seen, identity, argv, (), ()), 120)
+
+
+def begin_back(seen: Circumstances, identity: str = "begin-reverse") -> Step:
+    """Let what copies back begin at what is new, while it is stopped and nothing is written."""
+    settings = {**_turned(seen), "connector": seen.reverse[0]}
+    return Step(identity, "seed-old-replication", settings, 30)
+
+
+def replicate_back(seen: Circumstances, identity: str = "replicate-back") -> Step:
+    """Let it copy; where it does not, clients are served all the same, and it is owed."""
+    settings = {
+        **_turned(seen),
+        "connectors": list(seen.reverse),
+        "seeded_by": "seed-old-replication",
+    }
+    return Step(identity, "start-old-replication", settings, 180, Duty.BEST_EFFORT)
+
+
+def _turned(seen: Circumstances) -> dict[str, Any]:
+    return {"source": seen.target, "target": seen.source}
 
 
 def ends(seen: Circumstances) -> dict[str, Any]:

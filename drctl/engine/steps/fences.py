@@ -7,7 +7,7 @@ from drctl.engine.kind import Description, Facts, Seen, State, Trait
 from drctl.engine.ports import Hands, Look
 from drctl.model.acls import Acl, Acls
 from drctl.model.errors import Refused
-from drctl.model.fencing import Denied, Topics, denials, resting, to_add
+from drctl.model.fencing import Denied, Topics, denials, resting, sign, to_add
 from drctl.model.plan import Json
 from drctl.model.topology import Unavailable
 
@@ -97,7 +97,10 @@ class Fence:
             return Seen(State.DONE, "no rule had been added")
         others = _needed(look.acls(cluster).acls(), intent.get("link", ""))
         kept = {rule: others[rule] for rule in added if rule in others}
-        lifted = look.acls(cluster).lifted(set(added) - kept.keys(), intent["topics"])
+        link = intent.get("link", "")
+        signs = {sign(rule, link) for rule in added} if link else set()
+        gone = (set(added) - kept.keys()) | signs
+        lifted = look.acls(cluster).lifted(gone, intent["topics"])
         if not lifted.proven:
             return Seen(State.WAITING, "; ".join(lifted.doubts[:_SHOWN]), {}, lifted.doubts)
         words = f"{len(added) - len(kept)} rules are gone from every broker of {cluster}"

@@ -31,7 +31,7 @@ class Reconcile:
 
         Raises:
             Refused: some records have no decision, or must not be acted upon.
-            Unknown: the result of the search is not on this machine.
+            Unknown: the result is elsewhere, and not everything could be compared.
         """
         search = facts["find-missing"]
         wish = wish_of(settings, search)
@@ -59,7 +59,9 @@ class Reconcile:
         done = dict(sorted(stands.done.items()))
         told = ", ".join(f"{number:,} {what}" for what, number in done.items())
         left = sum(number for what, number in done.items() if what != COPY)
-        return Seen(State.DONE, f"all are done: {told}", {"left_behind": left, "done": done})
+        # On another machine than that of the run the search was made anew, and found none.
+        words = f"all are done: {told}" if told else "none of them is missing any more"
+        return Seen(State.DONE, words, {"left_behind": left, "done": done})
 
     def undo(self, intent: Json, hands: Hands) -> tuple[str, ...]:
         """Nothing: records that were appended are there for good."""

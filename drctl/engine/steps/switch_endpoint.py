@@ -1,8 +1,11 @@
 """Sends clients to the target: one of the link's endpoints a step."""
 
+from typing import Any
+
 from drctl.engine.kind import Description, Facts, Seen, State, Trait
 from drctl.engine.ports import Hands, Look
 from drctl.model.endpoints import EndpointState
+from drctl.model.errors import Unreachable
 from drctl.model.plan import Json
 
 
@@ -14,11 +17,12 @@ class SwitchEndpoint:
 
     def describe(self, settings: Json) -> Description:
         """The step in words."""
-        return Description(
-            f"point endpoint {settings['number'] + 1} ({settings['kind']}) to {settings['to']}",
-            f"asked from here, it answers with {settings['to']}",
-            "put it back as it was",
-        )
+        number, to = settings["number"] + 1, settings["to"]
+        asked = f"asked from here, it answers with {to}"
+        if settings.get("asked", False):
+            asked += f", and a client that connects through it is on {to}"
+        title = f"point endpoint {number} ({settings['kind']}) to {to}"
+        return Description(title, asked, "put it back as it was")
 
     def check(self, settings: Json, facts: Facts, look: Look) -> Json:
         """How it stands now.
@@ -26,9 +30,12 @@ class SwitchEndpoint:
         Raises:
             Unreachable: it does not answer.
         """
-        number = settings["number"]
+        number, to = settings["number"], settings["to"]
         before = look.endpoint(number).observe()
-        return {"number": number, "to": settings["to"], "before": before.to_json()}
+        intent: dict[str, Any] = {"number": number, "to": to, "before": before.to_json()}
+        if settings.get("asked", False):
+            intent["cluster_id"] = look.alive(to)
+        return intent
 
     def apply(self, intent: Json, hands: Hands) -> tuple[str, ...]:
         """Switch it, where it stands as it was seen."""
@@ -43,6 +50,8 @@ class SwitchEndpoint:
             return Seen(State.WAITING, now.words, facts)
         if now.unfinished:
             return Seen(State.WAITING, f"{now.words}; {now.unfinished[0]}", facts, now.unfinished)
+        if "cluster_id" in intent:
+            return _asked(intent, Seen(State.DONE, now.words, facts), look)
         return Seen(State.DONE, now.words, facts)
 
     def undo(self, intent: Json, hands: Hands) -> tuple[str, ...]:
@@ -55,6 +64,25 @@ class SwitchEndpoint:
         now = look.endpoint(intent["number"]).observe()
         back = now.cluster == intent["before"]["cluster"]
         return Seen(State.DONE if back else State.WAITING, now.words)
+
+
+def _asked(intent: Json, pointed: Seen, look: Look) -> Seen:
+    """Whether a client comes to the target, too: caches and health checks may take a while."""
+    to, facts = intent["to"], dict(pointed.facts)
+    try:
+        found = look.reached(intent["number"], to)
+    except Unreachable as silent:
+        words = (
+            f"{pointed.words}; a client that connects through it gets no answer: {silent.message}"
+        )
+        return Seen(State.WAITING, words, facts)
+    facts["cluster_id"] = found
+    if found != intent["cluster_id"]:
+        words = (
+            f"{pointed.words}; a client that connects through it is on cluster {found}, not on {to}"
+        )
+        return Seen(State.WAITING, words, facts)
+    return Seen(State.DONE, f"{pointed.words}; a client that connects through it is on {to}", facts)
 
 
 def _before(intent: Json) -> EndpointState:

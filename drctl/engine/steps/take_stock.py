@@ -7,20 +7,21 @@ from drctl.engine.kind import Description, Facts, Looking, Seen, State, Trait
 from drctl.engine.ports import Hands, Look
 from drctl.model.errors import Unreachable
 from drctl.model.plan import Json
+from drctl.model.repairs import TopicShape
 from drctl.model.topology import TopicPartition, Unavailable
 
 FILE = "before.json"
 
 
 class TakeStock(Looking):
-    """Ends of logs, positions of groups, states and offsets of connectors."""
+    """Topics and their own settings, ends of logs, positions of groups, connectors."""
 
     name = "take-stock"
     traits = Trait.TAKES_STOCK
 
     def describe(self, settings: Json) -> Description:
         """The step in words."""
-        title = "write down end offsets, group positions and connectors of both clusters"
+        title = "write down topics, end offsets, group positions and connectors of both clusters"
         return Description(title, f"{FILE} in the run's folder, and the journal")
 
     def check(self, settings: Json, facts: Facts, look: Look) -> Json:
@@ -57,10 +58,12 @@ def _cluster(name: str, look: Look) -> Mapping[str, Any]:
         topics = sorted({*look.topics(), *map(look.target_topic, look.topics())} & overview.keys())
         places = [TopicPartition(t, number) for t in topics for number in overview[t]]
         offsets = site.offsets(places)
+        shapes = look.shapes(name).shapes(topics)
     except Unreachable as error:
         return {"error": error.message}
     return {
         "cluster_id": identity,
+        "topics": {topic: _shape(found) for topic, found in shapes.items()},
         "ends": {
             str(place): found.reason if isinstance(found, Unavailable) else found.end
             for place, found in offsets.items()
@@ -77,6 +80,16 @@ def _cluster(name: str, look: Look) -> Mapping[str, Any]:
             for group, found in committed.items()
         },
     }
+
+
+def _shape(found: TopicShape | Unavailable | None) -> Any:
+    """What a topic is made of, and what it does not have from its brokers."""
+    if found is None:
+        return "it is gone"
+    if isinstance(found, Unavailable):
+        return found.reason
+    own = {key: each.value for key, each in sorted(found.settings.items()) if each.own}
+    return {"partitions": found.partitions, "replicas": found.replicas, "settings": own}
 
 
 def _connector(name: str, look: Look) -> Mapping[str, Any]:

@@ -4,30 +4,29 @@ Whoever opens it fences whoever had it before: init_transactions returns once ev
 transaction of the name is decided, so that progress read afterwards is final.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import cast
 
-from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from drctl.model import errors
 from drctl.model.errors import ConfigError, DrctlError, Stopped, Unknown
-from drctl.model.rows import Row
 from drctl.model.topology import TopicPartition
 from drctl.reconcile.progress import TOPIC, Change
+from drctl.reconcile.rows import Copy
 from drctl.systems.kafka import transactions
-from drctl.systems.kafka.connection import Connection
+from drctl.systems.kafka.connection import Connection, client_properties
 from drctl.systems.kafka.deadline import Deadline
+from drctl.systems.kafka.reconcile_producer import CopyingProducer, Untaken
 from drctl.systems.kafka.reconcile_topics import RECONCILE
 from drctl.systems.kafka.transactions import LIFETIME_S, TransactionalWriter
+from drctl.wire import provenance
 
-_POLL_S = 0.1
 _STEP_S = 1.0
 _ABORT_S = 10.0
-_POLL_EVERY = 500
-
-Held = tuple[Row, tuple[str, bytes]]
-Delivered = Callable[[KafkaError | None, Message], None]
+_PROGRESS = 0
+"""The partition of its topic."""
 
 
 def transactional_id(link: str) -> str:
@@ -38,9 +37,6 @@ def transactional_id(link: str) -> str:
 class TransactionalCopier(TransactionalWriter):
     """Implements `drctl.reconcile.rows.Copier`; a context manager.
 
-    Of each partition the newest record is held back until the next one or the end: so only the last
-    one needs to be told where it was stored.
-
     Raises:
         Fenced: another one began in the same moment.
         ConfigError: this user may not write, or librdkafka does not take the properties.
@@ -49,10 +45,7 @@ class TransactionalCopier(TransactionalWriter):
 
     def __init__(self, connection: Connection, link: str) -> None:
         super().__init__(connection, transactional_id(link), TOPIC, RECONCILE)
-        self._held: dict[TopicPartition, Held] = {}
-        self._stored: dict[TopicPartition, int] = {}
         self._open_transaction = False
-        self._sent = 0
 
     def begin(self) -> None:
         """Begin a transaction.
@@ -62,24 +55,24 @@ class TransactionalCopier(TransactionalWriter):
         """
         self._errors.clear()
         self._failed.clear()
-        self._held.clear()
-        self._stored.clear()
         try:
             self._call(self._producer.begin_transaction)
         except KafkaException as failed:
             raise self._ended(failed.args[0]) from failed
         self._open_transaction = True
 
-    def append(self, to: TopicPartition, row: Row, header: tuple[str, bytes]) -> None:
-        """Append a copy of a record, with one more header.
+    def append(self, copies: Sequence[Copy]) -> None:
+        """Append copies of raw records, each with its provenance header behind its own headers.
 
         Raises:
-            Stopped: this record cannot be written, or another run took over.
+            Stopped: one cannot be written, or another run took over.
             DrctlError: the cluster does not take it.
         """
-        if (held := self._held.get(to)) is not None:
-            self._send(to, held)
-        self._held[to] = (row, header)
+        try:
+            self._copying.copy(copies)
+        except Untaken as refused:
+            to, seen, _ = refused.copy
+            raise self._unwritten(refused.error, to, seen[0]) from refused
 
     def settle(self) -> Mapping[TopicPartition, int]:
         """Wait until all of it is stored; the last offset in each partition.
@@ -87,11 +80,13 @@ class TransactionalCopier(TransactionalWriter):
         Raises:
             DrctlError: some of it was not.
         """
-        for to, held in self._held.items():
-            self._send(to, held, on_delivery=self._stored_at)
-        self._held.clear()
-        self._flush_all()
-        return dict(self._stored)
+        deadline = Deadline.after(self._patience_s)
+        while self._copying.flush(min(_STEP_S, deadline.remaining)):
+            if deadline.expired:
+                raise self._ended(KafkaError(KafkaError._TIMED_OUT))
+        if self._failed:
+            raise self._ended(self._failed[0])
+        return dict(self._copying.stored)
 
     def keep(self, changes: Sequence[Change]) -> None:
         """Append progress; the commit sends it, and fails where it is not stored.
@@ -101,7 +96,7 @@ class TransactionalCopier(TransactionalWriter):
         """
         try:
             for key, value in changes:
-                self._produce(key, value)
+                self._copying.put(TOPIC, _PROGRESS, key, value)
         except KafkaException as failed:
             raise self._ended(failed.args[0]) from failed
 
@@ -134,65 +129,36 @@ class TransactionalCopier(TransactionalWriter):
             with suppress(KafkaException):
                 self._call(self._producer.abort_transaction, _ABORT_S)
 
-    def _send(self, to: TopicPartition, held: Held, on_delivery: Delivered | None = None) -> None:
-        (offset, timestamp_ms, key, value, headers), (name, told) = held
+    @property
+    def _copying(self) -> CopyingProducer:
+        return cast("CopyingProducer", self._producer)
+
+    def _open(self) -> Producer:
+        settings = {
+            **client_properties(self._connection.properties),
+            **self._settings(),
+            "delivery.timeout.ms": str(int(self._patience_s * 1000)),
+        }
         try:
-            copied: list[tuple[str, str | bytes | None]] = [(n.decode(), v) for n, v in headers]
-        except UnicodeDecodeError:
-            raise Stopped(
-                f"the record at source offset {offset} for {to} has a header whose name is no text",
-                "librdkafka's Python client cannot write it: use --policy export",
+            copying = CopyingProducer(
+                settings,
+                provenance.HEADER,
+                self._errors.append,
+                lambda error: self._told(error, None),
+                self._patience_s,
+            )
+            return cast("Producer", copying)
+        except KafkaException as refused:
+            name = self._connection.name
+            raise ConfigError(
+                f"cluster {name}: {self._connection.redacted(refused.args[0].str())}",
+                f"Correct clusters.{name}.properties: librdkafka's names and values go there.",
             ) from None
-        copied.append((name, told))
-        deadline: Deadline | None = None
-        while True:
-            try:
-                self._producer.produce(
-                    to.topic,
-                    value=value,
-                    key=key,
-                    partition=to.partition,
-                    headers=copied,
-                    timestamp=max(0, timestamp_ms),  # 0 is "now" to librdkafka
-                    on_delivery=on_delivery,
-                )
-                break
-            except BufferError:
-                deadline = deadline or Deadline.after(self._patience_s)
-                if deadline.expired:
-                    raise self._ended(KafkaError(KafkaError._TIMED_OUT)) from None
-                self._call(self._producer.poll, _POLL_S)
-            except KafkaException as failed:
-                raise self._unwritten(failed.args[0], to, offset) from failed
-        self._sent += 1
-        if not self._sent % _POLL_EVERY:
-            self._call(self._producer.poll, 0)
 
-    def _flush_all(self) -> None:
-        deadline = Deadline.after(self._patience_s)
-        try:
-            while self._call(self._producer.flush, min(_STEP_S, deadline.remaining)):
-                if deadline.expired:
-                    raise self._ended(KafkaError(KafkaError._TIMED_OUT))
-        except KafkaException as failed:
-            raise self._ended(failed.args[0]) from failed
-        if self._failed:
-            raise self._ended(self._failed[0])
-
-    def _stored_at(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None:
-            self._errors.append(error)
-            self._failed.append(error)
-            return
-        topic, partition, offset = message.topic(), message.partition(), message.offset()
-        assert topic is not None
-        assert partition is not None
-        assert offset is not None
-        self._stored[TopicPartition(topic, partition)] = offset
-
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, str]:
         return {
-            **super()._settings(),
+            **{name: str(value) for name, value in super()._settings().items()},
+            "enable.idempotence": "true",
             "acks": "all",
             "compression.type": "lz4",
             "linger.ms": "20",

@@ -1,0 +1,47 @@
+"""What a target lacks of its source: counted by content, or estimated from what survived."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What a comparison says.
+
+    Attributes:
+        records: that are on the source and not on the target.
+        not_compared: what could not be compared, each in words; empty where nothing was left out.
+        partitions: of the source that lack some, each in words.
+        duplicated: records that the target holds more often than the source.
+        repeated: of `records`, those with an equal on the target: second copies of the source.
+    """
+
+    records: int
+    not_compared: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+    duplicated: int = 0
+    repeated: int = 0
+
+    def but_for(self, second_copies: int) -> int:
+        """Records that are missing, but for as many known second copies of the source.
+
+        One without an equal on the target is never such a copy, whatever was counted before.
+        """
+        return self.records - min(second_copies, self.repeated)
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What an unplanned failover would probably lose; an estimate, never proof.
+
+    Attributes:
+        records: None where nothing tells.
+        seconds: for how long writes may be lost, until now; None where nothing tells.
+        at_least: records that were seen on the source and are not copied; None where nothing tells.
+        evidence: what it rests on, each piece with its age.
+    """
+
+    records: int | None
+    seconds: float | None
+    words: str
+    at_least: int | None = None
+    evidence: tuple[str, ...] = ()

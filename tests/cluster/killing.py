@@ -1,0 +1,54 @@
+"""A drctl that is killed, again and again, and gone on with: here, or on another machine."""
+
+import os
+import signal
+import time
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import yaml
+
+from tests.cluster.command import Drctl
+from tests.cluster.failover_stage import DEADLINE_S, Stage
+
+_PAUSE_S = 0.005
+
+
+def killed_at_a_new_step(stage: Stage, words: Sequence[str], known: Collection[str]) -> str:
+    """The step that the journal came to when drctl was killed; empty where it ended before.
+
+    A step counts from its first entry: that it is announced, or that it could not be begun.
+    """
+    before = len(stage.journaled())
+    with stage.running(*words) as process:
+        until = time.monotonic() + DEADLINE_S
+        while process.poll() is None:
+            assert time.monotonic() < until, stage.said
+            if set(steps_since(stage, before)) - set(known):
+                os.kill(process.pid, signal.SIGKILL)
+                break
+            time.sleep(_PAUSE_S)
+        else:
+            assert process.returncode in (0, 1), stage.said
+            return ""
+    if stage.journaled()[-1]["entry"] == "ended":
+        # It was quicker than the signal.
+        return ""
+    return steps_since(stage, 0)[-1]
+
+
+def steps_since(stage: Stage, before: int) -> list[str]:
+    """Those that this machine's journal names behind so many entries."""
+    return [str(entry["step"]) for entry in stage.journaled()[before:] if entry.get("step")]
+
+
+def move(stage: Stage, folder: Path) -> None:
+    """From now on drctl runs where only the configuration is: it has no file of any run there."""
+    document = yaml.safe_load(stage.drctl.config.read_text(encoding="utf-8"))
+    (endpoint,) = document["links"][stage.link]["endpoints"]
+    endpoint["path"] = str(stage.endpoint)
+    folder.mkdir()
+    config = folder / "drctl.yaml"
+    config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+    stage.drctl = Drctl(folder, config)
+    assert stage.journaled() == []

@@ -1,0 +1,114 @@
+"""An unplanned failover that is killed at every step ends as one that nobody interrupted.
+
+The one that nobody interrupts is the shipped runbook's. Each has a topic and a connector of its
+own, with the same records, and both look at the same dead primary.
+"""
+
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drctl.lab.lab import Lab
+from tests.cluster.conftest import NewDrctl
+from tests.cluster.failover_stage import DEADLINE_S, GO, PARTITIONS, Stage
+from tests.cluster.killing import killed_at_a_new_step, move
+from tests.cluster.offsets_command import OffsetsCommand
+from tests.cluster.own_links import READ, RECORDS, OwnLinks, at_work, positions
+from tests.conftest import NewTopic
+
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
+
+LEFT = 20
+STEPS = (
+    "preflight", "take-stock", "fence-producers", "measure-loss", "stop-replication",
+    "prepare-groups", "commit-offsets", "skip-producer-ids", "open-target", "switch-endpoint-1",
+    "verify-clients",
+)  # fmt: skip
+BEHIND = STEPS[6:9]
+"""Killed in one of these it is gone on with elsewhere: much is done, and nothing is open yet."""
+ANSWERED = ("--answer", "decide=yes", "--answer", "cannot-return=yes")
+
+
+@pytest.fixture
+def links(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[OwnLinks]:
+    made = OwnLinks(lab, new_drctl, new_topic)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def end_of(stage: Stage) -> dict[str, Any]:
+    """All that a failover leaves, and what its report says."""
+    run = str(stage.journaled()[0]["run"])
+    told = stage.json("report", run, "--verify", code=0)
+    client = stage.lab.parts.worker.client()
+    try:
+        state = client.status(stage.copies).state
+    finally:
+        client.close()
+    return {
+        "standing": told["ending"]["standing"],
+        "writes": told["writes"]["to"],
+        "steps": {step: one["status"] for one in told["steps"] if (step := plain(one["id"]))},
+        # Behind the colon stands how the primary failed to answer, which is never the same.
+        "owed": {plain(one["step"]): one["what"].partition(":")[0] for one in told["owed"]},
+        "lost": {name: told["rpo"][name] for name in ("at_least", "exact")},
+        "positions": positions(stage),
+        "ends": stage.target.end_offsets(stage.topic),
+        "endpoint": stage.endpoint.read_text(encoding="utf-8"),
+        "connector": state,
+        "denied": stage.denials(stage.target),
+    }
+
+
+def plain(step: str) -> str:
+    """What a step of the sequence is called without the runbook; nothing where it is a person's."""
+    name = step.removeprefix("failover.")
+    return name if name in STEPS else ""
+
+
+def test_killed_at_every_step_it_ends_as_one_that_nobody_interrupted(
+    lab: Lab, links: OwnLinks, tmp_path: Path
+) -> None:
+    left_alone, killed = links.make(), links.make()
+    for stage in (left_alone, killed):
+        at_work(stage)
+        OffsetsCommand(stage.drctl.config).json("track", "--once", "--execute", "--yes")
+        stage.leave_behind(LEFT)
+    lab.signal("primary", signal.SIGKILL)
+
+    elsewhere = tmp_path / "elsewhere"
+    by_runbook = ("runbook", "run", "unplanned-failover", *ANSWERED, *GO)
+    with left_alone.running(*by_runbook) as alone:
+        seen = list[str]()
+        words: tuple[str, ...] = ("failover", "--mode", "unplanned", *GO)
+        while step := killed_at_a_new_step(killed, words, seen):
+            seen.append(step)
+            words = ("resume", *GO)
+            if step in BEHIND and not elsewhere.exists():
+                move(killed, elsewhere)
+        assert alone.wait(DEADLINE_S) == 1, left_alone.said
+    # Steps that are done at once may be over before the signal comes.
+    assert {"preflight", "open-target"} <= set(seen)
+    assert len(seen) >= len(STEPS) - 4, seen
+
+    end = end_of(left_alone)
+    assert end_of(killed) == end
+    assert (end["standing"], end["writes"], end["denied"]) == ("done", "target", 0)
+    assert set(end["steps"]) == set(STEPS)
+    assert end["positions"] == dict.fromkeys(range(PARTITIONS), READ)
+    assert end["lost"] == {"at_least": LEFT, "exact": False}
+    assert end["endpoint"] == killed.bootstrap("secondary")
+    assert (end["connector"], sum(end["ends"].values())) == ("STOPPED", RECORDS)
+    assert killed.drctl.folder == elsewhere
+    entries = killed.journaled()
+    assert [e["seq"] for e in entries] == list(range(1, len(entries) + 1))
+    assert len([e for e in entries if e["entry"] == "resumed"]) == len(seen)
+    effects = Counter(e["step"] for e in entries if e["entry"] == "intend")
+    assert (effects["open-target"], effects["switch-endpoint-1"]) == (1, 1)
+    assert len(killed.write(5, "after", killed.target)) == 5

@@ -1,0 +1,85 @@
+"""The shipped runbooks that move clients while both clusters live, carried out on real ones.
+
+`unplanned-failover` is carried out in test_failover_unplanned_killed.py.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from drctl.lab.lab import Lab
+from drctl.lab.reading import read_topic
+from tests.cluster.conftest import NewDrctl
+from tests.cluster.failover_stage import DEADLINE_S, GO, PARTITIONS, Stage
+from tests.cluster.own_links import READ, RECORDS, OwnLinks, at_work, positions
+from tests.conftest import NewTopic
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
+
+SWITCHOVER = ("announce", "nobody-left")
+MIGRATION = ("only-this", "clients-known", "keep-old")
+"""What people answer, in their order."""
+AFTER = 5
+
+
+@pytest.fixture
+def links(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[OwnLinks]:
+    made = OwnLinks(lab, new_drctl, new_topic)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def test_two_links_are_moved_at_the_same_time(links: OwnLinks) -> None:
+    """Each has a topic of its own: one switches over, the other's topic moves for good."""
+    switched, migrated = links.make(), links.make()
+    written = {stage: at_work(stage) for stage in (switched, migrated)}
+    for_topic = ("--set", f"topic={migrated.topic}")
+    with (
+        switched.running(*line("planned-switchover", SWITCHOVER)) as first,
+        migrated.running(*line("migrate-topic", MIGRATION, *for_topic)) as second,
+    ):
+        assert first.wait(DEADLINE_S) == 0, switched.said
+        assert second.wait(DEADLINE_S) == 0, migrated.said
+    for stage, answers in ((switched, SWITCHOVER), (migrated, MIGRATION)):
+        was_carried_out(stage, answers)
+        has_moved(stage, written[stage])
+
+
+def line(runbook: str, answers: tuple[str, ...], *more: str) -> tuple[str, ...]:
+    said = [word for answer in answers for word in ("--answer", f"{answer}=yes")]
+    return ("runbook", "run", runbook, *more, *said, *GO)
+
+
+def was_carried_out(stage: Stage, answers: tuple[str, ...]) -> None:
+    """Every step of it, the people's in their places, and it says that nothing is lost."""
+    told = stage.json("report", str(stage.journaled()[0]["run"]), "--verify", code=0)
+    assert told["ending"]["standing"] == "done"
+    assert {step["status"] for step in told["steps"]} <= {"done", "passed"}
+    steps = [step["id"] for step in told["steps"]]
+    assert [step for step in steps if step in answers] == list(answers)
+    assert steps.index("failover.open-target") < steps.index("prove")
+    assert (told["rpo"]["records"], told["rpo"]["exact"], told["owed"]) == (0, True, [])
+
+
+def has_moved(stage: Stage, written: list[str]) -> None:
+    """Each record is there once, and its application goes on there, where it was."""
+    assert values(stage, stage.target) == sorted(written)
+    assert positions(stage) == dict.fromkeys(range(PARTITIONS), READ)
+    assert stage.endpoint.read_text(encoding="utf-8") == stage.bootstrap("secondary")
+    assert stage.write(3, "refused") == [], "the fence lets somebody through"
+    after = stage.write(AFTER, "after", stage.target)
+    assert len(after) == AFTER
+    left = RECORDS - READ * PARTITIONS + AFTER
+    read = stage.read(stage.target, most=left + 1, wait_for=left)
+    assert len(read) == len(set(read)) == left
+    assert set(after) < set(read) < {*written, *after}
+    assert values(stage, stage.source) == sorted(written)
+
+
+def values(stage: Stage, cluster: ClusterUnderTest) -> list[str]:
+    """Of every record, by a plain consumer."""
+    held = read_topic(cluster.lab_cluster, stage.topic)
+    return sorted(value.decode() for value in held.values())

@@ -1,0 +1,218 @@
+"""Real sequences with their real steps, whose process ends anywhere; and a journal that is checked.
+
+Whatever the journal says is held against the two clusters as they are when it says so.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from drctl.engine.entries import What
+from drctl.engine.executing import Execution
+from drctl.engine.kind import Seen, State
+from drctl.engine.outcome import Outcome, Status
+from drctl.engine.ports import Hands, Look
+from drctl.engine.registry import KINDS
+from drctl.engine.story import read_story
+from drctl.model.plan import Json, Plan
+from tests.engine.pair import Pair
+from tests.engine.processes import Process
+from tests.engine.switches import Crash, Deaf, Hurried, Notes, World
+from tests.engine.truths import MAY_CHANGE, TAKEN_BACK, TRUTHS
+
+WHO = {"user": "ada", "host": "laptop"}
+_BEFORE_A_CHANGE = {What.INTEND, What.LOOKED, What.APPLIED, What.UNDOING}
+_ATTEMPTS = 4
+
+Change = Callable[[Pair], None]
+
+
+def nothing(pair: Pair) -> None:
+    """It is as it is."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A plan, and two clusters to carry it out on.
+
+    Attributes:
+        prepare: what is wrong with them from the beginning.
+        meanwhile: what others do where the process has ended.
+        cure: what somebody puts right where the run could not go on.
+    """
+
+    plan: Plan
+    make: Callable[[], Pair]
+    prepare: Change = nothing
+    meanwhile: Change = nothing
+    cure: Change = nothing
+
+    def pair(self) -> Pair:
+        """A new one."""
+        pair = self.make()
+        self.prepare(pair)
+        return pair
+
+
+@dataclass
+class Busy(Hurried):
+    """A clock of a machine on which each wait takes longer; the clusters go on meanwhile."""
+
+    pair: Pair = field(default_factory=Pair)
+
+    def wait(self, seconds: float) -> None:
+        super().wait(20 * seconds)
+        self.pair.tick()
+
+
+@dataclass
+class Ledger(Notes):
+    """A journal in memory that is read as JSON, and that must not lie of the pair."""
+
+    pair: Pair = field(default_factory=Pair)
+    plan: Plan = field(default_factory=lambda: Plan("", "", "", "", ()))
+
+    def append(self, entries: Sequence[Mapping[str, Any]]) -> None:
+        for entry in entries:
+            self._must_be_true(entry)
+            super().append([json.loads(json.dumps(entry))])
+
+    def announced(self, what: str) -> None:
+        """Nothing is changed but what the last entry says is about to be."""
+        last = self.entries[-1]
+        if what == "people":
+            assert self.told(What.INTEND), "a person was asked to do what nobody had announced"
+            return
+        assert last["entry"] in _BEFORE_A_CHANGE, f"{what} was changed behind {last}"
+        kind = self.plan.step(last["step"]).kind
+        assert kind in MAY_CHANGE[what.partition(" o")[0]], f"{what} was changed by {kind}"
+
+    def told(self, what: What) -> list[str]:
+        """The steps of all entries of a kind."""
+        return [each["step"] for each in self.entries if each["entry"] == what]
+
+    def _must_be_true(self, entry: Mapping[str, Any]) -> None:
+        if entry["entry"] not in (What.DONE, What.UNDONE):
+            return
+        kind = KINDS[self.plan.step(entry["step"]).kind]
+        intent = self._intents[entry["effect"] - 1]
+        sight = cast(Look, Process(self.pair).sight)
+        done = entry["entry"] == What.DONE
+        with self.pair.trace.looked_aside():
+            seen: Seen = (kind.verify if done else kind.undone)(intent, sight)
+            assert seen.state is State.DONE, f"{entry} is not so: {seen.words}"
+            truth = (TRUTHS if done else TAKEN_BACK)[kind.name]
+            assert truth(self.pair, intent), f"{entry} is not so"
+
+    @property
+    def _intents(self) -> list[Json]:
+        return [each["intent"] for each in self.entries if each["entry"] == What.INTEND]
+
+
+@dataclass
+class Ran:
+    """What became of a run.
+
+    Attributes:
+        outcome: of the last attempt; of one that had ended before, only its status.
+        first: the status that the first attempt came to an end with by itself.
+    """
+
+    pair: Pair
+    ledger: Ledger
+    outcome: Outcome
+    first: Status
+
+
+def countdown(number: int | None) -> Callable[[str], None]:
+    """Ends the process at a point; never where there is none."""
+    left = [-1 if number is None else number]
+
+    def fall(point: str) -> None:
+        left[0] -= 1
+        if left[0] == -1:
+            raise Crash(point)
+
+    return fall
+
+
+def run(case: Case, *falls: int | Callable[[str], None]) -> Ran:
+    """Begin, go on after each crash, and where the run could not go on once that is cured.
+
+    Args:
+        falls: for each attempt at which point its process ends, or what decides it.
+    """
+    pair = case.pair()
+    ledger = Ledger(cast(World, pair.trace), pair=pair, plan=case.plan)
+    pair.trace.announced = ledger.announced
+    first: Status | None = None
+    for fall in (*falls, *[None] * _ATTEMPTS):
+        pair.trace.fall = fall if callable(fall) else countdown(fall)
+        try:
+            outcome = attempt(case, pair, ledger)
+        except Crash:
+            pair.trace.fall = lambda point: None
+            pair.tick()
+            case.meanwhile(pair)
+            continue
+        first = first or outcome.status
+        if outcome.over or outcome.status in (Status.DONE, Status.REFUSED):
+            break
+        case.cure(pair)
+    assert first is not None
+    pair.settle()
+    return Ran(pair, ledger, outcome, first)
+
+
+def attempt(case: Case, pair: Pair, ledger: Ledger) -> Outcome:
+    """One process: it begins, or goes on."""
+    process = Process(pair)
+    look, hands = cast(Look, process.sight), cast(Hands, process.grip)
+    engine = Execution(KINDS, look, hands, ledger, Busy(pair=pair), Deaf())
+    if not ledger.entries:
+        return engine.start(case.plan, WHO)[1]
+    story = read_story(ledger.entries)
+    if story.status:
+        return Outcome(Status(story.status), over=True)
+    return engine.go_on(story, WHO)
+
+
+def points(case: Case) -> list[str]:
+    """Where a whole run can end, by name; the same name may stand there often."""
+    found: list[str] = []
+    run(case, found.append)
+    return found
+
+
+def ends(case: Case) -> list[int]:
+    """By number, one point between each two changes of the clusters or of the journal.
+
+    What a process has seen in between is gone with it: the others come to the same.
+    """
+    names = points(case)
+    return [n for n, name in enumerate(names) if name.startswith("before ")] + [len(names) - 1]
+
+
+def assert_the_same(case: Case, numbers: Iterable[int] | None = None) -> None:
+    """Wherever the process ends, it comes to the same end; and nothing is done blindly."""
+    whole = run(case)
+    assert_looked_at(whole.pair)
+    for number in ends(case) if numbers is None else numbers:
+        ran = run(case, number)
+        told = (number, ran.ledger.entries[-1])
+        assert ran.outcome.status == whole.outcome.status, told
+        assert ran.pair.state == whole.pair.state, told
+        assert_looked_at(ran.pair)
+
+
+def assert_looked_at(pair: Pair) -> None:
+    """Nothing was changed as it had been changed before without a look at it in between."""
+    since: dict[str, set[str]] = {}
+    for what, how in pair.trace.happened:
+        if not how:
+            since.pop(what, None)
+            continue
+        seen_by = what.replace("canary on", "logs of")
+        assert how not in since.get(seen_by, ()), f"{what}: {how}, twice without a look"
+        since.setdefault(seen_by, set()).add(how)

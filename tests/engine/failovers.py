@@ -1,0 +1,156 @@
+"""Failovers over a link in memory: all goes well, or something is wrong; people do as asked."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from drctl.engine.outcome import Status
+from drctl.engine.sequences.circumstances import Circumstances, FenceMethod, Mode
+from drctl.engine.sequences.failover import failover
+from drctl.model.acls import Acl
+from drctl.model.fencing import Denied, Topics, denials, sign
+from drctl.model.plan import Plan
+from tests.engine.crashing import Case, Change
+from tests.engine.pair import APP, BACK, BATCH, OF_A_PERSON, PRIMARY, SECONDARY, Deed, Pair, linked
+from tests.engine.processes import FENCE
+from tests.engine.workers import CONNECT
+
+SEEN = Circumstances(
+    "main",
+    PRIMARY,
+    SECONDARY,
+    (APP, BATCH),
+    ("mm2",),
+    ("file", "dns"),
+    entrances=(0,),
+    settle_s=1,
+    grace_s=1,
+    patience_s=2,
+    fence_command=(FENCE, "on"),
+    fence_undo=(FENCE, "off"),
+    fence_verify=(FENCE, "look"),
+)
+REVERSED = replace(SEEN, reverse=(BACK,))
+"""The same, and the old primary is to follow."""
+
+SIGNED = "User:drctl-fence:"
+UNDONE = frozenset({"groups", "ids"})
+"""Groups that were made ready, and ids that were skipped, stay: the steps say so."""
+
+
+def plan(mode: Mode, method: FenceMethod = FenceMethod.ACL, seen: Circumstances = SEEN) -> Plan:
+    return failover(mode, replace(seen, fence_method=method))
+
+
+def lost() -> Pair:
+    """The source has died; whoever reads is started anew where that is needed."""
+    pair = linked()
+    pair.die(PRIMARY)
+    pair.restarted = True
+    return pair
+
+
+MAKE: dict[Mode, Callable[[], Pair]] = {Mode.PLANNED: linked, Mode.UNPLANNED: lost}
+
+
+def case(
+    mode: Mode,
+    method: FenceMethod = FenceMethod.ACL,
+    prepare: Change | None = None,
+    seen: Circumstances = SEEN,
+) -> Case:
+    """A failover over a link on which a person does what is asked of them."""
+
+    def prepared(pair: Pair) -> None:
+        if method is FenceMethod.NONE:
+            pair.deeds = by_hand(pair)
+        if prepare:
+            prepare(pair)
+
+    def cure(pair: Pair) -> None:
+        dead = {what for what in pair.trace.silent if what.endswith(f"of {PRIMARY}")}
+        pair.trace.heal()
+        # What could not be made ready is owed: members of that group are started anew.
+        pair.restarted = True
+        if mode is Mode.UNPLANNED:
+            pair.trace.silent |= dead
+
+    return Case(plan(mode, method, seen), MAKE[mode], prepared, cure=cure)
+
+
+def by_hand(pair: Pair) -> dict[str, Deed]:
+    """What a person does who is asked to."""
+    site = pair.sites[PRIMARY]
+
+    def wall(to: bool) -> Deed:
+        return Deed(lambda: setattr(site, "walled", to), lambda: site.walled is to)
+
+    stop = Deed(lambda: pair.stopped.add(PRIMARY), lambda: PRIMARY in pair.stopped)
+    start = Deed(lambda: pair.stopped.discard(PRIMARY), lambda: PRIMARY not in pair.stopped)
+    fence, readers = "fence-producers", "stop-consumers"
+    return {
+        **{fence: wall(True), f"{fence}.undo": wall(False)},
+        **{readers: stop, f"{readers}.undo": start},
+    }
+
+
+def guard_fails(pair: Pair) -> None:
+    """Something stands against it from the beginning."""
+    pair.against.add("target-unreachable")
+
+
+def positions_refused(pair: Pair) -> None:
+    """A step before the opening cannot be done: everything is put back."""
+    pair.trace.declined.add(f"positions of {SECONDARY}")
+
+
+def opening_refused(pair: Pair) -> None:
+    """Another link keeps clients from the target: nothing of what was made ready there stays."""
+    (rule,) = denials([APP], [Topics("orders")], [Denied.WRITE])
+    pair.sites[SECONDARY].rules.rules |= {rule, sign(rule, "other")}
+
+
+def endpoint_refused(pair: Pair) -> None:
+    """A step after the opening cannot be done."""
+    pair.trace.declined.add("endpoint 2")
+
+
+def stop_unanswered(pair: Pair) -> None:
+    """Connect does as it is told, and is not heard of from then on."""
+    pair.trace.hushed.add(CONNECT)
+
+
+def nothing_wrong(pair: Pair) -> None:
+    """All goes well."""
+
+
+WRONG: dict[Change, tuple[Status, Status]] = {
+    nothing_wrong: (Status.DONE, Status.DONE),
+    guard_fails: (Status.REFUSED, Status.REFUSED),
+    positions_refused: (Status.REFUSED, Status.REFUSED),
+    opening_refused: (Status.REFUSED, Status.REFUSED),
+    endpoint_refused: (Status.STOPPED, Status.DONE),
+    stop_unanswered: (Status.UNKNOWN, Status.DONE),
+}
+"""By what is wrong: what the run comes to by itself, and in the end."""
+
+
+def fence_falls(pair: Pair, name: str = PRIMARY) -> None:
+    """Somebody removes every rule that drctl has set on a cluster, while its process is away."""
+    rules = pair.sites[name].rules
+    rules.rules -= {rule for rule in rules.rules if rule.permission == "DENY"} - {OF_A_PERSON}
+    rules.spread()
+
+
+def denials_of(pair: Pair) -> dict[str, list[Acl]]:
+    """Rules, without the signs that deny nobody anything."""
+    rules = pair.state["rules"].items()
+    return {n: [r for r in found if not r.principal.startswith(SIGNED)] for n, found in rules}
+
+
+def fence_of(pair: Pair) -> list[Acl]:
+    """What keeps producers from the source."""
+    return [rule for rule in denials_of(pair)[PRIMARY] if rule.operation == Denied.WRITE]
+
+
+def named(value: object) -> str:
+    return value.__name__ if callable(value) and not isinstance(value, type) else str(value)

@@ -1,0 +1,268 @@
+"""Two clusters in memory, with what copies between them, and clients that come and go."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from drctl.engine.returning import Reconciliation, Search
+from drctl.engine.steps.open_target import CANARY_TOPIC
+from drctl.engine.steps.stop_replication import STOPPED
+from drctl.model.acls import Acl
+from drctl.model.endpoints import EndpointMoved, EndpointState, must_be_of
+from drctl.model.errors import UsageError
+from drctl.model.fencing import LITERAL, Denied, Topics, denials, sign
+from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Member
+from drctl.model.topology import TopicPartition
+from tests.engine.arrivals import NEW, OLD, Arrivals, empty
+from tests.engine.sites import Committing, Logs, Rules, Trace, record
+from tests.engine.workers import Connector, Workers
+
+PRIMARY, SECONDARY = "primary", "secondary"
+BACK = "mm2-back"
+"""The connector that copies from the secondary to the primary."""
+
+APP, BATCH = "User:app", "User:batch"
+ORDERS, AUDIT = TopicPartition("orders", 0), TopicPartition("audit", 0)
+SOMEBODY = Acl("orders", "LITERAL", APP, "*", "READ", "ALLOW")
+OF_A_PERSON = Acl("audit", "LITERAL", BATCH, "*", "WRITE", "DENY")
+"""A rule that stands there already as drctl's own fence would set it: it is a person's, and stays.
+"""
+
+READER = Member("app-1", "10.0.0.1")
+
+
+@dataclass
+class Endpoint:
+    """What tells clients where their cluster is."""
+
+    number: int
+    trace: Trace
+    cluster: str
+
+    @property
+    def endpoint(self) -> str:
+        return f"endpoint {self.number + 1}"
+
+    def observe(self) -> EndpointState:
+        self.trace.look(self.endpoint)
+        words = f"{self.endpoint} points to {self.cluster}"
+        return EndpointState(self.endpoint, self.cluster, words)
+
+    def switch(self, to: str, before: EndpointState) -> None:
+        must_be_of(self.endpoint, before)
+        if self.cluster not in (before.cluster, to):
+            raise EndpointMoved(f"{self.endpoint} points to {self.cluster}")
+        self._point(to)
+
+    def restore(self, before: EndpointState) -> None:
+        must_be_of(self.endpoint, before)
+        assert before.cluster is not None
+        self._point(before.cluster)
+
+    def _point(self, to: str) -> None:
+        def put() -> None:
+            self.cluster = to
+
+        if not self.trace.change(self.endpoint, to, put):
+            raise EndpointMoved(f"{self.endpoint} does not do it")
+
+
+@dataclass
+class Site:
+    """One of the two clusters.
+
+    Attributes:
+        walled: whether the site's own means keep clients away, at the network.
+    """
+
+    logs: Logs
+    rules: Rules
+    positions: Committing
+    walled: bool = False
+
+
+@dataclass(frozen=True)
+class Deed:
+    """Something that a person does when asked to, and can see."""
+
+    do: Callable[[], None]
+    is_so: Callable[[], bool]
+
+
+@dataclass
+class Pair:
+    """Both of them, as they are before anything is done about it.
+
+    Attributes:
+        source: where clients are at first.
+        to_write: keys of records that a producer has still to write, where it is let to.
+        written: keys that were acknowledged, with the cluster that did.
+        stopped: clusters on which a person has stopped the consumers.
+        restarted: whether a person starts consumers that have ended.
+        kept: files of evidence, by name.
+        deeds: by question what people do, and see.
+        blind: whether people only look, and leave the doing to others.
+        against: names of guards that stand against it.
+    """
+
+    source: str = PRIMARY
+    target: str = SECONDARY
+    trace: Trace = field(default_factory=Trace)
+    to_write: list[str] = field(default_factory=list)
+    written: list[tuple[str, str]] = field(default_factory=list)
+    stopped: set[str] = field(default_factory=set)
+    restarted: bool = False
+    blind: bool = False
+    kept: dict[str, str] = field(default_factory=dict)
+    deeds: dict[str, Deed] = field(default_factory=dict)
+    against: set[str] = field(default_factory=set)
+    sites: dict[str, Site] = field(init=False)
+    workers: Workers = field(init=False)
+    arrivals: Arrivals = field(init=False)
+    endpoints: list[Endpoint] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.sites = {name: self._site(name) for name in (PRIMARY, SECONDARY)}
+        self.workers = Workers(self.trace)
+        self.endpoints = [Endpoint(number, self.trace, self.source) for number in (0, 1)]
+        self.arrivals = Arrivals(
+            remembered={ORDERS: 2500, AUDIT: -1},
+            groups_of={
+                PRIMARY: {"app": empty("app", NEW), "old": empty("old", OLD)},
+                SECONDARY: {"app": empty("app", OLD), "old": empty("old", OLD)},
+            },
+        )
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """All of it, but for the text of canaries and how many ids were asked for."""
+        groups = self.arrivals.groups_of
+        connectors = self.workers.connectors.items()
+        return {
+            "rules": {name: sorted(site.rules.rules) for name, site in self.sites.items()},
+            "records": {name: site.logs.all_keys() for name, site in self.sites.items()},
+            "positions": {name: self._positions(name) for name in self.sites},
+            "groups": {
+                n: {g: (e.protocol, e.active) for g, e in groups[n].items()} for n in groups
+            },
+            "ids": self.arrivals.end[0],  # type: ignore[index]
+            "connectors": {
+                n: (c.state, c.wanted, dict(c.config), dict(c.kept)) for n, c in connectors
+            },
+            "endpoints": [each.cluster for each in self.endpoints],
+            "people": (sorted(self.stopped), *(site.walled for site in self.sites.values())),
+        }
+
+    def sang(self, name: str) -> bool:
+        """Whether a cluster has taken a canary."""
+        return bool(self.sites[name].logs.logs.get(TopicPartition(CANARY_TOPIC, 0)))
+
+    def tick(self) -> None:
+        """Time passes."""
+        self.workers.copy()
+        # A broker that has not heard of a rule yet takes what comes meanwhile.
+        self._write()
+        for site in self.sites.values():
+            site.rules.spread()
+        for name in self.sites:
+            self._read(name)
+
+    def settle(self) -> None:
+        """Time passes, until nothing comes of it."""
+        before: object = None
+        while before != self.state:
+            before = self.state
+            self.tick()
+
+    def die(self, name: str) -> None:
+        """A cluster is lost."""
+        self.trace.silent |= {
+            f"{what} of {name}" for what in ("logs", "rules", "positions", "groups", "ids")
+        }
+
+    def active(self, name: str, group: str) -> bool:
+        """Whether somebody reads in a group."""
+        found = self.arrivals.groups_of[name].get(group)
+        return isinstance(found, Group) and found.active
+
+    def searched(self) -> Search:
+        """Only a way back searches."""
+        raise UsageError("this is no way back")
+
+    def reconciliation(self) -> Reconciliation:
+        """Only a way back decides on records."""
+        raise UsageError("this is no way back")
+
+    def reconcile(self) -> None:
+        """The same."""
+        raise UsageError("this is no way back")
+
+    def _site(self, name: str) -> Site:
+        logs, rules = Logs(name, self.trace), Rules(name, self.trace, {SOMEBODY})
+        return Site(logs, rules, Committing(name, self.trace, lambda g: self.active(name, g)))
+
+    def _positions(self, name: str) -> dict[str, dict[str, int]]:
+        found = self.sites[name].positions.positions
+        known = sorted(group for group in found if found[group])
+        return {g: {str(p): at.offset for p, at in sorted(found[g].items())} for g in known}
+
+    def _lets_in(self, name: str) -> bool:
+        site = self.sites[name]
+        return self.endpoints[0].cluster == name and not site.walled and not site.logs.dead
+
+    def _write(self) -> None:
+        """One record, where the producer is sent to, and by its topic's own broker."""
+        for name, site in self.sites.items():
+            if not self.to_write or not self._lets_in(name):
+                continue
+            place = (ORDERS, AUDIT)[len(self.to_write) % 2]
+            if not site.rules.denies(Denied.WRITE, APP, place.topic):
+                key = self.to_write.pop(0)
+                site.logs.append(place, record(key))
+                self.written.append((key, name))
+
+    def _read(self, name: str) -> None:
+        """Group app is read in, where it is sent to; it reads all there is, where it is let to."""
+        groups, site = self.arrivals.groups_of[name], self.sites[name]
+        known = groups["app"]
+        assert isinstance(known, Group)
+        if not self._lets_in(name) or name in self.stopped or not self._may_join(known):
+            groups["app"] = empty("app", known.protocol)
+            return
+        groups["app"] = Group("app", NEW, GroupState.STABLE, (READER,))
+        for place in (AUDIT, ORDERS):
+            if not site.rules.denies(Denied.READ, APP, place.topic):
+                end = len(site.logs.logs.get(place, ()))
+                site.positions.positions.setdefault("app", {})[place] = Committed(end)
+
+    def _may_join(self, group: Group) -> bool:
+        """A member of KIP-848's protocol ends where its group is of another one."""
+        return group.protocol is GroupProtocol.CONSUMER or self.restarted
+
+
+def linked(source: str = PRIMARY, target: str = SECONDARY) -> Pair:
+    """A link at work: one record is still on its way, and a group stands behind on the target."""
+    pair = Pair(source, target)
+    ours, theirs = pair.sites[source], pair.sites[target]
+    ours.rules.rules |= {OF_A_PERSON}
+    # An earlier run has closed the target: what keeps applications away there is drctl's own.
+    (closed,) = denials([APP], [Topics("orders", LITERAL)], [Denied.WRITE])
+    theirs.rules.rules |= {closed, sign(closed, "main")}
+    ours.rules.spread()
+    theirs.rules.spread()
+    theirs.logs.append(ORDERS, record("before there was a link"))
+    for place, keys in ((AUDIT, ("a1",)), (ORDERS, ("o1", "o2", "o3", "o4"))):
+        for key in keys:
+            ours.logs.append(place, record(key))
+    pair.workers.connectors["mm2"] = Connector(ours.logs, theirs.logs)
+    pair.workers.connectors[BACK] = Connector(theirs.logs, ours.logs, STOPPED, STOPPED)
+    for key, place in (("a1", AUDIT), ("o1", ORDERS), ("o2", ORDERS), ("o3", ORDERS)):
+        theirs.logs.append(place, record(key))
+    pair.workers.connectors["mm2"].kept = {AUDIT: 0, ORDERS: 2}
+    ours.positions.positions = {
+        "app": {AUDIT: Committed(1), ORDERS: Committed(4)},
+        "old": {ORDERS: Committed(2)},
+    }
+    theirs.positions.positions = {"old": {ORDERS: Committed(2)}}
+    pair._read(source)
+    return pair

@@ -1,0 +1,305 @@
+"""One process of drctl over two clusters in memory: what it looks at them with, and changes them.
+
+What it remembers is gone with it.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+from zlib import crc32
+
+from drctl.checks.registry import GUARDS
+from drctl.engine.ports import CommandEnded, Loss, Missing
+from drctl.engine.returning import Owed, Reconciliation, Search
+from drctl.engine.steps.stop_replication import RUNNING, STOPPED
+from drctl.model.acls import Acls
+from drctl.model.fencing import AclReader, FenceProof, Moved, Stillness
+from drctl.model.finding import Finding, Status
+from drctl.model.groups import Committed, Group, GroupProtocol, GroupState
+from drctl.model.plan import Json
+from drctl.model.topology import TopicPartition, Unavailable
+from drctl.offsets.wanted import Bounds, Wanted
+from drctl.systems.kafka.shared_rules import SharedRules
+from tests.engine.arrivals import NEW, empty
+from tests.engine.arrivals import SOURCE as ASKED
+from tests.engine.arrivals import TARGET as ADVANCED
+from tests.engine.pair import Endpoint, Pair, Site
+from tests.engine.sites import NOT_ALLOWED, TOPICS, Logs, Rules, record
+from tests.engine.workers import Workers
+
+LINK = "main"
+FENCE, MIRROR = "./fence", "./mirror"
+"""Commands of the site: `on`, `off`, `look`; and `stop`, `start`, `look`."""
+
+_ABSENT = Group("", GroupProtocol.UNKNOWN, GroupState.DEAD)
+
+
+@dataclass
+class Memory:
+    """What one process knows."""
+
+    ended: dict[str, CommandEnded] = field(default_factory=dict)
+    answers: dict[str, bool | None] = field(default_factory=dict)
+
+
+@dataclass
+class Sight:
+    """Implements `Look`."""
+
+    pair: Pair
+    source: str
+    target: str
+    memory: Memory = field(default_factory=Memory)
+
+    def topics(self) -> tuple[str, ...]:
+        alive = self.target if self._site(self.source).logs.dead else self.source
+        return tuple(sorted(self.site(alive).topic_names() & set(TOPICS)))
+
+    def target_topic(self, topic: str) -> str:
+        return topic
+
+    def site(self, name: str) -> Logs:
+        return self._site(name).logs
+
+    def alive(self, name: str) -> str:
+        return self.site(name).cluster_id()
+
+    def groups(self, name: str) -> Any:
+        return SimpleNamespace(
+            groups=lambda: self.link_groups(name),
+            described=lambda names: self._described(name, names),
+            committed=self._site(name).positions.committed,
+        )
+
+    def link_groups(self, name: str) -> tuple[str, ...]:
+        self.pair.trace.look(f"groups of {name}")
+        return tuple(sorted(self.pair.arrivals.groups_of[name]))
+
+    def acls(self, name: str) -> Rules:
+        return self._site(name).rules
+
+    def shapes(self, name: str) -> Logs:
+        return self.site(name)
+
+    def producer_ids(self, name: str) -> Any:
+        self.pair.trace.look(f"ids of {name}")
+        found = self.pair.arrivals.producer_ids(ADVANCED if name == self.target else ASKED)
+        return SimpleNamespace(in_use=found.in_use, next_ids=found.next_ids)
+
+    def fence(self, name: str, settle_s: float) -> Any:
+        return SimpleNamespace(prove=lambda rules, topics: self._prove(name, rules, topics))
+
+    def connectors(self) -> Workers:
+        return self.pair.workers
+
+    def endpoint(self, number: int) -> Endpoint:
+        return self.pair.endpoints[number]
+
+    def reached(self, number: int, name: str) -> str:
+        return self.site(self.pair.endpoints[number].cluster).cluster_id()
+
+    def findings(self, mode: str) -> Sequence[Finding]:
+        against = set(self.pair.against)
+        dead = {name for name in (self.source, self.target) if self._site(name).logs.dead}
+        self.pair.trace.look("everything that guards look at")
+        if mode == "unplanned" and self.source not in dead:
+            against.add("source-alive")
+        if self.target in dead:
+            against.add("target-unreachable")
+        status = {name: Status.FAIL if name in against else Status.OK for name in GUARDS}
+        return [Finding(name, each, LINK, "as seen") for name, each in status.items()]
+
+    def translated(self) -> Sequence[Wanted]:
+        self.pair.trace.look(f"checkpoints on {self.target}")
+        found = self._site(self.source).positions.positions
+        return [
+            Wanted(group, place, Committed(self._there(place, at.offset)), Bounds(0, 0))
+            for group in sorted(found)
+            for place, at in sorted(found[group].items())
+        ]
+
+    def missing(self) -> Missing:
+        ours, theirs = self._counted(self.source), self._counted(self.target)
+        lacks, twice = ours - theirs, theirs - ours
+        return Missing(lacks.total(), (), tuple(sorted(lacks)), sum((twice & ours).values()))
+
+    def compared(self, scope: str) -> Missing:
+        return self.missing()
+
+    def proof(self) -> Missing:
+        return self.missing()
+
+    def loss(self) -> Loss:
+        self.site(self.target).overview()
+        return Loss(1, 2.0, "about 1 record", None, ("the connector's offsets",))
+
+    def heard(self, name: str, topic: str, text: str) -> bool:
+        log = self.site(name).following({TopicPartition(topic, 0): 0}, 50)
+        return any(each.key == text.encode() for found in log.values() for each in found)
+
+    def answer(self, question: str, text: str) -> bool | None:
+        deed = self.pair.deeds.get(question)
+        if deed is None:
+            return None
+        self.pair.trace.look("people")
+        if question not in self.memory.answers:
+            if not (self.pair.blind or self.pair.trace.aside or deed.is_so()):
+                self.pair.trace.change("people", question, deed.do)
+            self.memory.answers[question] = deed.is_so()
+        return self.memory.answers[question]
+
+    def probe(self, argv: Sequence[str], env: Mapping[str, str], timeout_s: float) -> CommandEnded:
+        self.pair.trace.look("commands")
+        if argv[0] == MIRROR:
+            connectors = self.pair.workers.connectors.values()
+            return CommandEnded(0 if all(each.state == STOPPED for each in connectors) else 1)
+        return CommandEnded(0 if self._site(self.source).walled else 1)
+
+    def ended(self, identity: str) -> CommandEnded | None:
+        return self.memory.ended.get(identity)
+
+    def other_way(self) -> "Sight":
+        return Sight(self.pair, self.target, self.source, self.memory)
+
+    def searched(self) -> Search:
+        return self.pair.searched()
+
+    def reconciliation(self, wish: Json) -> Reconciliation:
+        return self.pair.reconciliation()
+
+    def owed(self) -> Sequence[Owed]:
+        self.pair.trace.look("journals")
+        return (Owed("r0", "fence primary", True),)
+
+    def _site(self, name: str) -> Site:
+        return self.pair.sites[name]
+
+    def _described(self, name: str, names: Collection[str]) -> dict[str, Any]:
+        self.pair.trace.look(f"groups of {name}")
+        return {each: self.pair.arrivals.groups_of[name].get(each, _ABSENT) for each in names}
+
+    def _prove(self, name: str, rules: Collection[Any], topics: Collection[str]) -> FenceProof:
+        """Looks at the ends twice; time passes in between."""
+        logs = self.site(name)
+        obeyed = self.acls(name).obeyed(rules, topics)
+        places = [place for place in sorted(logs.logs) if place.topic in topics]
+        first = {place: each.end for place, each in logs.offsets(places).items()}
+        if not self.pair.trace.aside:
+            self.pair.tick()
+        last = {place: each.end for place, each in logs.offsets(places).items()}
+        moved = {p: Moved(first[p], last[p]) for p in places if first[p] != last[p]}
+        still = {place: end for place, end in last.items() if place not in moved}
+        return FenceProof(obeyed, Stillness(1, still, moved))
+
+    def _counted(self, name: str) -> Counter[str]:
+        self.site(name).overview()
+        return Counter(self._site(name).logs.all_keys())
+
+    def _there(self, place: TopicPartition, offset: int) -> int:
+        """Behind the newest of the records before an offset that the target has, too."""
+        before = {each.key for each in self._site(self.source).logs.logs[place][:offset]}
+        log = self._site(self.target).logs.logs.get(place, [])
+        return max((each.offset + 1 for each in log if each.key in before), default=0)
+
+
+@dataclass
+class Grip:
+    """Implements `Hands`."""
+
+    pair: Pair
+    source: str
+    target: str
+    memory: Memory
+
+    def groups(self, name: str) -> Any:
+        return self.pair.sites[name].positions
+
+    def group_creator(self, name: str) -> Any:
+        return SimpleNamespace(create=lambda names: {n: self._make(name, n) for n in names})
+
+    def producer_ids(self, name: str) -> Any:
+        return SimpleNamespace(advance=lambda beyond: self._advance(name, beyond))
+
+    def acls(self, name: str) -> SharedRules:
+        rules = self.pair.sites[name].rules
+        # What it looks at by itself is no look of a step at what it has done.
+        listed = SimpleNamespace(acls=lambda: Acls(True, tuple(rules.rules)))
+        return SharedRules(rules, cast(AclReader, listed), LINK)
+
+    def connectors(self) -> Workers:
+        return self.pair.workers
+
+    def endpoint(self, number: int) -> Endpoint:
+        return self.pair.endpoints[number]
+
+    def canary(self, name: str, entrance: int | None = None) -> Any:
+        to = name if entrance is None else self.pair.endpoints[entrance].cluster
+        return SimpleNamespace(sing=lambda topic, text: self._sing(to, topic, text))
+
+    def run(
+        self, identity: str, argv: Sequence[str], env: Mapping[str, str], timeout_s: float
+    ) -> CommandEnded:
+        def do() -> None:
+            if argv[0] == MIRROR:
+                for each in self.pair.workers.connectors.values():
+                    each.wanted = STOPPED if argv[1] == "stop" else RUNNING
+            else:
+                self.pair.sites[self.source].walled = argv[1] == "on"
+
+        done = self.pair.trace.change("commands", argv[1], do)
+        self.memory.ended[identity] = ended = CommandEnded(0 if done else 1)
+        return ended
+
+    def keep(self, name: str, document: Mapping[str, Any]) -> None:
+        def put() -> None:
+            self.pair.kept[name] = json.dumps(document)
+
+        self.pair.trace.change("evidence", f"{name} {crc32(json.dumps(document).encode())}", put)
+
+    def other_way(self) -> "Grip":
+        return Grip(self.pair, self.target, self.source, self.memory)
+
+    def reconcile(self, wish: Json) -> None:
+        self.pair.reconcile()
+
+    def _make(self, name: str, group: str) -> Unavailable | None:
+        def put() -> None:
+            self.pair.arrivals.groups_of[name][group] = empty(group, NEW)
+
+        done = self.pair.trace.change(f"groups of {name}", f"make {group}", put)
+        return None if done else NOT_ALLOWED
+
+    def _advance(self, name: str, beyond: int) -> Mapping[int, Any]:
+        assert name == self.target
+        answers: dict[int, Any] = {}
+
+        def put() -> None:
+            answers.update(self.pair.arrivals.producer_ids(ADVANCED).advance(beyond))
+
+        self.pair.trace.change(f"ids of {name}", f"beyond {beyond}", put)
+        # Each answer tells where a broker stands now.
+        self.pair.trace.look(f"ids of {name}")
+        return answers
+
+    def _sing(self, name: str, topic: str, text: str) -> None:
+        place, logs = TopicPartition(topic, 0), self.pair.sites[name].logs
+        self.pair.trace.change(f"canary on {name}", text, lambda: logs.append(place, record(text)))
+
+
+@dataclass
+class Process:
+    """One that looks and acts; another one knows nothing of what it remembered."""
+
+    pair: Pair
+    memory: Memory = field(default_factory=Memory)
+
+    @property
+    def sight(self) -> Sight:
+        return Sight(self.pair, self.pair.source, self.pair.target, self.memory)
+
+    @property
+    def grip(self) -> Grip:
+        return Grip(self.pair, self.pair.source, self.pair.target, self.memory)

@@ -1,0 +1,294 @@
+"""Clusters in memory: logs, rules and positions, each look at them and each change told."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from drctl.model.acls import Acl, Acls
+from drctl.model.errors import Unknown, Unreachable
+from drctl.model.fencing import DENY, Denied, Obedience
+from drctl.model.groups import Committed, Positions
+from drctl.model.repairs import TopicShape
+from drctl.model.topology import (
+    Found,
+    Mark,
+    Overview,
+    PartitionOffsets,
+    Record,
+    TopicPartition,
+    TopicState,
+    Unavailable,
+)
+
+TOPICS = ("audit", "orders")
+LED_BY_FIRST = {"audit": False, "orders": True}
+COPY = (("__drctl_provenance", b"{}"),)
+NOT_ALLOWED = Unavailable("not allowed")
+
+Answers = Mapping[str, Mapping[TopicPartition, Unavailable | None]]
+
+
+@dataclass
+class Trace:
+    """Everything that processes looked at and changed, and where they may end.
+
+    Attributes:
+        fall: called at each of these points.
+        announced: called before each change, with what is changed.
+        happened: looks and changes in their order; of a change also how.
+        silent: what does not answer, however often it is asked.
+        mute: what is changed, and does not say so; each once.
+        lost: what does not hear of a change, and answers nothing; each once.
+        declined: what answers, and is not changed.
+        hushed: what falls silent once it was changed.
+        looking: whether a step looks now: then people may change something, and nobody else.
+        aside: whether somebody checks what is true, who is no part of it.
+    """
+
+    fall: Callable[[str], None] = lambda point: None
+    announced: Callable[[str], None] = lambda what: None
+    happened: list[tuple[str, str]] = field(default_factory=list)
+    silent: set[str] = field(default_factory=set)
+    mute: set[str] = field(default_factory=set)
+    lost: set[str] = field(default_factory=set)
+    declined: set[str] = field(default_factory=set)
+    hushed: set[str] = field(default_factory=set)
+    looking: bool = False
+    aside: bool = False
+
+    def heal(self) -> None:
+        """Somebody puts right whatever was wrong."""
+        for wrong in (self.silent, self.mute, self.lost, self.declined, self.hushed):
+            wrong.clear()
+
+    def look(self, what: str) -> None:
+        """Somebody looks at it."""
+        if not self.aside:
+            self.fall(f"look at {what}")
+            self.happened.append((what, ""))
+        if what in self.silent:
+            raise Unreachable(f"{what} did not answer within 3 s")
+
+    def change(self, what: str, how: str, do: Callable[[], object]) -> bool:
+        """Somebody changes it; whether that was allowed."""
+        only_looks = self.aside or (self.looking and what != "people")
+        assert not only_looks, f"{what} was changed by something that only looks"
+        self.announced(what)
+        self.fall(f"before {what} {how}")
+        if what in self.silent | self.lost:
+            self.lost.discard(what)
+            raise Unknown(f"no answer from {what}")
+        if what in self.declined:
+            return False
+        do()
+        self.happened.append((what, how))
+        if what in self.hushed:
+            self.silent.add(what)
+        unheard = what in self.mute | self.silent
+        self.mute.discard(what)
+        self.fall(f"after {what} {how}")
+        if unheard:
+            raise Unknown(f"no answer from {what}")
+        return True
+
+    @contextmanager
+    def looked_aside(self) -> Iterator[None]:
+        """Whoever only checks what is true leaves no trace, and ends nowhere."""
+        self.aside, before = True, self.aside
+        try:
+            yield
+        finally:
+            self.aside = before
+
+
+@dataclass
+class Rules:
+    """The rules of a cluster of two brokers; the second one hears of them later."""
+
+    cluster: str
+    trace: Trace
+    rules: set[Acl] = field(default_factory=set)
+    second: set[Acl] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.second = set(self.rules)
+
+    def spread(self) -> None:
+        """Time passes."""
+        self.second = set(self.rules)
+
+    def denies(self, operation: Denied, principal: str, topic: str) -> bool:
+        """Whether the broker that leads a topic keeps a principal away from it."""
+        known = self.rules if LED_BY_FIRST[topic] else self.second
+        wanted = (topic, principal, operation.value, DENY)
+        return any((r.name, r.principal, r.operation, r.permission) == wanted for r in known)
+
+    def acls(self) -> Acls:
+        self.trace.look(self.what)
+        return Acls(True, tuple(sorted(self.rules)))
+
+    def obeyed(self, rules: Collection[Acl], topics: Collection[str]) -> Obedience:
+        self.trace.look(self.what)
+        wanted = set(rules)
+        return _obedience(wanted <= self.rules, wanted <= self.second, len(wanted))
+
+    def lifted(self, rules: Collection[Acl], topics: Collection[str]) -> Obedience:
+        self.trace.look(self.what)
+        gone = set(rules)
+        return _obedience(not gone & self.rules, not gone & self.second, len(gone))
+
+    def deny(self, rules: Collection[Acl]) -> dict[Acl, Unavailable | None]:
+        return {rule: self._changed("deny", rule, self.rules.add) for rule in rules}
+
+    def restore(self, rules: Collection[Acl]) -> dict[Acl, Unavailable | None]:
+        return {rule: self._changed("lift", rule, self.rules.discard) for rule in rules}
+
+    @property
+    def what(self) -> str:
+        """What these are in a trace."""
+        return f"rules of {self.cluster}"
+
+    def _changed(self, how: str, rule: Acl, do: Callable[[Acl], None]) -> Unavailable | None:
+        told = f"{how} {rule.principal} {rule.operation} {rule.name}"
+        return None if self.trace.change(self.what, told, lambda: do(rule)) else NOT_ALLOWED
+
+
+def _obedience(first: bool, second: bool, number: int) -> Obedience:
+    lags = Unavailable("it has not heard of all")
+    return Obedience({1: None if first else lags, 2: None if second else lags}, number, 1)
+
+
+@dataclass
+class Logs:
+    """The logs of a cluster; implements `ClusterReader` as far as the steps need it."""
+
+    name: str
+    trace: Trace
+    logs: dict[TopicPartition, list[Record]] = field(default_factory=dict)
+
+    @property
+    def dead(self) -> bool:
+        """Whether nobody can read them."""
+        return self.what in self.trace.silent
+
+    @property
+    def what(self) -> str:
+        """What these are in a trace."""
+        return f"logs of {self.name}"
+
+    def append(self, place: TopicPartition, record: Record) -> None:
+        """A record is stored."""
+        log = self.logs.setdefault(place, [])
+        key, value, at = record.key, record.value, record.timestamp_ms
+        log.append(Record(place.partition, len(log), at, key, value, record.headers))
+
+    def all_keys(self, topics: Collection[str] = TOPICS) -> list[str]:
+        """Of all records of these topics, partition by partition."""
+        return [
+            (record.key or b"").decode()
+            for place, log in sorted(self.logs.items())
+            if place.topic in topics
+            for record in log
+        ]
+
+    def cluster_id(self) -> str:
+        self._look()
+        return f"id-of-{self.name}"
+
+    def overview(self) -> Overview:
+        self._look()
+        found: dict[str, tuple[int, ...]] = {}
+        for place in sorted(self.logs):
+            found[place.topic] = (*found.get(place.topic, ()), place.partition)
+        return Overview(f"id-of-{self.name}", found)
+
+    def topic_names(self) -> frozenset[str]:
+        return frozenset(self.overview().partitions)
+
+    def offsets(
+        self, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, PartitionOffsets | Unavailable]:
+        self._look()
+        ends = {place: len(self.logs.get(place, ())) for place in partitions}
+        return {place: PartitionOffsets(0, end, end) for place, end in ends.items()}
+
+    def look_up(
+        self, questions: Sequence[tuple[TopicPartition, int]]
+    ) -> Callable[[], Sequence[Found | Unavailable]]:
+        self._look()
+        found = [
+            Found(0 if mark == Mark.START else len(self.logs[place]), -1)
+            for place, mark in questions
+        ]
+        return lambda: found
+
+    def following(
+        self, positions: Mapping[TopicPartition, int], number: int
+    ) -> dict[TopicPartition, tuple[Record, ...]]:
+        self._look()
+        return {p: tuple(self.logs.get(p, [])[at : at + number]) for p, at in positions.items()}
+
+    def topics(self, names: Collection[str]) -> dict[str, TopicState]:
+        there = self.overview().partitions
+        return {name: TopicState(name, dict.fromkeys(there[name], 1)) for name in names}
+
+    def shapes(self, names: Collection[str]) -> dict[str, TopicShape]:
+        there = self.overview().partitions
+        return {name: TopicShape(len(there[name]), 2) for name in names}
+
+    def _look(self) -> None:
+        self.trace.look(self.what)
+
+
+@dataclass
+class Committing:
+    """What groups have committed on a cluster, and what changes that.
+
+    Attributes:
+        read_in: whether somebody reads in a group: its coordinator refuses then.
+    """
+
+    cluster: str
+    trace: Trace
+    read_in: Callable[[str], bool]
+    positions: dict[str, dict[TopicPartition, Committed]] = field(default_factory=dict)
+
+    def committed(self, names: Collection[str]) -> dict[str, Positions]:
+        self.trace.look(self.what)
+        return {name: dict(self.positions.get(name, {})) for name in names}
+
+    def commit(self, wanted: Mapping[str, Positions]) -> Answers:
+        return {
+            group: {place: self._put(group, place, at) for place, at in places.items()}
+            for group, places in wanted.items()
+        }
+
+    def delete(self, unwanted: Mapping[str, Collection[TopicPartition]]) -> Answers:
+        return {
+            group: {place: self._put(group, place, None) for place in places}
+            for group, places in unwanted.items()
+        }
+
+    @property
+    def what(self) -> str:
+        """What these are in a trace."""
+        return f"positions of {self.cluster}"
+
+    def _put(self, group: str, place: TopicPartition, at: Committed | None) -> Unavailable | None:
+        if self.read_in(group):
+            return Unavailable("somebody reads in the group")
+
+        def put() -> None:
+            stands = self.positions.setdefault(group, {})
+            stands.pop(place, None)
+            if at is not None:
+                stands[place] = at
+
+        told = f"{group} {place} {at.offset if at else None}"
+        return None if self.trace.change(self.what, told, put) else NOT_ALLOWED
+
+
+def record(key: str, headers: tuple[tuple[str, Any], ...] = ()) -> Record:
+    """One that is not stored yet."""
+    return Record(0, -1, 1, key.encode(), b"", headers)

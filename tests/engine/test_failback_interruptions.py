@@ -1,0 +1,127 @@
+"""The way home by its real steps, all of them: the process may end anywhere."""
+
+from dataclasses import replace
+
+import pytest
+
+from drctl.engine.entries import What
+from drctl.engine.outcome import Status
+from drctl.engine.sequences.failback import failback, turned
+from drctl.engine.steps.stop_replication import RUNNING, STOPPED
+from tests.engine.crashing import Case, Change, assert_looked_at, assert_the_same, ends, run
+from tests.engine.failovers import SEEN, fence_falls, named
+from tests.engine.pair import BACK, OF_A_PERSON, PRIMARY, SECONDARY, Pair
+from tests.engine.returned import BOTH, NEWER, TAIL, Returned, returned
+from tests.engine.workers import CONNECT
+
+OLD = replace(SEEN, replicator="mirrormaker2")
+PLAN = failback(replace(turned(OLD, (BACK,)), policy="copy"))
+
+
+def case(prepare: Change) -> Case:
+    """The way home, where something is wrong; and somebody puts it right."""
+
+    def cure(pair: Pair) -> None:
+        pair.trace.heal()
+
+    return Case(PLAN, returned, prepare, cure=cure)
+
+
+def nothing_wrong(pair: Pair) -> None:
+    """All goes well."""
+
+
+def undecided(pair: Pair) -> None:
+    """Nobody has said what becomes of the records."""
+    assert isinstance(pair, Returned)
+    pair.undecided = ("2 safe ones: say what becomes of them",)
+
+
+def positions_refused(pair: Pair) -> None:
+    """Groups cannot be moved: everything is put back but what must not be."""
+    pair.trace.declined.add(f"positions of {PRIMARY}")
+
+
+def endpoint_refused(pair: Pair) -> None:
+    """Clients cannot be sent home once it is open."""
+    pair.trace.declined.add("endpoint 2")
+
+
+def connect_unanswered(pair: Pair) -> None:
+    """Connect does the first thing that it is told, and is not heard of from then on."""
+    pair.trace.hushed.add(CONNECT)
+
+
+WRONG: dict[Change, tuple[Status, Status]] = {
+    nothing_wrong: (Status.DONE, Status.DONE),
+    undecided: (Status.STOPPED, Status.STOPPED),
+    positions_refused: (Status.STOPPED, Status.STOPPED),
+    endpoint_refused: (Status.STOPPED, Status.DONE),
+    connect_unanswered: (Status.UNKNOWN, Status.DONE),
+}
+"""By what is wrong: what the run comes to by itself, and in the end."""
+
+
+@pytest.mark.parametrize("prepare", WRONG, ids=named)
+def test_a_whole_run(prepare: Change) -> None:
+    ran = run(case(prepare))
+    assert (ran.first, ran.outcome.status) == WRONG[prepare]
+    assert_looked_at(ran.pair)
+    if ran.outcome.status is Status.DONE:
+        assert_home(ran.pair)
+        assert not ran.ledger.told(What.OWED)
+
+
+def assert_home(pair: Pair) -> None:
+    """Each record is on either side once, in order; clients are home, and copying goes on."""
+    assert pair.state["records"][PRIMARY] == ["a1", *BOTH, *TAIL, *NEWER]
+    assert pair.state["records"][SECONDARY] == ["a1", *BOTH, *NEWER, *TAIL]
+    assert pair.state["endpoints"] == [PRIMARY, PRIMARY]
+    assert pair.active(PRIMARY, "app")
+    assert not pair.active(SECONDARY, "app")
+    states = {name: each.state for name, each in pair.workers.connectors.items()}
+    assert states == {"mm2": RUNNING, BACK: STOPPED}
+    assert OF_A_PERSON in pair.sites[SECONDARY].rules.rules
+    assert not [r for r in pair.sites[PRIMARY].rules.rules if r.permission == "DENY"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prepare", WRONG, ids=named)
+def test_the_end_is_the_same_wherever_the_process_ends(prepare: Change) -> None:
+    given = case(prepare)
+    assert_the_same(given, ends(given)[:: 1 if prepare is nothing_wrong else 2])
+
+
+def test_what_must_stay_stays_where_the_run_turns_back() -> None:
+    ran = run(case(positions_refused))
+    pair, before = ran.pair, returned()
+    assert (ran.outcome.over, before.endpoints[0].cluster) == (True, SECONDARY)
+    closed = [rule for rule in pair.sites[PRIMARY].rules.rules if rule.permission == "DENY"]
+    assert {rule.operation for rule in closed} == {"WRITE"}
+    assert pair.state["rules"][SECONDARY] == before.state["rules"][SECONDARY]
+    assert pair.state["positions"][PRIMARY] == before.state["positions"][PRIMARY]
+    assert pair.active(SECONDARY, "app")
+    states = {name: each.state for name, each in pair.workers.connectors.items()}
+    assert states == {"mm2": STOPPED, BACK: STOPPED}
+    assert pair.workers.connectors[BACK].config == before.workers.connectors[BACK].config
+    assert pair.workers.connectors["mm2"].kept == before.workers.connectors["mm2"].kept
+    assert pair.state["records"][SECONDARY][-2:] == [*TAIL], "what was copied is there for good"
+
+
+def test_a_fence_that_fell_meanwhile_is_set_again() -> None:
+    """The fence of the survivor, and what keeps the cluster closed that is back."""
+
+    def both_fall(pair: Pair) -> None:
+        fence_falls(pair, SECONDARY)
+        if not pair.sang(PRIMARY):
+            fence_falls(pair, PRIMARY)
+
+    given = replace(case(nothing_wrong), meanwhile=both_fall)
+    begun_anew = 0
+    for number in ends(given)[::3]:
+        ran = run(given, number)
+        assert ran.outcome.status is Status.DONE, number
+        assert_home(ran.pair)
+        assert not ran.ledger.told(What.OWED)
+        begun_anew += bool(ran.ledger.told(What.STALE))
+    assert begun_anew > 15

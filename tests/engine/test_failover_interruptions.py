@@ -1,0 +1,189 @@
+"""Both failovers by their real steps: the process may end anywhere.
+
+Before, inside and after each effect, in the middle of a look, and around each line of the journal.
+"""
+
+from collections import Counter
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from drctl.engine.entries import What
+from drctl.engine.outcome import Status
+from drctl.engine.sequences.circumstances import FenceMethod, Mode
+from tests.engine.crashing import (
+    Case,
+    Change,
+    Ran,
+    assert_looked_at,
+    assert_the_same,
+    ends,
+    points,
+    run,
+)
+from tests.engine.failovers import (
+    REVERSED,
+    SEEN,
+    UNDONE,
+    WRONG,
+    case,
+    denials_of,
+    endpoint_refused,
+    guard_fails,
+    named,
+    nothing_wrong,
+    opening_refused,
+    plan,
+    positions_refused,
+)
+from tests.engine.pair import BACK, OF_A_PERSON, PRIMARY, SECONDARY, Deed, Pair, linked
+from tests.engine.workers import CONNECT
+
+ALL = tuple(product(Mode, FenceMethod, WRONG))
+
+
+@pytest.mark.parametrize(("mode", "method", "prepare"), ALL, ids=named)
+def test_a_whole_run(mode: Mode, method: FenceMethod, prepare: Change) -> None:
+    ran = run(case(mode, method, prepare))
+    assert (ran.first, ran.outcome.status) == WRONG[prepare]
+    assert_looked_at(ran.pair)
+    if ran.outcome.status is Status.DONE:
+        assert_failed_over(ran, mode, method)
+
+
+def assert_failed_over(ran: Ran, mode: Mode, method: FenceMethod) -> None:
+    """What a failover is for."""
+    pair = ran.pair
+    assert pair.state["endpoints"] == [SECONDARY, SECONDARY]
+    assert pair.active(SECONDARY, "app")
+    assert pair.state["connectors"]["mm2"][0] == "STOPPED"
+    assert OF_A_PERSON in pair.sites[PRIMARY].rules.rules
+    fenced = {What.OWED: ran.ledger.told(What.OWED), What.DONE: ran.ledger.told(What.DONE)}
+    done = mode is Mode.PLANNED
+    assert ("fence-producers" in fenced[What.DONE]) is done
+    assert ("fence-producers" in fenced[What.OWED]) is not done
+    if done:
+        assert set(pair.state["records"][PRIMARY]) <= set(pair.state["records"][SECONDARY])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prepare", WRONG, ids=named)
+@pytest.mark.parametrize("mode", Mode)
+def test_the_end_is_the_same_wherever_the_process_ends(mode: Mode, prepare: Change) -> None:
+    given = case(mode, prepare=prepare)
+    every = range(len(points(given)))
+    assert_the_same(given, every if prepare is nothing_wrong else None)
+
+
+@pytest.mark.parametrize("prepare", [nothing_wrong, opening_refused], ids=named)
+@pytest.mark.parametrize("method", [FenceMethod.COMMAND, FenceMethod.NONE])
+@pytest.mark.parametrize("mode", Mode)
+def test_it_is_the_same_with_the_other_fences(
+    mode: Mode, method: FenceMethod, prepare: Change
+) -> None:
+    given = case(mode, method, prepare)
+    assert_the_same(given)
+
+
+@pytest.mark.parametrize("prepare", [positions_refused, opening_refused], ids=named)
+@pytest.mark.parametrize(("mode", "method"), tuple(product(Mode, FenceMethod)), ids=named)
+def test_what_is_put_back_is_as_it_was(mode: Mode, method: FenceMethod, prepare: Change) -> None:
+    given = case(mode, method, prepare)
+    before, ran = given.pair(), run(given)
+    before.settle()
+    assert ran.outcome.status is Status.REFUSED
+    for part in before.state.keys() - UNDONE:
+        assert ran.pair.state[part] == before.state[part], part
+    assert [site.walled for site in ran.pair.sites.values()] == [False, False]
+    assert OF_A_PERSON in ran.pair.sites[PRIMARY].rules.rules
+    assert not ran.pair.sang(SECONDARY)
+
+
+def test_where_a_guard_fails_nothing_is_touched() -> None:
+    given = case(Mode.PLANNED, prepare=guard_fails)
+    ran = run(given)
+    assert ran.ledger.told(What.INTEND) == []
+    assert not [how for _, how in ran.pair.trace.happened if how]
+
+
+ANSWERS = (
+    *(f"rules of {PRIMARY}", CONNECT, f"groups of {SECONDARY}", f"positions of {SECONDARY}"),
+    *(f"ids of {SECONDARY}", f"rules of {SECONDARY}", f"canary on {SECONDARY}"),
+    *("endpoint 1", "endpoint 2", "commands"),
+)
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+@pytest.mark.parametrize("what", ANSWERS)
+def test_an_answer_that_does_not_come_leaves_nothing_half_done(what: str, arrives: bool) -> None:
+    """The request arrived, or did not: the run comes to its end, or to where it began."""
+    method = FenceMethod.COMMAND if what == "commands" else FenceMethod.ACL
+
+    def unanswered(pair: Pair) -> None:
+        (pair.trace.mute if arrives else pair.trace.lost).add(what)
+
+    clean, given = run(case(Mode.PLANNED, method)), case(Mode.PLANNED, method, unanswered)
+    before = given.pair()
+    before.settle()
+    for number in (None, *ends(given)[::5]):
+        ran = run(given, *(() if number is None else (number,)))
+        assert not ran.pair.trace.mute | ran.pair.trace.lost, "nothing was asked of it"
+        wanted = clean.pair if ran.outcome.status is Status.DONE else before
+        for part in before.state.keys() - UNDONE - {"rules"}:
+            assert ran.pair.state[part] == wanted.state[part], (number, part)
+        assert denials_of(ran.pair) == denials_of(wanted), number
+        assert_looked_at(ran.pair)
+
+
+def test_a_living_source_that_is_given_up_is_fenced_as_far_as_it_can_be() -> None:
+    seen = replace(SEEN, overrides={"source-alive": "half of its disks are gone"})
+    given = Case(plan(Mode.UNPLANNED, seen=seen), linked)
+    assert "fence-producers" in run(given).ledger.told(What.DONE)
+    assert_the_same(given)
+
+
+@pytest.mark.parametrize("prepare", [nothing_wrong, opening_refused, endpoint_refused], ids=named)
+def test_it_is_the_same_where_the_old_primary_follows(prepare: Change) -> None:
+    given = case(Mode.PLANNED, prepare=prepare, seen=REVERSED)
+    assert_the_same(given)
+    ran = run(given)
+    assert ran.outcome.status == WRONG[prepare][1]
+    follows = ran.outcome.status is Status.DONE
+    back = ran.pair.workers.connectors[BACK]
+    assert (back.state, bool(back.kept)) == (("RUNNING", True) if follows else ("STOPPED", False))
+    twice = Counter(ran.pair.sites[PRIMARY].logs.all_keys()).most_common(1)
+    assert twice[0][1] == 1, "nothing came back that it had"
+
+
+def people_know(pair: Pair) -> None:
+    """Nothing tells but a person, who looks and does nothing."""
+    site, pair.blind = pair.sites[PRIMARY], True
+    seen = {"fence-producers": True, "fence-producers.undo": False}
+    pair.deeds = {
+        name: Deed(lambda: None, lambda is_so=is_so: site.walled is is_so)
+        for name, is_so in seen.items()
+    }
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_fence_that_only_a_person_can_see_is_set_once(mode: Mode) -> None:
+    unseen = replace(SEEN, fence_verify=())
+    given = case(mode, FenceMethod.COMMAND, people_know, unseen)
+    assert_the_same(given)
+    for number in ends(given):
+        happened = run(given, number).pair.trace.happened
+        assert happened.count(("commands", "on")) == 1, number
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prepare", WRONG, ids=named)
+@pytest.mark.parametrize("mode", Mode)
+def test_it_is_the_same_after_two_crashes(mode: Mode, prepare: Change) -> None:
+    given = case(mode, prepare=prepare)
+    whole, total = run(given), len(points(given))
+    for first, second in product(range(0, total, 47), range(0, total, 53)):
+        ran = run(given, first, second)
+        assert ran.outcome.status == whole.outcome.status, (first, second)
+        assert ran.pair.state == whole.pair.state, (first, second)
+        assert_looked_at(ran.pair)

@@ -1,0 +1,72 @@
+"""Every runbook that ships, by its real steps: the process may end anywhere."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from drctl import resources
+from drctl.engine.outcome import Status
+from drctl.engine.sequences.circumstances import Circumstances
+from drctl.engine.sequences.failback import turned
+from drctl.model.plan import Plan
+from drctl.runbook.building import build
+from drctl.runbook.listing import files
+from drctl.runbook.parameters import sample
+from drctl.runbook.reading import load
+from tests.engine.crashing import Case, assert_looked_at, assert_the_same, ends, run
+from tests.engine.failovers import SEEN, lost
+from tests.engine.pair import BACK, PRIMARY, SECONDARY, Deed, Pair, linked
+from tests.engine.returned import returned
+
+BOOKS = {path.stem: load(path) for path in files(resources.shipped("runbooks"))}
+HOME = replace(SEEN, replicator="mirrormaker2")
+ON: dict[str, tuple[Callable[[], Pair], Circumstances]] = {
+    "unplanned-failover": (lost, replace(SEEN, source_answers=False)),
+    "failback": (returned, replace(HOME, way_back=turned(HOME, (BACK,)))),
+}
+"""What a runbook is for, where that is not a link at work."""
+
+MOVES = {
+    **{name: [SECONDARY] * 2 for name in ("planned-switchover", "migrate-topic")},
+    "unplanned-failover": [SECONDARY] * 2,
+    "failback": [PRIMARY] * 2,
+}
+"""Where clients are sent by it; by the others they stay where they are."""
+
+
+class Willing(dict[str, Deed]):
+    """A person who does everything that drctl cannot see, and says so."""
+
+    def get(self, question: str, default: Deed | None = None) -> Deed:  # type: ignore[override]
+        return Deed(lambda: None, lambda: True)
+
+
+def plan(name: str, seen: Circumstances) -> Plan:
+    """The plan of a runbook; what it must be told is made up."""
+    given = {
+        key: str(sample(each))
+        for key, each in BOOKS[name].file.parameters.items()
+        if each.default is None
+    }
+    return build(BOOKS[name], given, seen)
+
+
+def case(name: str) -> Case:
+    make, seen = ON.get(name, (linked, SEEN))
+
+    def prepared(pair: Pair) -> None:
+        pair.deeds = Willing()
+        pair.settle()
+
+    return Case(plan(name, seen), make, prepared)
+
+
+@pytest.mark.parametrize("name", sorted(BOOKS))
+def test_a_runbook_comes_to_the_same_end_wherever_the_process_ends(name: str) -> None:
+    given = case(name)
+    ran = run(given)
+    assert ran.outcome.status is Status.DONE
+    assert ran.pair.state["endpoints"] == MOVES.get(name, [ran.pair.source] * 2)
+    assert_looked_at(ran.pair)
+    assert_the_same(given, ends(given)[::2])

@@ -1,0 +1,223 @@
+"""Who has come, who goes on, who has stayed: the last step of a failover over both clusters."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from drctl.engine.kind import Seen, State
+from drctl.engine.ports import Hands, Look
+from drctl.engine.steps.verify_clients import VerifyClients, canary_text
+from drctl.model.errors import Refused, Unreachable
+from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Member
+from drctl.model.topology import Overview, PartitionOffsets, TopicPartition, Unavailable
+
+PLACE = TopicPartition("copy.orders", 0)
+SETTINGS = {"source": "a", "target": "b"}
+FACTS = {"take-stock": {"active_groups": {"a": ["billing", "audit"], "b": []}}}
+
+
+@dataclass
+class Around:
+    """Both clusters, as the step looks at them.
+
+    Attributes:
+        members: by cluster and group, who reads.
+        positions: of groups on the target, in its one partition.
+        log: of that partition.
+        heard_texts: what canaries have written.
+        entrances: numbers of endpoints that lead somewhere.
+    """
+
+    members: dict[tuple[str, str], tuple[Member, ...] | Unavailable] = field(default_factory=dict)
+    positions: dict[str, int] = field(default_factory=dict)
+    log: PartitionOffsets = field(default_factory=lambda: PartitionOffsets(0, 100, 100))
+    heard_texts: set[str] = field(default_factory=set)
+    entrances: set[int] = field(default_factory=set)
+    dead: bool = False
+    cluster: str = ""
+
+    def topics(self) -> tuple[str, ...]:
+        return ("orders",)
+
+    def target_topic(self, topic: str) -> str:
+        return f"copy.{topic}"
+
+    def groups(self, name: str) -> "Around":
+        if name == "a" and self.dead:
+            raise Unreachable("cluster a did not answer")
+        self.cluster = name
+        return self
+
+    def site(self, name: str) -> "Around":
+        return self
+
+    def link_groups(self, name: str) -> tuple[str, ...]:
+        self.groups(name)
+        return ("audit", "billing")
+
+    def described(self, names: Collection[str]) -> dict[str, Group | Unavailable]:
+        found: dict[str, Group | Unavailable] = {}
+        for name in names:
+            members = self.members.get((self.cluster, name), ())
+            if isinstance(members, Unavailable):
+                found[name] = members
+                continue
+            state = GroupState.STABLE if members else GroupState.EMPTY
+            found[name] = Group(name, GroupProtocol.CLASSIC, state, members)
+        return found
+
+    def committed(self, names: Collection[str]) -> dict[str, dict[TopicPartition, Committed]]:
+        return {n: {PLACE: Committed(self.positions[n])} for n in names if n in self.positions}
+
+    def overview(self) -> Overview:
+        return Overview("B", {"copy.orders": (0,), "another": (0,)})
+
+    def offsets(self, places: Collection[TopicPartition]) -> dict[TopicPartition, Any]:
+        assert set(places) <= {PLACE}
+        return dict.fromkeys(places, self.log)
+
+    def heard(self, name: str, topic: str, text: str) -> bool:
+        return text in self.heard_texts
+
+    def canary(self, name: str, entrance: int) -> "Singer":
+        return Singer(self, entrance)
+
+
+@dataclass
+class Singer:
+    around: Around
+    entrance: int
+
+    def sing(self, topic: str, text: str) -> None:
+        if self.entrance not in self.around.entrances:
+            raise Refused("b took no record: nobody answers")
+        self.around.heard_texts.add(text)
+
+
+WHO = Member("app-1", "/10.0.0.7")
+
+
+@pytest.fixture
+def around() -> Around:
+    """Everybody has come, and stands where drctl put them."""
+    here = {("b", "billing"): (WHO,), ("b", "audit"): (WHO,)}
+    return Around(here, {"billing": 40, "audit": 40})
+
+
+def check(around: Around, **settings: Any) -> dict[str, Any]:
+    return dict(VerifyClients().check({**SETTINGS, **settings}, FACTS, cast(Look, around)))
+
+
+def verify(around: Around, intent: dict[str, Any]) -> Seen:
+    return VerifyClients().verify(intent, cast(Look, around))
+
+
+def test_groups_that_come_and_go_on_are_all_there_is_to_wait_for(around: Around) -> None:
+    intent = check(around)
+    around.positions = {"billing": 55, "audit": 41}
+    seen = verify(around, intent)
+    assert seen.state is State.DONE
+    assert seen.words == (
+        "all 2 groups are read in on b, 2 of them have gone on; nobody reads on a"
+    )
+
+
+def test_one_that_has_not_come_is_named(around: Around) -> None:
+    intent = check(around)
+    around.positions = {"billing": 55, "audit": 41}
+    del around.members["b", "audit"]
+    seen = verify(around, intent)
+    assert (seen.state, seen.items) == (State.WAITING, ("audit",))
+    assert seen.words == "1 of 2 groups have not come yet: audit"
+
+
+def test_one_that_stands_still_before_unread_records_is_named(around: Around) -> None:
+    intent = check(around)
+    around.positions["billing"] = 55
+    seen = verify(around, intent)
+    assert seen.state is State.WAITING
+    assert seen.items == ("audit does not go on: it stands at 40 of 100 in copy.orders-0",)
+
+
+def test_one_that_has_nothing_to_read_need_not_go_on(around: Around) -> None:
+    around.positions = {"billing": 100, "audit": 100}
+    seen = verify(around, check(around))
+    assert seen.state is State.DONE
+    assert seen.facts["moved"] == 0
+
+
+def test_one_whose_records_a_transaction_holds_back_need_not_either(around: Around) -> None:
+    around.positions = {"billing": 70, "audit": 70}
+    around.log = PartitionOffsets(0, 70, 100)
+    intent = check(around)
+    around.log = PartitionOffsets(0, 100, 100)
+    around.positions = {"billing": 100, "audit": 100}
+    assert verify(around, intent).state is State.DONE
+
+
+def test_a_transaction_that_stays_open_is_named(around: Around) -> None:
+    around.positions = {"billing": 70, "audit": 70}
+    around.log = PartitionOffsets(0, 70, 100)
+    seen = verify(around, check(around))
+    assert seen.state is State.WAITING
+    assert seen.items == (
+        "copy.orders-0 does not go on for readers of committed records: a transaction has been"
+        " open since offset 70",
+    )
+    assert seen.words.startswith("1 thing is not as wanted: copy.orders-0")
+
+
+def test_one_that_has_stayed_is_named_with_its_members(around: Around) -> None:
+    around.positions = {"billing": 100, "audit": 100}
+    around.members["a", "audit"] = tuple(Member(f"app-{n}", "/10.0.0.9") for n in range(5))
+    seen = verify(around, check(around))
+    assert seen.state is State.WAITING
+    assert seen.items == (
+        "audit is still read in on a by app-0@/10.0.0.9, app-1@/10.0.0.9, app-2@/10.0.0.9 and 2"
+        " more: restart them, or cut their connections",
+    )
+
+
+def test_one_that_nobody_can_look_at_is_not_taken_for_one_that_has_left(around: Around) -> None:
+    around.positions = {"billing": 100, "audit": 100}
+    around.members["a", "billing"] = Unavailable("not authorized")
+    seen = verify(around, check(around))
+    assert seen.items == ("whether somebody reads in billing on a is not known: not authorized",)
+
+
+def test_a_dead_source_is_not_waited_for_and_said_not_to_be_seen(around: Around) -> None:
+    around.positions = {"billing": 100, "audit": 100}
+    around.dead = True
+    seen = verify(around, check(around))
+    assert seen.state is State.DONE
+    assert seen.words.endswith("; not seen: who has stayed on a: cluster a did not answer")
+    assert seen.facts["not_seen"] == "who has stayed on a: cluster a did not answer"
+
+
+def test_a_record_must_come_by_each_entrance(around: Around) -> None:
+    around.positions, around.entrances = {"billing": 100, "audit": 100}, {0}
+    intent = check(around, entrances=[0, 2])
+    said = VerifyClients().apply(intent, cast(Hands, around))
+    assert said == ("endpoint 3: b took no record: nobody answers",)
+    seen = verify(around, intent)
+    assert seen.items == ("what was written by endpoint 3 is not on b",)
+    around.entrances.add(2)
+    assert VerifyClients().apply(intent, cast(Hands, around)) == ()
+    assert {canary_text(intent, n) for n in (0, 2)} == around.heard_texts
+    done = verify(around, intent)
+    assert done.state is State.DONE
+    assert "; a record that was written by 2 endpoints is there; " in done.words
+
+
+def test_a_journal_of_an_older_drctl_is_understood(around: Around) -> None:
+    seen = verify(around, {"target": "b", "groups": ["billing"]})
+    assert (seen.state, seen.words) == (State.DONE, "all 1 groups are read in on b")
+
+
+def test_nobody_to_wait_for_is_said(around: Around) -> None:
+    intent = VerifyClients().check(SETTINGS, {}, cast(Look, around))
+    seen = VerifyClients().verify(intent, cast(Look, around))
+    assert seen.state is State.DONE
+    assert seen.words.startswith("no group was seen to be read in before")

@@ -1,0 +1,75 @@
+"""A run that is gone on with behind its fence: what nothing rests on stands as it was said."""
+
+from dataclasses import dataclass
+from typing import cast
+
+from drctl.engine.entries import What
+from drctl.engine.executing import Execution
+from drctl.engine.kind import Description, Facts, Looking, Seen, State, Trait
+from drctl.engine.ports import Hands, Look
+from drctl.engine.story import read_story
+from drctl.model.plan import Json, Plan, Step
+from tests.engine.switches import Crash, Deaf, Hurried, Notes, World, kinds
+
+WHO = {"user": "ada", "host": "laptop"}
+
+
+@dataclass
+class Estimate(Looking):
+    """Says something else each time, as what depends on the time does."""
+
+    name = "estimate"
+    traits = Trait.NONE
+    looks: int = 0
+
+    def describe(self, settings: Json) -> Description:
+        return Description("estimate", "it is said")
+
+    def check(self, settings: Json, facts: Facts, look: Look) -> Json:
+        return {}
+
+    def verify(self, intent: Json, look: Look) -> Seen:
+        self.looks += 1
+        return Seen(State.DONE, "estimated", {"looks": self.looks})
+
+
+def killed_and_gone_on_with(world: World, *, lifted: bool) -> tuple[Notes, Estimate]:
+    """Killed before the positions are set; the fence may be gone by the time of the next one."""
+    notes, estimate = Notes(world), Estimate()
+    steps = ("preflight", "stock", "fence", "estimate", "stop", "offsets", "open", "switch")
+    plan = Plan("test", "main", "primary", "secondary", tuple(Step(s, s, {}, 5) for s in steps))
+    known = {**kinds(), estimate.name: estimate}
+    look, hands = cast(Look, world), cast(Hands, world)
+    engine = Execution(known, look, hands, notes, Hurried(), Deaf())
+
+    def fall(point: str) -> None:
+        if point == "before offsets True":
+            raise Crash
+
+    world.fall = fall
+    try:
+        engine.start(plan, WHO)
+    except Crash:
+        world.fall = lambda point: None
+    world.on["fence"] = not lifted
+    engine.go_on(read_story(notes.entries), WHO)
+    return notes, estimate
+
+
+def steps_with(notes: Notes, what: What) -> list[str]:
+    return [entry["step"] for entry in notes.entries if entry["entry"] == what]
+
+
+def test_an_estimate_is_not_made_anew_and_nothing_is_done_again_because_of_it() -> None:
+    notes, estimate = killed_and_gone_on_with(World(), lifted=False)
+    assert estimate.looks == 1
+    assert steps_with(notes, What.STALE) == []
+    assert steps_with(notes, What.INTEND).count("stop") == 1
+    assert read_story(notes.entries).status == "done"
+
+
+def test_behind_a_fence_that_fell_it_is_made_anew_with_the_rest() -> None:
+    notes, estimate = killed_and_gone_on_with(World(), lifted=True)
+    assert estimate.looks == 2
+    assert {"estimate", "stop"} <= set(steps_with(notes, What.STALE))
+    assert read_story(notes.entries).status == "done"

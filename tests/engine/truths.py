@@ -1,0 +1,214 @@
+"""What is true of two clusters where a journal says that a step is done; read off them directly."""
+
+from collections.abc import Callable, Mapping
+
+from drctl.engine.copies_filter import drops_copies
+from drctl.engine.steps.stop_replication import RUNNING, STOPPED
+from drctl.model.acls import Acl
+from drctl.model.groups import Committed, Group
+from drctl.model.plan import Json
+from drctl.model.topology import TopicPartition
+from tests.engine.arrivals import NEW
+from tests.engine.pair import Pair
+
+Truth = Callable[[Pair, Json], bool]
+
+MAY_CHANGE: Mapping[str, frozenset[str]] = {
+    "rules": frozenset({"fence-producers", "fence-consumers", "open-target", "close-source"}),
+    "Connect": frozenset(
+        {
+            *("stop-replication", "keep-stopped", "leave-copies-out", "seed-replication"),
+            *("start-replication", "seed-old-replication", "start-old-replication"),
+        }
+    ),
+    "groups": frozenset({"prepare-groups"}),
+    "positions": frozenset({"commit-offsets"}),
+    "ids": frozenset({"skip-producer-ids"}),
+    "canary": frozenset({"open-target", "verify-clients"}),
+    "endpoint 1": frozenset({"switch-endpoint"}),
+    "endpoint 2": frozenset({"switch-endpoint"}),
+    "commands": frozenset({"command-fence", "command-close-source"}),
+    "evidence": frozenset({"take-stock"}),
+    "records": frozenset({"reconcile"}),
+}
+"""By what is changed, the kinds that may."""
+
+
+def _denied(pair: Pair, intent: Json) -> bool:
+    site = pair.sites[intent["cluster"]]
+    rules = {Acl(*each) for each in intent["rules"]}
+    return rules <= site.rules.rules and rules <= site.rules.second
+
+
+def _walled(pair: Pair, intent: Json) -> bool:
+    return pair.sites[intent["cluster"]].walled
+
+
+def _all(state: str) -> Truth:
+    return lambda pair, intent: all(
+        pair.workers.connectors[name].state == state for name in intent["before"]
+    )
+
+
+def _committed(pair: Pair, intent: Json) -> bool:
+    return _stand(pair, intent, 4)
+
+
+def _stand(pair: Pair, intent: Json, column: int) -> bool:
+    """Whether groups stand where a column of the intent says."""
+    stands = pair.sites[intent["cluster"]].positions.positions
+    return all(
+        stands.get(line[0], {}).get(TopicPartition(*line[1:3]))
+        == (line[column] and Committed(*line[column]))
+        for line in intent["lines"]
+    )
+
+
+def _prepared(pair: Pair, intent: Json) -> bool:
+    groups = pair.arrivals.groups_of[intent["target"]]
+    found = [groups[name] for name in intent["create"]]
+    return all(isinstance(each, Group) and each.protocol is NEW for each in found)
+
+
+def _skipped(pair: Pair, intent: Json) -> bool:
+    return all(isinstance(n, int) and n > intent["beyond"] for n in pair.arrivals.given.values())
+
+
+def _opened(pair: Pair, intent: Json) -> bool:
+    site = pair.sites[intent["cluster"]]
+    lifted = {Acl(*each) for each in intent["lifted"]}
+    return pair.sang(intent["cluster"]) and not lifted & (site.rules.rules | site.rules.second)
+
+
+def _closed(pair: Pair, intent: Json) -> bool:
+    """Whoever was kept away from it still is, or is again."""
+    rules = pair.sites[intent["cluster"]].rules
+    lifted = {Acl(*each) for each in intent["lifted"]}
+    return lifted <= rules.rules and lifted <= rules.second
+
+
+def _switched(pair: Pair, intent: Json) -> bool:
+    return pair.endpoints[intent["number"]].cluster == intent["to"]
+
+
+def _copied(source: str, target: str) -> Truth:
+    def all_there(pair: Pair, intent: Json) -> bool:
+        ours, theirs = (
+            pair.sites[getattr(pair, name)].logs.all_keys() for name in (source, target)
+        )
+        return set(ours) <= set(theirs)
+
+    return all_there
+
+
+def _quiet(pair: Pair, intent: Json) -> bool:
+    """Nobody reads there; or who does is kept from reading on."""
+    return intent["fenced"] or not pair.active(intent["cluster"], "app")
+
+
+def _lifted(pair: Pair, intent: Json) -> bool:
+    rules, added = pair.sites[intent["cluster"]].rules, {Acl(*each) for each in intent["added"]}
+    return not added & (rules.rules | rules.second)
+
+
+def _unwalled(pair: Pair, intent: Json) -> bool:
+    return not pair.sites[intent["cluster"]].walled
+
+
+def _as_before(pair: Pair, intent: Json) -> bool:
+    states = {name: pair.workers.connectors[name].state for name in intent["before"]}
+    return states == intent["before"]
+
+
+def _put_back(pair: Pair, intent: Json) -> bool:
+    return _stand(pair, intent, 3)
+
+
+def _done_by_hand(pair: Pair, intent: Json) -> bool:
+    """Of what people do, only this can be seen here."""
+    return intent["question"] != "stop-consumers" or pair.source in pair.stopped
+
+
+def _left_out(pair: Pair, intent: Json) -> bool:
+    return drops_copies(pair.workers.connectors[intent["connector"]].config)
+
+
+def _seeded(pair: Pair, intent: Json) -> bool:
+    kept = pair.workers.connectors[intent["connector"]].kept
+    return all(
+        at is None or kept.get(TopicPartition(topic, number), -1) >= at
+        for topic, number, at in intent["wanted"]
+    )
+
+
+def _always(pair: Pair, intent: Json) -> bool:
+    """It is about nothing outside."""
+    return True
+
+
+def _arrived(pair: Pair, intent: Json) -> bool:
+    """Who was to come is there, and nobody is where they came from."""
+    if any(pair.active(intent["source"], group) for group in ("app", "old")):
+        return pair.sites[intent["source"]].logs.dead
+    return all(pair.active(intent["target"], group) for group in intent["groups"])
+
+
+TRUTHS: Mapping[str, Truth] = {
+    "preflight": lambda pair, intent: not pair.against,
+    "take-stock": _always,
+    "measure-loss": _always,
+    "fence-producers": _denied,
+    "fence-consumers": _denied,
+    "command-fence": _walled,
+    "manual-fence": _walled,
+    "manual": _done_by_hand,
+    "manual-change": _done_by_hand,
+    "check": lambda pair, intent: not pair.against,
+    "manual-check": _always,
+    "wait": _always,
+    "gap": _always,
+    "drain": _copied("source", "target"),
+    "quiesce-consumers": _quiet,
+    "stop-replication": _all(STOPPED),
+    "prepare-groups": _prepared,
+    "commit-offsets": _committed,
+    "skip-producer-ids": _skipped,
+    "open-target": _opened,
+    "switch-endpoint": _switched,
+    "verify-clients": _arrived,
+    "way-back-order": _always,
+    "close-source": _denied,
+    "command-close-source": _walled,
+    "manual-close-source": _walled,
+    "keep-stopped": _all(STOPPED),
+    "find-missing": _always,
+    "judge-records": _always,
+    "reconcile": _copied("target", "source"),
+    "leave-copies-out": _left_out,
+    "seed-replication": _seeded,
+    "start-replication": _all(RUNNING),
+    "caught-up": _copied("source", "target"),
+    "seed-old-replication": _seeded,
+    "start-old-replication": _all(RUNNING),
+    "prove-copies": _copied("source", "target"),
+    "prove-old-copies": _copied("target", "source"),
+    "settle-owed": _always,
+}
+"""By kind: what must be so."""
+
+TAKEN_BACK: Mapping[str, Truth] = {
+    "fence-producers": _lifted,
+    "fence-consumers": _lifted,
+    "command-fence": _unwalled,
+    "manual-fence": _unwalled,
+    "manual-change": lambda pair, intent: pair.source not in pair.stopped,
+    "open-target": _closed,
+    "stop-replication": _as_before,
+    "commit-offsets": _put_back,
+    "prepare-groups": _always,
+    "skip-producer-ids": _always,
+    "leave-copies-out": lambda pair, intent: not _left_out(pair, intent),
+    "start-replication": _as_before,
+    "seed-old-replication": _always,
+}
+"""By kind: what must be so where it is taken back."""
