@@ -1,5 +1,6 @@
 """The lab that all tests share: two real clusters and MirrorMaker 2, started when first needed."""
 
+import logging
 import random
 import signal
 from collections.abc import Callable, Iterator, Mapping
@@ -51,6 +52,9 @@ def signals_as_on_a_terminal() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+_SHARED: list[Lab] = []
+
+
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Both clusters, Connect and MirrorMaker 2; proven down at the end."""
@@ -58,11 +62,24 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     opened = Lab(root)
     try:
         opened.up(LabSettings(port_base=free_port_base(random.Random()), heap_mb=384))
+        _SHARED.append(opened)
         yield opened
     finally:
+        _SHARED.clear()
         opened.down()
         assert not marked_processes(lab_mark(root))
         assert not root.exists()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def lab_is_whole() -> None:
+    """A file whose test failed with a part of the lab down does not fail all files behind it."""
+    for opened in _SHARED:
+        for name in opened.parts.names:
+            part = opened.parts.part(name)
+            if part.process() is None or part.frozen():
+                logging.getLogger(__name__).warning("%s of the shared lab is started again", name)
+                opened.start(name)
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ do the effect again or to take it back; whatever comes after tells what was seen
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 from drctl.engine.kind import Seen
@@ -16,12 +17,15 @@ VERSION = 1
 
 Entry = Mapping[str, Any]
 
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
 
 class What(StrEnum):
     """The kinds of entries."""
 
     BEGAN = "began"
     RESUMED = "resumed"
+    ABANDONED = "abandoned"
     INTEND = "intend"
     APPLIED = "applied"
     DONE = "done"
@@ -44,9 +48,14 @@ def began(run: str, plan: Plan, who: Mapping[str, str], at: datetime) -> Entry:
     return _entry(What.BEGAN, at, **head, who=dict(who), plan=plan.to_json())
 
 
-def resumed(who: Mapping[str, str], at: datetime) -> Entry:
-    """Somebody goes on with it."""
-    return _entry(What.RESUMED, at, who=dict(who))
+def resumed(who: Mapping[str, str], at: datetime, overrides: Mapping[str, str] = NOTHING) -> Entry:
+    """Somebody goes on with it, and passes these guards over: guard to reason."""
+    return _entry(What.RESUMED, at, who=dict(who), overrides=dict(overrides))
+
+
+def abandoned(why: str, stands: Mapping[str, str], at: datetime) -> Entry:
+    """Nobody goes on with it, and this stands: step to words."""
+    return _entry(What.ABANDONED, at, why=why, stands=dict(stands))
 
 
 def intend(step: str, effect: int, intent: Json, at: datetime) -> Entry:

@@ -1,6 +1,6 @@
 """Carries a plan out, from its beginning or from where its journal says it came to."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -10,6 +10,7 @@ from drctl.engine.kind import Kind, Seen, State, Trait
 from drctl.engine.looking import AGAIN_S, Patience, WantsToStop, told
 from drctl.engine.outcome import FINAL, Outcome, Status
 from drctl.engine.ports import Clock, Hands, Look, Watcher
+from drctl.engine.steps.last_look import MOVED
 from drctl.engine.story import Effect, Story, read_story
 from drctl.engine.turning_back import TurningBack
 from drctl.model.errors import DrctlError, Fenced, Unknown
@@ -50,14 +51,19 @@ class Execution:
         story = read_story([first])
         return story, self._to_the_end(story)
 
-    def go_on(self, story: Story, who: Mapping[str, str]) -> Outcome:
+    def go_on(
+        self, story: Story, who: Mapping[str, str], overrides: Mapping[str, str] = entries.NOTHING
+    ) -> Outcome:
         """Go on with a run that was stopped, interrupted or lost.
+
+        Args:
+            overrides: guards that are passed over from here on, each with the reason.
 
         Raises:
             Fenced: another run took the link.
             Unknown: the journal cannot be written.
         """
-        self._write(story, entries.resumed(who, self._now()))
+        self._write(story, entries.resumed(who, self._now(), overrides))
         return self._to_the_end(story, again=True)
 
     def _to_the_end(self, story: Story, *, again: bool = False) -> Outcome:
@@ -101,6 +107,11 @@ class Execution:
     def _do(self, story: Story, step: Step) -> Seen:
         kind = self.kinds[step.kind]
         effect, complained = story.effect_of(step.id), _NOTHING
+        if story.overrides and Trait.CHANGES not in kind.traits:
+            # It looks anew, with what is passed over.
+            effect = None
+        if Trait.OPENS in kind.traits:
+            self._owe_what_moved(story)
         if effect is None:
             announced = self._announced(story, step, kind)
             if isinstance(announced, Seen):
@@ -124,7 +135,7 @@ class Execution:
 
         def look() -> Seen:
             nonlocal intent
-            intent = kind.check(step.settings, story.facts_by_kind(), self.look)
+            intent = kind.check(story.settings_of(step), story.facts_by_kind(), self.look)
             return Seen(State.DONE, "")
 
         seen = told(look)
@@ -140,11 +151,18 @@ class Execution:
             return None
 
         def look() -> Seen:
-            kind.check(step.settings, story.facts_by_kind(), self.look)
+            kind.check(story.settings_of(step), story.facts_by_kind(), self.look)
             return Seen(State.DONE, "")
 
         seen = told(look)
         return None if seen.state is State.DONE else seen
+
+    def _owe_what_moved(self, story: Story) -> None:
+        """What came through a fence is not said to be there because somebody passed it over."""
+        why = story.overrides.get(MOVED)
+        for step in self._fences(story) if why else ():
+            if step.id in story.facts and step.id not in story.owed:
+                self._write_through(story, step, f"{MOVED} was passed over: {why}")
 
     def _apply(
         self, story: Story, kind: Kind, effect: Effect, before: Complaints = _NOTHING
@@ -245,11 +263,17 @@ class Execution:
         kinds = {step.id: self.kinds[step.kind] for step in story.plan.steps}
         if any(follows in kinds[effect.step].traits for effect in story.effects):
             return
-        for step in story.plan.steps:
-            effect, traits = story.effect_of(step.id), kinds[step.id].traits
-            fences = Trait.FENCES_WRITES in traits and Trait.OTHER_WAY not in traits
-            if fences and effect is not None and effect.done:
+        for step in self._fences(story):
+            effect = story.effect_of(step.id)
+            if effect is not None and effect.done:
                 self._set_again(story, step, effect)
+
+    def _fences(self, story: Story) -> Iterator[Step]:
+        """The steps that keep producers from the source."""
+        for step in story.plan.steps:
+            traits = self.kinds[step.kind].traits
+            if Trait.FENCES_WRITES in traits and Trait.OTHER_WAY not in traits:
+                yield step
 
     def _set_again(self, story: Story, step: Step, effect: Effect) -> None:
         """Clients do not wait for the source: what does not hold soon is owed."""

@@ -40,6 +40,7 @@ class Outcome:
         items: what is not as wanted, each named.
         owes: whether something is left to a later run.
         over: whether nobody goes on with it though something is changed: that is as it should stay.
+        abandoned: whether somebody left it behind as it stood.
     """
 
     status: Status
@@ -48,10 +49,11 @@ class Outcome:
     items: tuple[str, ...] = ()
     owes: bool = False
     over: bool = False
+    abandoned: bool = False
 
     @property
     def exit_code(self) -> ExitCode:
         """What the process exits with: never 0 where something is owed."""
-        if self.status is Status.DONE and self.owes:
+        if self.abandoned or (self.status is Status.DONE and self.owes):
             return ExitCode.FOUND
         return _CODES[self.status]

@@ -7,7 +7,7 @@ from datetime import datetime
 from drctl.engine.entries import VERSION, Entry, What
 from drctl.engine.kind import Facts
 from drctl.model.errors import Unknown
-from drctl.model.plan import Json, Plan
+from drctl.model.plan import Json, Plan, Step
 
 
 @dataclass(slots=True)
@@ -45,7 +45,10 @@ class Story:
         facts: of each step that is done, by its id.
         owed: what a later run must do, by step.
         passed: steps that were not done, and need not be.
+        overrides: what who went on with it passed over since it began: guard to reason.
         turned_back: why effects are taken back; empty while the run goes forward.
+        abandoned: why nobody is to go on with it; empty where somebody may.
+        stands: where it was abandoned, what it left as it was, by step.
         status: what it ended with; empty while it has not.
     """
 
@@ -57,7 +60,10 @@ class Story:
     facts: dict[str, Json] = field(default_factory=dict)
     owed: dict[str, str] = field(default_factory=dict)
     passed: set[str] = field(default_factory=set)
+    overrides: dict[str, str] = field(default_factory=dict)
     turned_back: str = ""
+    abandoned: str = ""
+    stands: dict[str, str] = field(default_factory=dict)
     status: str = ""
     entries: list[Entry] = field(default_factory=list)
 
@@ -86,6 +92,13 @@ class Story:
         """What the steps have shown: by kind, the newest of each."""
         return {step.kind: self.facts[step.id] for step in self.plan.steps if step.id in self.facts}
 
+    def settings_of(self, step: Step) -> Json:
+        """Those of the plan, and what was passed over since."""
+        if not self.overrides:
+            return step.settings
+        since = {**step.settings.get("overrides", {}), **self.overrides}
+        return {**step.settings, "overrides": since}
+
     def forget(self, step: str) -> None:
         """What the step showed does not hold any more."""
         self.facts.pop(step, None)
@@ -94,6 +107,11 @@ class Story:
 
     def _take(self, entry: Entry) -> None:
         match What(entry["entry"]):
+            case What.RESUMED:
+                # Older journals do not have them.
+                self.overrides.update(entry.get("overrides", {}))
+            case What.ABANDONED:
+                self.abandoned, self.stands = str(entry["why"]), dict(entry["stands"])
             case What.INTEND:
                 number = int(entry["effect"])
                 if number != len(self.effects) + 1:

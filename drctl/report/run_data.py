@@ -234,13 +234,14 @@ class ReportData:
         ids: of the clusters by their names, as they were seen.
         attempts: who began it, and who went on.
         turned_back: why its effects were taken back; empty where they were not.
-        owed: what a later run must do, by step.
+        owed: what a later run must do, by step; where it was abandoned, what stands, too.
         not_checked: what nobody looked at, or nobody could.
         until: the last thing that was written down.
         fenced: whether the source's producers were seen to be fenced, and still are.
         endpoints: how many of the plan's endpoints were switched, and how many there are.
         chain: whether the journal is as it was written; None where nobody looked.
         topics: of the source, that the run moved; empty where the journal does not tell.
+        abandoned: why somebody left it behind; empty where nobody did.
     """
 
     run: str
@@ -267,6 +268,7 @@ class ReportData:
     writes_since: datetime | None = None
     overrides: Mapping[str, str] = field(default_factory=dict)
     topics: tuple[str, ...] = ()
+    abandoned: str = ""
 
     @property
     def seconds(self) -> float:

@@ -18,6 +18,7 @@ _ENDINGS = {
     Standing.INTERRUPTED: "was interrupted",
     Standing.NOT_ENDED: "wrote nothing more",
 }
+_LEFT_BEHIND = "left it behind"
 
 
 def attempts(story: Story, kinds: Mapping[str, Kind], course: Course) -> tuple[Attempt, ...]:
@@ -28,13 +29,14 @@ def attempts(story: Story, kinds: Mapping[str, Kind], course: Course) -> tuple[A
         who = story.entries[first].get("who", {})
         standing, step = _stands(story, kinds, story.entries[:after], first)
         where = f" at {step}" if step else ""
+        left = any(e["entry"] == What.ABANDONED for e in story.entries[first:after])
         found.append(
             Attempt(
                 str(who.get("user") or who.get("who") or "somebody"),
                 str(who.get("host") or "an unknown host"),
                 course.times[first],
                 course.times[after - 1],
-                f"{_ENDINGS[standing]}{where}",
+                f"{_LEFT_BEHIND if left else _ENDINGS[standing]}{where}",
             )
         )
     return tuple(found)
@@ -46,8 +48,10 @@ def ending(story: Story, kinds: Mapping[str, Kind], course: Course) -> Ending:
     words, items = _told(story, standing, step)
     if standing is Standing.NOT_ENDED:
         return Ending(standing, step, words, items, None)
-    outcome = Outcome(Status(standing.value), owes=bool(story.owed))
-    over = standing is Standing.STOPPED and bool(story.status)
+    outcome = Outcome(
+        Status(standing.value), owes=bool(story.owed), abandoned=bool(story.abandoned)
+    )
+    over = standing is Standing.STOPPED and bool(story.status) and not story.abandoned
     return Ending(standing, step, words, items, outcome.exit_code, over)
 
 
@@ -59,7 +63,7 @@ def _stands(
     match What(last["entry"]):
         case What.ENDED:
             standing = Standing(last["status"])
-            return standing, "" if standing is Standing.DONE else _turned_at(told)
+            return standing, "" if standing is Standing.DONE else _turned_at(told) or _next(story)
         case What.INTERRUPTED:
             return Standing.INTERRUPTED, str(last["step"])
         case What.FAILED:
@@ -107,6 +111,8 @@ def _told(story: Story, standing: Standing, step: str) -> tuple[str, tuple[str, 
     """What was seen there, and what is not as wanted, each named."""
     if standing is Standing.DONE:
         return "", ()
+    if story.abandoned:
+        return story.abandoned, ()
     if standing is Standing.REFUSED or (standing is Standing.STOPPED and story.status):
         return story.turned_back, _items(story, step, What.FAILED)
     for entry in reversed(story.entries):

@@ -24,7 +24,9 @@ def _known(data: ReportData) -> Iterator[str]:
     since = f", since {when(data.writes_since)} UTC" if data.writes_since else ""
     if data.writes is not Writes.NOT_TOUCHED and data.writes is not Writes.UNKNOWN:
         yield f"{writes_now(data)}{since}."
-    if data.turned_back and data.ending.standing in (Standing.REFUSED, Standing.STOPPED):
+    if data.abandoned:
+        yield f"Why it was left behind: {closed(data.abandoned)}"
+    elif data.turned_back and data.ending.standing in (Standing.REFUSED, Standing.STOPPED):
         yield f"Why it was {turning(data)}: {closed(data.turned_back)}"
     elif data.ending.words and data.ending.standing is Standing.STOPPED:
         yield f"Step {plain(data.ending.step)}: {closed(data.ending.words)}"

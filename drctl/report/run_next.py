@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from drctl.engine.sequences import failback
+from drctl.engine.steps.last_look import ALIVE, MOVED
 from drctl.report.printable import plain, plural
-from drctl.report.run_data import Became, ReportData, Standing, Writes
+from drctl.report.run_data import Became, ReportData, Standing, StepReport, Writes
 from drctl.report.run_words import closed
 
 
@@ -40,6 +41,8 @@ def _steps(data: ReportData) -> Iterator[NextStep]:
             yield from _after_done(data)
         case Standing.REFUSED:
             yield _again(data)
+        case Standing.STOPPED if data.abandoned:
+            yield from _left_behind(data)
         case Standing.STOPPED if data.ending.over:
             yield NextStep(
                 f"Leave {plain(data.plan.target)} closed, and its old replication stopped.",
@@ -57,6 +60,16 @@ def _steps(data: ReportData) -> Iterator[NextStep]:
             yield from _stopped(data)
 
 
+def _left_behind(data: ReportData) -> Iterator[NextStep]:
+    for step, what in data.owed.items():
+        yield NextStep(
+            closed(what), f"Step {plain(step)}; nobody looked whether it still stands so."
+        )
+    yield NextStep(
+        "Then look at a plan: another run may begin.", "It looks at what is there.", _anew(data)
+    )
+
+
 def _stopped(data: ReportData) -> Iterator[NextStep]:
     stuck = data.became(Became.FAILED, Became.UNKNOWN, Became.NOT_TAKEN_BACK)
     for step in stuck:
@@ -72,11 +85,30 @@ def _stopped(data: ReportData) -> Iterator[NextStep]:
     yield NextStep(
         "Then go on with the run." if stuck else "Go on with the run.", why, _resume(data)
     )
+    yield from _past(data, stuck)
     if data.writes is Writes.NOWHERE:
         yield NextStep(
             "Do not lift the fence by hand.",
             "The journal would not know; resume goes on, or puts everything back.",
         )
+    if data.ending.standing is not Standing.INTERRUPTED:
+        yield NextStep(
+            "Or, where nothing can bring it to its end, leave it behind.",
+            "Nothing is put back: what stands is listed, and another run may begin.",
+            f"{_resume(data)} --abandon REASON",
+        )
+
+
+def _past(data: ReportData, stuck: tuple[StepReport, ...]) -> Iterator[NextStep]:
+    for step in stuck:
+        for guard in (ALIVE, MOVED):
+            if step.words.startswith(f"{guard}: ") and guard not in data.overrides:
+                yield NextStep(
+                    f"Or pass {guard} over, where {plain(data.plan.source)} is to be given up.",
+                    f"What it took meanwhile, {plain(data.plan.target)} lacks: it is owed, and"
+                    " drctl gap finds it.",
+                    f"{_resume(data)} --override {guard}=REASON",
+                )
 
 
 def _after_done(data: ReportData) -> Iterator[NextStep]:
@@ -123,16 +155,17 @@ def _home(data: ReportData) -> Iterator[NextStep]:
     )
 
 
-def _again(data: ReportData) -> NextStep:
-    command = ""
+def _anew(data: ReportData) -> str:
     if data.plan.name.startswith("failover-"):
-        command = f"{_command(data, 'failover')} --mode {plain(data.mode or 'planned')}"
-    elif data.plan.name == failback.NAME:
-        command = _command(data, failback.NAME)
+        return f"{_command(data, 'failover')} --mode {plain(data.mode or 'planned')}"
+    return _command(data, failback.NAME) if data.plan.name == failback.NAME else ""
+
+
+def _again(data: ReportData) -> NextStep:
     return NextStep(
         "Clear the reason, then look at the plan again.",
         closed(data.turned_back) if data.turned_back else "The run changed nothing.",
-        command,
+        _anew(data),
     )
 
 

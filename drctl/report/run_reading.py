@@ -41,12 +41,13 @@ def report_data(
         spans=tuple(course.spans),
         ending=end,
         turned_back=story.turned_back,
+        abandoned=story.abandoned,
         writes=writes,
         rto=run_measures.rto(story, kinds, course),
         rpo=run_measures.rpo(story, kinds, course),
         warned=run_facts.warned(story),
         # What was put back owes nothing any more.
-        owed={} if end.standing is Standing.REFUSED else dict(story.owed),
+        owed={} if end.standing is Standing.REFUSED else {**story.owed, **story.stands},
         positions=run_facts.positions(story),
         not_checked=run_facts.not_checked(story, course),
         began=course.times[0],
@@ -55,7 +56,7 @@ def report_data(
         endpoints=_endpoints(story, kinds, course),
         chain=chain,
         writes_since=since,
-        overrides=dict(story.plan.overrides),
+        overrides={**story.plan.overrides, **story.overrides},
         topics=run_facts.topics(story),
     )
 

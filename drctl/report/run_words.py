@@ -55,6 +55,8 @@ def chip(data: ReportData) -> str:
     """One word, or two."""
     if data.ending.standing is Standing.DONE and data.owed:
         return "Done, and something is owed"
+    if data.abandoned:
+        return "Left behind"
     return CHIPS[data.ending.standing]
 
 
@@ -68,6 +70,8 @@ def verdict(data: ReportData) -> str:
             if turning(data) == "refused":
                 return f"Refused at {at}: nothing was changed."
             return f"Turned back at {at}: everything was put back."
+        case Standing.STOPPED if data.abandoned:
+            return f"Nobody goes on with it; it came to {at}: {_where(data)}."
         case Standing.STOPPED if data.ending.over:
             return f"Turned back at {at}: what must stay as it is was left so."
         case Standing.STOPPED if data.turned_back:

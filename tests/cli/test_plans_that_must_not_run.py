@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from drctl.cli.runs.plan_run import _refuse_if_changed
-from drctl.cli.runs.resume_run import _must_fit
+from drctl.cli.runs.resume_run import _must_be_of, _must_go_on
 from drctl.config.link import Link
 from drctl.engine.sequences.circumstances import Circumstances, Mode
 from drctl.engine.sequences.failover import failover
@@ -35,18 +35,18 @@ def test_clusters_that_changed_while_the_name_was_typed() -> None:
 
 
 def test_a_run_is_gone_on_with_between_its_own_clusters() -> None:
-    _must_fit(story(PLAN), LINK)
+    _must_be_of(story(PLAN), LINK)
     with pytest.raises(Refused, match=r"to c, and link main of this drctl\.yaml from a to b"):
-        _must_fit(story(replace(PLAN, target="c")), LINK)
+        _must_be_of(story(replace(PLAN, target="c")), LINK)
 
 
 def test_steps_that_nobody_knows() -> None:
     strange = (replace(PLAN.steps[0], kind="paint-it-black"), *PLAN.steps[1:])
     with pytest.raises(Refused, match="does not know: paint-it-black"):
-        _must_fit(story(replace(PLAN, steps=strange)), LINK)
+        _must_go_on(story(replace(PLAN, steps=strange)))
 
 
 def test_a_journal_whose_plan_opens_before_it_fences() -> None:
     unfenced = tuple(step for step in PLAN.steps if step.kind != "fence-producers")
     with pytest.raises(Refused, match=r"plan of run run-1 breaks a rule: step \S+ needs one that"):
-        _must_fit(story(replace(PLAN, steps=unfenced)), LINK)
+        _must_go_on(story(replace(PLAN, steps=unfenced)))

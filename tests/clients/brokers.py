@@ -154,8 +154,9 @@ class Cluster:
         made.result()
 
         def led() -> bool:
-            partitions = admin.list_topics(timeout=5).topics[topic].partitions
-            return bool(partitions) and partitions[0].leader >= 0
+            # The broker that is asked may not have heard of it yet.
+            found = admin.list_topics(timeout=5).topics.get(topic)
+            return found is not None and bool(found.partitions) and found.partitions[0].leader >= 0
 
         wait_until(led, f"a leader of {topic} on {self.name}")
 

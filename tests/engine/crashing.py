@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from drctl.engine.entries import What
+from drctl.engine.entries import NOTHING, What
 from drctl.engine.executing import Execution
 from drctl.engine.kind import Seen, State
 from drctl.engine.outcome import Outcome, Status
@@ -40,6 +40,7 @@ class Case:
         prepare: what is wrong with them from the beginning.
         meanwhile: what others do where the process has ended.
         cure: what somebody puts right where the run could not go on.
+        overrides: what they pass over who go on with a run that could not, guard to reason.
     """
 
     plan: Plan
@@ -47,6 +48,7 @@ class Case:
     prepare: Change = nothing
     meanwhile: Change = nothing
     cure: Change = nothing
+    overrides: Mapping[str, str] = field(default_factory=dict)
 
     def pair(self) -> Pair:
         """A new one."""
@@ -150,7 +152,7 @@ def run(case: Case, *falls: int | Callable[[str], None]) -> Ran:
     for fall in (*falls, *[None] * _ATTEMPTS):
         pair.trace.fall = fall if callable(fall) else countdown(fall)
         try:
-            outcome = attempt(case, pair, ledger)
+            outcome = attempt(case, pair, ledger, case.overrides if first else {})
         except Crash:
             pair.trace.fall = lambda point: None
             pair.tick()
@@ -165,7 +167,9 @@ def run(case: Case, *falls: int | Callable[[str], None]) -> Ran:
     return Ran(pair, ledger, outcome, first)
 
 
-def attempt(case: Case, pair: Pair, ledger: Ledger) -> Outcome:
+def attempt(
+    case: Case, pair: Pair, ledger: Ledger, overrides: Mapping[str, str] = NOTHING
+) -> Outcome:
     """One process: it begins, or goes on."""
     process = Process(pair)
     look, hands = cast(Look, process.sight), cast(Hands, process.grip)
@@ -175,7 +179,7 @@ def attempt(case: Case, pair: Pair, ledger: Ledger) -> Outcome:
     story = read_story(ledger.entries)
     if story.status:
         return Outcome(Status(story.status), over=True)
-    return engine.go_on(story, WHO)
+    return engine.go_on(story, WHO, overrides)
 
 
 def points(case: Case) -> list[str]:

@@ -1,17 +1,37 @@
 """Both failovers by their real steps: what others do while drctl is away, or while it works."""
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
+from drctl.engine.abandoning import abandon
 from drctl.engine.entries import What
+from drctl.engine.kind import Trait
 from drctl.engine.outcome import Status
+from drctl.engine.registry import KINDS
 from drctl.engine.sequences.circumstances import FenceMethod, Mode
+from drctl.engine.steps.last_look import ALIVE, MOVED
+from drctl.engine.story import read_story
+from drctl.model.errors import ExitCode
 from drctl.model.plan import Duty
-from tests.engine.crashing import assert_looked_at, ends, points, run
+from drctl.report import run_next, run_words
+from drctl.report.run_reading import report_data
+from tests.engine.crashing import (
+    WHO,
+    Ledger,
+    assert_looked_at,
+    attempt,
+    countdown,
+    ends,
+    points,
+    run,
+)
 from tests.engine.failovers import case, fence_falls, fence_of, named, plan
 from tests.engine.pair import PRIMARY, SECONDARY, Pair
+from tests.engine.switches import Crash, Hurried, World
 
 BEHIND = [step.id for step in plan(Mode.PLANNED).steps if step.duty is not Duty.OPTIONAL][3:]
 
@@ -125,3 +145,73 @@ def test_a_source_that_came_back_meanwhile_keeps_the_target_closed() -> None:
             assert ran.pair.state["connectors"]["mm2"][0] == "RUNNING"
         seen.add(ran.outcome.status)
     assert seen == {Status.DONE, Status.REFUSED, Status.STOPPED}
+
+
+def test_a_source_that_came_back_is_given_up_by_who_goes_on() -> None:
+    """What stopped the run is passed over with a reason; then it comes to its end, everywhere."""
+    given_up = {ALIVE: "it comes and goes"}
+    given = replace(
+        case(Mode.UNPLANNED), meanwhile=comes_back, cure=lambda pair: None, overrides=given_up
+    )
+    passed = 0
+    for number in ends(given):
+        ran = run(given, number)
+        if ran.first is Status.STOPPED:
+            passed += 1
+            assert ran.outcome.status is Status.DONE, number
+            assert ran.pair.state["endpoints"] == [SECONDARY] * 2
+            assert read_story(ran.ledger.entries).overrides == given_up
+    assert passed > 0
+
+
+def test_what_came_through_a_fence_is_owed_where_it_is_passed_over() -> None:
+    passing = {MOVED: "nobody can copy it now"}
+    given = replace(
+        case(Mode.PLANNED),
+        meanwhile=written_meanwhile,
+        cure=lambda pair: None,
+        overrides=passing,
+    )
+    passed = 0
+    for number in ends(given)[:-1]:
+        ran = run(given, number)
+        if ran.first is not Status.STOPPED:
+            continue
+        passed += 1
+        assert (ran.outcome.status, ran.outcome.owes) == (Status.DONE, True), number
+        owed = read_story(ran.ledger.entries).owed
+        why = f"{MOVED} was passed over: {passing[MOVED]}; drctl gap tells"
+        assert owed["fence-producers"].endswith(why)
+        assert "behind the fence" not in ran.pair.sites[SECONDARY].logs.all_keys()
+    assert passed > 0
+
+
+def test_a_run_that_is_left_behind_names_what_it_changed() -> None:
+    """Wherever its process ended; then nobody goes on with it, and its report says what stands."""
+    given = case(Mode.PLANNED)
+    for number in ends(given)[:-1]:
+        pair = given.pair()
+        ledger = Ledger(cast(World, pair.trace), pair=pair, plan=given.plan)
+        pair.trace.fall = countdown(number)
+        with suppress(Crash):
+            attempt(given, pair, ledger)
+        if not ledger.entries or read_story(ledger.entries).status:
+            continue
+        before, story = pair.state, read_story(ledger.entries)
+        announced = {
+            effect.step
+            for effect in story.effects
+            if Trait.CHANGES in KINDS[given.plan.step(effect.step).kind].traits
+        }
+        outcome = abandon(story, "the primary was scrapped", WHO, ledger, KINDS, Hurried())
+        assert outcome.exit_code is ExitCode.FOUND
+        assert pair.state == before, "nothing is put back"
+        read = read_story(ledger.entries)
+        assert (read.status, read.abandoned) == ("stopped", "the primary was scrapped")
+        assert {*read.stands} == announced, number
+        data = report_data(read)
+        assert data.ending.exit_code is ExitCode.FOUND
+        assert run_words.verdict(data).startswith("Nobody goes on with it; it came to ")
+        told = " ".join(step.what for step in run_next.next_steps(data))
+        assert all(what in told for what in read.stands.values())
+        assert "Leave secondary closed" not in told

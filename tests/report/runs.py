@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import cast
 
+from drctl.engine.abandoning import abandon
 from drctl.engine.chain import beginning, seal, verify
 from drctl.engine.entries import Entry
 from drctl.engine.executing import Execution
@@ -145,6 +146,10 @@ class Run:
                 engine.go_on(read_story(self.entries), who)
         except Crash:
             pass
+        return self
+
+    def leave(self, why: str, who: Mapping[str, str] = BOB) -> "Run":
+        abandon(read_story(self.entries), why, who, self.notes, KINDS, self.clock)
         return self
 
     def rest(self, seconds: float) -> "Run":
@@ -358,6 +363,10 @@ def resumed() -> Run:
     return run.rest(5400).play(GOOD, BOB)
 
 
+def left_behind() -> Run:
+    return lost().rest(86_400).leave("the primary was scrapped")
+
+
 ATTACK = (
     "<script>document.title='pwned'</script><img src='/leak' onerror=\"document.title='pwned'\">"
 )
@@ -427,6 +436,7 @@ EVERY = {
     "interrupted": interrupted,
     "lost": lost,
     "resumed": resumed,
+    "left-behind": left_behind,
     "late": late,
     "hostile": hostile,
 }

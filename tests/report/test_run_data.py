@@ -39,6 +39,7 @@ ENDINGS = {
     "interrupted": (Standing.INTERRUPTED, 130, "drain", Writes.NOWHERE),
     "lost": (Standing.NOT_ENDED, None, "stop-replication", Writes.NOWHERE),
     "resumed": (Standing.DONE, 0, "", Writes.TARGET),
+    "left-behind": (Standing.STOPPED, 1, "stop-replication", Writes.NOWHERE),
     "late": (Standing.UNKNOWN, 5, "verify-clients", Writes.TARGET),
     "hostile": (Standing.UNKNOWN, 5, "verify-clients", Writes.TARGET),
 }

@@ -15,13 +15,31 @@ def resume(
     execute: Execute = False,
     yes: Yes = False,
     answer: Answers = None,
+    override: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--override",
+            metavar="GUARD=REASON",
+            help="Pass over a guard that stopped the run; may be repeated. Kept in the journal.",
+        ),
+    ] = None,
+    abandon: Annotated[
+        str | None,
+        typer.Option(
+            "--abandon",
+            metavar="REASON",
+            help="Do not go on: end the run as it stands, name what it changed, free the link.",
+        ),
+    ] = None,
 ) -> int:
     """Go on with a run where its journal says it came to, from any machine.
 
     What may have been done is looked at first, and never repeated blindly. Without --execute
     nothing is changed: how far the run came is printed. Exit codes: 0 done, 1 done and something
-    is owed, 3 refused or everything was put back, 4 stopped part-way, 5 unknown, 130 interrupted.
+    is owed, or the run was left behind, 3 refused or everything was put back, 4 stopped part-way,
+    5 unknown, 130 interrupted.
     """
     from drctl.cli.runs.resume_run import ResumeOptions, go_on
 
-    return go_on(ResumeOptions(run, link, execute, yes, tuple(answer or ())))
+    given = tuple(answer or ()), tuple(override or ())
+    return go_on(ResumeOptions(run, link, execute, yes, *given, abandon))

@@ -1,8 +1,10 @@
 """Goes on with a run: from the journal on the surviving cluster, with what is configured here."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from drctl.checks.standing import parse_overrides
 from drctl.cli.confirmation import confirm
 from drctl.cli.console import console
 from drctl.cli.doctor.fix_way import FIX
@@ -15,14 +17,18 @@ from drctl.cli.runs.run_ending import show_end, show_state
 from drctl.cli.runs.run_watching import watched
 from drctl.cli.settings import configuration
 from drctl.cli.stopping import stoppable
+from drctl.engine.abandoning import abandon, standing
 from drctl.engine.executing import Execution
 from drctl.engine.invariants import violations
+from drctl.engine.kind import Trait
 from drctl.engine.questions import answers
 from drctl.engine.registry import KINDS
 from drctl.engine.sequences.failback import leads_home
 from drctl.engine.sequences.repair import NAME as REPAIR
+from drctl.engine.steps.last_look import MOVED
 from drctl.engine.story import Story, read_story
 from drctl.model.errors import Refused, UsageError
+from drctl.offsets.guards import Guard
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
@@ -40,26 +46,65 @@ class ResumeOptions:
     execute: bool
     yes: bool
     answers: tuple[str, ...]
+    overrides: tuple[str, ...] = ()
+    abandon: str | None = None
 
 
 def go_on(given: ResumeOptions) -> int:
     """Show how far a run came, and with `--execute` go on with it.
 
     Raises:
-        UsageError: there is no such run.
+        UsageError: there is no such run, or what is given does not go together.
         Refused: it has ended, somebody carries it out, or it is of other clusters.
     """
     check_confirming(given.execute, given.yes)
+    overrides = _overrides(given)
     config = configuration()
     link = config.link(given.link)
     with console().task(f"reading the journal on {link.target}"):
         reader = plan_wiring.journal_reader(link.target, link.target_config, link.name)
         story = _story(reader, given.run, link)
-    _must_fit(story, link)
+    _must_be_of(story, link)
+    if given.abandon is None:
+        _must_go_on(story)
+        _must_have_begun_to_open(story, overrides)
     if not given.execute:
-        return show_state(story)
+        return _show(story, given)
+    if given.abandon is not None:
+        confirm(story.plan.target, f"leave run {story.run} behind", yes=given.yes)
+        return _leave(config, link, story, given.abandon.strip())
     confirm(story.plan.target, f"go on with run {story.run}", yes=given.yes)
-    return _carry_on(config, link, story, given)
+    return _carry_on(config, link, story, given, overrides)
+
+
+def _overrides(given: ResumeOptions) -> Mapping[str, str]:
+    """What is passed over from here on: also what only a run that was away can meet."""
+    if given.abandon is None:
+        own = [guard.value for guard in Guard if guard.overridable]
+        return parse_overrides(given.overrides, (*own, MOVED))
+    if not given.abandon.strip():
+        raise UsageError("--abandon needs a reason", "it is kept in the journal and the report")
+    if given.overrides or given.answers:
+        raise UsageError(
+            "--abandon goes with neither --override nor --answer: nothing is done any more"
+        )
+    return {}
+
+
+def _show(story: Story, given: ResumeOptions) -> int:
+    code = show_state(story)
+    if given.abandon is not None:
+        left = list(standing(story, KINDS).values()) or ["nothing"]
+        console().note(f"left behind, this would stay as it is: {'; '.join(left)}")
+    return code
+
+
+def _leave(config: "Config", link: "Link", found: Story, why: str) -> int:
+    held = run_journal.holder(found.run)
+    with run_journal.gone_on(config, link, held) as (journal, entries), stoppable() as clock:
+        story = read_story(entries)
+        outcome = abandon(story, why, run_journal.who(held), journal, KINDS, clock)
+    return show_end(config, story, outcome)
 
 
 def _story(reader: "JournalReader", run: str | None, link: "Link") -> Story:
@@ -75,7 +120,7 @@ def _story(reader: "JournalReader", run: str | None, link: "Link") -> Story:
     raise UsageError(f"link {link.name} has no run to go on with", "drctl journal lists all")
 
 
-def _must_fit(story: Story, link: "Link") -> None:
+def _must_be_of(story: Story, link: "Link") -> None:
     plan = story.plan
     home = leads_home(plan.steps)
     ends = (link.target, link.source) if home else (link.source, link.target)
@@ -85,17 +130,32 @@ def _must_fit(story: Story, link: "Link") -> None:
             f" this drctl.yaml from {link.source} to {link.target}",
             "use the drctl.yaml that the run began with",
         )
+
+
+def _must_go_on(story: Story) -> None:
+    plan = story.plan
     unknown = sorted({step.kind for step in plan.steps} - set(KINDS))
     if unknown:
         raise Refused(
             f"run {story.run} has steps that this drctl does not know: {', '.join(unknown)}",
-            "use the version of drctl that it began with",
+            "use the version of drctl that it began with; or leave it behind: --abandon REASON",
         )
     if broken := violations(plan, KINDS):
         raise Refused(
             f"the plan of run {story.run} breaks a rule: {'; '.join(broken)}",
             "use the version of drctl that it began with; if that is this one, somebody else wrote"
-            " to the journal: drctl report --verify",
+            " to the journal: drctl report --verify; --abandon REASON leaves the run behind",
+        )
+
+
+def _must_have_begun_to_open(story: Story, overrides: Mapping[str, str]) -> None:
+    """Before that, replication still brings what came through the fence, or all is put back."""
+    opens = {step.id for step in story.plan.steps if Trait.OPENS in KINDS[step.kind].traits}
+    if MOVED in overrides and not opens & {effect.step for effect in story.effects}:
+        raise Refused(
+            f"{MOVED}: run {story.run} has not begun to open {story.plan.target}: nothing is lost"
+            " by letting it look, or turn back",
+            f"drctl resume {story.run} without it",
         )
 
 
@@ -105,7 +165,13 @@ def _way(plan: "Plan") -> Way:
     return HOME if leads_home(plan.steps) else OVER_LINK
 
 
-def _carry_on(config: "Config", link: "Link", found: Story, given: ResumeOptions) -> int:
+def _carry_on(
+    config: "Config",
+    link: "Link",
+    found: Story,
+    given: ResumeOptions,
+    overrides: Mapping[str, str],
+) -> int:
     run = found.run
     held = run_journal.holder(run)
     asked = people()
@@ -120,5 +186,5 @@ def _carry_on(config: "Config", link: "Link", found: Story, given: ResumeOptions
         hands = way.hands(config, sight, run_journal.folder(config, run))
         with watched(story.plan, journal, clock, entries) as seen:
             engine = Execution(KINDS, sight, hands, seen.journal, clock, seen.watcher)
-            outcome = engine.go_on(story, run_journal.who(held))
+            outcome = engine.go_on(story, run_journal.who(held), overrides)
     return show_end(config, story, outcome)

@@ -46,7 +46,7 @@ class CommitOffsets:
             Refused: a group has no place to go on, and that is not passed over.
             Unreachable: the target did not answer.
         """
-        cluster = settings["cluster"]
+        cluster, passed = settings["cluster"], settings["overrides"]
         wanted = look.translated()
         site = look.site(cluster)
         plan = build_plan(
@@ -57,11 +57,11 @@ class CommitOffsets:
             origin=f"translation of link {settings['link']}",
             made=datetime.now(UTC),
             overrides=[
-                Override(Guard(name), reason) for name, reason in settings["overrides"].items()
+                Override(guard, passed[guard.value]) for guard in Guard if guard.value in passed
             ],
         )
         left_out = [_told(line) for line in plan.lines if line.action is Action.REFUSED]
-        if left_out and not settings["leave_out"]:
+        if left_out and not (settings["leave_out"] or LEFT_OUT in passed):
             raise Refused(
                 f"{len(left_out)} positions cannot be committed: {'; '.join(left_out[:5])}",
                 f"drctl offsets explain tells why; or --override {LEFT_OUT}=REASON",

@@ -2,6 +2,7 @@
 
 from drctl.engine.kind import Description, Facts, Looking, Seen, State, Trait
 from drctl.engine.ports import Look
+from drctl.engine.steps.last_look import MOVED
 from drctl.model.plan import Json
 
 
@@ -17,11 +18,12 @@ class Drain(Looking):
         return Description(title, "a comparison of the tail finds no missing record")
 
     def check(self, settings: Json, facts: Facts, look: Look) -> Json:
-        """How many second copies the source is known to hold.
+        """How many second copies the source is known to hold, and what is passed over.
 
         Equal records are counted, so that each of these is missing on the target, for good.
         """
-        return {"second_copies": facts.get("find-missing", {}).get("duplicated", 0)}
+        second = facts.get("find-missing", {}).get("duplicated", 0)
+        return {"second_copies": second, "passed": settings.get("overrides", {}).get(MOVED, "")}
 
     def verify(self, intent: Json, look: Look) -> Seen:
         """What is missing now."""
@@ -34,6 +36,9 @@ class Drain(Looking):
             return Seen(State.WAITING, words, {}, missing.not_compared)
         records = missing.but_for(second)
         if records:
+            if why := intent.get("passed"):
+                told = f"{records:,} records are missing, which is passed over: {why}"
+                return Seen(State.DONE, told, {"missing": records}, missing.partitions, told)
             words = f"{records:,} records are still missing"
             return Seen(State.WAITING, words, {}, missing.partitions)
         return Seen(State.DONE, "no record is missing on the target", {"missing": 0})

@@ -31,10 +31,11 @@ def look_at_source(settings: Json, facts: Facts, look: Look) -> None:
         Unreachable: the target did not answer.
     """
     # Journals of drctl before 0.6 do not name it.
-    source = settings.get("source", "")
+    source, passed = settings.get("source", ""), settings.get("overrides", {})
     if settings.get("must_be_silent", False):
-        _refuse_if_alive(source, look)
-    elif source and not settings.get("given_up", False):
+        if ALIVE not in passed:
+            _refuse_if_alive(source, look)
+    elif source and not settings.get("given_up", False) and MOVED not in passed:
         _refuse_if_moved(source, _fenced(facts), look)
 
 

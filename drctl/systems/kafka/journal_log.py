@@ -86,7 +86,7 @@ class LinkLog:
         told = f" ({holder})" if holder else ""
         return Refused(
             f"run {unfinished} stopped part-way{told}: no other may begin before it is at its end",
-            f"`drctl resume {unfinished}` goes on with it",
+            f"`drctl resume {unfinished}` goes on with it; with --abandon REASON it is left behind",
         )
 
     def _note(self, record: JournalRecord) -> None:

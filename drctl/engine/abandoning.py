@@ -1,0 +1,65 @@
+"""Leaves a run behind: nobody goes on with it, and what it changed is named."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+
+from drctl.engine import entries
+from drctl.engine.kind import Kind, Trait
+from drctl.engine.outcome import Outcome, Status
+from drctl.engine.ports import Clock
+from drctl.engine.story import Effect, Story
+from drctl.model.journal import HeldJournal
+
+
+def standing(story: Story, kinds: Mapping[str, Kind]) -> Mapping[str, str]:
+    """What the run changed and did not take back, by step, as its journal tells it.
+
+    Nobody looks: what would answer may be gone for ever.
+    """
+    return dict(_standing(story, kinds))
+
+
+def abandon(
+    story: Story,
+    why: str,
+    who: Mapping[str, str],
+    journal: HeldJournal,
+    kinds: Mapping[str, Kind],
+    clock: Clock,
+) -> Outcome:
+    """End the run as it stands; nothing outside the journal is changed.
+
+    Raises:
+        Fenced: another run took the link.
+        Unknown: the journal cannot be written.
+    """
+    at, stands = datetime.fromtimestamp(clock.now(), UTC), standing(story, kinds)
+    told = [
+        entries.resumed(who, at),
+        entries.abandoned(why, stands, at),
+        entries.ended(Status.STOPPED.value, at),
+    ]
+    journal.append(told)
+    story.take(told)
+    return Outcome(Status.STOPPED, words=why, items=tuple(stands.values()), abandoned=True)
+
+
+def _standing(story: Story, kinds: Mapping[str, Kind]) -> Iterator[tuple[str, str]]:
+    for step in story.plan.steps:
+        kind = kinds.get(step.kind)
+        if kind is None:
+            if story.effect_of(step.id) is not None:
+                yield step.id, f"{step.id}: this drctl does not know what the step did"
+        elif Trait.CHANGES in kind.traits:
+            left = [e for e in story.effects if e.step == step.id and not e.undone]
+            if left:
+                words = kind.describe(story.settings_of(step))
+                back = f"; its way back: {words.way_back}" if words.way_back else ""
+                yield step.id, f"{words.title}: {_became(left)}{back}"
+
+
+def _became(effects: list[Effect]) -> str:
+    undoing = any(effect.undoing for effect in effects)
+    if undoing:
+        return "was begun to be taken back, and may stand"
+    return "was done, and stands" if effects[-1].done else "may have been done, and may stand"

@@ -1,0 +1,63 @@
+"""`drctl resume --abandon` on real clusters: a run ends as it stands, and another one begins."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from drctl.lab.lab import Lab
+from tests.cluster.conftest import NewDrctl
+from tests.cluster.failover_stage import GO, PARTITIONS, Stage, mirror_maker
+from tests.cluster.killing import killed_at_a_new_step
+from tests.conftest import NewTopic
+
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
+
+RECORDS = 100
+BEFORE_FENCE = ("preflight", "take-stock")
+WHY = "drctl.yaml named the wrong principals"
+
+
+@pytest.fixture
+def stage(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[Stage]:
+    topic = new_topic(PARTITIONS, mirrored=True)
+    made = Stage(lab, new_drctl, topic, mirror_maker(lab))
+    try:
+        yield made
+    finally:
+        lab.replicate(True)
+
+
+def test_a_run_that_is_left_behind_frees_its_link_and_names_what_stands(stage: Stage) -> None:
+    written = stage.write(RECORDS, "before")
+    stage.copied(RECORDS)
+    assert killed_at_a_new_step(stage, ("failover", *GO), BEFORE_FENCE) == "fence-producers"
+    (run,) = {str(entry["run"]) for entry in stage.journaled() if "run" in entry}
+    second = stage.run("failover", *GO)
+    assert second.code == 3
+    assert f"run {run} stopped part-way" in second.stderr
+    assert "--abandon REASON" in second.stderr
+    assert stage.run("resume", run, "--abandon", " ", *GO).code == 2
+    stood = stage.denials(stage.source)
+
+    shown = stage.run("resume", run, "--abandon", WHY)
+    assert shown.code == 0
+    assert "would stay as it is: fence producers on primary" in shown.stderr, shown.stderr
+    assert stage.journaled()[-1]["entry"] != "ended"
+
+    left = stage.json("resume", run, "--abandon", WHY, *GO, code=1)
+    assert left["status"] == "stopped"
+    assert len(left["owed"]) == 1
+    assert "done, and" in left["owed"][0]
+    assert stage.denials(stage.source) == stood, "it changed something outside the journal"
+    told = stage.json("report", run, "--verify", code=0)
+    assert told["ending"]["words"] == WHY
+    assert told["do_now"][-1]["command"].startswith("drctl failover ")
+    gone = stage.run("resume", run, *GO)
+    assert gone.code == 3
+    assert f"run {run} has ended" in gone.stderr
+
+    done = stage.json("failover", *GO, code=0)
+    assert done["status"] == "done"
+    written += stage.write(RECORDS, "after", stage.target)
+    read = stage.read(stage.target, most=10_000, wait_for=2 * RECORDS)
+    assert set(read) == set(written)
