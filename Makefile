@@ -8,7 +8,7 @@ BIN := .venv/bin
 SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
 MINUTES ?= 30
 
-.PHONY: help install demo test test-fast soak bench lint format lock clean
+.PHONY: help install demo test test-nightly tools test-fast soak bench lint format lock clean
 
 help:  ## what the targets do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | column -t -s '|'
@@ -23,12 +23,17 @@ install: .venv/installed  ## set up .venv with the drctl command in it; check fo
 demo: install  ## the story on two real Kafka clusters: lose records, find exactly which
 	@$(BIN)/drctl lab run lost-primary
 
-test: install  ## every test, on real clusters and in a real browser
+test: tools  ## on real clusters and in a real browser; all but what takes a night
+	$(BIN)/pytest tests $(SIDE_BY_SIDE) -m "not nightly"
+
+test-nightly: tools  ## what `make test` leaves out: killed at every step, Spark's own cluster, soak
+	$(BIN)/pytest tests $(SIDE_BY_SIDE) -m nightly
+
+tools: install
 	@scripts/ensure-browser
 	@scripts/ensure-endpoints
 	@scripts/ensure-promtool
 	@scripts/record-classes lab || echo "not recorded: labs start as they always did"
-	$(BIN)/pytest tests $(SIDE_BY_SIDE)
 
 test-fast: install  ## in half a minute: what needs neither JVM nor broker nor browser
 	$(BIN)/pytest tests $(SIDE_BY_SIDE) -m "not jvm and not browser and not endpoints and not slow"

@@ -111,6 +111,7 @@ def test_what_cannot_be_drained_is_put_back(stage: Stage) -> None:
     assert len(stage.write(5, "again")) == 5
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_killed_at_every_step_it_is_gone_on_with_each_time(stage: Stage) -> None:
     written = stage.write(RECORDS, "before")

@@ -20,7 +20,7 @@ from tests.cluster.offsets_command import OffsetsCommand
 from tests.cluster.own_links import READ, RECORDS, OwnLinks, at_work, positions
 from tests.conftest import NewTopic
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(600)]
 
 LEFT = 20
 STEPS = (

@@ -13,7 +13,7 @@ from tests.cluster.conftest import NewDrctl
 from tests.cluster.way_home import COPIED, GO, LATER, NEW, PARTITIONS, Journey, named, steps_of
 from tests.conftest import NewTopic
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(600)]
 
 FORWARD = {name: f"mm2-{name}" for name in ("source", "checkpoint", "heartbeat")}
 

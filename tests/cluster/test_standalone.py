@@ -8,7 +8,7 @@ from tests.cluster.standalone import Standalone, applications
 from tests.cluster.watching import Seen, passwords, text, watched_run
 from tests.lab.cluster_under_test import ClusterUnderTest
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(600)]
 
 TRAPS = ("three-equal-records", "in-another-partition", "transactions", "compacted-target")
 

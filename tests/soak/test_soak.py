@@ -12,7 +12,7 @@ from drctl.lab.lab import Lab
 from tests.soak.course import Fault, Out, draw
 from tests.soak.round import Round, Size
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(400)]
 
 SEED = 1
 SHORT = Size(work=100, away=60, home=0)
