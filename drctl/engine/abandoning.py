@@ -49,17 +49,16 @@ def _standing(story: Story, kinds: Mapping[str, Kind]) -> Iterator[tuple[str, st
         kind = kinds.get(step.kind)
         if kind is None:
             if story.effect_of(step.id) is not None:
-                yield step.id, f"{step.id}: this drctl does not know what the step did"
+                yield step.id, f"may stand: step {step.id}, of a kind that this drctl does not know"
         elif Trait.CHANGES in kind.traits:
             left = [e for e in story.effects if e.step == step.id and not e.undone]
             if left:
                 words = kind.describe(story.settings_of(step))
                 back = f"; its way back: {words.way_back}" if words.way_back else ""
-                yield step.id, f"{words.title}: {_became(left)}{back}"
+                yield step.id, f"{_became(left)}: {words.title}{back}"
 
 
 def _became(effects: list[Effect]) -> str:
-    undoing = any(effect.undoing for effect in effects)
-    if undoing:
+    if any(effect.undoing for effect in effects):
         return "was begun to be taken back, and may stand"
-    return "was done, and stands" if effects[-1].done else "may have been done, and may stand"
+    return "stands as it was done" if effects[-1].done else "may stand, for it may have been done"

@@ -63,7 +63,8 @@ def _steps(data: ReportData) -> Iterator[NextStep]:
 def _left_behind(data: ReportData) -> Iterator[NextStep]:
     for step, what in data.owed.items():
         yield NextStep(
-            closed(what), f"Step {plain(step)}; nobody looked whether it still stands so."
+            f"Look at {plain(step)}, and take it back if it is in the way.",
+            closed(what[:1].upper() + what[1:]),
         )
     yield NextStep(
         "Then look at a plan: another run may begin.", "It looks at what is there.", _anew(data)

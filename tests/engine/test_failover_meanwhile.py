@@ -212,6 +212,6 @@ def test_a_run_that_is_left_behind_names_what_it_changed() -> None:
         data = report_data(read)
         assert data.ending.exit_code is ExitCode.FOUND
         assert run_words.verdict(data).startswith("Nobody goes on with it; it came to ")
-        told = " ".join(step.what for step in run_next.next_steps(data))
-        assert all(what in told for what in read.stands.values())
+        told = " ".join(step.why for step in run_next.next_steps(data))
+        assert all(what[1:] in told for what in read.stands.values())
         assert "Leave secondary closed" not in told
