@@ -63,7 +63,7 @@ class KafkaRangeReader:
             ConfigError: librdkafka does not take the properties.
         """
         waiting = {
-            TopicPartition(topic, partition): _Reading(wanted)
+            TopicPartition(topic, partition): Reading(wanted)
             for topic, partitions in ranges.items()
             for partition, runs in partitions.items()
             if (wanted := [r for r in reversed(runs) if r.span])
@@ -73,7 +73,7 @@ class KafkaRangeReader:
             consumer.connect(_CONNECT_S)
             # A broker may wait that long for more bytes, if the site wants it to.
             patience_s = self._patience_s + int(source.properties.get(_WAIT, 0)) / 1000
-            yield from _Scan(source.cluster, consumer, waiting, patience_s).chunks()
+            yield from Scan(source.cluster, consumer, waiting, patience_s).chunks()
 
 
 class KafkaLogReader:
@@ -98,7 +98,7 @@ class KafkaLogReader:
 
 
 @dataclass(slots=True)
-class _Reading:
+class Reading:
     """How far a partition is.
 
     Attributes:
@@ -123,14 +123,14 @@ class _Reading:
         return bool(self.left)
 
 
-class _Scan:
+class Scan:
     """One consumer and what it has still to read."""
 
     def __init__(
         self,
         cluster: str,
         consumer: ScanConsumer,
-        waiting: dict[TopicPartition, _Reading],
+        waiting: dict[TopicPartition, Reading],
         patience_s: float,
     ) -> None:
         self._cluster = cluster
@@ -165,7 +165,7 @@ class _Scan:
                 yield Chunk(partition.topic, partition.partition, wanted)
 
     def _wanted(
-        self, partition: TopicPartition, reading: _Reading, rows: list[Row]
+        self, partition: TopicPartition, reading: Reading, rows: list[Row]
     ) -> Sequence[Row]:
         """Those of the ranges to read that did not come before."""
         if reading.position <= rows[0][0] and rows[-1][0] < reading.end:
@@ -182,7 +182,7 @@ class _Scan:
                     break
         return wanted
 
-    def _seen(self, partition: TopicPartition, reading: _Reading, offset: int) -> bool:
+    def _seen(self, partition: TopicPartition, reading: Reading, offset: int) -> bool:
         """Everything before this offset has come; whether there is more to read."""
         while reading.end <= offset:
             if not reading.advance():
@@ -194,7 +194,7 @@ class _Scan:
         reading.position = max(reading.position, offset)
         return True
 
-    def _ended(self, partition: TopicPartition, reading: _Reading, error: int, offset: int) -> None:
+    def _ended(self, partition: TopicPartition, reading: Reading, error: int, offset: int) -> None:
         """Nothing more comes for now, or ever.
 
         Raises:

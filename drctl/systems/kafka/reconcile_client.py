@@ -14,7 +14,7 @@ from drctl.systems.kafka.deadline import Deadline
 from drctl.systems.kafka.interrupts import uninterrupted
 from drctl.systems.kafka.reconcile_calls import QUICK, WAITING
 from drctl.systems.kafka.reconcile_messages import ADDRESSES
-from drctl.systems.kafka.scan_consumer import _MESSAGE, _bound
+from drctl.systems.kafka.scan_consumer import MESSAGE, bound
 
 Tell = Callable[[KafkaError], object]
 
@@ -49,8 +49,8 @@ class TransactionalClient:
         patience_s: float,
     ) -> None:
         self._handle: Any = None
-        self._call = _bound(c.CDLL(cimpl.__file__), WAITING)
-        self._call |= _bound(c.PyDLL(cimpl.__file__), QUICK)
+        self._call = bound(c.CDLL(cimpl.__file__), WAITING)
+        self._call |= bound(c.PyDLL(cimpl.__file__), QUICK)
         self._patience_s = patience_s
         self._on_error, self._on_failed = on_error, on_failed
         self._topics: dict[str, int] = {}
@@ -167,10 +167,10 @@ class TransactionalClient:
         count = self._call["event_message_count"](event)
         messages = (c.c_void_p * count)()
         count = self._call["event_message_array"](event, messages, count)
-        failed = {_MESSAGE.unpack_from(ADDRESSES, messages[n])[0] for n in {0, count - 1}}
+        failed = {MESSAGE.unpack_from(ADDRESSES, messages[n])[0] for n in {0, count - 1}}
         for code in failed - {0}:
             self._on_failed(KafkaError(code))
-        _, topic, partition, *_, offset, _ = _MESSAGE.unpack_from(ADDRESSES, messages[count - 1])
+        _, topic, partition, *_, offset, _ = MESSAGE.unpack_from(ADDRESSES, messages[count - 1])
         if failed == {0}:
             name = self._call["topic_name"](topic).decode()
             self.stored[TopicPartition(name, partition)] = offset

@@ -15,11 +15,11 @@ from xxhash import xxh64_digest
 from drctl.reconcile.rows import Seen
 from drctl.systems.kafka.interrupts import uninterrupted
 from drctl.systems.kafka.scan_consumer import (
-    _BATCH,
-    _BATCH_BYTES,
-    _MEMORY,
-    _MESSAGE,
+    BATCH,
+    BATCH_BYTES,
     FETCH_BYTES,
+    MEMORY,
+    MESSAGE,
     Came,
     ScanConsumer,
 )
@@ -28,7 +28,7 @@ Raw = tuple[int, int, int, int, int]
 """Where value and key of a record lie, and how long they are, an address of 0 for null; then
 librdkafka's message, or 0 where it has no headers."""
 
-ADDRESSES = memoryview(_MEMORY).cast("B")
+ADDRESSES = memoryview(MEMORY).cast("B")
 """All of this process's memory, for structs: quicker than as an array."""
 
 
@@ -79,11 +79,11 @@ class MessageConsumer(ScanConsumer):
 
     def _seen(self, pointers: list[int]) -> list[tuple[Any, int, list[Seen]]]:
         headers_of, found = self._quick["message_headers"], c.byref(self._found[0])
-        memory, digest, size, last = _MEMORY, xxh64_digest, 1, (0, 0)
+        memory, digest, size, last = MEMORY, xxh64_digest, 1, (0, 0)
         rows: list[Seen] = []
         came: list[tuple[Any, int, list[Seen]]] = []
         growing: dict[tuple[int, int], list[Seen]] = {}
-        structs = map(_MESSAGE.unpack_from, repeat(ADDRESSES), pointers)
+        structs = map(MESSAGE.unpack_from, repeat(ADDRESSES), pointers)
         times = map(self._quick["message_timestamp"], pointers, repeat(None))
         for pointer, time, struct in zip(pointers, times, structs, strict=True):
             error, topic, number, value, value_size, key, key_size, offset, _ = struct
@@ -107,7 +107,7 @@ class MessageConsumer(ScanConsumer):
                 length += self._headers_size()
             told = digest(memory[key : key + key_size]) if key else None
             rows.append((offset, time, told, length, raw))
-        self._batch = max(1, min(_BATCH, _BATCH_BYTES * len(pointers) // size))
+        self._batch = max(1, min(BATCH, BATCH_BYTES * len(pointers) // size))
         return came
 
     def _headers_size(self) -> int:

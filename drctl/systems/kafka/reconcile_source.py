@@ -10,7 +10,7 @@ from drctl.model.errors import Unknown
 from drctl.model.rows import Row
 from drctl.model.topology import OffsetRange, TopicPartition
 from drctl.reconcile.rows import Piece, seen_of
-from drctl.systems.kafka.log_reader import PATIENCE_S, LogSource, _Reading, _Scan
+from drctl.systems.kafka.log_reader import PATIENCE_S, LogSource, Reading, Scan
 from drctl.systems.kafka.reconcile_messages import MessageConsumer
 from drctl.systems.kafka.scan_consumer import ScanConsumer
 
@@ -51,7 +51,7 @@ class KafkaSourceLog:
 
     def _pieces(self, topic: str, ranges: Ranges, opened: type[ScanConsumer]) -> Iterator[Piece]:
         waiting = {
-            TopicPartition(topic, partition): _Reading(wanted)
+            TopicPartition(topic, partition): Reading(wanted)
             for partition, runs in ranges.items()
             if (wanted := [r for r in reversed(runs) if r.span])
         }
@@ -63,7 +63,7 @@ class KafkaSourceLog:
         try:
             with opened(source.properties) as consumer:
                 consumer.connect(_CONNECT_S)
-                for chunk in _Scan(source.cluster, consumer, waiting, patience_s).chunks():
+                for chunk in Scan(source.cluster, consumer, waiting, patience_s).chunks():
                     rows = cast("Sequence[Any]", chunk.rows)
                     yield Piece(TopicPartition(chunk.topic, chunk.partition), rows)
         except ScanFailed as failed:

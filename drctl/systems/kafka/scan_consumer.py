@@ -21,12 +21,12 @@ Came = tuple[TopicPartition, int, list[Row]]
 """Where from, 0 and records in order; or librdkafka's error code and the offset it came at."""
 
 FETCH_BYTES = 1 << 20
-_BATCH, _FIRST_BATCH, _BATCH_BYTES = 1000, 10, 4 << 20
-_MESSAGE = Struct("@iPiPNPNqP")
+BATCH, _FIRST_BATCH, BATCH_BYTES = 1000, 10, 4 << 20
+MESSAGE = Struct("@iPiPNPNqP")
 """rd_kafka_message_t, as rdkafka.h declares it: error, topic, partition, value and its length, key
 and its length, offset, private."""
 
-_MEMORY: Any = (c.c_char * sys.maxsize).from_address(0)
+MEMORY: Any = (c.c_char * sys.maxsize).from_address(0)
 """All of this process's memory: slicing it is the cheapest way to copy bytes out of a message."""
 
 # The user's word comes before these. Little is queued: records may be large, and all of them are
@@ -69,10 +69,10 @@ class ScanConsumer(SimpleConsumer):
 
     def __enter__(self) -> Self:
         super().__enter__()
-        self._waiting = _bound(c.CDLL(cimpl.__file__), _WAITING)
-        self._quick = _bound(c.PyDLL(cimpl.__file__), _QUICK)
+        self._waiting = bound(c.CDLL(cimpl.__file__), _WAITING)
+        self._quick = bound(c.PyDLL(cimpl.__file__), _QUICK)
         self._batch = _FIRST_BATCH
-        self._pointers = (c.c_void_p * _BATCH)()
+        self._pointers = (c.c_void_p * BATCH)()
         self._found = c.c_void_p(), c.c_char_p(), c.c_void_p(), c.c_size_t()
         return self
 
@@ -108,8 +108,8 @@ class ScanConsumer(SimpleConsumer):
 
     def _read(self, pointers: list[int]) -> list[Came]:
         time_of, headers_of = self._quick["message_timestamp"], self._quick["message_headers"]
-        unpack, found = _MESSAGE.unpack_from, c.byref(self._found[0])
-        memory, size = _MEMORY, 1
+        unpack, found = MESSAGE.unpack_from, c.byref(self._found[0])
+        memory, size = MEMORY, 1
         came: list[Came] = []
         growing: dict[tuple[int, int], list[Row]] = {}
         for pointer in pointers:
@@ -134,7 +134,7 @@ class ScanConsumer(SimpleConsumer):
                 )
             )
             size += key_size + value_size
-        self._batch = max(1, min(_BATCH, _BATCH_BYTES * len(pointers) // size))
+        self._batch = max(1, min(BATCH, BATCH_BYTES * len(pointers) // size))
         return came
 
     def _place(self, topic: int, number: int) -> TopicPartition:
@@ -147,15 +147,16 @@ class ScanConsumer(SimpleConsumer):
         held: list[tuple[bytes, bytes | None]] = []
         while not self._quick["header_get_all"](headers, len(held), *where):
             at = value.value
-            content = None if at is None else _MEMORY[at : at + size.value]
+            content = None if at is None else MEMORY[at : at + size.value]
             held.append((name.value or b"", content))
         return tuple(held)
 
 
-def _bound(library: c.CDLL, functions: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
-    bound = {}
+def bound(library: c.CDLL, functions: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
+    """Librdkafka's functions with their types, by name without `rd_kafka_`."""
+    found = {}
     for name, (result, *arguments) in functions.items():
         function = getattr(library, f"rd_kafka_{name}")
         function.restype, function.argtypes = result, arguments
-        bound[name] = function
-    return bound
+        found[name] = function
+    return found
