@@ -164,6 +164,31 @@ RULES = (
         "both directions at once copy everything twice",
         Reach.ACROSS,
     ),
+    Rule(
+        Trait.FENCES_WRITES,
+        Trait.EMPTIES,
+        True,
+        "what applications write to a cluster that is emptied is gone with it",
+    ),
+    Rule(
+        Trait.STOPS_REPLICATION,
+        Trait.EMPTIES,
+        True,
+        "a replicator whose source is emptied under it begins again, or fails",
+    ),
+    Rule(
+        Trait.RECONCILES,
+        Trait.EMPTIES,
+        True,
+        "records on which nobody has decided would be gone",
+    ),
+    Rule(
+        Trait.EMPTIES,
+        Trait.STARTS_REPLICATION,
+        False,
+        "what is left there would stand before what comes, or be there twice",
+        Reach.ACROSS,
+    ),
 )
 
 

@@ -64,6 +64,8 @@ class Trait(Flag):
     TAKES_STOCK = auto()
     FINDS_GAP = auto()
     RECONCILES = auto()
+    EMPTIES = auto()
+    """What a cluster holds is given up, to be copied anew."""
     JUDGES = auto()
     """It lets the plan go on only where the guards allow it."""
     OTHER_WAY = auto()

@@ -193,6 +193,15 @@ class Look(Protocol):
             Unknown: not everything could be compared.
         """
 
+    def remnant(self) -> Search:
+        """What only the cluster has that is to be filled anew; nothing, where it is empty.
+
+        New records of the survivor need no boundary then: all of them are copied.
+
+        Raises:
+            Unknown: not everything could be compared.
+        """
+
     def reconciliation(self, wish: Json) -> Reconciliation:
         """How decisions on the records of a search stand.
 

@@ -17,6 +17,7 @@ from drctl.engine.steps.command_fence import COMMAND_FENCE
 from drctl.engine.steps.commit_offsets import CommitOffsets
 from drctl.engine.steps.configure_topics import ConfigureTopics
 from drctl.engine.steps.drain import Drain
+from drctl.engine.steps.empty_source import EmptySource
 from drctl.engine.steps.fences import FENCE_CONSUMERS, FENCE_PRODUCERS
 from drctl.engine.steps.find_gap import FindGap
 from drctl.engine.steps.find_missing import FindMissing
@@ -40,6 +41,7 @@ from drctl.engine.steps.prove_copies import ProveCopies
 from drctl.engine.steps.quiesce import Quiesce
 from drctl.engine.steps.reconcile import Reconcile
 from drctl.engine.steps.second_look import SecondLook
+from drctl.engine.steps.seed_from_start import SeedFromStart
 from drctl.engine.steps.seed_replication import SeedReplication
 from drctl.engine.steps.settle_owed import SettleOwed
 from drctl.engine.steps.skip_producer_ids import SkipProducerIds
@@ -101,6 +103,8 @@ _WAY_BACK: tuple[Kind, ...] = (
     Reconcile(),
     LeaveCopiesOut(),
     Stays(SeedReplication("seed-replication", from_search=True), "seed-replication", _SEEDED),
+    EmptySource(),
+    SeedFromStart(),
     StartReplication(),
     CaughtUp(),
     OtherWay(SeedReplication("seed-old-replication", from_search=False), "seed-old-replication"),

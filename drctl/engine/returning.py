@@ -21,6 +21,7 @@ class Search:
         boundaries: where the records begin, on the cluster that survived, that only it has.
         begun: whether the way home has brought some of these already.
         duplicated: records that the survivor held more often than the returned cluster.
+        aside: records that the survivor had, and has compacted or deleted since.
     """
 
     folder: str
@@ -32,6 +33,7 @@ class Search:
     boundaries: Offsets
     begun: bool = False
     duplicated: int = 0
+    aside: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in journals."""
@@ -45,6 +47,7 @@ class Search:
             "boundaries": rows(self.boundaries),
             "begun": self.begun,
             "duplicated": self.duplicated,
+            "aside": self.aside,
         }
 
 

@@ -35,6 +35,7 @@ class PartitionSeen:
         ranges: of missing offsets, inclusive; the first of `ranges_total`.
         topic_id: Kafka's id of the topic; empty where the result does not say.
         copy_id: of the topic of the copies, likewise.
+        aside: records that the target had, and has compacted or deleted since.
     """
 
     place: TopicPartition
@@ -51,6 +52,7 @@ class PartitionSeen:
     ranges_total: int = 0
     topic_id: str = ""
     copy_id: str = ""
+    aside: int = 0
 
     @property
     def boundary(self) -> int | None:
@@ -148,6 +150,7 @@ def _seen(topic: TopicGap, gap: PartitionGap) -> PartitionSeen:
         gap.ranges_total,
         topic.topic_id,
         topic.target_topic_id,
+        gap.counts.superseded + gap.counts.expired,
     )
 
 

@@ -8,9 +8,10 @@ from drctl.engine.steps.way_back_order import STEP_ORDER
 from drctl.failback.answer import Answer
 from drctl.failback.bringing_home import Names, how_to_name, misled
 from drctl.failback.facts import Cluster, Facts, Replication
+from drctl.failback.rebuilding import lost_records, rebuild_findings, survivors_records
 from drctl.failback.replicator_rules import replicator_findings
 from drctl.model.finding import Finding, Status
-from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
+from drctl.model.topology import Unavailable
 
 SILENT, HOME, LOST, REVERSE, BESIDE = (
     "way-back-silent",
@@ -20,8 +21,11 @@ SILENT, HOME, LOST, REVERSE, BESIDE = (
     "written-beside",
 )
 
-_PUT_RIGHT = frozenset({"a", "b", "c"})
+_PUT_RIGHT = frozenset("abc")
 """Steps that the run does first, however they stand."""
+
+_BY_EMPTYING = frozenset("abcdefgh")
+"""Where the source is emptied, what has come to it before its time goes, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,8 @@ class Terms:
     Attributes:
         connectors: that are to bring records home; empty where a person starts what does.
         rebuild: what to type where the source has lost its records.
+        rebuilding: whether it is to be filled anew, because of that.
+        cost: of copying everything, in words, where it is.
         names: what each copy is called at home; copies that keep their names need not be in it.
         elsewhere: topics that another link brings to the source.
     """
@@ -39,6 +45,8 @@ class Terms:
     rebuild: str = ""
     names: Names = field(default_factory=dict)
     elsewhere: frozenset[str] = frozenset()
+    rebuilding: bool = field(default=False, kw_only=True)
+    cost: str = field(default="", kw_only=True)
 
 
 def against(answer: Answer, terms: Terms) -> tuple[Finding, ...]:
@@ -57,14 +65,17 @@ def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
     if answer.seen.home is True:
         reason = f"every endpoint leads to {facts.source}: there is nobody to lead home"
         yield Finding(HOME, Status.FAIL, "endpoints", reason)
-    yield from _lost(facts, terms)
+    if terms.rebuilding:
+        yield from rebuild_findings(facts, terms.names, terms.cost, terms.connectors)
+    else:
+        yield from _lost(facts, terms)
+        yield from _both_ways(facts)
     yield from _beside(facts, terms)
     if terms.connectors:
         yield from _reverse(answer, terms)
-    if isinstance(facts.forward, Replication) and isinstance(facts.reverse, Replication):
-        yield from replicator_findings(facts.forward, facts.reverse)
+    put_right = _BY_EMPTYING if terms.rebuilding else _PUT_RIGHT
     for each in answer.violations:
-        status = Status.WARN if each.repair in _PUT_RIGHT else Status.FAIL
+        status = Status.WARN if each.repair in put_right else Status.FAIL
         cure = f"drctl failback --check-order: repair step {each.repair} first"
         yield Finding(STEP_ORDER, status, f"step {each.repair}", each.words, cure=cure)
 
@@ -76,54 +87,20 @@ def _silent(facts: Facts) -> Iterator[Finding]:
             yield Finding(SILENT, Status.FAIL, name, seen.reason, cure=cure)
 
 
+def _both_ways(facts: Facts) -> Iterator[Finding]:
+    if isinstance(facts.forward, Replication) and isinstance(facts.reverse, Replication):
+        yield from replicator_findings(facts.forward, facts.reverse)
+
+
 def _lost(facts: Facts, terms: Terms) -> Iterator[Finding]:
     """Whether the source holds less than was copied from it: it was made anew, or cut."""
-    source, forward = facts.on_source, facts.forward
-    if not isinstance(source, Cluster) or not isinstance(forward, Replication):
-        return
-    shorter = [
-        f"{place} ends at {end}, and was copied up to {copied}"
-        for place, copied in sorted(_copied(forward, facts, terms.names).items())
-        if (end := _end(source, place)) < copied
-    ]
-    if shorter:
-        reason = f"it has lost records that it had: {several(shorter)}"
-        yield Finding(
-            LOST,
-            Status.FAIL,
-            facts.source,
-            reason,
-            cost=_cost(facts),
-            cure=f"{_cost(facts)}; {terms.rebuild}",
-        )
-
-
-def _copied(forward: Replication, facts: Facts, names: Names) -> dict[TopicPartition, int]:
-    """How far partitions were copied whose copies are there; others are of other links."""
-    target = facts.on_target
-    logs = target.logs if isinstance(target, Cluster) else {}
-    there = {TopicPartition(names.get(p.topic, p.topic), p.partition) for p in logs}
-    found: dict[TopicPartition, int] = {}
-    for each in forward.copying:
-        if not isinstance(each.positions, Unavailable):
-            found |= {place: at for place, at in each.positions.items() if place in there}
-    return found
-
-
-def _end(source: Cluster, place: TopicPartition) -> int:
-    """0 where the topic is not there; what cannot be read is not held to be lost."""
-    log = source.logs.get(place)
-    if log is None:
-        return 0
-    return log.end if isinstance(log, OffsetRange) else 1 << 62
-
-
-def _cost(facts: Facts) -> str:
-    """What everything that the target has would take."""
-    target = facts.on_target
-    logs = target.logs.values() if isinstance(target, Cluster) else ()
-    total = sum(log.end - log.start for log in logs if isinstance(log, OffsetRange))
-    return f"it has to be rebuilt: about {total:,} records are copied from {facts.target}"
+    lost = lost_records(facts, terms.names)
+    if lost:
+        reason = f"it has lost records that it had: {several(lost)}"
+        number = survivors_records(facts)
+        cost = f"it has to be rebuilt: about {number:,} records are copied from {facts.target}"
+        cure = f"{cost}; {terms.rebuild}"
+        yield Finding(LOST, Status.FAIL, facts.source, reason, cost=cost, cure=cure)
 
 
 def _beside(facts: Facts, terms: Terms) -> Iterator[Finding]:

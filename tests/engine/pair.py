@@ -95,6 +95,7 @@ class Pair:
 
     Attributes:
         source: where clients are at first.
+        made_anew: whether a cluster may have none of the topics that it had.
         to_write: keys of records that a producer has still to write, where it is let to.
         written: keys that were acknowledged, with the cluster that did.
         stopped: clusters on which a person has stopped the consumers.
@@ -107,6 +108,7 @@ class Pair:
 
     source: str = PRIMARY
     target: str = SECONDARY
+    made_anew: bool = False
     trace: Trace = field(default_factory=Trace)
     to_write: list[str] = field(default_factory=list)
     written: list[tuple[str, str]] = field(default_factory=list)
@@ -187,6 +189,10 @@ class Pair:
 
     def searched(self) -> Search:
         """Only a way back searches."""
+        raise UsageError("this is no way back")
+
+    def remnant(self) -> Search:
+        """Only a way back fills a cluster anew."""
         raise UsageError("this is no way back")
 
     def reconciliation(self) -> Reconciliation:

@@ -55,8 +55,11 @@ class Sight:
     memory: Memory = field(default_factory=Memory)
 
     def topics(self) -> tuple[str, ...]:
-        alive = self.target if self._site(self.source).logs.dead else self.source
-        return tuple(sorted(self.site(alive).topic_names() & set(TOPICS)))
+        alive = {each for each in (self.source, self.target) if not self._site(each).logs.dead}
+        if self.source in alive and not self.pair.made_anew:
+            alive = {self.source}
+        names = {topic for each in sorted(alive) for topic in self.site(each).topic_names()}
+        return tuple(sorted(names & set(TOPICS)))
 
     def target_topic(self, topic: str) -> str:
         return topic
@@ -166,6 +169,9 @@ class Sight:
 
     def searched(self) -> Search:
         return self.pair.searched()
+
+    def remnant(self) -> Search:
+        return self.pair.remnant()
 
     def reconciliation(self, wish: Json) -> Reconciliation:
         return self.pair.reconciliation()

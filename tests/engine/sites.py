@@ -1,5 +1,6 @@
 """Clusters in memory: logs, rules and positions, each look at them and each change told."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -161,11 +162,26 @@ def _obedience(first: bool, second: bool, number: int) -> Obedience:
 
 @dataclass
 class Logs:
-    """The logs of a cluster; implements `ClusterReader` as far as the steps need it."""
+    """The logs of a cluster; implements `ClusterReader` as far as the steps need it.
+
+    Attributes:
+        deleted: how often topics were.
+    """
 
     name: str
     trace: Trace
     logs: dict[TopicPartition, list[Record]] = field(default_factory=dict)
+    deleted: Counter[str] = field(default_factory=Counter)
+
+    def delete(self, topic: str) -> None:
+        """Somebody deletes a topic; whoever writes to it makes another one of its name."""
+        for place in [place for place in self.logs if place.topic == topic]:
+            del self.logs[place]
+        self.deleted[topic] += 1
+
+    def topic_id(self, topic: str) -> str:
+        """Kafka's id of a topic: another one of its name has another id."""
+        return f"{topic}-{self.deleted[topic]}"
 
     @property
     def dead(self) -> bool:
@@ -218,7 +234,7 @@ class Logs:
     ) -> Callable[[], Sequence[Found | Unavailable]]:
         self._look()
         found = [
-            Found(0 if mark == Mark.START else len(self.logs[place]), -1)
+            Found(0 if mark == Mark.START else len(self.logs.get(place, ())), -1)
             for place, mark in questions
         ]
         return lambda: found
@@ -229,9 +245,14 @@ class Logs:
         self._look()
         return {p: tuple(self.logs.get(p, [])[at : at + number]) for p, at in positions.items()}
 
-    def topics(self, names: Collection[str]) -> dict[str, TopicState]:
+    def topics(self, names: Collection[str]) -> dict[str, TopicState | None]:
         there = self.overview().partitions
-        return {name: TopicState(name, dict.fromkeys(there[name], 1)) for name in names}
+        return {
+            name: TopicState(name, dict.fromkeys(there[name], 1), topic_id=self.topic_id(name))
+            if name in there
+            else None
+            for name in names
+        }
 
     def shapes(self, names: Collection[str]) -> dict[str, TopicShape]:
         there = self.overview().partitions

@@ -15,12 +15,14 @@ from drctl.engine.ports import CommandEnded, Hands, Look
 from drctl.engine.registry import KINDS
 from drctl.engine.sequences.circumstances import FenceMethod, Mode
 from drctl.engine.sequences.failback import failback, turned
+from drctl.engine.sequences.rebuild import rebuild
 from drctl.model.errors import DrctlError
 from drctl.model.plan import Json, Plan, Step
 from tests.engine import repairs
 from tests.engine.failovers import REVERSED, SEEN, by_hand, plan
 from tests.engine.pair import BACK, PRIMARY, SECONDARY, Deed, Pair, linked
 from tests.engine.processes import FENCE, MIRROR, Process
+from tests.engine.rebuilt import cut, wiped
 from tests.engine.returned import returned
 from tests.engine.sites import Trace
 
@@ -81,7 +83,10 @@ def plans() -> Iterator[tuple[Plan, Callable[[], Pair]]]:
         yield plan(Mode.PLANNED, seen=seen), linked
         for method in FenceMethod:
             old = replace(seen, fence_method=method, replicator="mirrormaker2", reverse=())
-            yield failback(replace(turned(old, (BACK,)), policy="copy")), returned
+            way = replace(turned(old, (BACK,)), policy="copy")
+            yield failback(way), returned
+            yield rebuild(way, empty=False), cut
+            yield rebuild(way, empty=True), wiped
     steps = tuple(Step(name, name, settings) for name, settings in OF_RUNBOOKS.items())
     yield Plan("runbook", "main", PRIMARY, SECONDARY, steps), linked
 
@@ -89,7 +94,7 @@ def plans() -> Iterator[tuple[Plan, Callable[[], Pair]]]:
 def obliging(pair: Pair) -> dict[str, Deed]:
     """People who do what drctl can see, and say yes to whatever else they are asked."""
     said = {name: Deed(lambda: None, lambda: True) for name in ("by-hand", "stop-replication")}
-    more = ("close-primary", "old-replication", "bring-home", "replicate-again")
+    more = ("close-primary", "old-replication", "bring-home", "replicate-again", "empty-primary")
     return said | {name: Deed(lambda: None, lambda: True) for name in more} | by_hand(pair)
 
 

@@ -167,6 +167,18 @@ def test_a_connector_begins_at_the_boundary_and_is_not_set_back() -> None:
     assert world.kept == {PLACE: 5}, "it was set back behind what it has copied"
 
 
+def test_what_it_kept_of_a_topic_that_was_made_anew_is_not_taken_for_there() -> None:
+    """It is further than where it has to begin: nothing of what stands before would be copied."""
+    world = Around(settings={"source.cluster.alias": "sec"}, kept={PLACE: 7})
+    intent = check("seed-replication", SEEDS, world, find_missing=SEARCH)
+    assert verify("seed-replication", intent, world).state is State.WAITING
+    search = {**SEARCH, "boundaries": [["orders", 0, 0]]}
+    intent = check("seed-replication", SEEDS, world, find_missing=search)
+    assert verify("seed-replication", intent, world).state is State.WAITING
+    apply("seed-replication", intent, world)
+    assert verify("seed-replication", intent, world).state is State.DONE
+
+
 def test_at_the_beginning_there_is_nothing_to_keep() -> None:
     world = Around(settings={"source.cluster.alias": "sec"}, kept={PLACE: 7})
     search = {**SEARCH, "boundaries": [["orders", 0, 0]]}

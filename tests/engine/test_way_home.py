@@ -16,6 +16,7 @@ from drctl.engine.ports import Hands, Look
 from drctl.engine.registry import KINDS, WAY_BACK
 from drctl.engine.sequences.circumstances import Circumstances, FenceMethod
 from drctl.engine.sequences.failback import WayBack, failback, leads_home, turned
+from drctl.engine.sequences.rebuild import rebuild, rebuilds
 from drctl.engine.story import read_story
 from drctl.model.plan import Json, Plan
 from tests.engine.switches import Crash, Deaf, Glance, Hurried, Notes, Switch, World
@@ -103,6 +104,11 @@ def test_what_drctl_does_not_set_a_person_starts_where_it_has_to_begin(kind: str
     assert not {"leave-copies-out", "begin-at-boundary", "begin-at-end"} & kinds_of.keys()
     assert kinds_of["find-missing"] == "find-missing"
     text = plan.step("bring-home").settings["text"]
+    away = plan.step("prove-away").settings
+    assert away.get("emptied", False) is (kind == "offset-preserving")
+    if kind == "offset-preserving":
+        assert "what primary holds behind that is cut off" in text
+        return
     assert "at the first record that was written there since" in text
     assert "without what reconcile copied" in text
     rules = (
@@ -151,6 +157,45 @@ def test_a_plan_that_breaks_one_is_named(change: Callable[[Plan], Plan], said: s
     assert said in " ".join(violations(change(failback(way_back())), KINDS))
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda p: without(p, "close-primary"), "gone with it"),
+        (lambda p: without(p, "old-replication"), "emptied under it"),
+        (lambda p: without(p, "reconcile"), "nobody has decided would be gone"),
+        (lambda p: moved(p, "empty-primary", "reconcile"), "nobody has decided would be gone"),
+        (lambda p: moved(p, "empty-primary", "old-replication"), "emptied under it"),
+        (lambda p: moved(p, "bring-home", "empty-primary"), "or be there twice"),
+        (lambda p: without(p, "find-missing"), "records that nobody found"),
+    ],
+)
+def test_a_rebuild_that_breaks_one_is_named(change: Callable[[Plan], Plan], said: str) -> None:
+    plan = rebuild(way_back(), empty=False)
+    assert violations(plan, KINDS) == ()
+    assert said in " ".join(violations(change(plan), KINDS))
+
+
+@pytest.mark.parametrize("empty", [True, False])
+@pytest.mark.parametrize(
+    ("connectors", "fence"), tuple(product(((), ("mm2", "checkpoint")), FenceMethod))
+)
+def test_a_rebuild_keeps_the_rules(
+    connectors: tuple[str, ...], fence: FenceMethod, empty: bool
+) -> None:
+    plan = rebuild(way_back(connectors, ("dns",), fence), empty=empty)
+    assert violations(plan, KINDS) == ()
+    assert len({step.id for step in plan.steps}) == len(plan.steps)
+    assert Plan.from_json(plan.to_json()) == plan
+    assert rebuilds(plan.steps)
+    assert leads_home(plan.steps)
+    assert not rebuilds(failback(way_back()).steps)
+    assert ("question" in plan.step("empty-primary").settings) is not empty
+    for step in plan.steps:
+        told = KINDS[step.kind].describe(step.settings)
+        assert told.title
+        assert told.proof
+
+
 def test_every_kind_of_the_way_back_is_in_some_plan() -> None:
     plans = [
         failback(way_back(connectors, ("file",), fence))
@@ -158,6 +203,7 @@ def test_every_kind_of_the_way_back_is_in_some_plan() -> None:
     ]
     by_command = replace(way_back(()).old, stop_command=("./mirror", "stop"))
     plans.append(failback(replace(turned(by_command), policy="copy")))
+    plans.append(rebuild(way_back(), empty=True))
     assert {step.kind for plan in plans for step in plan.steps} >= WAY_BACK
 
 

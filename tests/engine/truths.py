@@ -19,6 +19,7 @@ MAY_CHANGE: Mapping[str, frozenset[str]] = {
         {
             *("stop-replication", "keep-stopped", "leave-copies-out", "seed-replication"),
             *("start-replication", "seed-old-replication", "start-old-replication"),
+            "seed-from-start",
         }
     ),
     "groups": frozenset({"prepare-groups"}),
@@ -141,6 +142,31 @@ def _seeded(pair: Pair, intent: Json) -> bool:
     )
 
 
+def _says_so(pair: Pair, intent: Json) -> bool:
+    """Whoever did it sees that it is so."""
+    return pair.deeds[intent["question"]].is_so()
+
+
+def _emptied(pair: Pair, intent: Json) -> bool:
+    """What it held is gone, whatever has come since."""
+    logs = pair.sites[intent["cluster"]].logs
+    return all(
+        TopicPartition(topic, number) not in logs.logs or logs.topic_id(topic) != before
+        for topic, number, _, before in intent["held"]
+    )
+
+
+def _from_start(pair: Pair, intent: Json) -> bool:
+    """It keeps nothing; or it has copied from the beginning since."""
+    kept, target = pair.workers.connectors[intent["connector"]].kept, pair.sites[intent["target"]]
+    ends = {TopicPartition(topic, number): at for topic, number, at in intent["ends"]}
+    places = [TopicPartition(topic, number) for topic, number, _ in intent["wanted"]]
+    return all(
+        place not in kept or len(target.logs.logs.get(place, ())) > ends.get(place, 0)
+        for place in places
+    )
+
+
 def _always(pair: Pair, intent: Json) -> bool:
     """It is about nothing outside."""
     return True
@@ -185,6 +211,12 @@ TRUTHS: Mapping[str, Truth] = {
     "judge-records": _always,
     "reconcile": _copied("target", "source"),
     "leave-copies-out": _left_out,
+    "manual-keep-stopped": _says_so,
+    "manual-stop-replication": _says_so,
+    "manual-start-replication": _says_so,
+    "manual-start-old-replication": _says_so,
+    "empty-source": _emptied,
+    "seed-from-start": _from_start,
     "seed-replication": _seeded,
     "start-replication": _all(RUNNING),
     "caught-up": _copied("source", "target"),

@@ -55,6 +55,13 @@ def failback(
         Action,
         typer.Option(help="What becomes of those that the target has something newer than."),
     ] = Action.REFUSE,
+    rebuild: Annotated[
+        bool,
+        typer.Option(
+            "--rebuild",
+            help="The source has lost its records: it is emptied, and everything is copied to it.",
+        ),
+    ] = False,
     execute: Execute = False,
     yes: Yes = False,
     override: Overrides = None,
@@ -75,14 +82,14 @@ def failback(
     from drctl.model.errors import UsageError
 
     if check_order:
-        if execute or policy or topic:
+        if execute or policy or topic or rebuild:
             raise UsageError("--check-order only looks: it takes no --execute and no policy")
         return _judge(link, gap)
     if gap is not None:
         raise UsageError("--gap goes with --check-order", "a run finds what is missing by itself")
     from drctl.cli.failback.run import FailbackOptions, lead_home
 
-    options = FailbackOptions(policy, tuple(topic or ()), conflicting, patience, grace)
+    options = FailbackOptions(policy, tuple(topic or ()), conflicting, patience, grace, rebuild)
     return lead_home(
         options,
         link,

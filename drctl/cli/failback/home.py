@@ -1,6 +1,6 @@
 """What the steps of a way home look at and change, over the real systems of one link."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -15,8 +15,8 @@ from drctl.cli.runs.link_sight import LinkSight
 from drctl.cli.runs.plan_run import Way
 from drctl.engine.kind import Trait
 from drctl.engine.returning import Owed, Reconciliation, Search
-from drctl.engine.sequences.failback import leads_home
-from drctl.engine.steps.way_back_order import ASKED_FOR, STEP_ORDER
+from drctl.engine.sequences.failback import MIRRORED, leads_home
+from drctl.engine.steps.way_back_order import ASKED_FOR, PASSED
 from drctl.model.plan import Json
 
 if TYPE_CHECKING:
@@ -86,6 +86,9 @@ class HomeSight(LinkSight):
         """
         # A dataclass with slots is another class than the one that `super()` looks for.
         wanted = LinkSight.translated(self)
+        if self.link.settings.replicator.kind == MIRRORED:
+            # At home, too, a copy stands where it does on the survivor.
+            return wanted
         return self._held_back(tuple(wanted))
 
     def _held_back(self, wanted: "tuple[Wanted, ...]") -> "tuple[Wanted, ...]":
@@ -123,15 +126,31 @@ def home_hands(config: "Config", sight: LinkSight, folder: Path) -> LinkHands:
     return LinkHands(config, sight.link, folder, sight.commands, old)
 
 
-def _guards(sight: LinkSight, mode: str) -> "Sequence[Finding]":
-    if mode != ASKED_FOR:
+def guards_of(
+    sight: LinkSight,
+    mode: str,
+    of_the_way: str,
+    terms: "Callable[[LinkSight, Terms], Terms]" = lambda _, terms: terms,
+) -> "Sequence[Finding]":
+    """What the guards say.
+
+    Args:
+        of_the_way: the mode in which they are asked about the way home as a whole.
+        terms: what is said of the way home beside drctl.yaml.
+    """
+    if mode != of_the_way:
         return judged(sight, mode)
     from drctl.cli.failback.sight import look_at
     from drctl.failback.answer import answer
     from drctl.failback.standing_against import against
 
     found = answer(look_at(sight.config, sight.other_way().link, None))
-    return (*against(found, _terms(sight, found)), *_of_other_links(sight))
+    known = terms(sight, _terms(sight, found))
+    return (*against(found, known), *_of_other_links(sight))
+
+
+def _guards(sight: LinkSight, mode: str) -> "Sequence[Finding]":
+    return guards_of(sight, mode, ASKED_FOR)
 
 
 def _of_other_links(sight: LinkSight) -> "tuple[Finding, ...]":
@@ -181,13 +200,7 @@ def _terms(sight: LinkSight, found: "Answer") -> "Terms":
 
 def _rebuild(sight: LinkSight) -> str:
     """What to type where the returned cluster has lost its records."""
-    home, name = sight.link.target, sight.link.settings.replicator.connectors.source or "NAME"
-    return (
-        f"empty the link's topics on {home} first (kafka-topics.sh --delete), then"
-        f" curl -X DELETE $CONNECT/connectors/{name}/offsets while it is STOPPED, then"
-        f" curl -X PUT $CONNECT/connectors/{name}/resume: it copies everything; drctl gap on a link"
-        f" from {sight.link.source} to {home} proves it, drctl failover on that link moves clients"
-    )
+    return f"drctl failback --link {sight.other_way().link.name} --rebuild shows the plan"
 
 
 def _came_home(story: "Story") -> bool:
@@ -202,18 +215,23 @@ def _owed(story: "Story", step: str, what: str) -> Owed:
     return Owed(story.run, what, fences)
 
 
-def _known_overrides(given: Sequence[str]) -> Mapping[str, str]:
+def known_overrides(given: Sequence[str]) -> Mapping[str, str]:
+    """`GUARD=REASON` as typed: those that a way home may pass over.
+
+    Raises:
+        UsageError: there is no such guard, or no reason is given.
+    """
     from drctl.checks.standing import parse_overrides
     from drctl.offsets.guards import Guard
 
     own = [guard.value for guard in Guard if guard.overridable]
-    return parse_overrides(given, (*own, STEP_ORDER))
+    return parse_overrides(given, (*own, *PASSED))
 
 
 HOME = Way(
     lambda config, link, asked, _lost: home_sight(config, link, asked),
     home_hands,
-    _known_overrides,
+    known_overrides,
     lambda _plan: ASKED_FOR,
 )
 """From a link's target to its source, which was lost and is back."""

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from drctl.cli.durations import seconds
 from drctl.cli.failback.home import HOME
+from drctl.cli.failback.rebuild import REBUILD, holds_nothing
 from drctl.cli.runs import circumstances
 from drctl.cli.runs.plan_run import MakePlan, PlanOptions, show_or_go, show_or_run
 from drctl.engine.sequences.failback import SEEDED, WayBack, turned
 from drctl.engine.sequences.failback import failback as sequence
+from drctl.engine.sequences.rebuild import rebuild
 from drctl.model.errors import ConfigError, UsageError
 from drctl.reconcile.policy import POLICIES, Action, parse_policies
 
@@ -34,11 +36,13 @@ class FailbackOptions:
     conflicting: Action
     patience: str
     grace: str
+    rebuild: bool = False
 
     @property
     def words(self) -> tuple[str, ...]:
         """As they are typed."""
         words = ["failback", "--patience", self.patience, "--grace", self.grace]
+        words += ["--rebuild"] if self.rebuild else []
         words += ["--policy", self.policy] if self.policy else []
         for topic in self.topics:
             words += ["--topic", topic]
@@ -69,14 +73,13 @@ def lead_home(
     def make(sight: "LinkSight", passed: Mapping[str, str]) -> "Plan":
         way = way_back(sight, passed, patience_s, grace_s)
         conflicting = options.conflicting.value
-        return sequence(
-            replace(way, policy=options.policy, topics=options.topics, conflicting=conflicting)
-        )
+        way = replace(way, policy=options.policy, topics=options.topics, conflicting=conflicting)
+        return rebuild(way, empty=holds_nothing(sight)) if options.rebuild else sequence(way)
 
     given = PlanOptions(
         options.words, link, False, execute, yes, overrides, answers, plan_out, expect_plan
     )
-    return show_or_go(given, make, HOME)
+    return show_or_go(given, make, REBUILD if options.rebuild else HOME)
 
 
 def home_or_there(given: PlanOptions, make: MakePlan, *, home: bool) -> int:

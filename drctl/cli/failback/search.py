@@ -102,12 +102,28 @@ def _decided(facts: "Facts", result: "GapEvidence") -> bool:
     return not isinstance(facts.decided, Unavailable) and result.id in facts.decided
 
 
-def _compare(config: "Config", link: "Link") -> None:
+def compared(config: "Config", link: "Link") -> "GapEvidence":
+    """A full comparison of what a link's source has now; one that decisions rest on is taken.
+
+    Nothing is asked of it but that it is about the source as it is.
+    """
+    from drctl.cli.gap.results import named
+
+    seen = _seen(config, link)
+    valid = seen.gap.valid
+    if valid is not None and _decided(seen.facts, valid):
+        return valid
+    return named(_compare(config, link))
+
+
+def _compare(config: "Config", link: "Link") -> Path:
     from drctl.cli.gap.run import GapOptions, GapRuns
 
     options = GapOptions((), "full", ledger=False, submit=False, budget_s=0)
+    folder = new_folder(config.state_dir, link.name)
     with GapRuns(config, link, options) as runs:
-        runs.run(new_folder(config.state_dir, link.name))
+        runs.run(folder)
+    return folder
 
 
 def _search(link: "Link", seen: "Situation") -> Search:

@@ -253,6 +253,14 @@ class LinkSight:
         """
         raise UsageError(_NO_WAY_BACK)
 
+    def remnant(self) -> Search:
+        """Only a way back fills a cluster anew.
+
+        Raises:
+            UsageError: this is none.
+        """
+        raise UsageError(_NO_WAY_BACK)
+
     def reconciliation(self, wish: Json) -> Reconciliation:
         """Only a way back decides on records.
 

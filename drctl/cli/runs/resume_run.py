@@ -9,6 +9,7 @@ from drctl.cli.confirmation import confirm
 from drctl.cli.console import console
 from drctl.cli.doctor.fix_way import FIX
 from drctl.cli.failback.home import HOME
+from drctl.cli.failback.rebuild import REBUILD
 from drctl.cli.offsets.writing import check_confirming
 from drctl.cli.runs import plan_wiring, run_journal
 from drctl.cli.runs.people import people
@@ -24,6 +25,7 @@ from drctl.engine.kind import Trait
 from drctl.engine.questions import answers
 from drctl.engine.registry import KINDS
 from drctl.engine.sequences.failback import leads_home
+from drctl.engine.sequences.rebuild import rebuilds
 from drctl.engine.sequences.repair import NAME as REPAIR
 from drctl.engine.steps.last_look import MOVED
 from drctl.engine.story import Story, read_story
@@ -162,6 +164,8 @@ def _must_have_begun_to_open(story: Story, overrides: Mapping[str, str]) -> None
 def _way(plan: "Plan") -> Way:
     if plan.name == REPAIR:
         return FIX
+    if rebuilds(plan.steps):
+        return REBUILD
     return HOME if leads_home(plan.steps) else OVER_LINK
 
 

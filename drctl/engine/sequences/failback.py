@@ -4,13 +4,13 @@ The plan's own direction is the way home: from the cluster that survived to the 
 and is back. What is about the link as it was before runs the other way.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from drctl.engine.sequences import parts
 from drctl.engine.sequences.circumstances import Circumstances, FenceMethod, Mode
-from drctl.engine.steps.way_back_order import WayBackOrder
+from drctl.engine.steps.way_back_order import ASKED_FOR, REBUILDING, WayBackOrder
 from drctl.model.plan import Duty, Plan, Step
 
 NAME = "failback"
@@ -25,16 +25,28 @@ _COPIES = "caught-up compares by content; copies that are left out count as lag"
 _OLD = "positions that were committed there before it was lost"
 
 _BY_HAND = (
-    "start the replication from {source} to {target} at {boundary}, so that nothing is copied"
-    " twice: set its position while it is stopped{how}"
+    "start the replication from {source} to {target} at {boundary}, so that {why}: set its position"
+    " while it is stopped{how}"
 )
 _HOW = {
     "confluent-replicator": (
         ": PATCH /connectors/NAME/offsets; or offset.start=consumer with the src.consumer.group.id"
         " of the other direction, and provenance.header.enable=true in both"
     ),
-    "none": "",
 }
+
+MIRRORED = "offset-preserving"
+"""The kind of replicator that appends nothing to what differs: the other end is cut first."""
+
+_MIRROR = (
+    "let {target} mirror {source} from where both part: what {target} holds behind that is cut off,"
+    " and what was reconciled comes back from {source} (Cluster Linking: confluent kafka mirror"
+    " truncate-and-restore TOPIC --link LINK, with --dry-run first)"
+)
+_MIRROR_AGAIN = (
+    "let {target} mirror {source} again, from where {source} ended when it was opened (Cluster"
+    " Linking: confluent kafka mirror reverse-and-start TOPIC --link LINK)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +108,23 @@ def turned(old: Circumstances, connectors: tuple[str, ...] = ()) -> WayBack:
 def failback(way: WayBack) -> Plan:
     """The plan; the same way back gives the same plan."""
     home = way.home
-    steps = (*_closed(way), *_decided(way), *_brought(way), *_moved(way), *_behind(way))
+    steps = (*closed(way), *_decided(way), *_brought(way), *moved(way), *behind(way))
     return Plan(NAME, home.link, home.source, home.target, steps, home.basis, home.overrides)
 
 
-def _closed(way: WayBack) -> Iterator[Step]:
-    """a, b: nothing is written to the cluster that is back, and nothing is copied from it."""
-    home, old = way.home, way.old
-    overrides = dict(home.overrides)
-    yield Step("order", WayBackOrder.name, {"target": home.target, "overrides": overrides}, 60)
+def closed(way: WayBack, mode: str = ASKED_FOR) -> Iterator[Step]:
+    """a, b: nothing is written to the cluster that is back, and nothing is copied from it.
+
+    Args:
+        mode: in which the guards speak of the way back.
+    """
+    home, old, anew = way.home, way.old, mode == REBUILDING
+    asked: dict[str, Any] = {"target": home.target, "overrides": dict(home.overrides)}
+    yield Step("order", WayBackOrder.name, {**asked, "mode": mode} if anew else asked, 60)
     yield parts.stock(home)
     fence = parts.fence(old, Duty.REQUIRED, f"close-{home.target}")
     settings = {**fence.settings, "reverse": list(home.connectors)}
+    settings |= {"made_anew": True} if anew else {}
     if "undo" in settings and old.fence_method is FenceMethod.NONE:
         settings["undo"] = ""
     yield replace(fence, kind=_CLOSES[fence.kind], settings=settings)
@@ -134,16 +151,18 @@ def _brought(way: WayBack) -> Iterator[Step]:
     if way.seeded:
         yield Step("leave-copies-out", "leave-copies-out", {"connector": way.seeded}, 30)
         yield Step("begin-at-boundary", "seed-replication", _seeds(home, way.seeded), 30)
-        yield Step("bring-home", "start-replication", _starts(home, "seed-replication"), 180)
+        yield Step("bring-home", "start-replication", starts(home, "seed-replication"), 180)
+    elif home.replicator == MIRRORED:
+        yield _asked_to_start(home, "bring-home", _MIRROR)
     else:
         boundary = "the first record that was written there since (step find-missing), without"
-        yield _by_hand(home, "bring-home", f"{boundary} what reconcile copied")
+        yield by_hand(home, "bring-home", f"{boundary} what reconcile copied")
     scope = "tail" if home.connectors else "full"
     settings = {**parts.ends(home), "scope": scope, "at_most": max(way.at_most, IN_FLIGHT)}
     yield Step("caught-up", "caught-up", settings, home.patience_s)
 
 
-def _moved(way: WayBack) -> Iterator[Step]:
+def moved(way: WayBack) -> Iterator[Step]:
     """i: the planned switchover, the other way; and where the old replication will go on."""
     home = replace(way.home, overrides={"replication-lag": _COPIES, **way.home.overrides})
     yield parts.preflight(home, Mode.PLANNED)
@@ -177,17 +196,25 @@ def _let_in(old: Circumstances) -> Iterator[Step]:
     yield Step("let-in", "manual", parts.asked("let-in", text), 60)
 
 
-def _behind(way: WayBack) -> Iterator[Step]:
-    """j, k: the old replication goes on, everything is proven, and nothing is owed any more."""
+def behind(way: WayBack, *, anew: bool = False) -> Iterator[Step]:
+    """j, k: the old replication goes on, everything is proven, and nothing is owed any more.
+
+    Args:
+        anew: whether the cluster was emptied: then nothing may be missing on the survivor. So is
+            one that mirrors, behind where both parted.
+    """
     home, old = way.home, way.old
+    emptied = {"emptied": True} if anew or home.replicator == MIRRORED else {}
     if way.reseeded:
-        settings = _starts(old, "seed-old-replication")
+        settings = starts(old, "seed-old-replication")
         yield Step("replicate-again", "start-old-replication", settings, 180)
     else:
-        step = _by_hand(old, "replicate-again", f"where {old.source} ended when it was opened")
+        step = _again_by_hand(old)
         yield replace(step, kind="manual-start-old-replication")
     yield Step("prove-home", "prove-copies", {**parts.ends(home), "old_way": False}, 300)
-    yield Step("prove-away", "prove-old-copies", {**parts.ends(old), "old_way": True}, 300)
+    yield Step(
+        "prove-away", "prove-old-copies", {**parts.ends(old), "old_way": True, **emptied}, 300
+    )
     yield Step("settle-owed", "settle-owed", {}, 30)
 
 
@@ -207,12 +234,38 @@ def _seeds(seen: Circumstances, connector: str) -> dict[str, Any]:
     return {**parts.ends(seen), "connector": connector}
 
 
-def _starts(seen: Circumstances, seeded_by: str) -> dict[str, Any]:
+def starts(seen: Circumstances, seeded_by: str) -> dict[str, Any]:
+    """What a start of connectors needs to know.
+
+    Args:
+        seeded_by: the kind of the step that told them where to begin.
+    """
     return {**parts.ends(seen), "connectors": list(seen.connectors), "seeded_by": seeded_by}
 
 
-def _by_hand(seen: Circumstances, identity: str, boundary: str) -> Step:
-    how = _HOW.get(seen.replicator, "")
-    text = _BY_HAND.format(source=seen.source, target=seen.target, boundary=boundary, how=how)
+def _again_by_hand(old: Circumstances) -> Step:
+    if old.replicator == MIRRORED:
+        return _asked_to_start(old, "replicate-again", _MIRROR_AGAIN)
+    return by_hand(old, "replicate-again", f"where {old.source} ended when it was opened")
+
+
+def by_hand(
+    seen: Circumstances,
+    identity: str,
+    boundary: str,
+    why: str = "nothing is copied twice",
+    hows: Mapping[str, str] = _HOW,
+) -> Step:
+    """Ask a person to start what copies, where drctl cannot.
+
+    Args:
+        hows: by the kind of the replicator, what it takes.
+    """
+    text = _BY_HAND.replace("{how}", hows.get(seen.replicator, ""))
+    return _asked_to_start(seen, identity, text, boundary=boundary, why=why)
+
+
+def _asked_to_start(seen: Circumstances, identity: str, text: str, **more: str) -> Step:
+    told = text.format(source=seen.source, target=seen.target, **more)
     undo = f"stop the replication from {seen.source} to {seen.target} again"
-    return Step(identity, "manual-start-replication", parts.asked(identity, text, undo), 120)
+    return Step(identity, "manual-start-replication", parts.asked(identity, told, undo), 120)

@@ -43,7 +43,8 @@ class ClosedSource:
             Unreachable: what would be looked at does not answer.
         """
         found = self.fence.check(settings, facts, look.other_way())
-        return {**found, "reverse": list(settings["reverse"])}
+        reverse, made_anew = list(settings["reverse"]), settings.get("made_anew", False)
+        return {**found, "reverse": reverse, "made_anew": made_anew}
 
     def apply(self, intent: Json, hands: Hands) -> tuple[str, ...]:
         """As the fence does.
@@ -56,7 +57,7 @@ class ClosedSource:
     def verify(self, intent: Json, look: Look) -> Seen:
         """Whether it holds; and, while nothing copies to the cluster, whether nothing grows."""
         still = _still(intent, look)
-        asked = intent if still else {**intent, "topics": []}
+        asked = {**intent, "topics": _watched(intent, look) if still else []}
         seen = self.fence.verify(asked, look.other_way())
         # Ends are no facts of this step: what comes home moves them.
         facts = {name: value for name, value in seen.facts.items() if name != "ends"}
@@ -84,6 +85,15 @@ def _still(intent: Json, look: Look) -> bool:
     except DrctlError:
         return True
     return all(state == STOPPED for state in states)
+
+
+def _watched(intent: Json, look: Look) -> list[str]:
+    """Topics whose ends must not move; some of a cluster that is filled anew are not there yet."""
+    topics: list[str] = intent["topics"]
+    if not intent.get("made_anew"):
+        return topics
+    there = look.site(intent["cluster"]).topic_names()
+    return [topic for topic in topics if topic in there]
 
 
 def _without_ends(seen: Seen) -> str:

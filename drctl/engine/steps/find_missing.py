@@ -18,7 +18,9 @@ class FindMissing(Looking):
     def describe(self, settings: Json) -> Description:
         """The step in words."""
         title = f"find every record that only {settings['target']} has"
-        proof = "the comparison is complete, and tells where new records begin"
+        proof = "the comparison is complete"
+        if not settings.get("rebuild"):
+            proof = f"{proof}, and tells where new records begin"
         return Description(title, proof)
 
     def check(self, settings: Json, facts: Facts, look: Look) -> Json:
@@ -28,9 +30,14 @@ class FindMissing(Looking):
             Refused: what was found cannot be rested on.
             Unknown: not everything could be compared.
         """
-        return look.searched().to_json()
+        found = look.remnant() if settings.get("rebuild") else look.searched()
+        return found.to_json()
 
     def verify(self, intent: Json, look: Look) -> Seen:
         """What was found."""
         words = f"{intent['unreplicated']:,} records ({told_of(intent)}); {intent['folder']}"
+        if not intent["folder"]:
+            words = "it holds no record at all"
+        elif intent.get("aside"):
+            words = f"{words}; {intent['aside']:,} more the survivor has compacted or deleted"
         return Seen(State.DONE, words, intent)

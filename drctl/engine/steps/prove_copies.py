@@ -25,10 +25,11 @@ class ProveCopies(Looking):
         search, decided = facts.get("find-missing", {}), facts.get("reconcile", {})
         twice_away = search.get("duplicated", 0)
         twice_home = facts.get("prove-copies", {}).get("duplicated", 0)
-        old = settings["old_way"]
+        old, emptied = settings["old_way"], settings.get("emptied", False)
         return {
             "target": settings["target"],
-            "may_lack": decided.get("left_behind", 0) if old else 0,
+            # What was emptied has none of the records left that were decided on.
+            "may_lack": decided.get("left_behind", 0) if old and not emptied else 0,
             "second_copies": twice_home if old else twice_away,
             "twice_before": twice_away if old else 0,
         }

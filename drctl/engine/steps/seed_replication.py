@@ -4,21 +4,25 @@ MirrorMaker 2 keeps the last offset that it copied, and goes on behind it; witho
 the beginning, and copies everything twice.
 """
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from drctl.engine.kind import Description, Facts, Seen, State, Trait
 from drctl.engine.ports import Hands, Look
 from drctl.engine.returning import Offsets, offsets_of, rows
+from drctl.engine.source_offsets import (
+    ALIAS,
+    alter,
+    by_place,
+    copies_of,
+    kept_offsets,
+    lines_of,
+    log_ends,
+)
 from drctl.engine.steps.stop_replication import STOPPED
-from drctl.model.errors import Refused, Unreachable
+from drctl.model.errors import Refused
 from drctl.model.plan import Json
-from drctl.model.ports import ClusterReader
-from drctl.model.topology import TopicPartition, Unavailable
-from drctl.wire.connect_offsets import ConnectKey, copied_offset, copied_partition
+from drctl.model.topology import TopicPartition
 
-_ALIAS = "source.cluster.alias"
 _SHOWN = 3
 
 
@@ -70,19 +74,19 @@ class SeedReplication:
                 f"stop it: curl -X PUT $CONNECT/connectors/{name}/stop",
             )
         start, ends = _from_search(search) if search else _from_logs(settings, look)
-        kept = _kept(name, connectors.offsets(name))
+        kept = kept_offsets(name, connectors.offsets(name))
         return {
             "connector": name,
-            "alias": connectors.config(name).get(_ALIAS, "source"),
-            "wanted": _entries({place: _last(start[place]) for place in start}),
-            "before": _entries({place: kept.get(place) for place in start}),
+            "alias": connectors.config(name).get(ALIAS, "source"),
+            "wanted": lines_of({place: _last(start[place]) for place in start}),
+            "before": lines_of({place: kept.get(place) for place in start}),
             "from": rows(start),
             "ends": rows(ends),
         }
 
     def apply(self, intent: Json, hands: Hands) -> tuple[str, ...]:
         """Set them."""
-        return _alter(intent, "wanted", hands)
+        return alter(intent, "wanted", hands)
 
     def verify(self, intent: Json, look: Look) -> Seen:
         """Whether they read back; one that has gone on since was there."""
@@ -90,12 +94,12 @@ class SeedReplication:
         if not intent["wanted"]:
             words = f"nothing has to be set: {name} goes on from where it came to"
             return Seen(State.DONE, words, facts)
-        kept = _kept(name, look.connectors().offsets(name))
-        wanted = {TopicPartition(topic, number): at for topic, number, at in intent["wanted"]}
+        kept = kept_offsets(name, look.connectors().offsets(name))
+        wanted, before = by_place(intent["wanted"]), by_place(intent["before"])
         others = tuple(
             f"{place}: {name} keeps {kept.get(place)}"
             for place, at in wanted.items()
-            if not _reached(kept.get(place), at)
+            if not _reached(kept.get(place), at, before.get(place))
         )
         if others:
             words = f"{len(others)} offsets are not there: {'; '.join(others[:_SHOWN])}"
@@ -104,12 +108,12 @@ class SeedReplication:
 
     def undo(self, intent: Json, hands: Hands) -> tuple[str, ...]:
         """Give it back what it had."""
-        return _alter(intent, "before", hands)
+        return alter(intent, "before", hands)
 
     def undone(self, intent: Json, look: Look) -> Seen:
         """Whether it has it."""
         name = intent["connector"]
-        kept = _kept(name, look.connectors().offsets(name))
+        kept = kept_offsets(name, look.connectors().offsets(name))
         others = tuple(
             f"{TopicPartition(topic, number)}"
             for topic, number, at in intent["before"]
@@ -125,36 +129,11 @@ def _last(start: int) -> int | None:
     return start - 1 if start > 0 else None
 
 
-def _reached(kept: int | None, wanted: int | None) -> bool:
-    return wanted is None or (kept is not None and kept >= wanted)
-
-
-def _entries(offsets: Mapping[TopicPartition, int | None]) -> list[list[Any]]:
-    return [[place.topic, place.partition, at] for place, at in sorted(offsets.items())]
-
-
-def _kept(name: str, entries: Iterable[Mapping[str, Any]]) -> Offsets:
-    """The last offset that the connector says it copied, by partition."""
-    found = {}
-    for each in entries:
-        place = copied_partition(ConnectKey(name, dict(each.get("partition") or {})))
-        at = copied_offset(dict(each.get("offset") or {}))
-        if place is not None and at is not None:
-            found[TopicPartition(place.topic, place.partition)] = at
-    return found
-
-
-def _alter(intent: Json, which: str, hands: Hands) -> tuple[str, ...]:
-    entries = [
-        {
-            "partition": {"cluster": intent["alias"], "topic": topic, "partition": number},
-            "offset": None if at is None else {"offset": at},
-        }
-        for topic, number, at in intent[which]
-    ]
-    if entries:
-        hands.connectors().alter_offsets(intent["connector"], entries)
-    return ()
+def _reached(kept: int | None, wanted: int | None, before: int | None) -> bool:
+    """Whether it is there, or has gone on from there since; what it had before may be further."""
+    if kept == wanted:
+        return True
+    return kept is not None and kept > (-1 if wanted is None else wanted) and kept != before
 
 
 def _from_search(search: Json) -> tuple[Offsets, Offsets]:
@@ -163,25 +142,5 @@ def _from_search(search: Json) -> tuple[Offsets, Offsets]:
 
 
 def _from_logs(settings: Json, look: Look) -> tuple[Offsets, Offsets]:
-    start = _ends(look.site(settings["source"]), look.topics())
-    return start, _ends(look.site(settings["target"]), _copies(look))
-
-
-def _copies(look: Look) -> tuple[str, ...]:
-    return tuple(map(look.target_topic, look.topics()))
-
-
-def _ends(site: ClusterReader, topics: Iterable[str]) -> Offsets:
-    """Where the topics' partitions end; without those of topics that are not there.
-
-    Raises:
-        Unreachable: one of them does not tell.
-    """
-    there = site.overview().partitions
-    places = [TopicPartition(name, n) for name in topics for n in there.get(name, ())]
-    found = {}
-    for place, log in site.offsets(places).items() if places else ():
-        if isinstance(log, Unavailable):
-            raise Unreachable(f"where {place} of {site.name} ends is not known: {log.reason}")
-        found[place] = log.end
-    return found
+    start = log_ends(look.site(settings["source"]), look.topics())
+    return start, log_ends(look.site(settings["target"]), copies_of(look))

@@ -7,7 +7,8 @@ from drctl.engine.returning import offsets_of
 from drctl.engine.steps.stop_replication import RUNNING, STOPPED
 from drctl.model.errors import DrctlError
 from drctl.model.plan import Json
-from drctl.model.topology import TopicPartition
+from drctl.model.ports import ClusterReader
+from drctl.model.topology import PartitionOffsets, TopicPartition
 
 _SHOWN = 3
 
@@ -42,6 +43,7 @@ class StartReplication:
             "target": settings["target"],
             "from": seeded["from"],
             "ends": seeded["ends"],
+            "whole": seeded.get("whole", False),
         }
 
     def apply(self, intent: Json, hands: Hands) -> tuple[str, ...]:
@@ -99,10 +101,13 @@ def _arrived(intent: Json, look: Look) -> Seen:
     }
     # What came is looked at first: what is written meanwhile is then no stranger.
     came = first_records(target, since)
-    travels = first_new_records(look.site(intent["source"]), start)
+    source, whole = look.site(intent["source"]), intent.get("whole", False)
+    travels = first_records(source, start) if whole else first_new_records(source, start)
     wrong, awaited = [], []
     for place, copy in copies.items():
         if copy in came and not (place in travels and same_record(travels[place], came[copy])):
+            if whole and _cut_since(source, place, start[place]):
+                continue
             wrong.append(f"{copy} offset {came[copy].offset}")
         elif place in travels and copy not in came:
             awaited.append(str(place))
@@ -118,7 +123,15 @@ def _arrived(intent: Json, look: Look) -> Seen:
     return Seen(State.DONE, _told(len(travels), intent))
 
 
+def _cut_since(source: ClusterReader, place: TopicPartition, start: int) -> bool:
+    """Whether the oldest records were deleted meanwhile: then nothing tells which came first."""
+    log = source.offsets([place])[place]
+    return isinstance(log, PartitionOffsets) and log.log_start > start
+
+
 def _told(number: int, intent: Json) -> str:
     if not number:
         return f"it runs; {intent['source']} has nothing new yet"
+    if intent.get("whole"):
+        return f"what came first to {number} partitions is the first record of each"
     return f"what came first to {number} partitions is the first new record of each; no old one"

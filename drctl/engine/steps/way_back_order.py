@@ -9,8 +9,17 @@ from drctl.model.plan import Json
 ASKED_FOR = "way-back"
 """The mode in which guards speak of a way back."""
 
+REBUILDING = "rebuild"
+"""The mode in which they speak of one on which the returned cluster is filled anew."""
+
 STEP_ORDER = "step-order"
 """The guard that stands against a way back on which something happened before its time."""
+
+WHOLE = "source-whole"
+"""The one that stands against filling a cluster anew that has lost nothing."""
+
+PASSED = (STEP_ORDER, WHOLE)
+"""Those that may be passed over."""
 
 
 class WayBackOrder(Looking):
@@ -31,12 +40,13 @@ class WayBackOrder(Looking):
         Raises:
             Refused: something stands against it that is not passed over; each is named.
         """
-        found = [each for each in look.findings(ASKED_FOR) if each.status is not Status.OK]
+        mode = settings.get("mode", ASKED_FOR)
+        found = [each for each in look.findings(mode) if each.status is not Status.OK]
         against = [
             each
             for each in found
             if each.status is Status.FAIL
-            and not (each.check == STEP_ORDER and STEP_ORDER in settings["overrides"])
+            and not (each.check in PASSED and each.check in settings["overrides"])
         ]
         if against:
             raise Refused(

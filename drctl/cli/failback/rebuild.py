@@ -1,0 +1,182 @@
+"""Who looks and acts where a cluster that has lost its records is filled anew; what it costs."""
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from drctl.cli.failback.home import HomeSight, guards_of, home_hands, known_overrides
+from drctl.cli.runs.guarding import judged
+from drctl.cli.runs.link_sight import LinkSight
+from drctl.cli.runs.plan_run import Way
+from drctl.engine.returning import Reconciliation, Search
+from drctl.engine.source_offsets import copies_of, logs_of
+from drctl.engine.steps.way_back_order import REBUILDING
+from drctl.model.errors import Unknown, Unreachable
+from drctl.model.plan import Json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from drctl.cli.runs.people import People
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.failback.gap_results import GapEvidence
+    from drctl.failback.standing_against import Terms
+    from drctl.model.finding import Finding
+    from drctl.offsets.wanted import Wanted
+
+_SAMPLED = 200
+"""So many of each partition's newest records tell how large records are."""
+
+
+@dataclass(slots=True)
+class OldSight(LinkSight):
+    """Looks along the link as it was, whose source may have none of its topics any more."""
+
+    def topics(self) -> tuple[str, ...]:
+        """Those that it has, and those that it had: the survivor has their copies.
+
+        Raises:
+            Unreachable: a cluster did not answer.
+        """
+        copies = self.site(self.link.target).topic_names()
+        had = {name for name in map(self.link.source_topic, copies) if name is not None}
+        return self.link.topics_of({*self.site(self.link.source).topic_names(), *had})
+
+
+@dataclass(slots=True)
+class RebuildSight(HomeSight):
+    """Looks along the way home to a cluster that gets everything anew."""
+
+    def remnant(self) -> Search:
+        """What only the returned cluster has; nothing is read where it is empty.
+
+        Raises:
+            Unknown: not everything could be compared.
+        """
+        if holds_nothing(self):
+            return Search("", 0, 0, 0, 0, {}, {})
+        from drctl.cli.failback.search import compared
+
+        found = compared(self.config, self.old)
+        if not found.complete:
+            raise Unknown(
+                f"what only {self.old.source} has is not known: not all of it could be compared:"
+                f" {'; '.join(found.not_compared[:3]) or 'transactions were open'}",
+                "put that right first: what is emptied is gone",
+            )
+        return _search(found)
+
+    def reconciliation(self, wish: Json) -> Reconciliation:
+        """How decisions on the records of a search stand.
+
+        Raises:
+            Refused: they cannot be acted upon.
+            Unknown: the result is elsewhere, and not everything could be compared.
+        """
+        if not (Path(wish["folder"]) / "gap.json").is_file():
+            # On another machine: what was decided is on the survivor, or is found again.
+            wish = {**wish, "folder": self.remnant().folder}
+            if not wish["folder"]:
+                return Reconciliation(0)
+        return HomeSight.reconciliation(self, wish)
+
+    def translated(self) -> "Sequence[Wanted]":
+        """Where groups are to stand at home: there everything stands as it does on the survivor.
+
+        Raises:
+            Unreachable: a cluster did not answer.
+        """
+        return LinkSight.translated(self)
+
+
+def rebuild_sight(config: "Config", link: "Link", asked: "People") -> RebuildSight:
+    """What looks along the way home of a link whose source has lost its records.
+
+    Raises:
+        ConfigError: nothing says what copies back.
+    """
+    from drctl.config.way_back import way_home
+
+    back = way_home(link, map(config.link, config.links))
+    old = OldSight(config, link, judged, asked)
+    return RebuildSight(config, back, _guards, asked, opposite=old)
+
+
+def holds_nothing(sight: LinkSight) -> bool:
+    """Whether the returned cluster has no record of the link, nor a partition too many.
+
+    Raises:
+        Unreachable: a cluster did not answer.
+    """
+    survivor, home = sight.site(sight.link.source), sight.site(sight.link.target)
+    logs = logs_of(home, {*copies_of(sight), *sight.other_way().topics()})
+    if any(log.log_start < log.end for log in logs.values()):
+        return False
+    there, here = survivor.overview().partitions, home.overview().partitions
+    return all(
+        len(here.get(sight.target_topic(topic), ())) <= len(there.get(topic, ()))
+        for topic in sight.topics()
+    )
+
+
+def cost_of(sight: LinkSight) -> str:
+    """What copying everything takes, in words; of what nobody has measured nothing is said.
+
+    Raises:
+        Unreachable: the survivor did not answer.
+    """
+    from drctl.cli import wiring
+    from drctl.model.topology import Unavailable
+    from drctl.report.printable import duration, size
+
+    survivor = sight.site(sight.link.source)
+    logs = {p: log for p, log in logs_of(survivor, sight.topics()).items() if log.end}
+    records = sum(log.end - log.log_start for log in logs.values())
+    starts = {p: max(log.log_start, log.last_stable - _SAMPLED) for p, log in logs.items()}
+    bytes_: float = 0
+    for place, found in survivor.following(starts, _SAMPLED).items() if starts else ():
+        if isinstance(found, Unavailable):
+            raise Unreachable(f"{place} of {survivor.name} cannot be read: {found.reason}")
+        if found:
+            seen = sum(len(each.key or b"") + len(each.value or b"") for each in found)
+            bytes_ += seen / len(found) * (logs[place].end - logs[place].log_start)
+    told = f"about {records:,} records are copied from {survivor.name}, {size(round(bytes_))}"
+    rate = wiring.measured_rate(sight.config).offsets_a_second()
+    if rate is None:
+        return f"{told} by the newest of them; how long that takes was never measured here"
+    took = duration(timedelta(seconds=2 * records / rate))
+    return (
+        f"{told} by the newest of them; comparing them once takes {took}, copying was not measured"
+    )
+
+
+def _search(found: "GapEvidence") -> Search:
+    return Search(
+        found.where,
+        found.unreplicated,
+        sum(each.safe for each in found.partitions),
+        sum(each.conflicting for each in found.partitions),
+        sum(each.unkeyed for each in found.partitions),
+        {},
+        {},
+        aside=sum(each.aside for each in found.partitions),
+    )
+
+
+def _guards(sight: LinkSight, mode: str) -> "Sequence[Finding]":
+    return guards_of(sight, mode, REBUILDING, _terms)
+
+
+def _terms(sight: LinkSight, terms: "Terms") -> "Terms":
+    return replace(terms, rebuilding=True, cost=cost_of(sight))
+
+
+REBUILD = Way(
+    lambda config, link, asked, _lost: rebuild_sight(config, link, asked),
+    home_hands,
+    known_overrides,
+    lambda _plan: REBUILDING,
+)
+"""From a link's target to its source, which was lost, is back, and has not its records any more."""

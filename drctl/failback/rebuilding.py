@@ -1,0 +1,156 @@
+"""What stands against filling a cluster anew that was lost and is back, and what shows that it has.
+
+Elsewhere a cluster that has lost its records is refused; here one that has not.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from drctl.checks.connectors import REPLICATOR, simple_class
+from drctl.checks.wording import several
+from drctl.engine.copies_filter import drops_copies
+from drctl.engine.steps.way_back_order import WHOLE
+from drctl.failback.bringing_home import Names
+from drctl.failback.facts import Cluster, Facts, Replication, Replicator
+from drctl.model.finding import Finding, Status
+from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
+
+LEAVES_OUT = "copies-left-out"
+"""The guard that stands against a connector that would not bring everything."""
+
+
+def lost_records(facts: Facts, names: Names) -> tuple[str, ...]:
+    """Where the source holds less than was copied from it: it was made anew, or cut.
+
+    Args:
+        names: what each copy is called on the source, where that is another name.
+    """
+    source, target = facts.on_source, facts.on_target
+    if not isinstance(source, Cluster):
+        return ()
+    shorter = tuple(
+        f"{place} ends at {end}, and was copied up to {copied}"
+        for place, copied in sorted(_copied(facts, names).items())
+        if (end := _end(source, place)) < copied
+    )
+    held = _records(target) if isinstance(target, Cluster) else 0
+    if shorter or not held or any(_ever_held(log) for log in source.logs.values()):
+        return shorter
+    return (f"it has never held a record of the link, and {facts.target} holds {held:,}",)
+
+
+def survivors_records(facts: Facts) -> int:
+    """How many offsets the survivor holds."""
+    target = facts.on_target
+    return _records(target) if isinstance(target, Cluster) else 0
+
+
+def rebuild_findings(
+    facts: Facts, names: Names, cost: str, connectors: tuple[str, ...]
+) -> Iterator[Finding]:
+    """Whether anything was lost, what it costs, and who would leave some of it out.
+
+    Args:
+        cost: of copying everything, in words.
+        connectors: that are to bring records home.
+    """
+    lost = lost_records(facts, names)
+    if lost:
+        reason = f"it has lost records that it had: {several(lost)}; {cost}"
+        yield Finding("source-lost", Status.WARN, facts.source, reason, cost=cost)
+    else:
+        yield _whole(facts)
+    if isinstance(facts.reverse, Replication):
+        for each in facts.reverse.copying:
+            if not connectors or each.name in connectors:
+                yield from _left_out(each, facts)
+        yield from _from_group(facts.forward, facts.reverse)
+
+
+def _whole(facts: Facts) -> Finding:
+    reason = "nothing shows that it has lost records: it holds what was copied from it"
+    if isinstance(facts.forward, Unavailable):
+        reason = f"whether it has lost records is not known: {facts.forward.reason}"
+    cure = (
+        "drctl failback without --rebuild copies only what is new; where you know better:"
+        f" --override {WHOLE}=REASON"
+    )
+    return Finding(WHOLE, Status.FAIL, facts.source, reason, cure=cure)
+
+
+def _left_out(back: Replicator, facts: Facts) -> Iterator[Finding]:
+    """What was copied once, and has to come back: it looks like a copy to whoever brings it."""
+    config, subject = back.connector.config, f"connector {back.name}"
+    if drops_copies(config):
+        reason = (
+            "it leaves out what drctl has copied: an earlier way home has added that, and"
+            f" {facts.source} holds the originals no more"
+        )
+        cure = f"take the filter out of the `transforms` of {back.name}; drctl failback adds it"
+        yield Finding(LEAVES_OUT, Status.FAIL, subject, reason, cure=cure)
+    if _is_replicator(back) and _knows_copies(config):
+        reason = (
+            f"it leaves out records whose header says that they came from {facts.source}: nothing"
+            " of what was lost there would come back"
+        )
+        identity = facts.on_source.identity if isinstance(facts.on_source, Cluster) else "ID"
+        cure = (
+            f"set provenance.header.filter.overrides={identity},.*,- on {back.name} until it has"
+            " copied everything"
+        )
+        yield Finding(LEAVES_OUT, Status.FAIL, subject, reason, cure=cure)
+
+
+def _from_group(forward: Replication | Unavailable, reverse: Replication) -> Iterator[Finding]:
+    """The translated position of the other direction is that of a way home without a loss."""
+    there = forward.copying if isinstance(forward, Replication) else ()
+    groups = {_group(each) for each in there if _is_replicator(each)}
+    for back in filter(_is_replicator, reverse.copying):
+        if back.connector.config.get("offset.start") == "consumer" and _group(back) in groups:
+            reason = (
+                f"it begins at the translated position of group {_group(back)!r}, and leaves out"
+                " whatever stands before it"
+            )
+            cure = f"set another src.consumer.group.id on {back.name} until it has copied all"
+            yield Finding(LEAVES_OUT, Status.FAIL, f"connector {back.name}", reason, cure=cure)
+
+
+def _copied(facts: Facts, names: Names) -> dict[TopicPartition, int]:
+    """How far partitions were copied whose copies are there; others are of other links."""
+    target, forward = facts.on_target, facts.forward
+    logs = target.logs if isinstance(target, Cluster) else {}
+    there = {TopicPartition(names.get(p.topic, p.topic), p.partition) for p in logs}
+    found: dict[TopicPartition, int] = {}
+    for each in forward.copying if isinstance(forward, Replication) else ():
+        if not isinstance(each.positions, Unavailable):
+            found |= {place: at for place, at in each.positions.items() if place in there}
+    return found
+
+
+def _end(source: Cluster, place: TopicPartition) -> int:
+    """0 where the topic is not there; what cannot be read is not held to be lost."""
+    log = source.logs.get(place)
+    if log is None:
+        return 0
+    return log.end if isinstance(log, OffsetRange) else 1 << 62
+
+
+def _ever_held(log: OffsetRange | Unavailable) -> bool:
+    return isinstance(log, Unavailable) or log.end > 0
+
+
+def _records(cluster: Cluster) -> int:
+    return sum(log.end - log.start for log in cluster.logs.values() if isinstance(log, OffsetRange))
+
+
+def _is_replicator(each: Replicator) -> bool:
+    return simple_class(each.connector.config) == REPLICATOR
+
+
+def _group(each: Replicator) -> str:
+    config = each.connector.config
+    return config.get("src.consumer.group.id") or config.get("name") or each.name
+
+
+def _knows_copies(config: Mapping[str, str]) -> bool:
+    on = config.get("provenance.header.enable", "false").lower() == "true"
+    return on and not config.get("provenance.header.filter.overrides")

@@ -1,0 +1,160 @@
+"""The way home where drctl does not say itself where what copies begins: people do as asked."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pytest
+
+from drctl.engine.entries import What
+from drctl.engine.outcome import Status
+from drctl.engine.sequences.failback import MIRRORED, failback, turned
+from drctl.engine.steps.stop_replication import RUNNING, STOPPED
+from drctl.model.plan import Plan
+from tests.engine.crashing import Case, assert_looked_at, assert_the_same, ends, run
+from tests.engine.failovers import SEEN
+from tests.engine.pair import AUDIT, BACK, ORDERS, PRIMARY, SECONDARY, Deed, Pair
+from tests.engine.returned import BOTH, NEWER, TAIL, Returned, returned
+from tests.engine.sites import TOPICS
+from tests.engine.workers import Connector
+
+REPLICATOR = "confluent-replicator"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What copies, and what each side has in the end.
+
+    Attributes:
+        known: whether drctl can stop it through Connect.
+        home: what is at home in the end.
+    """
+
+    name: str
+    known: bool
+    home: tuple[str, ...]
+
+    @property
+    def plan(self) -> Plan:
+        """Of the way home."""
+        connectors = ("mm2",) if self.known else ()
+        old = replace(SEEN, replicator=self.name, connectors=connectors)
+        return failback(replace(turned(old, (BACK,) if self.known else ()), policy="copy"))
+
+    def pair(self) -> Returned:
+        """With people who do what they are asked to."""
+        pair = returned()
+        pair.deeds = deeds(pair, cuts=self.name == MIRRORED)
+        return pair
+
+
+KINDS = (
+    Kind(REPLICATOR, True, ("a1", *BOTH, *TAIL, *NEWER)),
+    Kind(REPLICATOR, False, ("a1", *BOTH, *TAIL, *NEWER)),
+    Kind("none", False, ("a1", *BOTH, *TAIL, *NEWER)),
+    # It appends nothing to what differs: what comes home is what the survivor has, as it stands.
+    Kind(MIRRORED, False, ("a1", *BOTH, *NEWER, *TAIL)),
+)
+
+
+def deeds(pair: Returned, *, cuts: bool) -> dict[str, Deed]:
+    """As the plan says: home from the first new record on, away again from the end."""
+
+    def wants(name: str, state: str) -> Callable[[], bool]:
+        return lambda: pair.workers.connectors[name].wanted == state
+
+    def stop(name: str) -> Deed:
+        def do() -> None:
+            found = pair.workers.connectors[name]
+            found.state = found.wanted = STOPPED
+
+        return Deed(do, wants(name, STOPPED))
+
+    def bring_home() -> None:
+        back = pair.workers.connectors[BACK]
+        if cuts:
+            pair.home.logs[ORDERS] = pair.home.logs[ORDERS][: len(BOTH)]
+        else:
+            back.config |= LEAVES_OUT
+        back.kept = {AUDIT: 0, ORDERS: len(BOTH) - 1}
+        start(back)
+
+    def again() -> None:
+        old = pair.workers.connectors["mm2"]
+        old.kept = {p: len(log) - 1 for p, log in pair.home.logs.items() if p.topic in TOPICS}
+        old.wanted = RUNNING
+
+    return {
+        "old-replication": stop("mm2"),
+        "bring-home": Deed(bring_home, lambda: bool(pair.workers.connectors[BACK].kept)),
+        "stop-replication": stop(BACK),
+        "replicate-again": Deed(again, wants("mm2", RUNNING)),
+    }
+
+
+def start(connector: Connector) -> None:
+    """It copies what there is."""
+    connector.wanted = RUNNING
+    connector.copy()
+
+
+LEAVES_OUT = {
+    "transforms": "mask,ours",
+    "transforms.ours.type": "org.apache.kafka.connect.transforms.Filter",
+    "transforms.ours.predicate": "copied",
+    "predicates": "copied",
+    "predicates.copied.type": "org.apache.kafka.connect.transforms.predicates.HasHeaderKey",
+    "predicates.copied.name": "__drctl_provenance",
+}
+
+
+def told(kind: Kind) -> str:
+    return f"{kind.name}-{'known' if kind.known else 'by-hand'}"
+
+
+def case(kind: Kind) -> Case:
+    return Case(kind.plan, kind.pair)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=told)
+def test_a_whole_run(kind: Kind) -> None:
+    ran = run(case(kind))
+    assert ran.outcome.status is Status.DONE, ran.ledger.entries[-1]
+    assert_looked_at(ran.pair)
+    assert_home(ran.pair, kind)
+    assert not ran.ledger.told(What.OWED)
+
+
+def assert_home(pair: Pair, kind: Kind) -> None:
+    assert pair.state["records"] == {
+        PRIMARY: list(kind.home),
+        SECONDARY: ["a1", *BOTH, *NEWER, *TAIL],
+    }
+    assert pair.state["endpoints"] == [PRIMARY, PRIMARY]
+    assert pair.active(PRIMARY, "app")
+    assert not pair.active(SECONDARY, "app")
+    states = {name: each.state for name, each in pair.workers.connectors.items()}
+    assert states == {"mm2": RUNNING, BACK: STOPPED}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS, ids=told)
+def test_the_end_is_the_same_wherever_the_process_ends(kind: Kind) -> None:
+    given = case(kind)
+    assert_the_same(given, ends(given)[::2])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=told)
+def test_where_it_begins_at_the_beginning_nobody_is_led_home_silently(kind: Kind) -> None:
+    """The first arrival is not looked at here; what is there twice is owed, by content."""
+    pair = kind.pair()
+
+    def everything() -> None:
+        pair.workers.connectors[BACK].kept = {}
+        start(pair.workers.connectors[BACK])
+
+    wants_it = pair.workers.connectors[BACK]
+    pair.deeds["bring-home"] = Deed(
+        everything, lambda: wants_it.wanted == RUNNING or bool(wants_it.kept)
+    )
+    ran = run(Case(kind.plan, lambda: pair))
+    assert "prove-home" in ran.ledger.told(What.OWED)

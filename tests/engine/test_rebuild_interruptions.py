@@ -1,0 +1,186 @@
+"""The way home to a cluster that is filled anew, by its real steps; it may end anywhere."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from drctl.engine.entries import What
+from drctl.engine.outcome import Status
+from drctl.engine.sequences.failback import turned
+from drctl.engine.sequences.rebuild import rebuild
+from drctl.engine.steps.stop_replication import RUNNING, STOPPED
+from drctl.model.plan import Plan
+from tests.engine.crashing import Case, Change, assert_looked_at, assert_the_same, ends, run
+from tests.engine.failovers import SEEN, fence_falls, named
+from tests.engine.pair import BACK, ORDERS, PRIMARY, SECONDARY, Deed, Pair
+from tests.engine.rebuilt import ALONE, EVERYTHING, QUESTION, Rebuilt, cut, wiped
+from tests.engine.sites import record
+from tests.engine.workers import CONNECT
+
+WAY = replace(turned(replace(SEEN, replicator="mirrormaker2"), (BACK,)), policy="copy")
+PLANS: dict[Callable[[], Rebuilt], Plan] = {
+    wiped: rebuild(WAY, empty=True),
+    cut: rebuild(WAY, empty=False),
+}
+
+
+def case(prepare: Change, make: Callable[[], Rebuilt]) -> Case:
+    """The way home, where something is wrong; and somebody puts it right."""
+
+    def cure(pair: Pair) -> None:
+        pair.trace.heal()
+
+    return Case(PLANS[make], make, prepare, cure=cure)
+
+
+def nothing_wrong(pair: Pair) -> None:
+    """All goes well."""
+
+
+def only_said(pair: Pair) -> None:
+    """A person says that it is empty, and it is not."""
+    pair.deeds[QUESTION] = Deed(lambda: None, lambda: True)
+
+
+def positions_refused(pair: Pair) -> None:
+    """Groups cannot be moved: everything is put back but what must not be."""
+    pair.trace.declined.add(f"positions of {PRIMARY}")
+
+
+def connect_unanswered(pair: Pair) -> None:
+    """Connect does the first thing that it is told, and is not heard of from then on."""
+    pair.trace.hushed.add(CONNECT)
+
+
+def offsets_refused(pair: Pair) -> None:
+    """Connect takes nothing."""
+    pair.trace.declined.add(CONNECT)
+
+
+WRONG: dict[Change, tuple[Status, Status]] = {
+    nothing_wrong: (Status.DONE, Status.DONE),
+    only_said: (Status.STOPPED, Status.STOPPED),
+    positions_refused: (Status.STOPPED, Status.STOPPED),
+    offsets_refused: (Status.STOPPED, Status.STOPPED),
+    connect_unanswered: (Status.UNKNOWN, Status.DONE),
+}
+"""By what is wrong: what the run comes to by itself, and in the end."""
+
+CASES = [
+    (prepare, make) for prepare in WRONG for make in PLANS if (prepare, make) != (only_said, wiped)
+]
+
+
+@pytest.mark.parametrize(("prepare", "make"), CASES, ids=named)
+def test_a_whole_run(prepare: Change, make: Callable[[], Rebuilt]) -> None:
+    ran = run(case(prepare, make))
+    assert (ran.first, ran.outcome.status) == WRONG[prepare]
+    assert_looked_at(ran.pair)
+    if ran.outcome.status is Status.DONE:
+        assert_home(ran.pair, make)
+        assert not ran.ledger.told(What.OWED)
+
+
+def assert_home(pair: Pair, make: Callable[[], Rebuilt]) -> None:
+    """Each record is on either side once, in one order; clients are home, copying goes on."""
+    there = ["a1", *EVERYTHING, *([ALONE] if make is cut else [])]
+    assert pair.state["records"] == {PRIMARY: there, SECONDARY: there}
+    assert pair.state["endpoints"] == [PRIMARY, PRIMARY]
+    assert pair.active(PRIMARY, "app")
+    assert not pair.active(SECONDARY, "app")
+    states = {name: each.state for name, each in pair.workers.connectors.items()}
+    assert states == {"mm2": RUNNING, BACK: STOPPED}
+    end = len(pair.sites[PRIMARY].logs.logs[ORDERS])
+    assert pair.workers.connectors["mm2"].kept[ORDERS] == end - 1, "it kept where it was before"
+    assert not [r for r in pair.sites[PRIMARY].rules.rules if r.permission == "DENY"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("prepare", "make"), CASES, ids=named)
+def test_the_end_is_the_same_wherever_the_process_ends(
+    prepare: Change, make: Callable[[], Rebuilt]
+) -> None:
+    given = case(prepare, make)
+    assert_the_same(given, ends(given)[:: 1 if prepare is nothing_wrong else 2])
+
+
+def test_what_is_not_empty_is_never_filled() -> None:
+    """Everything that was copied twice would be there twice."""
+    pair = run(case(only_said, cut)).pair
+    assert pair.state["records"][PRIMARY] == ["o1", "o2", ALONE]
+    assert pair.workers.connectors[BACK].state == STOPPED
+    assert pair.state["endpoints"] == [SECONDARY, SECONDARY]
+
+
+def test_what_only_the_cluster_has_is_on_the_survivor_before_it_is_emptied() -> None:
+    pair = run(case(only_said, cut)).pair
+    assert pair.state["records"][SECONDARY][-1] == ALONE
+
+
+def test_records_without_a_decision_keep_it_from_being_emptied() -> None:
+    def undecided(pair: Pair) -> None:
+        assert isinstance(pair, Rebuilt)
+        pair.undecided = ("1 safe one: say what becomes of it",)
+
+    ran = run(case(undecided, cut))
+    assert (ran.outcome.status, ran.ledger.told(What.FAILED)) == (
+        Status.STOPPED,
+        ["judge-records"],
+    )
+    assert ran.pair.state["records"][PRIMARY] == ["o1", "o2", ALONE]
+
+
+def test_what_must_stay_stays_where_the_run_turns_back() -> None:
+    """Applications go on where they are; what has come to the cluster is there, and closed."""
+    pair, before = run(case(positions_refused, wiped)).pair, wiped()
+    assert pair.state["endpoints"] == [SECONDARY, SECONDARY]
+    assert pair.active(SECONDARY, "app")
+    assert pair.state["rules"][SECONDARY] == before.state["rules"][SECONDARY]
+    closed = [rule for rule in pair.sites[PRIMARY].rules.rules if rule.permission == "DENY"]
+    assert {rule.operation for rule in closed} == {"WRITE"}
+    states = {name: each.state for name, each in pair.workers.connectors.items()}
+    assert states == {"mm2": STOPPED, BACK: STOPPED}
+    assert pair.workers.connectors["mm2"].kept == before.workers.connectors["mm2"].kept
+
+
+def test_a_fence_that_fell_meanwhile_is_set_again_and_what_has_come_is_gone_on_with() -> None:
+    def both_fall(pair: Pair) -> None:
+        fence_falls(pair, SECONDARY)
+        if not pair.sang(PRIMARY):
+            fence_falls(pair, PRIMARY)
+
+    for make in PLANS:
+        given = replace(case(nothing_wrong, make), meanwhile=both_fall)
+        begun_anew = 0
+        for number in ends(given)[::3]:
+            ran = run(given, number)
+            assert ran.outcome.status is Status.DONE, (number, ran.ledger.entries[-1])
+            assert_home(ran.pair, make)
+            assert not ran.ledger.told(What.OWED)
+            begun_anew += bool(ran.ledger.told(What.STALE))
+        assert begun_anew > 15
+
+
+def test_what_somebody_wrote_while_it_was_open_is_not_gone_on_with() -> None:
+    """It is on the survivor before it goes, and the cluster has to be emptied once more."""
+
+    def somebody_writes(pair: Pair) -> None:
+        assert isinstance(pair, Rebuilt)
+        if pair.home.logs.get(ORDERS) and not pair.sang(PRIMARY):
+            fence_falls(pair, PRIMARY)
+            if ALONE not in pair.home.all_keys():
+                pair.home.append(ORDERS, record(ALONE))
+
+    given = replace(case(nothing_wrong, wiped), meanwhile=somebody_writes)
+    stopped_at = set()
+    for number in ends(given)[::3]:
+        ran = run(given, number)
+        if ALONE not in ran.pair.home.all_keys():
+            continue
+        assert ran.outcome.status is Status.STOPPED, number
+        stopped_at.add(ran.ledger.told(What.FAILED)[-1])
+        assert ALONE in ran.pair.away.all_keys()
+        assert ran.pair.state["endpoints"] == [SECONDARY, SECONDARY]
+        assert ran.pair.active(SECONDARY, "app")
+    assert QUESTION in stopped_at

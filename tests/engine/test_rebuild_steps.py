@@ -1,0 +1,275 @@
+"""The steps that only a rebuild has, each over clusters in memory."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from drctl.engine.brought import brought_by
+from drctl.engine.copies_filter import filter_to_add
+from drctl.engine.kind import Seen, State
+from drctl.engine.ports import Hands, Look
+from drctl.engine.registry import KINDS
+from drctl.engine.steps.stop_replication import RUNNING
+from drctl.model.errors import Refused
+from drctl.model.plan import Json
+from drctl.model.topology import PartitionOffsets, TopicPartition
+from tests.engine.pair import AUDIT, BACK, ORDERS, PRIMARY, SECONDARY, Deed
+from tests.engine.processes import Process
+from tests.engine.rebuilt import QUESTION, Rebuilt, cut, wiped
+from tests.engine.sites import COPY, record
+from tests.engine.workers import Connector
+
+ENDS = {"source": SECONDARY, "target": PRIMARY}
+SEEDS = {**ENDS, "connector": BACK}
+QUIETLY = {"cluster": PRIMARY, "survivor": SECONDARY}
+ASKING = {**QUIETLY, "question": QUESTION, "text": "empty it"}
+STARTS = {**ENDS, "connectors": [BACK], "seeded_by": "seed-from-start"}
+
+
+def look(pair: Rebuilt) -> Look:
+    return cast(Look, Process(pair).sight)
+
+
+def check(name: str, settings: Json, pair: Rebuilt, **facts: Json) -> Json:
+    known = {key.replace("_", "-"): value for key, value in facts.items()}
+    return KINDS[name].check(settings, known, look(pair))
+
+
+def verify(name: str, intent: Json, pair: Rebuilt) -> Seen:
+    return KINDS[name].verify(intent, look(pair))
+
+
+def apply(name: str, intent: Json, pair: Rebuilt) -> None:
+    KINDS[name].apply(intent, cast(Hands, Process(pair).grip))
+
+
+def test_where_nothing_is_nobody_is_asked() -> None:
+    pair = wiped()
+    pair.deeds.clear()
+    intent = check("empty-source", QUIETLY, pair)
+    assert verify("empty-source", intent, pair).state is State.DONE
+    pair.home.append(ORDERS, record("o1"))
+    assert verify("empty-source", intent, pair).state is State.DONE, (
+        "what comes later is no remnant"
+    )
+
+
+def test_what_was_empty_when_the_plan_was_made_and_is_not_now_refuses() -> None:
+    with pytest.raises(Refused, match="orders-0 holds records from offset 0 on"):
+        check("empty-source", QUIETLY, cut())
+
+
+def test_what_was_there_is_gone_whatever_has_come_since() -> None:
+    pair = cut()
+    intent = check("empty-source", ASKING, pair)
+    pair.deeds[QUESTION] = Deed(lambda: None, lambda: True)
+    seen = verify("empty-source", intent, pair)
+    assert (seen.state, seen.items) == (State.WAITING, ("orders-0 holds records from offset 0 on",))
+    pair.empty()
+    assert verify("empty-source", intent, pair).state is State.DONE
+    for key in ("o1", "o2", "o3", "o4"):
+        pair.home.append(ORDERS, record(key))
+    assert verify("empty-source", intent, pair).state is State.DONE
+
+
+def test_deleted_records_are_gone_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = cut()
+    intent = check("empty-source", ASKING, pair)
+    logs = {ORDERS: PartitionOffsets(3, 5, 5), AUDIT: PartitionOffsets(0, 0, 0)}
+    monkeypatch.setattr(pair.home, "offsets", lambda places: {p: logs[p] for p in places})
+    assert verify("empty-source", intent, pair).state is State.DONE
+    logs[ORDERS] = PartitionOffsets(2, 5, 5)
+    pair.deeds[QUESTION] = Deed(lambda: None, lambda: True)
+    assert verify("empty-source", intent, pair).state is State.WAITING
+
+
+def test_a_partition_too_many_has_to_go() -> None:
+    """Keys would come to other partitions than those that they have on the survivor."""
+    pair = wiped()
+    pair.home.logs[TopicPartition("orders", 1)] = []
+    pair.home.logs[ORDERS] = []
+    with pytest.raises(Refused, match="orders has 2 partitions, and its copies come to 1"):
+        check("empty-source", QUIETLY, pair)
+
+
+def test_a_connector_begins_at_the_beginning_and_that_is_read_back() -> None:
+    pair = wiped()
+    back = pair.workers.connectors[BACK]
+    intent = check("seed-from-start", SEEDS, pair)
+    seen = verify("seed-from-start", intent, pair)
+    assert (seen.state, len(seen.items)) == (State.WAITING, 2)
+    apply("seed-from-start", intent, pair)
+    assert back.kept == {}
+    assert verify("seed-from-start", intent, pair).facts["whole"] is True
+    # It has gone on exactly as far as it had come before: what came tells.
+    for place, log in pair.away.logs.items():
+        for each in log:
+            pair.home.append(place, each)
+    back.kept = {AUDIT: 0, ORDERS: 6}
+    assert verify("seed-from-start", intent, pair).state is State.DONE
+
+
+def test_one_that_runs_or_leaves_copies_out_does_not_begin() -> None:
+    pair = wiped()
+    back = pair.workers.connectors[BACK]
+    pair.workers.connectors[BACK] = replace(back, state=RUNNING, wanted=RUNNING)
+    with pytest.raises(Refused, match="is RUNNING"):
+        check("seed-from-start", SEEDS, pair)
+    back.config |= filter_to_add(back.config)
+    pair.workers.connectors[BACK] = back
+    with pytest.raises(Refused, match="leaves out what drctl has copied"):
+        check("seed-from-start", SEEDS, pair)
+
+
+def begun(pair: Rebuilt) -> Json:
+    """What a start of the connector that brings everything home intends."""
+    seeded = {**check("seed-from-start", SEEDS, pair), "whole": True}
+    intent = check("start-replication", STARTS, pair, seed_from_start=seeded)
+    for name in (BACK, "mm2"):
+        old = pair.workers.connectors[name]
+        pair.workers.connectors[name] = Connector(old.source, old.target, RUNNING, RUNNING)
+    return intent
+
+
+def test_the_first_record_may_be_a_copy_of_drctls() -> None:
+    pair = wiped()
+    pair.away.logs[AUDIT] = [replace(record("a1"), offset=0, headers=COPY)]
+    intent = begun(pair)
+    assert verify("start-replication", intent, pair).state is State.WAITING
+    pair.home.append(AUDIT, record("a1", COPY))
+    pair.home.append(ORDERS, record("o1"))
+    assert verify("start-replication", intent, pair).state is State.DONE
+
+
+def test_another_first_record_is_no_beginning() -> None:
+    pair = wiped()
+    intent = begun(pair)
+    pair.home.append(ORDERS, record("o3"))
+    assert verify("start-replication", intent, pair).state is State.FAILED
+
+
+def test_where_the_oldest_were_deleted_meanwhile_nothing_tells(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pair = wiped()
+    intent = begun(pair)
+    pair.home.append(ORDERS, record("o1"))
+    pair.home.append(AUDIT, record("a1"))
+    first, known = pair.away.following, pair.away.offsets
+    monkeypatch.setattr(
+        pair.away, "following", lambda at, n: first({p: max(o, 1) for p, o in at.items()}, n)
+    )
+    assert verify("start-replication", intent, pair).state is State.FAILED
+    monkeypatch.setattr(
+        pair.away,
+        "offsets",
+        lambda places: {p: replace(o, log_start=1) for p, o in known(places).items()},  # type: ignore[type-var]
+    )
+    assert verify("start-replication", intent, pair).state is State.DONE
+
+
+def interrupted(at_home: int = 3) -> Rebuilt:
+    """So many records have come; what brought them is stopped, and keeps how far it got."""
+    pair = wiped()
+    for place in (AUDIT, ORDERS):
+        for each in pair.away.logs[place][:at_home]:
+            pair.home.append(place, each)
+    back = pair.workers.connectors[BACK]
+    back.kept = {p: len(log) - 1 for p, log in pair.home.logs.items()}
+    return pair
+
+
+BEGUN = {**ASKING, "connector": BACK}
+NOTHING_ALONE = {"unreplicated": 0, "aside": 0}
+
+
+def test_what_an_interrupted_run_has_brought_is_not_emptied_again() -> None:
+    pair = interrupted()
+    pair.deeds.clear()
+    intent = check("empty-source", BEGUN, pair, find_missing=NOTHING_ALONE)
+    seen = verify("empty-source", intent, pair)
+    assert (seen.state, seen.facts) == (State.DONE, {"begun": True})
+    kept = dict(pair.workers.connectors[BACK].kept)
+    seeds = check("seed-from-start", SEEDS, pair, empty_source=seen.facts)
+    apply("seed-from-start", seeds, pair)
+    assert pair.workers.connectors[BACK].kept == kept
+    facts = verify("seed-from-start", seeds, pair).facts
+    starts = check("start-replication", STARTS, pair, seed_from_start=facts)
+    apply("start-replication", starts, pair)
+    pair.tick()
+    assert verify("start-replication", starts, pair).state is State.DONE
+    assert pair.home.all_keys() == pair.away.all_keys()
+
+
+def forgets(pair: Rebuilt) -> None:
+    """Of a partition that has got something the connector keeps nothing."""
+    del pair.workers.connectors[BACK].kept[ORDERS]
+
+
+def keeps_more(pair: Rebuilt) -> None:
+    """It would go on behind what is there."""
+    pair.workers.connectors[BACK].kept[ORDERS] += 1
+
+
+def keeps_less(pair: Rebuilt) -> None:
+    """It would copy the last one twice."""
+    pair.workers.connectors[BACK].kept[ORDERS] -= 1
+
+
+def another_beginning(pair: Rebuilt) -> None:
+    """The first record is none of the survivor's."""
+    pair.home.logs[ORDERS][0] = replace(record("x"), offset=0)
+
+
+def another_end(pair: Rebuilt) -> None:
+    """Somebody wrote the last one."""
+    pair.home.logs[ORDERS][-1] = replace(record("x"), offset=2)
+
+
+def another_partition(pair: Rebuilt) -> None:
+    """The survivor has no such partition."""
+    pair.home.append(TopicPartition("orders", 1), record("o1"))
+
+
+def one_came_twice(pair: Rebuilt) -> None:
+    """Connect was killed, and has copied the newest again."""
+    pair.home.append(ORDERS, pair.home.logs[ORDERS][-1])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        forgets,
+        keeps_more,
+        keeps_less,
+        another_beginning,
+        another_end,
+        another_partition,
+        one_came_twice,
+    ],
+)
+def test_what_is_there_beside_is_emptied(wrong: Callable[[Rebuilt], None]) -> None:
+    pair = interrupted()
+    wrong(pair)
+    assert not brought_by(BACK, SECONDARY, PRIMARY, look(pair))
+    assert check("empty-source", BEGUN, pair, find_missing=NOTHING_ALONE)["held"]
+
+
+def test_what_runs_tells_late_how_far_it_got() -> None:
+    pair = interrupted()
+    back = pair.workers.connectors[BACK]
+    back.kept[ORDERS] = 1
+    assert not brought_by(BACK, SECONDARY, PRIMARY, look(pair))
+    back.state = back.wanted = RUNNING
+    assert brought_by(BACK, SECONDARY, PRIMARY, look(pair))
+    back.kept[ORDERS] = 4
+    assert not brought_by(BACK, SECONDARY, PRIMARY, look(pair))
+
+
+def test_where_something_was_found_there_alone_nothing_is_gone_on_with() -> None:
+    pair = interrupted()
+    found = {"unreplicated": 1, "aside": 0}
+    assert check("empty-source", BEGUN, pair, find_missing=found)["begun"] is False
+    assert check("empty-source", ASKING, pair, find_missing=NOTHING_ALONE)["begun"] is False

@@ -1,0 +1,98 @@
+"""What keeps drctl from filling a cluster anew, and what shows that it has to be."""
+
+from typing import Any
+
+import pytest
+
+from drctl.failback.facts import Began, Cluster, Replication
+from drctl.failback.standing_against import Terms, against
+from drctl.model.finding import Finding, Status
+from drctl.model.topology import OffsetRange, Unavailable
+from tests.failback.ways import DROP, HERE, PLACE, copying, endpoint, in_order_to_d, judged
+
+COST = "about 130 records are copied from secondary, 1.2 KB by the newest of them"
+TERMS = Terms(("mm2-back",), rebuilding=True, cost=COST)
+EMPTY = Cluster(HERE, {})
+REPLICATOR = "io.confluent.connect.replicator.ReplicatorSourceConnector"
+
+
+def found(terms: Terms = TERMS, **changed: Any) -> dict[str, Finding]:
+    known: dict[str, Any] = {"on_source": EMPTY, **changed}
+    return {each.check: each for each in against(judged(in_order_to_d(), **known), terms)}
+
+
+@pytest.mark.parametrize("logs", [{}, {PLACE: OffsetRange(0, 0)}, {PLACE: OffsetRange(0, 99)}])
+def test_what_was_lost_is_told_with_what_it_costs(logs: Any) -> None:
+    told = found(on_source=Cluster(HERE, logs))["source-lost"]
+    assert (told.status, told.cost) == (Status.WARN, COST)
+    assert "was copied up to 100" in told.reason
+
+
+def test_one_that_has_lost_nothing_is_refused() -> None:
+    told = found(on_source=in_order_to_d().on_source)["source-whole"]
+    assert told.status is Status.FAIL
+    assert "drctl failback without --rebuild" in told.cure
+
+
+def test_where_connect_knows_nothing_an_empty_cluster_tells() -> None:
+    unknown = Unavailable("drctl.yaml names no workers")
+    told = found(forward=unknown)["source-lost"]
+    assert "never held a record of the link, and secondary holds 130" in told.reason
+    half = Cluster(HERE, {PLACE: OffsetRange(0, 99)})
+    assert found(forward=unknown, on_source=half)["source-whole"].status is Status.FAIL
+    deleted = Cluster(HERE, {PLACE: OffsetRange(110, 110)})
+    assert found(on_source=deleted)["source-whole"].status is Status.FAIL
+
+
+def test_an_empty_cluster_is_no_way_home_without_it() -> None:
+    known = judged(in_order_to_d(), on_source=EMPTY, forward=Unavailable("no workers"))
+    told = {each.check: each for each in against(known, Terms(rebuild="rebuild it"))}
+    assert (told["source-lost"].status, "rebuild it" in told["source-lost"].cure) == (
+        Status.FAIL,
+        True,
+    )
+
+
+def test_what_has_come_before_its_time_is_emptied_and_clients_are_not() -> None:
+    begun = {"on_source": Cluster(HERE, {PLACE: OffsetRange(0, 50)}), "began": {PLACE: Began.START}}
+    assert all(each.status is Status.WARN for each in found(**begun).values())
+    led = found(endpoints=(endpoint("primary"),))
+    assert led["clients-home"].status is Status.FAIL
+
+
+def test_a_connector_that_leaves_copies_out_would_not_bring_everything() -> None:
+    told = found(reverse=copying("mm2-back", "STOPPED", **DROP))["copies-left-out"]
+    assert told.status is Status.FAIL
+    assert "take the filter out" in told.cure
+
+
+def replicator(name: str, **config: str) -> Replication:
+    keys = {key.replace("__", "."): value for key, value in config.items()}
+    known = {"connector.class": REPLICATOR, "name": name, "topic.whitelist": "orders"}
+    return copying(name, "STOPPED", {PLACE: 100} if name == "there" else None, {**known, **keys})
+
+
+def test_a_replicator_that_knows_its_copies_would_leave_all_of_them_out() -> None:
+    """What came from the returned cluster is what it has to bring back."""
+    ways = {"forward": replicator("there")}
+    marked = {**ways, "reverse": replicator("back", provenance__header__enable="true")}
+    told = found(Terms(rebuilding=True, cost=COST), **marked)["copies-left-out"]
+    assert told.status is Status.FAIL
+    assert f"provenance.header.filter.overrides={HERE},.*,-" in told.cure
+    more = {"provenance__header__enable": "true", "provenance__header__filter__overrides": "x,y,-"}
+    passed = {**ways, "reverse": replicator("back", **more)}
+    assert "copies-left-out" not in found(Terms(rebuilding=True, cost=COST), **passed)
+
+
+def test_a_replicator_that_begins_at_the_translated_position_leaves_the_rest_out() -> None:
+    """On another way home both directions need one group; here that is what must not be."""
+    group = {"src__consumer__group__id": "g"}
+    ways = {
+        "forward": replicator("there", **group),
+        "reverse": replicator("back", **group, offset__start="consumer"),
+    }
+    told = found(Terms(rebuilding=True, cost=COST), **ways)
+    assert "begins at the translated position of group 'g'" in told["copies-left-out"].reason
+    assert "replicator-both-ways" not in told
+    others = {**ways, "reverse": replicator("back", offset__start="consumer")}
+    assert "copies-left-out" not in found(Terms(rebuilding=True, cost=COST), **others)
