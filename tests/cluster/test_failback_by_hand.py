@@ -38,12 +38,15 @@ QUESTIONS = ("old-replication", "bring-home", "stop-replication", "replicate-aga
 
 
 class ByHand(Journey):
-    """A link of kind none; its copiers are halted and started by the test."""
+    """A link whose copiers are halted and started by the test."""
+
+    kind = "none"
+    keeps_offsets = False
 
     def __init__(
         self, lab: Lab, new_drctl: NewDrctl, topic: str, folder: Path, opened: ExitStack
     ) -> None:
-        super().__init__(lab, new_drctl, topic, replicator={"kind": "none"})
+        super().__init__(lab, new_drctl, topic, replicator={"kind": self.kind})
         self.folder, self.opened = folder, opened
         self.forward = self.copier("forward")
 
@@ -53,7 +56,8 @@ class ByHand(Journey):
         source, target = reversed(ends) if name == "back" else ends
         folder = self.folder / name
         folder.mkdir()
-        made = Copier(source, target, self.topic, folder, False, **how)  # type: ignore[arg-type]
+        keeps = self.keeps_offsets
+        made = Copier(source, target, self.topic, folder, keeps, **how)  # type: ignore[arg-type]
         return self.opened.enter_context(made.at_work())
 
     def replicate(self, running: bool) -> None:

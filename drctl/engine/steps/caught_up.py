@@ -14,7 +14,8 @@ class CaughtUp(Looking):
     def describe(self, settings: Json) -> Description:
         """The step in words."""
         title = f"wait until {settings['target']} has what {settings['source']} has"
-        return Description(title, f"a comparison finds {settings['at_most']:,} missing at most")
+        what = "a comparison of everything" if settings["scope"] == "full" else "a comparison"
+        return Description(title, f"{what} finds {settings['at_most']:,} missing at most")
 
     def check(self, settings: Json, facts: Facts, look: Look) -> Json:
         """Nothing has to be decided."""

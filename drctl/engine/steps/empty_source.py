@@ -16,7 +16,7 @@ from drctl.model.plan import Json
 from drctl.model.topology import TopicPartition, TopicState
 
 _SHOWN = 3
-_WHY = "what was given up there is gone; the survivor has all that was decided on"
+_WHY = "what a person has emptied stays so; the survivor has all that was decided on"
 
 
 class EmptySource:

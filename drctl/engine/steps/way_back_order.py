@@ -32,7 +32,10 @@ class WayBackOrder(Looking):
         """The step in words."""
         title = f"see how far the way back to {settings['target']} has come, and in which order"
         passed = ", ".join(sorted(settings["overrides"])) or "none"
-        return Description(title, f"nothing is lost, or out of order (passed over: {passed})")
+        lost = "nothing is lost, or"
+        if settings.get("mode") == REBUILDING:
+            lost = f"{settings['target']} has lost records, and nothing is"
+        return Description(title, f"{lost} out of order (passed over: {passed})")
 
     def check(self, settings: Json, facts: Facts, look: Look) -> Json:
         """Ask.
