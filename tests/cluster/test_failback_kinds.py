@@ -2,7 +2,8 @@
 
 Neither can be had here. A plain client of the tests' own that keeps offsets stands for the mirror;
 that a topic is deleted and mirrored from its beginning stands for cutting it where both part: each
-record is at the same offset on either side. Connectors of MirrorMaker 2 stand for Replicator: what
+record is at the same offset on either side (but for markers of transactions at the end, which a
+mirror copies, too). Connectors of MirrorMaker 2 stand for Replicator: what
 that proves is what drctl looks at and does over Connect, and what it leaves to a person.
 """
 
@@ -35,7 +36,7 @@ from tests.cluster.way_home import (
 )
 from tests.conftest import NewTopic
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(600)]
 
 EVERYTHING = Counter(named("copied", COPIED) | named("tail", TAIL) | named("new", NEW))
 
@@ -121,6 +122,8 @@ def test_a_mirror_comes_home_as_the_survivor_has_it(
         going.reached("drain")
         back.halt()
         going.reached("open-target")
+        # The survivor ends with a marker of a transaction, which no plain client copies.
+        journey.keeps_offsets = False
         journey.copier("again", begin=journey.primary.end_offsets(topic))
     assert journey.led_to == journey.primary.bootstrap
     there, here = (
@@ -185,6 +188,9 @@ def test_a_person_tells_replicators_where_to_begin(
     """They are stopped, and looked at, by drctl."""
     journey = Replicated(lab, new_drctl, topic, opened)
     let_in(journey, opened)
+    # The lab's own connectors for checkpoints lead the same way, and are told of.
+    opened.callback(lab.replicate, True)
+    lab.replicate(False)
     journey.lose_the_primary()
     new = Counter(
         place[0]
@@ -195,7 +201,8 @@ def test_a_person_tells_replicators_where_to_begin(
     boundary = {number: end - new[number] for number, end in held.items()}
     looked = journey.run("failback", "--check-order", "--output", "json").document()
     steps = {each["id"]: (each["observed"], each["why"]) for each in looked["steps"]}
-    assert steps["b"] == ("done", f"stopped: {journey.there}")
+    assert steps["b"][0] == "done", steps["b"]
+    assert f"stopped: {journey.there}" in steps["b"][1]
     assert f"connector {journey.back} is STOPPED, and keeps no position" in steps["f"][1]
     assert (looked["verdict"], looked["next"]) != ("violated", "b")
 

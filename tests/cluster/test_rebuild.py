@@ -23,7 +23,7 @@ from tests.cluster.way_home import (
 from tests.conftest import NewTopic
 from tests.lab.cluster_under_test import ClusterUnderTest
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(900)]
 
 REBUILD = ("failback", "--rebuild")
 ALONE = 5

@@ -116,6 +116,7 @@ def test_each_step_says_what_to_type() -> None:
         (("--policy", "discard"), "records are discarded only of topics that are named"),
         (("--gap", "somewhere"), "--gap goes with --check-order"),
         (("--check-order", "--execute"), "--check-order only looks"),
+        (("--check-order", "--rebuild"), "--check-order only looks"),
         (("--patience", "soon"), "soon"),
     ],
 )
