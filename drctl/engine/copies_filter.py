@@ -41,5 +41,23 @@ def filter_to_add(config: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def filter_to_take_out(config: Mapping[str, str]) -> dict[str, str | None]:
+    """The keys that take drctl's own filter out again; whatever a person has added stays."""
+    if _NAME not in _words(config.get(_TRANSFORMS, "")):
+        return {}
+    found: dict[str, str | None] = {}
+    for key in (_TRANSFORMS, _PREDICATES):
+        left = ",".join(word for word in _words(config.get(key, "")) if word != _NAME)
+        found[key] = left or None
+        found |= {name: None for name in config if name.startswith(f"{key}.{_NAME}.")}
+    return found
+
+
+def without_own_filter(config: Mapping[str, str]) -> dict[str, str]:
+    """The configuration as it is once that is done."""
+    changed = {**config, **filter_to_take_out(config)}
+    return {name: value for name, value in changed.items() if value is not None}
+
+
 def _words(text: str) -> tuple[str, ...]:
     return tuple(filter(None, (word.strip() for word in text.split(","))))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from drctl.checks.connectors import REPLICATOR, simple_class
 from drctl.checks.wording import several
-from drctl.engine.copies_filter import drops_copies
+from drctl.engine.copies_filter import drops_copies, without_own_filter
 from drctl.engine.steps.way_back_order import WHOLE
 from drctl.failback.bringing_home import Names
 from drctl.failback.facts import Cluster, Facts, Replication, Replicator
@@ -80,12 +80,12 @@ def _whole(facts: Facts) -> Finding:
 def _left_out(back: Replicator, facts: Facts) -> Iterator[Finding]:
     """What was copied once, and has to come back: it looks like a copy to whoever brings it."""
     config, subject = back.connector.config, f"connector {back.name}"
-    if drops_copies(config):
+    if drops_copies(without_own_filter(config)):
         reason = (
-            "it leaves out what drctl has copied: an earlier way home has added that, and"
+            "it leaves out what drctl has copied, by a filter that drctl did not add, and"
             f" {facts.source} holds the originals no more"
         )
-        cure = f"take the filter out of the `transforms` of {back.name}; drctl failback adds it"
+        cure = f"take the filter out of the `transforms` of {back.name} until it has copied all"
         yield Finding(LEAVES_OUT, Status.FAIL, subject, reason, cure=cure)
     if _is_replicator(back) and _knows_copies(config):
         reason = (

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from drctl.engine.copies_filter import filter_to_add
 from drctl.lab.lab import Lab
 from drctl.lab.reading import read_topic
 from drctl.lab.waiting import Patience
@@ -36,6 +37,15 @@ class Emptied(Story):
         """As its disks would be, as far as the link goes."""
         self.primary.delete_topics([self.topic])
         assert Patience.of(60).wait_until(lambda: not self.is_there())
+
+    def has_come_home_before(self) -> None:
+        """What brings records home still leaves out what drctl has copied."""
+        client = self.lab.parts.worker.client()
+        try:
+            config = client.config(self.reverse)
+            client.put_config(self.reverse, {**config, **filter_to_add(config)})
+        finally:
+            client.close()
 
     def is_there(self) -> bool:
         return self.topic in self.primary.admin.list_topics(timeout=10).topics
@@ -104,6 +114,7 @@ def test_an_emptied_primary_is_filled_and_proven_before_clients_are_home(story: 
 
 
 def test_what_only_a_cut_primary_has_is_decided_on_before_it_is_emptied(story: Emptied) -> None:
+    story.has_come_home_before()
     story.empty()
     story.primary.create_topic(story.topic, PARTITIONS)
     alone = set(story.write("alone", ALONE, story.primary))

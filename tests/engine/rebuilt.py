@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from drctl.engine.copies_filter import filter_to_add
 from drctl.engine.returning import Search
 from drctl.engine.steps.stop_replication import PAUSED, STOPPED
 from drctl.model.groups import Committed
@@ -45,11 +46,13 @@ def wiped() -> Rebuilt:
     pair.away.append(AUDIT, record("a1"))
     for key in EVERYTHING:
         pair.away.append(ORDERS, record(key, COPY if key == "t1" else ()))
-    # It was copied to as far as it goes now, before it was lost: an earlier way home.
+    # An earlier way home has come as far as it goes now, and left out what drctl had copied.
     pair.workers.connectors = {
         "mm2": Connector(pair.home, pair.away, PAUSED, PAUSED, kept={AUDIT: 0, ORDERS: 40}),
         BACK: Connector(pair.away, pair.home, STOPPED, STOPPED, kept={AUDIT: 0, ORDERS: 6}),
     }
+    back = pair.workers.connectors[BACK]
+    back.config |= filter_to_add(back.config)
     pair.sites[SECONDARY].positions.positions = {"old": {ORDERS: Committed(2)}}
     pair.arrivals.groups_of = {
         SECONDARY: {"app": empty("app", NEW), "old": empty("old", OLD)},

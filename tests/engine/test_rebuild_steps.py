@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from drctl.engine.brought import brought_by
-from drctl.engine.copies_filter import filter_to_add
+from drctl.engine.copies_filter import filter_to_add, without_own_filter
 from drctl.engine.kind import Seen, State
 from drctl.engine.ports import Hands, Look
 from drctl.engine.registry import KINDS
@@ -26,6 +26,13 @@ SEEDS = {**ENDS, "connector": BACK}
 QUIETLY = {"cluster": PRIMARY, "survivor": SECONDARY}
 ASKING = {**QUIETLY, "question": QUESTION, "text": "empty it"}
 STARTS = {**ENDS, "connectors": [BACK], "seeded_by": "seed-from-start"}
+
+
+def unfiltered(pair: Rebuilt) -> Rebuilt:
+    """What brings everything takes copies along."""
+    back = pair.workers.connectors[BACK]
+    back.config = without_own_filter(back.config)
+    return pair
 
 
 def look(pair: Rebuilt) -> Look:
@@ -95,7 +102,7 @@ def test_a_partition_too_many_has_to_go() -> None:
 
 
 def test_a_connector_begins_at_the_beginning_and_that_is_read_back() -> None:
-    pair = wiped()
+    pair = unfiltered(wiped())
     back = pair.workers.connectors[BACK]
     intent = check("seed-from-start", SEEDS, pair)
     seen = verify("seed-from-start", intent, pair)
@@ -111,13 +118,33 @@ def test_a_connector_begins_at_the_beginning_and_that_is_read_back() -> None:
     assert verify("seed-from-start", intent, pair).state is State.DONE
 
 
+def test_drctls_own_filter_is_taken_out_and_no_other() -> None:
+    pair = wiped()
+    back = pair.workers.connectors[BACK]
+    before = dict(back.config)
+    settings = {"connector": BACK}
+    intent = check("take-copies-along", settings, pair)
+    assert verify("take-copies-along", intent, pair).state is State.WAITING
+    apply("take-copies-along", intent, pair)
+    assert verify("take-copies-along", intent, pair).state is State.DONE
+    assert back.config == {"source.cluster.alias": "sec", "transforms": "mask"}
+    KINDS["take-copies-along"].undo(intent, cast(Hands, Process(pair).grip))
+    assert back.config == before
+    back.config = {**filter_to_add({}), "transforms": "ours", "predicates": "ours"}
+    for key in [key for key in back.config if ".drctlCopies." in key]:
+        back.config[key.replace("drctlCopies", "ours")] = back.config.pop(key)
+    back.config["transforms.ours.predicate"] = "ours"
+    intent = check("take-copies-along", settings, pair)
+    assert intent["changes"] == {}
+    assert verify("take-copies-along", intent, pair).state is State.WAITING
+
+
 def test_one_that_runs_or_leaves_copies_out_does_not_begin() -> None:
     pair = wiped()
     back = pair.workers.connectors[BACK]
     pair.workers.connectors[BACK] = replace(back, state=RUNNING, wanted=RUNNING)
     with pytest.raises(Refused, match="is RUNNING"):
         check("seed-from-start", SEEDS, pair)
-    back.config |= filter_to_add(back.config)
     pair.workers.connectors[BACK] = back
     with pytest.raises(Refused, match="leaves out what drctl has copied"):
         check("seed-from-start", SEEDS, pair)
@@ -125,7 +152,7 @@ def test_one_that_runs_or_leaves_copies_out_does_not_begin() -> None:
 
 def begun(pair: Rebuilt) -> Json:
     """What a start of the connector that brings everything home intends."""
-    seeded = {**check("seed-from-start", SEEDS, pair), "whole": True}
+    seeded = {**check("seed-from-start", SEEDS, unfiltered(pair)), "whole": True}
     intent = check("start-replication", STARTS, pair, seed_from_start=seeded)
     for name in (BACK, "mm2"):
         old = pair.workers.connectors[name]
@@ -172,7 +199,7 @@ def test_where_the_oldest_were_deleted_meanwhile_nothing_tells(
 
 def interrupted(at_home: int = 3) -> Rebuilt:
     """So many records have come; what brought them is stopped, and keeps how far it got."""
-    pair = wiped()
+    pair = unfiltered(wiped())
     for place in (AUDIT, ORDERS):
         for each in pair.away.logs[place][:at_home]:
             pair.home.append(place, each)

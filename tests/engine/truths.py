@@ -19,7 +19,7 @@ MAY_CHANGE: Mapping[str, frozenset[str]] = {
         {
             *("stop-replication", "keep-stopped", "leave-copies-out", "seed-replication"),
             *("start-replication", "seed-old-replication", "start-old-replication"),
-            "seed-from-start",
+            *("seed-from-start", "take-copies-along"),
         }
     ),
     "groups": frozenset({"prepare-groups"}),
@@ -211,6 +211,7 @@ TRUTHS: Mapping[str, Truth] = {
     "judge-records": _always,
     "reconcile": _copied("target", "source"),
     "leave-copies-out": _left_out,
+    "take-copies-along": lambda pair, intent: not _left_out(pair, intent),
     "manual-keep-stopped": _says_so,
     "manual-stop-replication": _says_so,
     "manual-start-replication": _says_so,
@@ -240,6 +241,7 @@ TAKEN_BACK: Mapping[str, Truth] = {
     "prepare-groups": _always,
     "skip-producer-ids": _always,
     "leave-copies-out": lambda pair, intent: not _left_out(pair, intent),
+    "take-copies-along": lambda pair, intent: not intent["changes"] or _left_out(pair, intent),
     "start-replication": _as_before,
     "seed-old-replication": _always,
 }

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from drctl.engine.copies_filter import filter_to_add
 from drctl.failback.facts import Began, Cluster, Replication
 from drctl.failback.standing_against import Terms, against
 from drctl.model.finding import Finding, Status
@@ -64,6 +65,8 @@ def test_a_connector_that_leaves_copies_out_would_not_bring_everything() -> None
     told = found(reverse=copying("mm2-back", "STOPPED", **DROP))["copies-left-out"]
     assert told.status is Status.FAIL
     assert "take the filter out" in told.cure
+    own = {"config": filter_to_add({})}
+    assert "copies-left-out" not in found(reverse=copying("mm2-back", "STOPPED", **own))
 
 
 def replicator(name: str, **config: str) -> Replication:

@@ -82,6 +82,7 @@ def _filled(way: WayBack) -> Iterator[Step]:
     """f, h: everything is copied, and compared before anybody waits for it."""
     home = way.home
     if way.seeded:
+        yield Step("take-copies-along", "take-copies-along", {"connector": way.seeded}, 30)
         seeds = {**parts.ends(home), "connector": way.seeded}
         yield Step("begin-at-start", SeedFromStart.name, seeds, 30)
         yield Step("bring-home", "start-replication", starts(home, SeedFromStart.name), 180)

@@ -1,6 +1,12 @@
-"""Has a connector leave drctl's own copies out: their originals are where they would come to."""
+"""Has a connector leave drctl's own copies out: their originals are where they would come to.
 
-from drctl.engine.copies_filter import drops_copies, filter_to_add
+Where they are not, for that cluster has lost them, the connector takes the copies along again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from drctl.engine.copies_filter import drops_copies, filter_to_add, filter_to_take_out
 from drctl.engine.kind import Description, Facts, Seen, State, Trait
 from drctl.engine.ports import Hands, Look
 from drctl.model.plan import Json
@@ -9,16 +15,27 @@ from drctl.wire.provenance import HEADER
 _UNSETTLED = frozenset({"UNASSIGNED", "RESTARTING"})
 
 
+@dataclass(frozen=True, slots=True)
 class LeaveCopiesOut:
-    """Adds a filter to its configuration; nothing else of it is read or kept."""
+    """Adds a filter to its configuration, or takes it out; nothing else of it is read or kept.
 
-    name = "leave-copies-out"
-    traits = Trait.CHANGES
+    Attributes:
+        out: whether copies are to be left out.
+    """
+
+    name: str
+    out: bool
+
+    @property
+    def traits(self) -> Trait:
+        """What the rules of order need to know."""
+        return Trait.CHANGES
 
     def describe(self, settings: Json) -> Description:
         """The step in words."""
+        what = "leave out" if self.out else "take along"
         return Description(
-            f"have connector {settings['connector']} leave out records with header {HEADER}",
+            f"have connector {settings['connector']} {what} records with header {HEADER}",
             "its configuration says so",
             "give the keys that were changed their old values",
         )
@@ -32,10 +49,12 @@ class LeaveCopiesOut:
         """
         name = settings["connector"]
         config = look.connectors().config(name)
-        changes = {} if drops_copies(config) else filter_to_add(config)
+        changes: Mapping[str, str | None] = {}
+        if drops_copies(config) is not self.out:
+            changes = filter_to_add(config) if self.out else filter_to_take_out(config)
         return {
             "connector": name,
-            "changes": changes,
+            "changes": dict(changes),
             "before": {key: config.get(key) for key in changes},
         }
 
@@ -46,11 +65,13 @@ class LeaveCopiesOut:
         return ()
 
     def verify(self, intent: Json, look: Look) -> Seen:
-        """Whether it leaves them out."""
+        """Whether it does so."""
         name = intent["connector"]
-        if not drops_copies(look.connectors().config(name)):
-            return Seen(State.WAITING, f"{name} does not leave out yet what drctl has copied")
-        return _settled(name, look) or Seen(State.DONE, f"{name} leaves out what drctl has copied")
+        drops = drops_copies(look.connectors().config(name))
+        words = f"{name} {'leaves out' if drops else 'takes along'} what drctl has copied"
+        if drops is not self.out:
+            return Seen(State.WAITING, f"{words}, still")
+        return _settled(name, look) or Seen(State.DONE, words)
 
     def undo(self, intent: Json, hands: Hands) -> tuple[str, ...]:
         """Change them back."""

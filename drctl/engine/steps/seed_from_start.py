@@ -69,7 +69,7 @@ class SeedFromStart:
             raise Refused(
                 f"connector {name} leaves out what drctl has copied: nothing of that would come"
                 " back to a cluster that was emptied",
-                "take the filter out of its `transforms`: an earlier way home has added it",
+                "take the filter out of its `transforms` until it has copied everything",
             )
         kept = kept_offsets(name, connectors.offsets(name))
         return {
