@@ -31,15 +31,24 @@ class Arriving:
     Attributes:
         records: that arrived between the last two looks; 0 where they came to an end.
         seconds: for how long was looked.
+        beats: heartbeats of a replicator that arrived likewise, in `topic`.
     """
 
     records: int
     seconds: float
+    beats: int = 0
+    topic: str = ""
+
+    @property
+    def anything(self) -> bool:
+        """Whether somebody still brings something over."""
+        return bool(self.records or self.beats)
 
 
 def arriving(
     ends: Ends,
     silent: Callable[[], bool],
+    beats: str = "",
     clock: Callable[[], float] = monotonic,
     wait: Callable[[float], None] = _wait,
 ) -> Arriving:
@@ -48,18 +57,33 @@ def arriving(
     Args:
         ends: of all copies, now.
         silent: whether the source gave no answer; may take a while, in which copies may grow.
+        beats: the topic with copied heartbeats, which come where nobody writes; empty where none
+            is known.
 
     Raises:
         Unreachable: the target did not answer.
     """
-    began, seen, grown = clock(), ends(), 0
+    began, seen = clock(), ends()
+    grown: dict[bool, int] = {}
     if not silent():
         return Arriving(0, clock() - began)
     for number in range(1, LOOKS):
         wait(FIRST_S - (clock() - began) if number == 1 else LATER_S)
         now = ends()
-        grown = sum(end - seen[place] for place, end in now.items() if end > seen.get(place, end))
+        grown = _grown(seen, now, beats)
         if not grown:
             break
         seen = now
-    return Arriving(grown, clock() - began)
+    return Arriving(grown.get(False, 0), clock() - began, grown.get(True, 0), beats)
+
+
+def _grown(
+    seen: Mapping[TopicPartition, int], now: Mapping[TopicPartition, int], beats: str
+) -> dict[bool, int]:
+    """By how much records grew, and heartbeats; neither is there where it did not."""
+    found: dict[bool, int] = {}
+    for place, end in now.items():
+        if end > seen.get(place, end):
+            beat = place.topic == beats
+            found[beat] = found.get(beat, 0) + end - seen[place]
+    return found

@@ -41,6 +41,7 @@ class LinkPorts:
         left_out: which positions of groups have no place on the target; may raise `Unreachable`.
         copies: where the target's copies end; uses none of the readers here; may raise
             `Unreachable`. None where nobody looks.
+        beats: the topic among these that holds copied heartbeats; empty where none is known.
     """
 
     source: ClusterPorts
@@ -52,3 +53,4 @@ class LinkPorts:
     journal: Sequence[JournalPlace]
     left_out: Callable[[], Sequence[LeftOut]] | None
     copies: Ends | None = None
+    beats: str = ""

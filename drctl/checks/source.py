@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from drctl.checks.arriving import Arriving
 from drctl.checks.check import (
     PLANNED,
     UNPLANNED,
@@ -82,13 +83,14 @@ def _silent(observed: Observed, subject: str, answer: Silent) -> Verdict:
     if isinstance(come, Unavailable):
         told = f"; whether its records still arrive is not known: {come.reason}"
         return ok(subject, "it does not answer", f"{answer.reason}{told}")
-    if not come.records:
+    if not come.anything:
         told = f"; none of its records arrived on {observed.link.target} meanwhile"
         return ok(subject, "it does not answer, and is not copied from", f"{answer.reason}{told}")
+    what = "copies" if come.records else "copied heartbeats"
     return fail(
         subject,
-        "it does not answer here, and its copies still grow",
-        f"{answer.reason}; {come.records:,} records arrived on {observed.link.target} in the last"
+        f"it does not answer here, and its {what} still grow",
+        f"{answer.reason}; {_arrived(come)} arrived on {observed.link.target} in the last"
         f" seconds, and some at every look for {come.seconds:.0f} s",
         "replication still reaches it, and so may applications: two clusters would take writes at"
         " once; or somebody else writes to the copies already",
@@ -96,6 +98,12 @@ def _silent(observed: Observed, subject: str, answer: Silent) -> Verdict:
         " again in a moment; or where it is to be given up all the same, say why with --override"
         " source-alive=REASON",
     )
+
+
+def _arrived(come: Arriving) -> str:
+    records = f"{come.records:,} records" if come.records or not come.beats else ""
+    beats = f"{come.beats:,} heartbeats ({come.topic})" if come.beats else ""
+    return " and ".join(filter(None, (records, beats)))
 
 
 @check(

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from drctl.config.fields import Text, empty, frozen
 from drctl.config.section import Section
 from drctl.config.setting import Setting
+from drctl.model.leaving import Leaving
 
 T = TypeVar("T")
 
@@ -196,6 +197,11 @@ class DnsEndpoint(Section):
     timeout_s: Seconds = 5
     bootstrap: Bootstrap | None = None
 
+    @property
+    def leaving(self) -> Leaving:
+        """How clients leave the old cluster."""
+        return Leaving.LOOKED_UP
+
 
 class HaproxyEndpoint(Section):
     """A backend of HAProxy, through its runtime API.
@@ -220,6 +226,11 @@ class HaproxyEndpoint(Section):
     timeout_s: Seconds = 5
     bootstrap: Bootstrap | None = None
 
+    @property
+    def leaving(self) -> Leaving:
+        """How clients leave the old cluster."""
+        return Leaving.CUT if self.cut_sessions else Leaving.LEFT_OPEN
+
 
 class FileEndpoint(Section):
     """A file that clients read their bootstrap from: what it says is all there is to come by.
@@ -233,6 +244,11 @@ class FileEndpoint(Section):
     path: Plain
     content: Plain = f"{BOOTSTRAP}\n"
     clusters: PerCluster[Plain] = Field(default_factory=empty)
+
+    @property
+    def leaving(self) -> Leaving:
+        """How clients leave the old cluster."""
+        return Leaving.READ_AT_START
 
 
 class CommandEndpoint(Section):
@@ -253,6 +269,11 @@ class CommandEndpoint(Section):
         default_factory=empty
     )
     bootstrap: Bootstrap | None = None
+
+    @property
+    def leaving(self) -> Leaving:
+        """How clients leave the old cluster."""
+        return Leaving.BY_SITE
 
 
 EndpointConfig = Annotated[

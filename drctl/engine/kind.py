@@ -82,11 +82,14 @@ class Description:
         title: what is done, a short line.
         proof: how it will be known that it was.
         way_back: how it is taken back; empty where it cannot be.
+        clients: what becomes of clients that are connected to the old cluster; empty where the
+            step has nothing to say of it.
     """
 
     title: str
     proof: str
     way_back: str = ""
+    clients: str = ""
 
 
 Facts = Mapping[str, Json]

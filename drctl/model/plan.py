@@ -60,7 +60,7 @@ class Step:
             data["id"],
             data["kind"],
             data["settings"],
-            float(data["patience_seconds"]),
+            _number(data["patience_seconds"]),
             Duty(data["duty"]),
         )
 
@@ -116,7 +116,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, data: Json) -> "Plan":
-        """From what `to_json` made.
+        """From what `to_json` made; its fingerprint is that of the plan that it was made from.
 
         Raises:
             KeyError, ValueError: it did not.
@@ -132,10 +132,12 @@ class Plan:
         )
 
 
-def changed_parts(planned: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
-    """What differs between two bases, a line each."""
-    return tuple(
-        f"{part}: {planned.get(part, 'not there')} -> {now.get(part, 'not there')}"
-        for part in sorted({*planned, *now})
-        if planned.get(part) != now.get(part)
-    )
+def _number(value: object) -> float:
+    """As it stands: 60 and 60.0 are equal, and written differently.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{value!r} is no number")
+    return value

@@ -45,6 +45,14 @@ class Aliases:
         """The topic of offset syncs where it is kept on the target (KIP-716)."""
         return self._syncs(self.source)
 
+    @property
+    def heartbeats(self) -> str:
+        """The topic on the target with heartbeats that were copied from the source.
+
+        `heartbeats` itself shows only that a worker lives.
+        """
+        return self.separator.join((self.source, "heartbeats"))
+
     def _syncs(self, alias: str) -> str:
         return self.separator.join(("mm2-offset-syncs", alias, "internal"))
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from drctl.checks.standing import standing_against
 from drctl.engine.kind import Kind, Trait
+from drctl.engine.ports import Loss
 from drctl.engine.registry import KINDS
 from drctl.model.failover import Mode
 from drctl.model.finding import Finding, Status
@@ -142,6 +143,11 @@ def verdict(plan: Plan, findings: Sequence[Finding], violations: Sequence[str]) 
     if against:
         return f"Refused: {what}; {plural(against, 'objection')} below."
     return f"Ready: {what}."
+
+
+def loss_lines(loss: Loss) -> tuple[str, ...]:
+    """What is probably lost, then what that rests on."""
+    return tuple(map(sentence, (loss.words, *loss.evidence)))
 
 
 def what_to_type(

@@ -6,6 +6,7 @@ Texts are as they stand in the journal; JSON escapes what must not be printed.
 from datetime import UTC, datetime
 from typing import Any
 
+from drctl.report.leaving_lines import leaving_rows
 from drctl.report.run_data import ReportData, Standing, StepReport
 from drctl.report.run_next import next_steps
 
@@ -110,6 +111,9 @@ def report_document(data: ReportData) -> dict[str, Any]:
             "evidence": list(data.rpo.evidence),
         },
         "steps": [_step(step) for step in data.steps],
+        "clients": [
+            {"step": row.step or None, "words": row.words} for row in leaving_rows(data.plan)
+        ],
         "spans": [
             {
                 "step": span.step or None,

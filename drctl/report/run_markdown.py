@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from drctl.report import run_known, run_words
+from drctl.report.leaving_lines import leaving_told
 from drctl.report.printable import plain, plural, sentence
 from drctl.report.run_data import ReportData, StepReport, Warned
 from drctl.report.run_lines import figures
@@ -46,6 +47,8 @@ def _lines(data: ReportData) -> Iterator[str]:
     rests = (f"- {text(sentence(each))}" for each in data.rpo.evidence)
     yield from _section("What the estimate of the loss rests on", rests)
     yield from _section("Steps", _steps(data.steps))
+    left = (f"- {text(each)}" for each in leaving_told(data))
+    yield from _section("Clients that are connected to the source", left)
     yield from _section("Owed", (f"- {_both(s, w)}" for s, w in data.owed.items()))
     yield from _section("Guards passed over", (f"- {_both(*o)}" for o in data.overrides.items()))
     yield from _section("Guards to know of", (f"- {_warned(each)}" for each in data.warned))

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from drctl.report import printable, run_known, run_lines, run_next, run_words
+from drctl.report.leaving_lines import leaving_told
 from drctl.report.run_data import ReportData
 from drctl.report.run_picture import picture
 from drctl.resources import shipped
@@ -35,6 +36,7 @@ def render(data: ReportData) -> str:
             known=run_known.known(data),
             unknown=run_known.unknown(data),
             steps=run_next.next_steps(data),
+            clients=leaving_told(data),
             figures=run_lines.figures(data),
             picture=picture(data),
             item_limit=ITEMS,

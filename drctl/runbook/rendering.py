@@ -145,6 +145,8 @@ def _step(
     by_people = step.kind.startswith("manual")
     if step.patience_s and not by_people:
         yield f"{_IN}- Within: {_length(step.patience_s)}."
+    if told.clients:
+        yield f"{_IN}- Clients: {markdown.line(told.clients)}."
     if told.way_back:
         yield f"{_IN}- The way back: {markdown.line(told.way_back)}."
     if step.duty is not Duty.REQUIRED:

@@ -25,7 +25,7 @@ class Copies:
         self.seconds += seconds
 
     def look(self, *, silent: bool = True) -> Arriving:
-        return arriving(self, lambda: silent, lambda: self.seconds, self.wait)
+        return arriving(self, lambda: silent, "", lambda: self.seconds, self.wait)
 
 
 def test_copies_that_stand_still_are_looked_at_twice() -> None:
@@ -58,11 +58,36 @@ def test_waiting_for_the_source_is_part_of_the_first_wait(slow_s: float) -> None
         copies.seconds += slow_s
         return True
 
-    found = arriving(copies, silent, lambda: copies.seconds, lambda s: copies.wait(max(0.0, s)))
+    found = arriving(copies, silent, "", lambda: copies.seconds, lambda s: copies.wait(max(0.0, s)))
     assert found.seconds == max(2.0, slow_s)
 
 
 def test_a_topic_that_comes_new_or_is_cut_is_no_growth() -> None:
     looks: Iterator[dict[TopicPartition, int]] = iter([{ONE: 9}, {ONE: 3, OTHER: 12}])
-    found = arriving(lambda: next(looks), lambda: True, lambda: 0.0, lambda _: None)
+    found = arriving(lambda: next(looks), lambda: True, "", lambda: 0.0, lambda _: None)
     assert found.records == 0
+
+
+@pytest.mark.parametrize(
+    ("beats", "found"),
+    [
+        ((1, 3, 5, 7, 9), Arriving(0, 8.0, 2, ONE.topic)),
+        ((1, 3, 5, 5, 5), Arriving(0, 6.0, 0, ONE.topic)),
+        ((1, 1, 3, 5, 7), Arriving(0, 2.0, 0, ONE.topic)),
+    ],
+    ids=["they come", "they end", "they come too late"],
+)
+def test_heartbeats_that_are_copied_come_where_nobody_writes(
+    beats: tuple[int, ...], found: Arriving
+) -> None:
+    copies = Copies(*beats)
+    looked = arriving(copies, lambda: True, ONE.topic, lambda: copies.seconds, copies.wait)
+    assert looked == found
+    assert looked.anything == bool(found.beats)
+
+
+def test_records_and_heartbeats_are_counted_apart() -> None:
+    looks = iter([{ONE: n, TopicPartition("primary.heartbeats", 0): 2 * n} for n in range(9)])
+    args = (lambda: 0.0, lambda _seconds: None)
+    found = arriving(lambda: next(looks), lambda: True, "primary.heartbeats", *args)
+    assert found == Arriving(1, 0.0, 2, "primary.heartbeats")

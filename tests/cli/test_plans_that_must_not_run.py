@@ -2,19 +2,22 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
+from drctl.cli.runs.plan_files import refuse_another, write_plan
 from drctl.cli.runs.plan_run import _refuse_if_changed
 from drctl.cli.runs.resume_run import _must_be_of, _must_go_on
 from drctl.config.link import Link
 from drctl.engine.sequences.circumstances import Circumstances, Mode
 from drctl.engine.sequences.failover import failover
 from drctl.engine.story import Story
-from drctl.model.errors import Refused
+from drctl.model.errors import ConfigError, ExitCode, Refused, UsageError
 from drctl.model.plan import Plan
+from drctl.report.plan_json import plan_document
 
 PLAN = failover(Mode.PLANNED, Circumstances("main", "a", "b", ("User:app",), ("mm2",)))
 LINK = cast(Link, SimpleNamespace(name="main", source="a", target="b"))
@@ -32,6 +35,62 @@ def test_clusters_that_changed_while_the_name_was_typed() -> None:
     with pytest.raises(Refused, match="groups: 2 -> not there") as refused:
         _refuse_if_changed(shown, replace(shown, basis={"topics of a": "3"}))
     assert refused.value.hint == "make the plan anew"
+
+
+def test_steps_that_changed_though_what_they_were_built_from_did_not() -> None:
+    steps = tuple(replace(s, patience_s=s.patience_s + 1) for s in PLAN.steps)
+    with pytest.raises(Refused, match=r"plan was made: step preflight, its patience: 30 -> 31;"):
+        _refuse_if_changed(PLAN, replace(PLAN, steps=steps))
+
+
+def written(file: Path, plan: Plan = PLAN, **more: object) -> Path:
+    """As --plan-out writes it."""
+    document = plan_document(plan, (), (), "drctl failover --execute")
+    write_plan({**document, **more}, file)
+    return file
+
+
+def test_a_plan_that_was_agreed_on_is_gone_on_with(tmp_path: Path) -> None:
+    refuse_another(PLAN, written(tmp_path / "plan.json"))
+    over = replace(PLAN, overrides={"lag": "a drill"})
+    refuse_another(over, written(tmp_path / "plan.json", over))
+
+
+def test_another_plan_than_the_one_that_was_agreed_on_is_refused(tmp_path: Path) -> None:
+    file = written(tmp_path / "plan.json", replace(PLAN, basis={"topics of a": "3"}))
+    now = replace(PLAN, basis={"topics of a": "4"})
+    with pytest.raises(Refused, match=r"not the one in .*: topics of a: 3 -> 4$") as refused:
+        refuse_another(now, file)
+    assert refused.value.exit_code is ExitCode.REFUSED
+    over = replace(now, basis={"topics of a": "3"}, overrides={"lag": "a drill"})
+    with pytest.raises(Refused, match=r": override lag: not there -> a drill$"):
+        refuse_another(over, file)
+    with pytest.raises(Refused, match=r": its fingerprint$"):
+        refuse_another(PLAN, written(file, fingerprint="0" * 16))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "Expecting property name"),
+        ("[]", "is no plan of drctl"),
+        ('{"schema": "drctl/run/1"}', "is no plan of drctl"),
+        ('{"schema": "drctl/plan/1"}', "damaged: 'overrides'"),
+        ('{"schema": "drctl/plan/1", "overrides": 7}', "damaged"),
+    ],
+)
+def test_what_is_no_plan_is_said_to_be_none(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "plan.json"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=said):
+        refuse_another(PLAN, file)
+
+
+def test_files_that_cannot_be_used(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nowhere cannot be read: No such file"):
+        refuse_another(PLAN, tmp_path / "nowhere")
+    with pytest.raises(UsageError, match="cannot be written: "):
+        written(tmp_path)
 
 
 def test_a_run_is_gone_on_with_between_its_own_clusters() -> None:

@@ -88,6 +88,11 @@ class Running:
         assert self.terminal is not None
         os.write(self.terminal, b"\x03")
 
+    def type(self, line: str) -> None:
+        """Type a line, and end it."""
+        assert self.terminal is not None
+        os.write(self.terminal, f"{line}\n".encode())
+
     def signal(self, number: signal.Signals) -> None:
         """Signal drctl alone, as `kill` and service managers do."""
         self.process.send_signal(number)
@@ -123,7 +128,7 @@ class Running:
 
 @dataclass(frozen=True)
 class Drctl:
-    """Runs `drctl gap` with one drctl.yaml; everything it needs is in one folder."""
+    """Runs drctl with one drctl.yaml, `drctl gap` above all; all that it needs is in one folder."""
 
     folder: Path
     config: Path
@@ -178,6 +183,21 @@ class Drctl:
                 start_new_session=True,
             )
         return Running(process, *files, out)
+
+    def on_terminal(self, *words: str, name: str) -> Running:
+        """Start any command, with a terminal of its own as stdin and stderr.
+
+        Args:
+            name: of the folder for its output.
+        """
+        work = self.folder / name
+        work.mkdir(parents=True)
+        files = work / "stdout", work / "stderr"
+        files[1].touch()
+        environment = {**clean_environment(), "TERM": "xterm"}
+        line = [str(DRCTL), "--config", str(self.config), *words]
+        with files[0].open("wb") as stdout:
+            return _behind_terminal(line, stdout, files, work / "out", environment)
 
 
 def _behind_terminal(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(240)]
 
 PAGE = page("docs/ci.md")
+DEADLINE_S = 180
 RECORDS = 60
 CONSUMED = 37
 
@@ -46,7 +48,7 @@ class Checkout:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=DEADLINE_S,
             check=False,
         )
         return Ran(done.returncode, done.stdout, done.stderr)
@@ -117,7 +119,7 @@ def checkout(lab: Lab, standby: Standby, new_drctl: NewDrctl) -> Checkout:
     # MirrorMaker 2 says once a minute how far it came.
     folder = new_drctl({"main": main}, policy={"max_lag_records": 1_000_000}).folder
     (folder / "ci").mkdir()
-    for name in ("plan", "run"):
+    for name in ("plan", "run", "drill"):
         (folder / "ci" / f"{name}.sh").write_text(script(name), encoding="utf-8")
     return Checkout(folder)
 
@@ -176,3 +178,24 @@ def test_a_question_that_nobody_answered_refuses_the_run(
     assert "nobody is there to answer look" in ran.stderr
     assert not (checkout.folder / "report.xml").exists()
     assert standby.positions() == {}
+
+
+def test_the_drill_of_the_page(checkout: Checkout, standby: Standby) -> None:
+    """MirrorMaker 2 copies no topic of that prefix here, and says so; then one that it copies."""
+    refused = checkout.run("sh ci/drill.sh")
+    assert (refused.code, refused.stdout) == (3, "Refused: RTO - s, lost -\n")
+    assert "copies topics that match drills." in refused.stderr
+    assert not (checkout.folder / ".drctl" / "drills" / "history.jsonl").exists()
+
+    copied = script("drill").replace("--topic-prefix drills.", "--topic-prefix flights-")
+    assert copied != script("drill")
+    ran = checkout.run(copied)
+    assert ran.code == 0, ran.stdout + ran.stderr
+    assert re.fullmatch(r"passed: RTO [\d.]+ s, lost 0\n", ran.stdout)
+    done = checkout.document("drill.json")
+    assert (done["schema"], done["verdict"], done["reasons"]) == ("drctl/drill/1", "passed", [])
+    cleaned = done["cleaned"]
+    assert isinstance(cleaned, dict)
+    assert cleaned["left"] == []
+    history = (checkout.folder / ".drctl" / "drills" / "history.html").read_text(encoding="utf-8")
+    assert "1 of 1 drills passed" in history

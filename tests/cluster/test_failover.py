@@ -1,5 +1,6 @@
 """`drctl failover` and `resume` on real clusters, behind a real MirrorMaker 2: nothing is lost."""
 
+import json
 import signal
 import socket
 from collections import Counter
@@ -200,6 +201,22 @@ def test_ctrl_c_stops_between_two_effects(stage: Stage) -> None:
     assert stage.json("resume", *GO, code=0)["status"] == "done"
 
 
+def estimated_before(stage: Stage) -> None:
+    """The plan says what is probably lost; what it is compared by stays the same meanwhile."""
+    files = [stage.drctl.folder / name for name in ("one.json", "two.json")]
+    words = ("failover", "--mode", "unplanned")
+    one, two = (stage.json(*words, "--plan-out", str(file), code=0) for file in files)
+    assert (one["loss"]["at_least"], two["loss"]["at_least"]) == (LEFT, LEFT)
+    assert LEFT <= one["loss"]["records"] <= two["loss"]["records"]
+    assert 0 < one["loss"]["seconds"] < two["loss"]["seconds"]
+    assert any("drctl gap saw it" in each for each in one["loss"]["evidence"])
+    assert one["fingerprint"] == two["fingerprint"]
+    written = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    assert [each["loss"] for each in written] == [None, None]
+    assert written[0]["steps"] == written[1]["steps"]
+    assert stage.journaled() == []
+
+
 def test_an_unplanned_one_needs_no_source_and_says_what_is_owed(stage: Stage) -> None:
     written = stage.write(RECORDS, "before")
     stage.copied(RECORDS)
@@ -208,6 +225,7 @@ def test_an_unplanned_one_needs_no_source_and_says_what_is_owed(stage: Stage) ->
     assert alive.code == 3
     assert "source-alive" in alive.stderr
     stage.lab.signal("primary", signal.SIGKILL)
+    estimated_before(stage)
     done = stage.json("failover", "--mode", "unplanned", *GO, code=1)
     assert done["status"] == "done"
     assert any("fence" in each for each in done["owed"])

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from drctl.config.endpoints import EndpointConfig
 from drctl.config.link import Link
 from drctl.config.loading import read
 from drctl.model.endpoints import EndpointReader, EndpointState, EndpointWriter
@@ -35,6 +36,12 @@ def endpoint(
     around = Surroundings(_link(settings, folder), folder, environ or {})
     (section,) = around.link.settings.endpoints
     return Endpoint(open_reader(section, around), open_writer(section, around))
+
+
+def section_of(settings: Mapping[str, Any], folder: Path) -> EndpointConfig:
+    """What drctl.yaml of the folder says of the endpoint."""
+    (section,) = _link(settings, folder).settings.endpoints
+    return section
 
 
 def through_json(state: EndpointState) -> EndpointState:

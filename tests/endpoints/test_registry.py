@@ -12,9 +12,10 @@ from pydantic.fields import FieldInfo
 from drctl.config.endpoints import SECTIONS, EndpointKind
 from drctl.config.section import Section
 from drctl.model.endpoints import EndpointMoved, EndpointState
+from drctl.model.leaving import Leaving, in_words
 from drctl.systems.endpoints.registry import KINDS
 from tests.docs.pages import page, rows
-from tests.endpoints.opening import endpoint, through_json
+from tests.endpoints.opening import endpoint, section_of, through_json
 
 EXAMPLES: Mapping[str, dict[str, Any]] = {
     "dns": {
@@ -32,6 +33,7 @@ EXAMPLES: Mapping[str, dict[str, Any]] = {
     "command": {"argv": ["switch", "{cluster}"], "observe": "look"},
 }
 PAGE = "docs/endpoints.md"
+LEAVING = "## How clients leave a cluster that lives"
 
 
 def test_every_kind_has_its_settings_and_an_example() -> None:
@@ -39,6 +41,32 @@ def test_every_kind_has_its_settings_and_an_example() -> None:
     for name, kind in KINDS.items():
         assert kind.section is SECTIONS[name]
         assert get_args(kind.section.model_fields["kind"].annotation) == (name,)
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "leaving"),
+    [
+        ("dns", {}, Leaving.LOOKED_UP),
+        ("haproxy", {}, Leaving.CUT),
+        ("haproxy", {"cut_sessions": False}, Leaving.LEFT_OPEN),
+        ("file", {}, Leaving.READ_AT_START),
+        ("command", {}, Leaving.BY_SITE),
+    ],
+)
+def test_each_says_how_clients_leave_a_cluster_that_lives(
+    kind: str, more: dict[str, Any], leaving: Leaving, tmp_path: Path
+) -> None:
+    section = section_of({"kind": kind, **EXAMPLES[kind], **more}, tmp_path)
+    assert section.leaving is leaving
+    by_word = {row[0]: row[1] for row in rows(page(PAGE).section(LEAVING))}
+    assert f"`{kind}`" in by_word[f"`{leaving}`"]
+
+
+@pytest.mark.parametrize("leaving", Leaving)
+def test_how_clients_leave_is_said_of_both_clusters(leaving: Leaving) -> None:
+    told = in_words(leaving, "{old} one", "secondary")
+    assert "{old} one" in told, "whatever a cluster is called"
+    assert "{new}" not in told
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)

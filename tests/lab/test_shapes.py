@@ -5,7 +5,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
+import yaml
 
+from drctl.cli.runs.guarding import judged
+from drctl.cli.runs.link_sight import LinkSight
 from drctl.config.loading import load
 from drctl.lab.environment import write_environment
 from drctl.lab.guards import free_port_base
@@ -15,16 +18,46 @@ from drctl.lab.process import marked_processes
 from drctl.lab.settings import LabSettings
 from drctl.lab.status import look
 from drctl.lab.waiting import Patience
+from drctl.model.failover import Mode
+from drctl.model.finding import Finding, Status
 from drctl.model.topology import Record
+from tests.kafka.tls_broker import free_ports
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = pytest.mark.jvm
+HEARTBEATS = "primary.heartbeats"
+"""What is copied of the heartbeats that the other direction's connector writes."""
 
 
 def copied(cluster: ClusterUnderTest, topic: str) -> int:
     if topic not in cluster.admin.list_topics(timeout=30).topics:
         return 0
     return sum(cluster.end_offsets(topic).values())
+
+
+def heartbeats_tell_a_source_that_only_drctl_cannot_reach(
+    lab: Lab, secondary: ClusterUnderTest, folder: Path
+) -> None:
+    """Nobody writes; MirrorMaker 2 copies heartbeats of the other direction, until it cannot."""
+    document = yaml.safe_load((folder / "drctl.yaml").read_text(encoding="utf-8"))
+    document["clusters"]["primary"]["bootstrap"] = f"127.0.0.1:{free_ports(1)[0]}"
+    (folder / "cut-off.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
+    config = load(folder / "cut-off.yaml")
+
+    def alive() -> Finding:
+        with LinkSight(config, config.link(None), judged, lost=True) as sight:
+            (found,) = [f for f in sight.findings(Mode.UNPLANNED) if f.check == "source-alive"]
+        return found
+
+    assert Patience.of(60).wait_until(lambda: copied(secondary, HEARTBEATS) > 0)
+    told = alive()
+    assert told.status is Status.FAIL
+    assert told.reason == "it does not answer here, and its copied heartbeats still grow"
+    assert f" heartbeats ({HEARTBEATS}) arrived on secondary" in told.evidence
+    for node in (1, 2, 3):
+        lab.signal(f"primary-{node}", signal.SIGKILL)
+    dead = alive()
+    assert (dead.status, dead.reason) == (Status.OK, "it does not answer, and is not copied from")
 
 
 def test_three_brokers_both_ways_with_prefixed_names(tmp_path: Path) -> None:
@@ -59,6 +92,7 @@ def test_three_brokers_both_ways_with_prefixed_names(tmp_path: Path) -> None:
         reverse = link.settings.replicator.reverse
         assert reverse is not None
         assert reverse.rename == "secondary.${topic}"
+        heartbeats_tell_a_source_that_only_drctl_cannot_reach(lab, secondary, tmp_path)
     finally:
         lab.down()
     assert marked_processes(lab_mark(lab.root)) == ()

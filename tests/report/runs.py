@@ -224,10 +224,10 @@ def _opening(link: str, ends: tuple[str, str], connectors: tuple[str, ...]) -> t
             Step(
                 f"switch-endpoint-{number + 1}",
                 "switch-endpoint",
-                {"number": number, "kind": kind, "to": target},
+                {"number": number, "kind": kind, "to": target, "from": source, "leaving": leaving},
                 120,
             )
-            for number, kind in enumerate(("dns", "haproxy"))
+            for number, (kind, leaving) in enumerate((("dns", "looked-up"), ("haproxy", "cut")))
         ),
         Step("verify-clients", "verify-clients", {"source": source, "target": target}, 120),
     )

@@ -7,14 +7,17 @@ import pytest
 
 from drctl.checks.registry import GUARDS
 from drctl.engine.invariants import violations
+from drctl.engine.ports import Loss
 from drctl.engine.registry import KINDS
 from drctl.model.failover import Mode
 from drctl.model.finding import Finding, Status
 from drctl.model.plan import Plan
+from drctl.report.leaving_lines import leaving_lines, leaving_rows
 from drctl.report.plan_json import plan_document
 from drctl.report.plan_lines import (
     guard_rows,
     guards_in_words,
+    loss_lines,
     step_rows,
     verdict,
     what_to_type,
@@ -141,9 +144,59 @@ def test_hostile_names_are_printable_in_lines_and_safe_in_json(bad: str) -> None
     plan = runs.planned(link=bad, ends=(bad, f"{bad}2"), principals=(bad,), connectors=(bad,))
     found = tuple(replace(f, subject=bad, reason=bad, cost=bad, cure=bad) for f in FINDINGS)
     texts = [verdict(plan, found, (bad,)), *what_to_type(plan, found, (bad,), bad)]
+    texts += [*leaving_lines(plan), *loss_lines(Loss(None, None, bad, None, (bad,)))]
     for row in step_rows(plan):
         texts += [row.title, row.proof, row.way_back]
     for guard in guard_rows(found, {"lag": bad}):
         texts += [guard.subject, guard.reason, guard.cost, guard.cure, guard.overridden]
     assert [text for text in texts if not text.isprintable()] == []
     assert json.dumps(document(plan, found)).isprintable()
+
+
+def test_how_clients_leave_is_part_of_the_plan() -> None:
+    plan = runs.planned()
+    told = document(plan)["clients"]
+    assert isinstance(told, list)
+    by_step = {each["step"]: each["words"] for each in told}
+    assert list(by_step) == ["switch-endpoint-1", "switch-endpoint-2", "verify-clients"]
+    assert "while primary lives they stay" in by_step["switch-endpoint-1"]
+    assert "its sessions to primary are cut" in by_step["switch-endpoint-2"]
+    assert "named with client id and host" in by_step["verify-clients"]
+    assert leaving_lines(plan)[0] == f"switch-endpoint-1: {by_step['switch-endpoint-1']}"
+
+
+def test_a_plan_that_moves_nobody_says_so() -> None:
+    plan = runs.planned()
+    still = replace(plan, steps=tuple(s for s in plan.steps if s.kind != "switch-endpoint"))
+    first, second = leaving_rows(still)
+    assert (first.step, second.step) == ("", "verify-clients")
+    assert first.words.startswith("nothing that clients look at is switched: send them to second")
+    assert leaving_lines(still)[0].startswith("no endpoint: nothing that clients look at")
+    clients = document(still)["clients"]
+    assert isinstance(clients, list)
+    assert clients[0]["step"] is None
+    closed = replace(still, steps=tuple(s for s in still.steps if s.kind != "open-target"))
+    assert leaving_rows(closed) == ()
+
+
+def test_a_plan_of_an_older_drctl_does_not_say_how_they_leave() -> None:
+    plan = runs.planned()
+    old = ("number", "kind", "to")
+    steps = (
+        replace(s, settings={key: s.settings[key] for key in old})
+        if s.kind == "switch-endpoint"
+        else s
+        for s in plan.steps
+    )
+    assert [row.step for row in leaving_rows(replace(plan, steps=tuple(steps)))] == [
+        "verify-clients"
+    ]
+
+
+def test_what_is_lost_is_said_beside_the_plan() -> None:
+    plan = runs.unplanned()
+    loss = Loss(1240, 4.5, "about 1,240\nrecords", 12, ("a heartbeat\x1b[2J",))
+    made = check(plan_document(plan, (), (), EXECUTE, loss=loss))
+    assert (made["loss"]["records"], made["loss"]["at_least"]) == (1240, 12)
+    assert {**made, "loss": None} == document(plan, ())
+    assert loss_lines(loss) == ("about 1,240 records", "a heartbeat\\x1b[2J")

@@ -1,6 +1,7 @@
 """Links to build plans for, from the one that has everything to the one that has nothing."""
 
 from drctl.engine.sequences.circumstances import Circumstances, FenceMethod
+from drctl.model.leaving import Leaving
 
 FULL = Circumstances(
     "main",
@@ -11,6 +12,7 @@ FULL = Circumstances(
     ("dns", "haproxy"),
     {"cluster primary": "P1", "cluster secondary": "S1"},
     {"replication-lag": "agreed"},
+    leaving=(Leaving.LOOKED_UP, Leaving.CUT),
     replicator="mirrormaker2",
 )
 BARE = Circumstances(
@@ -27,6 +29,7 @@ SITE = Circumstances(
     (),
     ("replicator",),
     ("file",),
+    leaving=(Leaving.READ_AT_START,),
     fence_method=FenceMethod.COMMAND,
     fence_command=("./fence", "on"),
     fence_undo=("./fence", "off"),

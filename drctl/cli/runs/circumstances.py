@@ -59,6 +59,7 @@ def _with(link: "Link", seen: Mapping[str, str], overrides: Mapping[str, str]) -
         seen,
         overrides,
         reverse=_reverse(link),
+        leaving=tuple(endpoint.leaving for endpoint in settings.endpoints),
         entrances=tuple(n for n, each in enumerate(settings.endpoints) if entrance_of(each)),
         fence_method=FenceMethod(fence.method),
         fence_command=tuple(fence.command),

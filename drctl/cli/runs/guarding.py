@@ -40,7 +40,8 @@ def judged(sight: LinkSight, mode: str) -> "Sequence[Finding]":
 
     # Only before a planned failover somebody asks which positions have no place.
     left_out = left_out_of(sight) if mode == Mode.PLANNED else None
-    with opened_ports(sight, left_out) as ports, console().task("asking the guards"):
+    beats = heartbeats_of(sight) if mode == Mode.UNPLANNED else ""
+    with opened_ports(sight, left_out, beats) as ports, console().task("asking the guards"):
         observer = Observer(sight.link, sight.config.policy, ports, lambda: int(time.time() * 1000))
         return guard_findings(observer.observe(Mode(mode)))
 
@@ -62,12 +63,13 @@ def left_out_of(sight: LinkSight) -> "Callable[[], Sequence[LeftOut]]":
 
 @contextmanager
 def opened_ports(
-    sight: LinkSight, left_out: "Callable[[], Sequence[LeftOut]] | None"
+    sight: LinkSight, left_out: "Callable[[], Sequence[LeftOut]] | None", beats: str = ""
 ) -> "Iterator[LinkPorts]":
     """What looks at a link and at what is around it.
 
     Args:
         left_out: which positions have no place on the target; None where nobody translates.
+        beats: the topic with copied heartbeats; empty where none is looked at.
     """
     from drctl.checks.ports import LinkPorts
 
@@ -89,12 +91,35 @@ def opened_ports(
             tuple(sight.endpoint(n) for n in range(len(link.settings.endpoints))),
             plan_wiring.journal_places(config, link),
             left_out,
-            lambda: ends_of_copies(link, watched),
+            lambda: ends_of_copies(link, watched, beats),
+            beats,
         )
 
 
-def ends_of_copies(link: "Link", target: "ClusterReader") -> Mapping["TopicPartition", int]:
-    """Where they end now.
+def heartbeats_of(sight: LinkSight) -> str:
+    """The topic with heartbeats that MirrorMaker 2 copied from the source; empty: not known.
+
+    By the target's topics alone: a Connect worker that is gone takes long to say so, and whoever
+    fails over has no time.
+    """
+    from drctl.offsets.mirror_topics import guessed_aliases
+
+    link = sight.link
+    if link.settings.replicator.kind != "mirrormaker2":
+        return ""
+    try:
+        names = sight.site(link.target).topic_names()
+    except Unreachable:
+        # Whether copies grow cannot be seen then, either, and is said not to be.
+        return ""
+    aliases = guessed_aliases(link.source, link.target, names)
+    return aliases.heartbeats if aliases is not None and aliases.heartbeats in names else ""
+
+
+def ends_of_copies(
+    link: "Link", target: "ClusterReader", beats: str = ""
+) -> Mapping["TopicPartition", int]:
+    """Where they end now, copied heartbeats with them.
 
     Raises:
         Unreachable: the target did not answer.
@@ -102,6 +127,7 @@ def ends_of_copies(link: "Link", target: "ClusterReader") -> Mapping["TopicParti
     there = target.overview().partitions
     origins = {link.source_topic(name): name for name in there}
     copies = [origins[t] for t in link.topics_of(o for o in origins if o is not None)]
+    copies += [beats] if beats in there and beats not in copies else []
     places = [TopicPartition(name, number) for name in copies for number in there[name]]
     known = target.offsets(places).items()
     return {place: log.end for place, log in known if not isinstance(log, Unavailable)}

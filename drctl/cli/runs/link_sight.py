@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from drctl.cli import wiring
 from drctl.cli.runs import plan_wiring
+from drctl.cli.runs.heard import heard
 from drctl.cli.runs.link_connectors import Connectors as Connectors
 from drctl.cli.runs.link_connectors import must_have
 from drctl.cli.runs.link_sight_comparing import Comparisons
@@ -18,9 +19,9 @@ from drctl.engine.ports import CommandEnded, Loss, Missing
 from drctl.engine.returning import Owed, Reconciliation, Search
 from drctl.model.errors import Unreachable, UsageError
 from drctl.model.plan import Json
-from drctl.model.topology import TopicPartition, Unavailable
 
 if TYPE_CHECKING:
+    from drctl.cli.progress import Task
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.config.schema import ClusterConfig
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from drctl.model.repairs import ShapeReader
     from drctl.offsets.wanted import Wanted
 
-_CANARIES = 50
 _QUICK_S = 3.0
 _NO_WAY_BACK = "nothing is said of the other direction of this link"
 
@@ -277,26 +277,18 @@ class LinkSight:
         """
         raise UsageError(_NO_WAY_BACK)
 
-    def loss(self) -> Loss:
-        """What the target probably lacks, by what is left of the source.
+    def loss(self, task: "Task | None" = None) -> Loss:
+        """What the target probably lacks, by what is left of the source; a task is told of it.
 
         Raises:
             Unreachable: the target did not answer.
         """
         target = self.site(self.link.target)
-        return LossSight(self.config, self.link, target, self.topics()).loss()
+        return LossSight(self.config, self.link, target, self.topics(), task=task).loss()
 
     def heard(self, name: str, topic: str, text: str) -> bool:
         """Whether the record of a canary can be read on a cluster."""
-        site, place = self.site(name), TopicPartition(topic, 0)
-        log = site.offsets([place]).get(place)
-        if log is None or isinstance(log, Unavailable):
-            return False
-        start = max(log.log_start, log.end - _CANARIES)
-        records = site.following({place: start}, _CANARIES).get(place, ())
-        if isinstance(records, Unavailable):
-            return False
-        return any(record.value == text.encode() for record in records)
+        return heard(self.site(name), topic, text)
 
     def answer(self, question: str, text: str) -> bool | None:
         """What a person says to a question; None where nobody is there to say it."""

@@ -112,7 +112,7 @@ class MirrorTraces:
 
     def _heartbeat(self, aliases: "Aliases") -> None:
         """Those of the source that were copied: `heartbeats` itself only shows a living worker."""
-        topic = f"{aliases.source}{aliases.separator}heartbeats"
+        topic = aliases.heartbeats
         place, target = TopicPartition(topic, 0), self.into.target
         if target.topics([topic])[topic] is None:
             return

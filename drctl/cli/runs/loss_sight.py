@@ -12,11 +12,13 @@ from drctl.model.errors import DrctlError
 from drctl.model.topology import Found, TopicPartition, Unavailable
 
 if TYPE_CHECKING:
+    from drctl.cli.progress import Task
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.model.ports import ClusterReader
 
 _PACE_MS = 600_000
+ESTIMATING = "estimating what is lost"
 
 
 @dataclass(slots=True)
@@ -26,6 +28,7 @@ class LossSight:
     Args:
         target: what looks at the cluster that survives.
         topics: of the source.
+        task: is told what is asked; None where nobody wants to know.
     """
 
     config: "Config"
@@ -33,6 +36,7 @@ class LossSight:
     target: "ClusterReader"
     topics: Sequence[str]
     now: Callable[[], float] = time.time
+    task: "Task | None" = None
     ends: list[Ends] = field(default_factory=list, init=False)
     copied: list[Copied] = field(default_factory=list, init=False)
     signs: list[Sign] = field(default_factory=list, init=False)
@@ -68,6 +72,8 @@ class LossSight:
 
     def ask(self, what: str, look: Callable[[], None]) -> None:
         """Look; who does not answer is named, and the others tell all the same."""
+        if self.task is not None:
+            self.task.update(description=f"{ESTIMATING}: {what}")
         try:
             look()
         except DrctlError as error:

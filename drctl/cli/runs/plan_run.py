@@ -1,8 +1,7 @@
 """Shows a plan, whatever made it, or carries it out once somebody said so."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,9 @@ from drctl.cli.runs import circumstances, run_journal
 from drctl.cli.runs.guarding import judged, known_overrides
 from drctl.cli.runs.link_hands import LinkHands
 from drctl.cli.runs.link_sight import LinkSight
+from drctl.cli.runs.loss_before import estimated, warn_of_loss
 from drctl.cli.runs.people import People, people
+from drctl.cli.runs.plan_files import refuse_another, write_plan
 from drctl.cli.runs.run_watching import watched
 from drctl.cli.settings import configuration
 from drctl.cli.stopping import stoppable
@@ -25,18 +26,18 @@ from drctl.engine.questions import answers, unanswered
 from drctl.engine.registry import KINDS
 from drctl.engine.sequences.circumstances import Circumstances
 from drctl.engine.steps.preflight import Preflight
-from drctl.model.errors import ConfigError, ExitCode, Refused, UsageError
+from drctl.model.errors import ExitCode, Refused
 from drctl.model.failover import Mode
-from drctl.model.plan import Plan, changed_parts
+from drctl.model.plan import Plan
+from drctl.model.plan_changes import changes
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from drctl.config.configuration import Config
     from drctl.config.link import Link
+    from drctl.engine.ports import Loss
     from drctl.model.finding import Finding
-
-PLAN_SCHEMA = "drctl/plan/1"
 
 MakePlan = Callable[["Config", Circumstances], Plan]
 
@@ -72,6 +73,7 @@ class Prepared:
         broken: rules of order that it breaks.
         failing: what guards have against it.
         execute: the command line that carries it out.
+        loss: what would probably be lost; None where the plan loses nothing, or nobody asked yet.
     """
 
     plan: Plan
@@ -79,6 +81,7 @@ class Prepared:
     broken: tuple[str, ...]
     failing: "Sequence[Finding]"
     execute: str
+    loss: "Loss | None" = None
 
     @property
     def against(self) -> tuple[str, ...]:
@@ -178,11 +181,12 @@ def show_or_go(given: PlanOptions, make: LookAndPlan, way: Way) -> int:
         sight.lost = sight.lost or needs_no_source(plan)
         asked.given = answers(plan, given.answers)
         prepared = _prepared(plan, sight, given, way)
-        document = _document(prepared)
-        _plan_files(document, given)
+        _plan_files(prepared, given)
         if not given.execute or not plan.steps:
-            return _show(prepared, document, way)
+            return _show(replace(prepared, loss=estimated(plan, sight)), way)
         _refuse(prepared, {} if asked.terminal else unanswered(plan, asked.given))
+        if not given.yes:
+            warn_of_loss(plan, sight)
         confirm(plan.target, f"{plan.name} over link {link.name}", yes=given.yes)
         _refuse_if_changed(plan, make(sight, overrides))
         return _carry_out(config, link, way, sight, plan)
@@ -214,7 +218,7 @@ def _refuse(prepared: Prepared, asked: Mapping[str, str]) -> None:
 
 
 def _refuse_if_changed(plan: Plan, now: Plan) -> None:
-    changed = changed_parts(plan.basis, now.basis)
+    changed = changes(plan, now)
     if changed:
         raise Refused(
             f"the clusters have changed since the plan was made: {'; '.join(changed)}",
@@ -225,51 +229,27 @@ def _refuse_if_changed(plan: Plan, now: Plan) -> None:
 def _document(prepared: Prepared) -> dict[str, Any]:
     from drctl.report.plan_json import plan_document
 
-    found = plan_document(prepared.plan, prepared.findings, prepared.broken, prepared.execute)
-    return dict(found)
+    given = prepared.plan, prepared.findings, prepared.broken, prepared.execute
+    return plan_document(*given, loss=prepared.loss)
 
 
-def _plan_files(document: Mapping[str, Any], given: PlanOptions) -> None:
-    from drctl.report.private_file import write_whole
-
+def _plan_files(prepared: Prepared, given: PlanOptions) -> None:
     if given.plan_out:
-        text = json.dumps(document, indent=2) + "\n"
-        try:
-            write_whole(given.plan_out, text)
-        except OSError as error:
-            raise UsageError(f"{given.plan_out} cannot be written: {error.strerror}") from error
+        write_plan(_document(prepared), given.plan_out)
     if given.expect_plan:
-        expected = _read(given.expect_plan)
-        if expected.get("fingerprint") != document["fingerprint"]:
-            changed = changed_parts(expected.get("basis", {}), document["basis"])
-            what = "; ".join(changed) or "its steps, or how they are set"
-            raise Refused(
-                f"the plan is not the one in {given.expect_plan}: {what}",
-                "look at the new one, and write it with --plan-out",
-            )
+        refuse_another(prepared.plan, given.expect_plan)
 
 
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise ConfigError(f"{file}: {error}", "give what --plan-out wrote") from error
-    if not isinstance(found, dict) or found.get("schema") != PLAN_SCHEMA:
-        raise ConfigError(f"{file} is no plan of drctl", "give what --plan-out wrote")
-    return found
-
-
-def _show(prepared: Prepared, document: Mapping[str, Any], way: Way) -> int:
+def _show(prepared: Prepared, way: Way) -> int:
     from drctl.cli.runs.plan_table import plan_table
 
     def drawn() -> "RenderableType":
         if way.drawn is not None:
             return way.drawn(prepared)
-        return plan_table(prepared.plan, prepared.findings, prepared.broken, prepared.execute)
+        given = prepared.plan, prepared.findings, prepared.broken, prepared.execute
+        return plan_table(*given, prepared.loss)
 
-    console().result(drawn, document)
+    console().result(drawn, _document(prepared))
     return int(way.code(prepared))
 
 

@@ -6,26 +6,38 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from drctl.engine.ports import Loss
 from drctl.model.finding import Finding
 from drctl.model.plan import Plan
 from drctl.report import plan_lines
+from drctl.report.leaving_lines import leaving_lines
 from drctl.report.plan_lines import GuardRow, PlanRow
 
 _STYLES = {"fail": "bold red", "not-checked": "yellow", "warn": "yellow"}
 
 
 def plan_table(
-    plan: Plan, findings: Sequence[Finding], violations: Sequence[str], execute: str
+    plan: Plan,
+    findings: Sequence[Finding],
+    violations: Sequence[str],
+    execute: str,
+    loss: Loss | None = None,
 ) -> RenderableType:
-    """The verdict, the steps, what the guards say, and what to type."""
-    return Group(*_parts(plan, findings, violations, execute))
+    """The verdict, what is lost, the steps, what clients do, what guards say, and what to type."""
+    return Group(*_parts(plan, findings, violations, execute, loss))
 
 
 def _parts(
-    plan: Plan, findings: Sequence[Finding], violations: Sequence[str], execute: str
+    plan: Plan,
+    findings: Sequence[Finding],
+    violations: Sequence[str],
+    execute: str,
+    loss: Loss | None,
 ) -> Iterator[RenderableType]:
     told = plan_lines.verdict(plan, findings, violations)
     yield Text(told, style="bold red" if told.startswith("Refused") else "bold green")
+    if loss is not None:
+        yield from _loss(loss)
     yield Text("\nSteps", style="bold")
     table = Table(box=None, padding=(0, 2, 0, 0))
     for heading in ("", "Step", "What is done", "How it is known", "Way back"):
@@ -33,6 +45,9 @@ def _parts(
     for row in plan_lines.step_rows(plan):
         table.add_row(*_step(row))
     yield table
+    if lines := leaving_lines(plan):
+        yield Text("\nClients that are connected to the source", style="bold")
+        yield from (Text(f"  {line}") for line in lines)
     mode = plan_lines.mode_of(plan)
     guards = plan_lines.guards_in_words(findings, plan.overrides, mode)
     yield Text(f"\nGuards: {guards}", style="bold")
@@ -41,6 +56,13 @@ def _parts(
     yield Text("\nDo now", style="bold")
     for line in plan_lines.what_to_type(plan, findings, violations, execute):
         yield Text(f"  {line}")
+
+
+def _loss(loss: Loss) -> Iterator[RenderableType]:
+    words, *evidence = plan_lines.loss_lines(loss)
+    yield Text("\nProbably lost, if it is carried out now", style="bold")
+    yield Text(f"  {words}")
+    yield from (Text(f"    {each}", style="dim") for each in evidence)
 
 
 def _step(row: PlanRow) -> tuple[Text, ...]:

@@ -7,8 +7,9 @@ from rich.table import Table
 from rich.text import Text
 
 from drctl.report import run_known, run_lines, run_next, run_words
+from drctl.report.leaving_lines import leaving_told
 from drctl.report.printable import sentence
-from drctl.report.run_data import ReportData
+from drctl.report.run_data import ReportData, Standing
 from drctl.report.run_words import Tone
 
 _STYLES = {Tone.FINE: "bold green", Tone.FOUND: "bold yellow", Tone.INCOMPLETE: "bold red"}
@@ -37,6 +38,8 @@ def _parts(data: ReportData, page: str | None) -> Iterator[RenderableType]:
     yield from _list("Named", (*named[:_MOST], *_more(len(named))))
     yield from _list("Known", run_known.known(data))
     yield from _list("Unknown", run_known.unknown(data))
+    if data.ending.standing is not Standing.DONE:
+        yield from _list("Clients that are connected to the source", leaving_told(data))
     evidence = tuple(map(sentence, data.rpo.evidence))
     yield from _list("What the estimate of the loss rests on", evidence)
     yield Text("\nDo now", style="bold")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from drctl.engine.steps.commit_offsets import LEFT_OUT
 from drctl.model.failover import Mode
+from drctl.model.leaving import Leaving
 from drctl.offsets.guards import Guard
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Circumstances:
         principals: that write to the source's topics; empty where nothing fences them.
         connectors: that replicate the link; empty where drctl does not know any.
         endpoints: the kinds of its endpoints, in their order.
+        leaving: how clients leave the source by each of them; empty where nobody says.
         entrances: numbers of those by which drctl can come as clients do, counted from 0.
         basis: what was seen, each part in words that change when it does.
         overrides: guard to the reason why it is passed over.
@@ -58,6 +60,7 @@ class Circumstances:
     principals: tuple[str, ...] = ()
     connectors: tuple[str, ...] = ()
     endpoints: tuple[str, ...] = ()
+    leaving: tuple[Leaving, ...] = field(default=(), kw_only=True)
     entrances: tuple[int, ...] = field(default=(), kw_only=True)
     reverse: tuple[str, ...] = field(default=(), kw_only=True)
     basis: Mapping[str, str] = field(default_factory=dict)

@@ -123,6 +123,8 @@ def switches(seen: Circumstances, prefix: str = "switch-endpoint") -> Iterator[S
     """Send clients to the target: a step for each endpoint."""
     for number, kind in enumerate(seen.endpoints):
         to: dict[str, Any] = {"number": number, "kind": kind, "to": seen.target}
+        if seen.leaving:
+            to |= {"from": seen.source, "leaving": seen.leaving[number].value}
         if number in seen.entrances:
             to["asked"] = True
         yield Step(f"{prefix}-{number + 1}", "switch-endpoint", to, 120)

@@ -6,6 +6,7 @@ from drctl.engine.kind import Description, Facts, Seen, State, Trait
 from drctl.engine.ports import Hands, Look
 from drctl.model.endpoints import EndpointState
 from drctl.model.errors import Unreachable
+from drctl.model.leaving import Leaving, in_words
 from drctl.model.plan import Json
 
 
@@ -22,7 +23,7 @@ class SwitchEndpoint:
         if settings.get("asked", False):
             asked += f", and a client that connects through it is on {to}"
         title = f"point endpoint {number} ({settings['kind']}) to {to}"
-        return Description(title, asked, "put it back as it was")
+        return Description(title, asked, "put it back as it was", _clients(settings))
 
     def check(self, settings: Json, facts: Facts, look: Look) -> Json:
         """How it stands now.
@@ -64,6 +65,13 @@ class SwitchEndpoint:
         now = look.endpoint(intent["number"]).observe()
         back = now.cluster == intent["before"]["cluster"]
         return Seen(State.DONE if back else State.WAITING, now.words)
+
+
+def _clients(settings: Json) -> str:
+    """In words; plans of an older drctl do not say how they leave."""
+    if "leaving" not in settings:
+        return ""
+    return in_words(Leaving(settings["leaving"]), settings["from"], settings["to"])
 
 
 def _asked(intent: Json, pointed: Seen, look: Look) -> Seen:

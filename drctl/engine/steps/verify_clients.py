@@ -19,6 +19,12 @@ from drctl.model.errors import DrctlError, Unreachable
 from drctl.model.plan import Json
 
 _SHOWN = 3
+_STAYED = (
+    "a group in which somebody still reads on {source} is waited for, then named with client id"
+    " and host, and the run ends with exit code 5: restart them, cut their connections, or close"
+    " the listener of {source}; drctl resume looks again. Producers without a group are not seen;"
+    " a fence that holds refuses them until they are moved"
+)
 _NOBODY = "no group was seen to be read in before: there is none to wait for"
 
 
@@ -36,7 +42,8 @@ class VerifyClients(Looking):
         """The step in words."""
         title = f"see the consumers at work on {settings['target']}"
         proof = "every group that was read in before is read in there, goes on, and has left"
-        return Description(title, f"{proof} {settings['source']}")
+        stayed = _STAYED.format(source=settings["source"])
+        return Description(title, f"{proof} {settings['source']}", clients=stayed)
 
     def check(self, settings: Json, facts: Facts, look: Look) -> Json:
         """Whom to wait for, and where they stand now.

@@ -1,0 +1,70 @@
+"""Plans in files: what `--plan-out` writes, and what `--expect-plan` holds a plan against."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from drctl.model.errors import ConfigError, Refused, UsageError
+from drctl.model.plan import Plan
+from drctl.model.plan_changes import changes
+
+PLAN_SCHEMA = "drctl/plan/1"
+
+_WRITE_ANEW = "look at the new one, and write it with --plan-out"
+_GIVE = "give what --plan-out wrote"
+
+
+def write_plan(document: Mapping[str, Any], file: Path) -> None:
+    """Write the document of a plan, whole or not at all.
+
+    Raises:
+        UsageError: it cannot be written there.
+    """
+    from drctl.report.private_file import write_whole
+
+    try:
+        write_whole(file, json.dumps(document, indent=2) + "\n")
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror}") from error
+
+
+def refuse_another(plan: Plan, file: Path) -> None:
+    """Go on only with the plan that a file holds.
+
+    Raises:
+        UsageError: the file cannot be read.
+        ConfigError: it holds no plan.
+        Refused: the plan is another one; says what has changed.
+    """
+    document = _read(file)
+    if document.get("fingerprint") == plan.fingerprint:
+        return
+    what = "; ".join(changes(_plan_in(document, file), plan))
+    # Only a file that was changed by hand differs in its fingerprint alone.
+    raise Refused(
+        f"the plan is not the one in {file}: {what or 'its fingerprint'}",
+        _WRITE_ANEW,
+    )
+
+
+def _plan_in(document: Mapping[str, Any], file: Path) -> Plan:
+    try:
+        overrides = {each["guard"]: each["reason"] for each in document["overrides"]}
+        found = Plan.from_json({**document, "overrides": overrides})
+        found.to_json()
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"{file}: what it says of the plan is damaged: {error}", _GIVE) from error
+    return found
+
+
+def _read(file: Path) -> Mapping[str, Any]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigError(f"{file}: {error}", _GIVE) from error
+    if not isinstance(found, dict) or found.get("schema") != PLAN_SCHEMA:
+        raise ConfigError(f"{file} is no plan of drctl", _GIVE)
+    return found

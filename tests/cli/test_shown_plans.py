@@ -1,0 +1,197 @@
+"""`drctl failover` over two clusters in memory: what is shown, and what is not carried out."""
+
+import io
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self, cast
+
+import pytest
+
+from drctl.cli import confirmation
+from drctl.cli.runs import plan_run
+from drctl.cli.runs.plan_run import Way
+from drctl.engine.ports import Loss
+from drctl.model.errors import Unreachable
+from drctl.model.finding import Finding
+from drctl.model.topology import Overview
+from tests.cli.conftest import Ran, Run
+from tests.cli.documents import check
+
+CONFIG = """clusters:
+  primary: {bootstrap: "127.0.0.1:1"}
+  secondary: {bootstrap: "127.0.0.1:2"}
+links:
+  main: {from: primary, to: secondary, topics: [orders]}
+"""
+UNPLANNED = ("failover", "--mode", "unplanned")
+LOST = "about 1,240 records of the last 4.5 s are probably lost"
+
+
+@dataclass
+class Site:
+    """What `drctl failover` looks at.
+
+    Attributes:
+        partitions: of the only topic, at each look at all of it; the last one stays.
+        silent: whether the source does not answer.
+        losses: what is told of the loss, each time.
+    """
+
+    partitions: list[int] = field(default_factory=lambda: [2])
+    silent: bool = False
+    losses: list[Loss | str] = field(default_factory=list)
+    asked: int = 0
+    lost: bool = False
+    config: Any = None
+    link: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def site(self, name: str) -> Self:
+        if self.silent and name == "primary":
+            raise Unreachable("cluster primary did not answer")
+        return self
+
+    def overview(self) -> Overview:
+        return Overview("an-id", {"orders": tuple(range(self.partitions[0]))})
+
+    def topics(self) -> tuple[str, ...]:
+        return ("orders",)
+
+    def findings(self, mode: str) -> Sequence[Finding]:
+        """Asked once, between the look that the plan is made from and the next one."""
+        if len(self.partitions) > 1:
+            del self.partitions[0]
+        return ()
+
+    def loss(self, task: object = None) -> Loss:
+        self.asked += 1
+        told = self.losses.pop(0)
+        if isinstance(told, str):
+            raise Unreachable(told)
+        return told
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Site:
+    """In the place of what opens clients of both clusters; whoever would act is refused."""
+    (tmp_path / "drctl.yaml").write_text(CONFIG, encoding="utf-8")
+    made = Site()
+
+    def opened(config: Any, link: Any, asked: object, lost: bool) -> Any:
+        made.config, made.link, made.lost = config, link, lost
+        return made
+
+    def hands(*_: object) -> Any:
+        raise AssertionError("a plan that is refused is being carried out")
+
+    way = Way(opened, hands, lambda given: {}, lambda plan: "planned")
+    monkeypatch.setattr(plan_run, "OVER_LINK", way)
+    monkeypatch.setattr(plan_run.run_journal, "refuse_while_held", lambda link: None)
+    return made
+
+
+def loss(records: int, seconds: float) -> Loss:
+    words = f"about {records:,} records of the last {seconds} s are probably lost"
+    return Loss(records, seconds, words, 12, ("replication was alive 4.5 s ago: a heartbeat",))
+
+
+def document(ran: Ran, code: int) -> dict[str, Any]:
+    assert ran.code == code, ran.stderr
+    return check(ran.document())
+
+
+def test_what_is_probably_lost_is_shown_before_anything_is_done(called: Run, site: Site) -> None:
+    site.silent, site.losses = True, [loss(1240, 4.5), loss(1240, 4.5)]
+    shown = document(called(*UNPLANNED, "--output", "json"), 0)
+    assert shown["loss"] == {
+        "records": 1240,
+        "at_least": 12,
+        "seconds": 4.5,
+        "words": LOST,
+        "evidence": ["replication was alive 4.5 s ago: a heartbeat"],
+    }
+    ran = called(*UNPLANNED, environ={"COLUMNS": "160"})
+    lines = [line.strip() for line in ran.stdout.splitlines()]
+    told = lines.index("Probably lost, if it is carried out now")
+    assert lines[told + 1 : told + 3] == [LOST, "replication was alive 4.5 s ago: a heartbeat"]
+    assert told < lines.index("Steps")
+
+
+def test_it_grows_and_the_plan_stays_the_same(called: Run, site: Site, tmp_path: Path) -> None:
+    site.silent, site.losses = True, [loss(1240, 4.5), loss(2480, 9.0)]
+    files = [tmp_path / name for name in ("one.json", "two.json")]
+    shown = [
+        document(called(*UNPLANNED, "--plan-out", str(file), "--output", "json"), 0)
+        for file in files
+    ]
+    assert [each["loss"]["records"] for each in shown] == [1240, 2480]
+    assert shown[0]["fingerprint"] == shown[1]["fingerprint"]
+    one, two = (file.read_text(encoding="utf-8") for file in files)
+    assert one == two
+    assert check(json.loads(one))["loss"] is None
+    site.losses.append(loss(3000, 12.0))
+    expected = called(*UNPLANNED, "--expect-plan", str(files[0]), "--output", "json")
+    assert document(expected, 0)["loss"]["records"] == 3000
+
+
+def test_a_loss_that_cannot_be_estimated_is_said_not_to_be(called: Run, site: Site) -> None:
+    site.silent, site.losses = True, ["cluster secondary did not answer"]
+    told = document(called(*UNPLANNED, "--output", "json"), 0)["loss"]
+    assert told["words"] == "what is lost cannot be estimated: cluster secondary did not answer"
+    assert (told["records"], told["at_least"], told["seconds"]) == (None, None, None)
+
+
+def test_a_planned_one_loses_nothing_and_nobody_is_asked(called: Run, site: Site) -> None:
+    assert document(called("failover", "--output", "json"), 0)["loss"] is None
+    assert site.asked == 0
+
+
+def test_whoever_types_the_name_has_read_what_is_lost(
+    called: Run, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.silent, site.losses = True, [loss(1240, 4.5)]
+    monkeypatch.setattr(confirmation, "_attended", lambda stream: True)
+    monkeypatch.setattr(sys, "stdin", cast(Any, io.StringIO("primary\n")))
+    given = ("--answer", "fence-producers=yes", "--answer", "stop-replication=yes")
+    ran = called(*UNPLANNED, *given, "--execute")
+    assert ran.code == 3, ran.stderr
+    assert "'primary' is not 'secondary': nothing was written" in ran.stderr
+    assert ran.stderr.index(LOST) < ran.stderr.index("Type the cluster's name")
+
+
+@pytest.mark.parametrize("mode", ["planned", "unplanned"])
+def test_what_changes_between_showing_and_executing_refuses_the_run(
+    called: Run, site: Site, mode: str
+) -> None:
+    site.partitions = [2, 3]
+    given = [f"--answer={name}=yes" for name in ("fence-producers", "stop-consumers")]
+    given += ["--answer=stop-replication=yes"]
+    given = [each for each in given if mode == "planned" or "consumers" not in each]
+    ran = called("failover", "--mode", mode, *given, "--execute", "--yes", "--output", "json")
+    error = document(ran, 3)["error"]
+    assert error["message"].startswith(
+        "the clusters have changed since the plan was made: topics of primary: 1 topics, 2 "
+    )
+    assert " -> 1 topics, 3 partitions" in error["message"]
+    assert site.asked == 0, "the step itself estimates, in time"
+
+
+def test_a_plan_that_was_agreed_on_and_is_another_one_is_refused_unasked(
+    called: Run, site: Site, tmp_path: Path
+) -> None:
+    file = str(tmp_path / "agreed.json")
+    document(called("failover", "--plan-out", file, "--output", "json"), 0)
+    site.partitions = [3]
+    for more in ((), ("--execute", "--yes")):
+        ran = called("failover", "--expect-plan", file, *more, "--output", "json")
+        error = document(ran, 3)["error"]
+        assert error["message"].startswith(f"the plan is not the one in {file}: topics of primary:")
+        assert error["hint"] == "look at the new one, and write it with --plan-out"

@@ -1,0 +1,82 @@
+"""A plan that is not the one that was agreed on, or shown, is refused; real clusters stay as is."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from drctl.lab.lab import Lab
+from tests.cli.documents import check
+from tests.cluster.conftest import NewDrctl
+from tests.cluster.failover_stage import GO, PARTITIONS, Stage, mirror_maker
+from tests.conftest import NewTopic
+
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(240)]
+
+RECORDS = 20
+
+
+@pytest.fixture
+def stage(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[Stage]:
+    topic = new_topic(PARTITIONS, mirrored=True)
+    made = Stage(lab, new_drctl, topic, mirror_maker(lab))
+    assert len(made.write(RECORDS, "before")) == RECORDS
+    made.copied(RECORDS)
+    made.read(made.source, most=5)
+    try:
+        yield made
+    finally:
+        lab.replicate(True)
+
+
+def assert_untouched(stage: Stage) -> None:
+    """Nothing of a failover is to be seen: no rule, no journal, everybody is where he was."""
+    assert stage.denials(stage.source) == 0
+    assert stage.states() == {"RUNNING"}
+    assert stage.endpoint.read_text(encoding="utf-8") == stage.bootstrap("primary")
+    assert stage.json("journal", code=0)["runs"] == []
+    assert stage.journaled() == []
+
+
+def refused(stage: Stage, *words: str) -> str:
+    """Why this was refused."""
+    ran = stage.run("failover", *words, "--output", "json")
+    assert ran.code == 3, ran.stdout + ran.stderr
+    error = check(ran.document())["error"]
+    assert (error["code"], error["kind"]) == (3, "Refused")
+    return str(error["message"])
+
+
+def test_one_that_is_another_than_was_agreed_on(stage: Stage, tmp_path: Path) -> None:
+    agreed = str(tmp_path / "agreed.json")
+    plan = stage.json("failover", "--plan-out", agreed, code=0)
+    again = stage.json("failover", "--expect-plan", agreed, code=0)
+    assert again["fingerprint"] == plan["fingerprint"]
+    (leaving, *_) = plan["clients"]
+    assert leaving["step"] == "switch-endpoint-1"
+    assert "stay on primary until they are restarted" in leaving["words"]
+    told = refused(stage, "--expect-plan", agreed, "--patience", "5m", *GO)
+    assert told == f"the plan is not the one in {agreed}: step drain, its patience: 600.0 -> 300.0"
+
+    stage.source.add_partitions(stage.topic, PARTITIONS + 1)
+    for go in ((), GO):
+        told = refused(stage, "--expect-plan", agreed, *go)
+        assert told.startswith(f"the plan is not the one in {agreed}: topics of primary: 1 topics,")
+        assert f" {PARTITIONS} partitions, " in told
+        assert f" -> 1 topics, {PARTITIONS + 1} partitions, " in told
+    assert_untouched(stage)
+
+
+def test_clusters_that_change_while_the_name_is_typed(stage: Stage) -> None:
+    words = ("failover", "--link", stage.link, "--execute")
+    running = stage.drctl.on_terminal(*words, name="typed")
+    try:
+        running.await_said("Type the cluster's name")
+        stage.source.add_partitions(stage.topic, PARTITIONS + 1)
+        running.type("secondary")
+        ended = running.wait(90)
+    finally:
+        running.kill()
+    assert ended.code == 3, ended.stderr
+    assert "the clusters have changed since the plan was made: topics of primary:" in ended.stderr
+    assert_untouched(stage)

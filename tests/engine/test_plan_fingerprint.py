@@ -1,0 +1,83 @@
+"""A plan is the same one after it was written down, and what makes another one of it is named."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drctl.engine.sequences.circumstances import Circumstances, Mode
+from drctl.engine.sequences.failover import failover
+from drctl.model.plan import Duty, Plan, Step
+from drctl.model.plan_changes import changes
+
+SECONDS = st.one_of(st.integers(0, 10**9), st.floats(0, 1e9), st.integers(0, 10**6).map(float))
+TEXTS = st.text(max_size=8)
+VALUES = st.recursive(
+    st.none() | st.booleans() | SECONDS | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=6,
+)
+STEPS = st.builds(
+    Step, TEXTS, TEXTS, st.dictionaries(TEXTS, VALUES, max_size=3), SECONDS, st.sampled_from(Duty)
+)
+WORDS = st.dictionaries(TEXTS, TEXTS, max_size=3)
+SEVERAL = st.lists(STEPS, max_size=4, unique_by=lambda step: step.id).map(tuple)
+PLANS = st.builds(Plan, TEXTS, TEXTS, TEXTS, TEXTS, SEVERAL, WORDS, WORDS)
+PLAN = failover(
+    Mode.PLANNED, Circumstances("main", "a", "b", ("User:app",), ("mm2",), basis={"topics": "3"})
+)
+
+
+@given(PLANS)
+def test_a_plan_that_was_written_down_and_read_keeps_its_fingerprint(plan: Plan) -> None:
+    read = Plan.from_json(json.loads(json.dumps(plan.to_json())))
+    assert read == plan
+    assert read.fingerprint == plan.fingerprint
+    assert changes(plan, read) == ()
+
+
+@given(PLANS, PLANS)
+def test_two_plans_of_one_fingerprint_are_one_plan(one: Plan, other: Plan) -> None:
+    written = [json.dumps(plan.to_json(), sort_keys=True) for plan in (one, other)]
+    same = written[0] == written[1]
+    assert same == (one.fingerprint == other.fingerprint)
+    assert bool(changes(one, other)) == (not same)
+
+
+@pytest.mark.parametrize("bad", [None, "60", True, [60]])
+def test_a_patience_that_is_no_number_is_no_plan(bad: Any) -> None:
+    written = PLAN.to_json()
+    written["steps"][0]["patience_seconds"] = bad
+    with pytest.raises(ValueError, match="is no number"):
+        Plan.from_json(written)
+
+
+def with_steps(*steps: Step) -> Plan:
+    return replace(PLAN, steps=steps)
+
+
+def test_what_differs_is_named() -> None:
+    first, second, *others = PLAN.steps
+    assert changes(PLAN, replace(PLAN, basis={"topics": "4", "groups": "2"})) == (
+        "groups: not there -> 2",
+        "topics: 3 -> 4",
+    )
+    assert changes(PLAN, replace(PLAN, target="c", overrides={"lag": "a drill"})) == (
+        "override lag: not there -> a drill",
+        "to: b -> c",
+    )
+    assert changes(PLAN, with_steps(first, *others)) == ("step take-stock: there -> not there",)
+    assert changes(with_steps(first, *others), PLAN) == ("step take-stock: not there -> there",)
+    slow = replace(second, patience_s=31, duty=Duty.OPTIONAL, settings={"clusters": ["a"]})
+    assert changes(PLAN, with_steps(first, slow, *others)) == (
+        'step take-stock, clusters: ["a", "b"] -> ["a"]',
+        'step take-stock, connectors: ["mm2"] -> not there',
+        'step take-stock, its duty: "required" -> "optional"',
+        "step take-stock, its patience: 30 -> 31",
+    )
+    (turned,) = changes(PLAN, with_steps(second, first, *others))
+    assert turned.startswith("the order of its steps: preflight, take-stock, fence-producers, ")
+    assert " -> take-stock, preflight, fence-producers, " in turned
