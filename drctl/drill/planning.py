@@ -23,6 +23,7 @@ LEFT_OUT: Mapping[str, str] = {
     "manual-fence": _PERSON,
     "command-fence": _BY_COMMAND,
     "manual": _PERSON,
+    "manual-change": _PERSON,
 }
 """Kinds of steps that would touch more than the drill's own things, and why each would."""
 

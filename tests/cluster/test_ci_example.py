@@ -184,7 +184,8 @@ def test_the_drill_of_the_page(checkout: Checkout, standby: Standby) -> None:
     """MirrorMaker 2 copies no topic of that prefix here, and says so; then one that it copies."""
     refused = checkout.run("sh ci/drill.sh")
     assert (refused.code, refused.stdout) == (3, "Refused: RTO - s, lost -\n")
-    assert "copies topics that match drills." in refused.stderr
+    assert "connector mm2-source copies topics that match flights" in refused.stderr
+    assert "none is called drills.drctl-drill-" in refused.stderr
     assert not (checkout.folder / ".drctl" / "drills" / "history.jsonl").exists()
 
     copied = script("drill").replace("--topic-prefix drills.", "--topic-prefix flights-")
@@ -198,4 +199,4 @@ def test_the_drill_of_the_page(checkout: Checkout, standby: Standby) -> None:
     assert isinstance(cleaned, dict)
     assert cleaned["left"] == []
     history = (checkout.folder / ".drctl" / "drills" / "history.html").read_text(encoding="utf-8")
-    assert "1 of 1 drills passed" in history
+    assert "1 of 1 drill passed" in history

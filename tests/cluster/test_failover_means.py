@@ -144,7 +144,11 @@ def test_what_fails_behind_the_fence_leaves_the_application_where_it_was(site: S
     acknowledged = set(site.writer.taken())
     source, target = site.held(site.stage.source), site.held(site.stage.target)
     assert acknowledged - target == set(), "acknowledged, and lost"
-    agrees(site.stage.json("report", done["run"], "--verify", code=0), site.writer, source)
+    report = site.stage.json("report", done["run"], "--verify", code=0)
+    agrees(report, site.writer, source)
+    leaving = {each["step"]: each["words"] for each in report["clients"]}
+    assert "when they have lost every broker" in leaving["switch-endpoint-1"]
+    assert "its sessions to primary are cut" in leaving["switch-endpoint-2"], "as it came along"
 
 
 def answers_once_at_work(writer: Writer) -> set[str]:

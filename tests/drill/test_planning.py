@@ -9,6 +9,7 @@ from drctl.drill.names import MARK, Scratch, began, drill_of
 from drctl.drill.narrowing import narrowed
 from drctl.drill.planning import LEFT_OUT, overrides, rehearsal
 from drctl.engine.invariants import violations
+from drctl.engine.questions import questions
 from drctl.engine.registry import KINDS
 from drctl.engine.sequences.circumstances import Circumstances, FenceMethod, Mode
 from drctl.model.errors import Refused
@@ -96,6 +97,7 @@ def test_no_step_is_left_that_touches_what_is_shared(mode: Mode, method: FenceMe
         each.id for each in found.left_out
     }
     assert all(each.why for each in found.left_out)
+    assert questions(found.plan) == {}, "nobody is asked in the night"
     if method is FenceMethod.ACL:
         told = violations(found.plan, KINDS)
         assert all("stops replication" in line for line in told), told
