@@ -1,12 +1,14 @@
 """What single traces of a lost source tell."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from drctl.cli.runs.loss_known import stock_of
 from drctl.cli.runs.loss_mirror import beat_of, copied_upto, pace_of
+from drctl.cli.runs.loss_sight import LossSight
 from drctl.gap.traces import EndSeen
+from drctl.model.errors import Unreachable
 from drctl.model.topology import PartitionOffsets, Record, TopicPartition
 from drctl.offsets.offset_syncs import Sync
 from drctl.wire import heartbeats
@@ -59,3 +61,29 @@ def test_heartbeats_that_are_none_tell_nothing() -> None:
     assert beat_of(Record(0, 0, 1, b"", heartbeats.encode_value(AT_MS))) == AT_MS
     assert beat_of(Record(0, 0, 1, b"", None)) is None
     assert beat_of(Record(0, 0, 1, b"", b"\x00")) is None
+
+
+class Told:
+    """Whoever watches an estimate."""
+
+    def __init__(self) -> None:
+        self.said: list[str | None] = []
+
+    def update(self, description: str | None = None, **_: object) -> None:
+        self.said.append(description)
+
+
+def test_an_estimate_says_whom_it_asks_and_who_does_not_answer() -> None:
+    told, nothing = Told(), cast(Any, None)
+    sight = LossSight(nothing, nothing, nothing, (), task=cast(Any, told))
+
+    def silent() -> None:
+        raise Unreachable("nobody is there")
+
+    sight.ask("the journal on b", lambda: None)
+    sight.ask("Connect's offsets", silent)
+    assert told.said == [
+        "estimating what is lost: the journal on b",
+        "estimating what is lost: Connect's offsets",
+    ]
+    assert sight.silent == ["Connect's offsets: nobody is there"]

@@ -31,6 +31,7 @@ PLAN = failover(
 )
 
 
+@pytest.mark.slow
 @given(PLANS)
 def test_a_plan_that_was_written_down_and_read_keeps_its_fingerprint(plan: Plan) -> None:
     read = Plan.from_json(json.loads(json.dumps(plan.to_json())))
@@ -39,6 +40,7 @@ def test_a_plan_that_was_written_down_and_read_keeps_its_fingerprint(plan: Plan)
     assert changes(plan, read) == ()
 
 
+@pytest.mark.slow
 @given(PLANS, PLANS)
 def test_two_plans_of_one_fingerprint_are_one_plan(one: Plan, other: Plan) -> None:
     written = [json.dumps(plan.to_json(), sort_keys=True) for plan in (one, other)]
