@@ -281,6 +281,8 @@ class RecordComparer(Protocol):
     def disorder(self, plan: ComparePlan, progress: Progress) -> Disorder:
         """Look at the order of all replicated records of the plan; reads all of them.
 
+        Writes those in another order where the comparer keeps what it found.
+
         Raises:
             ScanFailed: something could not be read to its end.
         """

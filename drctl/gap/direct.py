@@ -24,9 +24,9 @@ from drctl.gap.encoding import record_digest
 from drctl.gap.failures import ScanFailed
 from drctl.gap.held import NOT_KEPT, KeyRoom, Partition, key_hash
 from drctl.gap.intake import Intake
-from drctl.gap.inversions import find_inversions
+from drctl.gap.inversions import Tally, inversions
 from drctl.gap.matching import Judged, Match, TopicMatcher
-from drctl.gap.rows import LogReader, MissingRow, MissingWriter
+from drctl.gap.rows import LogReader, MissingRow, RowWriter
 from drctl.gap.summing import (
     by_place,
     examples,
@@ -54,7 +54,7 @@ class DirectComparer:
     """Implements `drctl.gap.comparison.RecordComparer`.
 
     Args:
-        writer: keeps the missing records.
+        writer: keeps the missing records, and those in another order.
         held_offsets: how many offsets' records are held between digest and comparison.
         key_bytes: how many bytes of keys are.
     """
@@ -62,7 +62,7 @@ class DirectComparer:
     def __init__(
         self,
         reader: LogReader,
-        writer: MissingWriter,
+        writer: RowWriter,
         *,
         held_offsets: int = HELD_OFFSETS,
         key_bytes: int = KEY_BYTES,
@@ -114,10 +114,10 @@ class DirectComparer:
         return _sum_up(matches, matchers)
 
     def disorder(self, plan: ComparePlan, progress: Progress) -> Disorder:
-        """Look at the order of all replicated records of the plan.
+        """Look at the order of all replicated records of the plan; the inversions are written.
 
         Raises:
-            ScanFailed: something could not be read to its end.
+            ScanFailed: something could not be read to its end, or written.
         """
         if plan != self._plan:
             self._forget()
@@ -133,7 +133,9 @@ class DirectComparer:
             )
             for topic in plan.topics
         ]
-        return find_inversions(held, plan.within)
+        tally = Tally()
+        self._writer.write_inversions(tally.counting(inversions(held, plan.within)))
+        return tally.disorder()
 
     def _not_read(self, plan: ComparePlan, side: Side) -> Ranges:
         everything = plan.everything()[side]

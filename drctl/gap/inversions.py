@@ -4,7 +4,7 @@ The semantics are those of `reference.inversions`, over digests instead of recor
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 
 from drctl.gap.comparison import INVERSION_EXAMPLES, Disorder, Place, TopicPlan
@@ -16,20 +16,36 @@ Spot = tuple[int, int]
 """Offset and partition: so equal records of one side are told apart, the first one first."""
 
 
-def find_inversions(topics: Sequence[tuple[TopicPlan, Held, Held]], within: OrderScope) -> Disorder:
-    """Count them by source partition.
+class Tally:
+    """Counts inversions by source partition as they go by; they may be more than memory holds."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[Place] = Counter()
+        self._examples: list[Inversion] = []
+
+    def counting(self, found: Iterable[Inversion]) -> Iterator[Inversion]:
+        """The same ones, each counted."""
+        for each in found:
+            self._counts[each.topic, each.partition] += 1
+            if len(self._examples) < INVERSION_EXAMPLES:
+                self._examples.append(each)
+            yield each
+
+    def disorder(self) -> Disorder:
+        """What went by."""
+        return Disorder(dict(self._counts), tuple(self._examples))
+
+
+def inversions(
+    topics: Iterable[tuple[TopicPlan, Held, Held]], within: OrderScope
+) -> Iterator[Inversion]:
+    """All of them, one topic after the other.
 
     Args:
         topics: each with what is held of its source and of its target, all that was planned.
     """
-    counts: Counter[Place] = Counter()
-    examples: list[Inversion] = []
     for plan, source, target in topics:
-        for each in _of_topic(plan, source, target, within):
-            counts[each.topic, each.partition] += 1
-            if len(examples) < INVERSION_EXAMPLES:
-                examples.append(each)
-    return Disorder(dict(counts), tuple(examples))
+        yield from _of_topic(plan, source, target, within)
 
 
 def _of_topic(

@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol
 
 from drctl.gap.comparison import Side
 from drctl.model.gap import OrderVerdict, RecordClass
+from drctl.model.gap_order import Inversion
 from drctl.model.rows import Chunk, TopicRanges
 
 
@@ -34,11 +35,18 @@ class MissingRow(NamedTuple):
     repeated: bool
 
 
-class MissingWriter(Protocol):
-    """Keeps the missing records: the unreplicated ones in one place, all others in another."""
+class RowWriter(Protocol):
+    """Keeps what was found, in place of what was written before; also if there is nothing."""
 
     def write(self, rows: Iterable[MissingRow]) -> None:
-        """Write all of them, in place of what was written before; also if there are none.
+        """Write all missing records: the unreplicated ones in one place, all others in another.
+
+        Raises:
+            ScanFailed: there is no room for them.
+        """
+
+    def write_inversions(self, rows: Iterable[Inversion]) -> None:
+        """Write all replicated records that stand in another order.
 
         Raises:
             ScanFailed: there is no room for them.

@@ -38,11 +38,15 @@ class Export:
 
     Attributes:
         gone: how many of them were gone from the source before they could be exported.
+        others: superseded and expired ones, in a folder within; None where nobody asked for them.
+        others_gone: likewise.
     """
 
     folder: str
     records: int
     gone: int
+    others: int | None = None
+    others_gone: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from drctl.model.errors import Refused
 from drctl.model.gap import GapResult, PartitionGap, TopicGap
@@ -77,6 +77,18 @@ def read_gap(text: str, where: str) -> FoundGap:
         raise Refused(f"{where} holds no gap result: {wrong}", _ANEW) from None
 
 
+def others_of(gap: FoundGap, result: GapResult) -> FoundGap:
+    """The same, counting superseded and expired records instead of unreplicated ones."""
+    counts = {
+        TopicPartition(topic.topic, each.partition): each.counts.superseded + each.counts.expired
+        for topic in result.topics
+        for each in topic.partitions
+    }
+    return replace(
+        gap, partitions=tuple(replace(p, unreplicated=counts[p.place]) for p in gap.partitions)
+    )
+
+
 def check_rows(gap: FoundGap, tallies: Mapping[Lane, Tally], where: str) -> None:
     """See that the records that are listed are those that were counted.
 
@@ -90,7 +102,7 @@ def check_rows(gap: FoundGap, tallies: Mapping[Lane, Tally], where: str) -> None
     if listed != counted:
         place = min(p for p in listed | counted if listed[p] != counted[p])
         raise Refused(
-            f"{where} lists {listed[place]} unreplicated records of {place}, gap.json counted"
+            f"{where} lists {listed[place]} records of {place}, gap.json counted"
             f" {counted[place]}: it is damaged",
             _ANEW,
         )

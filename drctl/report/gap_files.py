@@ -18,8 +18,9 @@ from drctl.report.gap_steps import DOCUMENT, PAGE
 
 RECORDS = "records"
 OTHERS = "others"
+INVERSIONS = "inversions"
 _PARTIAL = ".partial"
-_OURS = frozenset({DOCUMENT, PAGE, RECORDS, OTHERS, _PARTIAL})
+_OURS = frozenset({DOCUMENT, PAGE, RECORDS, OTHERS, INVERSIONS, _PARTIAL})
 
 
 @contextmanager
@@ -59,7 +60,8 @@ def publish(result: GapResult, work: Path, out: Path) -> None:
         (work / PAGE).write_text(render(result), encoding="utf-8")
         document = json.dumps(result.to_json(), indent=2, allow_nan=False)
         _write_durably(work / DOCUMENT, document + "\n")
-        for name in (RECORDS, OTHERS, PAGE, DOCUMENT):
+        ordered = () if result.inversions is None else (INVERSIONS,)
+        for name in (RECORDS, OTHERS, *ordered, PAGE, DOCUMENT):
             (work / name).rename(out / name)
     except OSError as error:
         raise Unknown(
@@ -72,7 +74,7 @@ def _clear(out: Path) -> None:
     """Remove an earlier result, its `gap.json` first."""
     (out / DOCUMENT).unlink(missing_ok=True)
     (out / PAGE).unlink(missing_ok=True)
-    for folder in (RECORDS, OTHERS, _PARTIAL):
+    for folder in (RECORDS, OTHERS, INVERSIONS, _PARTIAL):
         shutil.rmtree(out / folder, ignore_errors=True)
 
 

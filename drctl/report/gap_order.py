@@ -17,7 +17,7 @@ def disorder(result: GapResult) -> tuple[str, ...]:
     if not count:
         return (f"Replicated records {within} have kept their order on {target}.",)
     said = ", ".join(_said(each) for each in found[:EXAMPLES])
-    more = ", and so on" if count > EXAMPLES else ""
+    more = ", and so on (inversions/ has them all)" if count > EXAMPLES else ""
     verb = "stands" if count == 1 else "stand"
     return (
         f"{plural(count, 'replicated record')} {verb} on {target} before a record {within} that"

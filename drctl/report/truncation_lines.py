@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from drctl.model.gap import GapResult
-from drctl.model.truncation import DoomedPartition, Truncation
+from drctl.model.truncation import DoomedPartition, Export, Truncation
 from drctl.report.printable import number, plain, plural, size
 
 
@@ -82,19 +82,35 @@ def unsaid(result: GapResult) -> tuple[str, ...]:
 def kept(result: GapResult, found: Truncation) -> str:
     """Where the records are safe, or how to make them so; empty where there are none."""
     if found.export is not None:
-        export = found.export
-        verb = "was" if export.gone == 1 else "were"
-        lost = f"; {plural(export.gone, 'record')} {verb} gone before" if export.gone else ""
-        return (
-            f"Exported: {plural(export.records, 'record')} to {plain(export.folder)}{lost}."
-            " Superseded and expired ones are not among them."
-        )
-    if not found.totals["records"]:
+        return _exported(found.export, found.totals["others"])
+    records, others = found.totals["records"], found.totals["others"]
+    if not records and not others:
         return ""
+    too = " --others" if others else ""
+    said = f"Export them first: drctl gap --view truncation --export DIR{too}"
+    if not records:
+        return f"{said}."
+    alone = " for the unreplicated ones" if others else ""
     return (
-        "Export them first: drctl gap --view truncation --export DIR, or drctl reconcile"
-        f" {plain(result.out)} --policy export --conflicting export --execute."
+        f"{said}, or{alone} drctl reconcile {plain(result.out)} --policy export --conflicting"
+        " export --execute."
     )
+
+
+def _exported(export: Export, others: int) -> str:
+    said = f"Exported: {plural(export.records, 'record')} to {plain(export.folder)}"
+    said += _gone(export.gone)
+    if export.others is not None:
+        more = plural(export.others, "superseded or expired record")
+        return f"{said}; {more} to {plain(export.folder)}/others{_gone(export.others_gone)}."
+    if others:
+        return f"{said}. Superseded and expired ones are not among them: --others takes them, too."
+    return f"{said}."
+
+
+def _gone(count: int) -> str:
+    """Of what could not be exported."""
+    return f" ({number(count)} more {'was' if count == 1 else 'were'} gone before)" if count else ""
 
 
 def offsets(each: DoomedPartition) -> str:

@@ -4,7 +4,7 @@ touched; also after a crash, and after its source was killed."""
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -75,8 +75,12 @@ class Stage:
 
     def killed_at(self, step: str) -> str:
         """The name of a drill that is killed once it has announced this step."""
+        return self.killed_when(lambda: any(f'"{step}"' in each for each in self._intended()))
+
+    def killed_when(self, happened: Callable[[], bool], *words: str) -> str:
+        """The name of a drill that is killed once something has happened."""
         process = subprocess.Popen(
-            self.line(*GO),
+            self.line(*GO, *words),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -85,16 +89,25 @@ class Stage:
         )
         try:
 
-            def announced() -> bool:
+            def now() -> bool:
                 assert process.poll() is None
-                return any(f'"{step}"' in each for each in self._intended())
+                return happened()
 
-            assert Patience.of(WAIT_S).wait_until(announced)
+            assert Patience.of(WAIT_S).wait_until(now)
             os.kill(process.pid, signal.SIGKILL)
         finally:
             process.kill()
             process.wait(30)
         return max(file.parent.name for file in self.drills.glob("*/drill.json"))
+
+    def fault(self, name: str) -> tuple[str, ...]:
+        """What has a drill inject it."""
+        return ("--inject", name, "--lab", str(self.lab.root))
+
+    def source_hangs(self) -> bool:
+        """Whether all of the source's processes are stopped."""
+        parts = self.lab.parts
+        return all(parts.part(name).frozen() for name in parts.named("primary"))
 
     def left(self) -> set[str]:
         """What of drills is on either cluster, by name."""
@@ -137,7 +150,10 @@ def stage(lab: Lab, new_drctl: NewDrctl) -> Iterator[Stage]:
     try:
         yield made
     finally:
+        if made.source_hangs():
+            lab.signal("primary", signal.SIGCONT)
         lab.start("primary")
+        lab.start("connect")
         lab.replicate(True)
 
 
@@ -186,22 +202,66 @@ def test_a_drill_that_is_killed_is_cleaned_up_by_the_next_which_passes(stage: St
 
 def test_a_source_that_is_killed_shows_what_would_be_lost(stage: Stage) -> None:
     before = len(verdicts(stage))
-    fault = ("--inject", "kill-source", "--lab", str(stage.lab.root))
-    ran = stage.run(*GO, *fault)
+    done = drilled_without_source(stage, "kill-source")
+    assert len(verdicts(stage)) == before + 1
+    assert done["translation"]["skipped"] == 0
+
+
+def drilled_without_source(stage: Stage, fault: str) -> dict[str, Any]:
+    """What a drill comes to that has to do without the source; it leaves nothing behind."""
+    ran = stage.run(*GO, *stage.fault(fault))
     assert ran.code in (0, 1), ran.stdout + ran.stderr
     done = check(ran.document())
-    assert (done["mode"], done["inject"]) == ("unplanned", "kill-source")
+    assert (done["mode"], done["inject"]) == ("unplanned", fault)
     statuses = {each["id"]: each["status"] for each in done["steps"]}
     assert statuses["fence-producers"] == "owed"
     assert statuses["open-target"] == statuses["verify-clients"] == "done"
     assert done["rto"]["since"] == "last-write"
     assert done["rto"]["seconds"] > 0
     assert done["rpo"]["missing"] <= done["rpo"]["acknowledged"]
-    assert done["translation"]["skipped"] == 0
     assert done["cleaned"]["left"] == []
     assert done["untouched"]["differences"] == []
     assert stage.left() == set()
-    assert len(verdicts(stage)) == before + 1
+    return done
+
+
+@pytest.mark.nightly
+def test_a_source_that_accepts_connections_and_answers_nothing_is_given_up(stage: Stage) -> None:
+    done = drilled_without_source(stage, "pause-source")
+    assert done["translation"]["skipped"] == 0
+    assert not stage.source_hangs()
+
+
+def test_without_connect_a_planned_drill_does_not_go_through(stage: Stage) -> None:
+    """What a planned failover needs is not there: nobody gives up records for a worker's death."""
+    before = stage.everything_else()
+    done = stage.json(*GO, *stage.fault("stop-connect"), code=1)
+    assert (done["verdict"], done["mode"]) == ("failed", "planned")
+    assert (done["rto"], done["rpo"], done["translation"]) == (None, None, None)
+    (reason,) = done["reasons"]
+    assert "preflight" in reason
+    first, *others = done["steps"]
+    assert (first["id"], first["status"]) == ("preflight", "failed")
+    assert {each["status"] for each in others} == {"not begun"}
+    assert done["cleaned"]["left"] == []
+    assert done["untouched"]["differences"] == [], "the connectors run again"
+    assert stage.left() == set()
+    assert stage.everything_else() == before
+
+
+@pytest.mark.nightly
+def test_a_source_that_a_dead_drill_left_hanging_goes_on_once_it_is_cleaned_up_after(
+    stage: Stage,
+) -> None:
+    died = stage.killed_when(stage.source_hangs, *stage.fault("pause-source"))
+    shown = stage.json("--clean", code=1)
+    assert shown["left"][0] == f"fault pause-source, done to primary of the lab, by drill {died}"
+    assert stage.source_hangs(), "looking has changed something"
+    stage.json("--clean", "--execute", "--yes", code=0)
+    assert not stage.source_hangs()
+    assert stage.left() == set()
+    assert verdicts(stage)[-1] == "died"
+    assert stage.json("--clean", code=0)["left"] == []
 
 
 def test_a_writer_finds_out_that_it_is_fenced(

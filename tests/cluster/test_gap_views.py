@@ -3,6 +3,7 @@
 import json
 import stat
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.cluster.offsets_command import OffsetsCommand
 from tests.conftest import NewTopic
 from tests.gap.events import events
 from tests.lab.cluster_under_test import ClusterUnderTest
+from tests.parquet.reading import inversions_of
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
@@ -75,6 +77,7 @@ def test_records_in_another_order(way: str, disordered: str, new_drctl: NewDrctl
             "earlier_target_offset": 3,
         }
     ]
+    assert [asdict(each) for each in inversions_of(ended.out / "inversions")] == found["inversions"]
     (topic,) = found["topics"]
     assert topic["partitions"][0]["inversions"] == 1
     assert topic["topic_id"]
@@ -91,6 +94,10 @@ def test_where_the_order_of_a_partition_counts(disordered: str, new_drctl: NewDr
     assert ended.gap()["order"] == {
         **{"safe": 1, "conflicting": 0, "unkeyed": 0, "inversions": 2, "within": "partition"}
     }
+    assert [i.offset for i in inversions_of(ended.out / "inversions")] == [1, 3]
+    again = drctl.gap("--scope", "full")
+    assert again.gap()["inversions"] is None
+    assert not (again.out / "inversions").exists(), "nobody looked"
 
 
 def files_of(folder: Path) -> list[Record]:
@@ -115,7 +122,10 @@ def test_what_a_cut_would_destroy_is_exported_first(
     ended = drctl.gap(*words)
     assert ended.code == 1, ended.stderr
     lost = ended.document()["truncation"]
-    assert lost["export"] == {"folder": str(tmp_path / "safe"), "records": 4, "gone": 0}
+    assert lost["export"] == {
+        **{"folder": str(tmp_path / "safe"), "records": 4, "gone": 0},
+        **{"others": None, "others_gone": 0},
+    }
     (partition,) = lost["partitions"]
     assert (partition["cut_from"], partition["end"], partition["records"]) == (5, 10, 4)
     assert partition["bytes"] == 4 * 3
@@ -131,6 +141,51 @@ def test_what_a_cut_would_destroy_is_exported_first(
     said = drctl.gap(*words[:4], name="text", options=())
     assert "5-9" in said.stdout
     assert 'id="truncation"' in (said.out / "gap.html").read_text(encoding="utf-8")
+
+
+def test_what_is_superseded_or_expired_is_exported_where_somebody_asks(
+    new_topic: NewTopic,
+    new_drctl: NewDrctl,
+    primary: ClusterUnderTest,
+    secondary: ClusterUnderTest,
+    tmp_path: Path,
+) -> None:
+    expiring, compacted = new_topic(), new_topic(target_config={"cleanup.policy": "compact"})
+    primary.produce(expiring, [record(n) for n in range(10)])
+    secondary.produce(expiring, [record(n) for n in range(8)])
+    secondary.delete_records(expiring, 0, 6)
+    sent = [record(0, "x"), record(1, "x"), record(2, "y")]
+    primary.produce(compacted, sent)
+    secondary.produce(compacted, sent[1:2])
+    drctl = new_drctl({"main": {**link_over(expiring), "topics": [expiring, compacted]}})
+    safe = tmp_path / "safe"
+    words = ("--scope", "full", "--view", "truncation", "--export", str(safe), "--others")
+    ended = drctl.gap(*words)
+    assert ended.code == 1, ended.stderr
+    lost = ended.document()["truncation"]
+    assert (lost["records"], lost["others"]) == (3, 7)
+    assert lost["export"] == {
+        **{"folder": str(safe), "records": 3, "gone": 0},
+        **{"others": 7, "others_gone": 0},
+    }
+    assert exported(safe) == {expiring: [b"v8", b"v9"], compacted: [b"v2"]}
+    assert exported(safe / "others") == {
+        expiring: [b"v%d" % n for n in range(6)],
+        compacted: [b"v0"],
+    }
+    manifest = json.loads((safe / "others" / "manifest.json").read_text())
+    assert manifest["classes"] == ["superseded", "expired"]
+    assert sum(file["records"] for file in manifest["files"]) == 7
+
+
+def exported(folder: Path) -> dict[str, list[bytes | None]]:
+    """The values of an export, by topic."""
+    found: dict[str, list[bytes | None]] = {}
+    for file in sorted(folder.glob("*.jsonl")):
+        for line in file.read_bytes().splitlines():
+            row = record_of(line)
+            found.setdefault(row.place.topic, []).append(row.row[3])
+    return found
 
 
 def remade(cluster: ClusterUnderTest, topic: str, records: list[Record]) -> None:

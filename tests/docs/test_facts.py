@@ -125,15 +125,16 @@ def test_scopes_classes_verdicts_and_headers() -> None:
 
 
 def test_columns_of_the_parquet() -> None:
-    from drctl.systems.spark.records import SCHEMA
+    from drctl.systems.spark import disorder, records
 
+    schemas = f"{records.SCHEMA}, {disorder.SCHEMA}"
     table = [row for row in rows(page("docs/gap.md").section("## The files")) if len(row) == 3]
     told = [
         (name.strip("`"), kind)
         for names, kinds, _ in table
         for name, kind in zip(names.split(", "), kinds.split(", "), strict=True)
     ]
-    assert told == [tuple(column.split()) for column in SCHEMA.split(", ")]
+    assert told == [tuple(column.split()) for column in schemas.split(", ")]
 
 
 def test_the_lab_is_as_described() -> None:

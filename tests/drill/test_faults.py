@@ -6,7 +6,7 @@ import pytest
 
 from drctl.cli.drill.inject import Fault, Injected, injected
 from drctl.config.loading import read
-from drctl.model.errors import Refused
+from drctl.model.errors import Refused, Stopped
 
 YAML = """
 clusters: {a: {bootstrap: "127.0.0.1:1"}, b: {bootstrap: "127.0.0.1:2"}}
@@ -19,6 +19,17 @@ def test_what_is_no_lab_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="not between the clusters of a lab") as refused:
         injected(Fault.KILL_SOURCE, link, tmp_path / "none")
     assert "drctl lab up" in refused.value.hint
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", Fault)
+def test_a_fault_of_a_lab_that_is_gone_is_over(fault: Fault, tmp_path: Path) -> None:
+    """Else every later drill would stop at a fault that nobody can take back any more."""
+    gone = Injected(fault, "primary", str(tmp_path / "none"))
+    gone.undo()
+    with pytest.raises(Stopped, match="ended with 3: there is no lab"):
+        gone.strike()
     assert list(tmp_path.iterdir()) == []
 
 

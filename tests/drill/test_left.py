@@ -56,6 +56,22 @@ def test_a_drill_of_this_machine_is_spared_as_long_as_it_lives(config: Config) -
     assert found(config, JUST_NOW).dead == {JUST_NOW}
 
 
+@pytest.mark.slow
+def test_a_fault_lasts_until_the_dead_are_buried(config: Config, tmp_path: Path) -> None:
+    gone = str(tmp_path / "none")
+    fault = {"fault": "pause-source", "part": "primary", "folder": gone}
+    drill_left.note(config, LONG_AGO, config.link("main"), fault)
+    drill_left.note(config, JUST_NOW, config.link("main"), None)
+    with drill_wiring.alive(drill_wiring.folder(config) / LONG_AGO / drill_left.ALIVE):
+        assert drill_left.lasting(config) == [], "that drill takes it back itself"
+    words = f"fault pause-source, done to primary of the lab, by drill {LONG_AGO}"
+    assert drill_left.lasting(config) == [words]
+    assert set(drill_left.bury(config)) == {LONG_AGO, JUST_NOW}
+    assert drill_left.lasting(config) == []
+    dead, _ = read_history(drill_wiring.history(config).lines())
+    assert {past.drill: past.inject for past in dead} == {LONG_AGO: "pause-source", JUST_NOW: ""}
+
+
 def test_the_dead_are_remembered_once(config: Config) -> None:
     (drill_wiring.folder(config) / "notes").mkdir(parents=True)
     (drill_wiring.folder(config) / "notes" / drill_left.NOTE).write_text("{}")

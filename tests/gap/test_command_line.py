@@ -13,6 +13,7 @@ WRONG = {
         *("--scope", "estimate", "--view", "truncation"),
     ),
     "--export goes with --view truncation": ("--export", "x"),
+    "--others goes with --export": ("--view", "truncation", "--others"),
     "it does not go with --every": ("--view", "truncation", "--export", "x", "--every", "5m"),
     "--cluster goes with --identity": ("--cluster", "primary"),
     "--identity looks within topics of one cluster": (

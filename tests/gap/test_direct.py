@@ -23,7 +23,7 @@ from drctl.gap.failures import ScanFailed
 from drctl.gap.reference import compare_topic
 from drctl.gap.rows import MissingRow
 from drctl.gap.suspects import find_suspects
-from drctl.model.gap_order import OrderScope
+from drctl.model.gap_order import Inversion, OrderScope
 from drctl.model.rows import Chunk, TopicRanges
 from drctl.model.topology import OffsetRange, Record
 from tests.gap.comparing import GeneratedLogs, agree, no_progress, plan_of, run
@@ -35,9 +35,13 @@ class Written:
 
     def __init__(self) -> None:
         self.rows: list[MissingRow] = []
+        self.inversions: list[Inversion] = []
 
     def write(self, rows: Iterable[MissingRow]) -> None:
         self.rows = list(rows)
+
+    def write_inversions(self, rows: Iterable[Inversion]) -> None:
+        self.inversions = list(rows)
 
 
 several = st.tuples(*(topics(f"topic{n}") for n in range(4)))

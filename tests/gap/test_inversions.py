@@ -46,19 +46,27 @@ def found(
     """Of each: its offsets on both sides, and those of the record that it follows."""
     generated = topic({0: log(*source)}, {0: log(*target)})
     wanted = inversions(generated.plan, Identity(), generated.source, generated.target, within)
-    agree([generated], Identity(), within, direct([generated], Identity(), within))
+    agree([generated], Identity(), within, *direct([generated], Identity(), within))
     return [(i.offset, i.target_offset, i.earlier_offset, i.earlier_target_offset) for i in wanted]
 
 
-def direct(generated: Sequence[GeneratedTopic], identity: Identity, within: OrderScope) -> Disorder:
-    comparer: RecordComparer = DirectComparer(GeneratedLogs(generated), Written())
-    return comparer.disorder(plan_of(generated, identity, within), no_progress)
+def direct(
+    generated: Sequence[GeneratedTopic], identity: Identity, within: OrderScope
+) -> tuple[Disorder, list[Inversion]]:
+    written = Written()
+    comparer: RecordComparer = DirectComparer(GeneratedLogs(generated), written)
+    said = comparer.disorder(plan_of(generated, identity, within), no_progress)
+    return said, written.inversions
 
 
 def agree(
-    generated: Sequence[GeneratedTopic], identity: Identity, within: OrderScope, said: Disorder
+    generated: Sequence[GeneratedTopic],
+    identity: Identity,
+    within: OrderScope,
+    said: Disorder,
+    written: Sequence[Inversion],
 ) -> None:
-    """The numbers are the reference's, and the examples are among what it finds."""
+    """Numbers and what is written are the reference's; the examples are among what it finds."""
     wanted: Counter[tuple[str, int]] = Counter()
     every: set[Inversion] = set()
     for g in generated:
@@ -69,6 +77,8 @@ def agree(
         assert numbers == {p: n for p, n in wanted.items() if p[0] == g.plan.topic}, explain(g)
     assert len(said.examples) == min(20, len(every))
     assert set(said.examples) <= every
+    assert len(written) == len(every)
+    assert set(written) == every
 
 
 def test_the_same_order_is_none() -> None:
@@ -113,7 +123,7 @@ def test_copies_in_two_partitions_have_no_order_among_each_other() -> None:
     target = {0: log("a2", "a1"), 1: log("a3", partition=1)}
     generated = topic(source, target, by_partition=False)
     identity = Identity(timestamp=False)
-    agree([generated], identity, KEY, direct([generated], identity, KEY))
+    agree([generated], identity, KEY, *direct([generated], identity, KEY))
     wanted = inversions(generated.plan, identity, source, target, KEY)
     assert [each.offset for each in wanted] == [1]
 
@@ -129,7 +139,7 @@ def test_copies_in_two_partitions_have_no_order_among_each_other() -> None:
 def test_without_spark_it_agrees_with_the_reference(
     within: OrderScope, generated: tuple[GeneratedTopic, ...], identity: Identity
 ) -> None:
-    agree(generated, identity, within, direct(generated, identity, within))
+    agree(generated, identity, within, *direct(generated, identity, within))
 
 
 def test_what_was_digested_is_not_read_again() -> None:

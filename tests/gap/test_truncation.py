@@ -75,7 +75,26 @@ def test_an_export_is_told() -> None:
     assert result.truncation is not None
     done = replace(result.truncation, export=Export("safe", 2, 1))
     said = kept(result, done)
-    assert "2 records to safe; 1 record was gone before" in said
+    assert said.startswith("Exported: 2 records to safe (1 more was gone before). ")
+    assert "Superseded and expired ones are not among them" in said
+    both = replace(result.truncation, export=Export("safe", 2, 0, 11, 1))
+    assert kept(result, both) == (
+        "Exported: 2 records to safe; 11 superseded or expired records to safe/others"
+        " (1 more was gone before)."
+    )
+
+
+def test_where_only_others_would_be_destroyed_the_way_to_keep_them_is_told() -> None:
+    expired = gaps.gap(0, 10, counts=Counts(10, 0, expired=10), other_bytes=90)
+    result = with_truncation(gaps.result(gaps.topic("orders", expired)))
+    assert result.truncation is not None
+    assert kept(result, result.truncation) == (
+        "Export them first: drctl gap --view truncation --export DIR --others."
+    )
+    alone = gaps.gap(0, 100, 3, ranges=((97, 99),))
+    result = with_truncation(gaps.result(gaps.topic("orders", alone)))
+    assert result.truncation is not None
+    assert "--others" not in kept(result, result.truncation)
 
 
 def test_nothing_to_lose() -> None:
@@ -108,7 +127,8 @@ def test_the_document_fits_its_schema() -> None:
     result = lossy()
     assert result.truncation is not None
     done = replace(result, truncation=replace(result.truncation, export=Export("safe", 3, 0)))
-    for each in (result, done):
+    both = replace(result, truncation=replace(result.truncation, export=Export("safe", 3, 0, 12)))
+    for each in (result, done, both):
         check(each.to_json())
 
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from drctl.model.gap_order import Inversion
+
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
     """The rows of a file or folder, with timestamps in milliseconds."""
@@ -12,3 +14,8 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
     times = [n // 1_000_000 for n in table["timestamp"].cast("int64").to_pylist()]
     rows = table.drop_columns("timestamp").to_pylist()
     return [{**row, "timestamp": time} for row, time in zip(rows, times, strict=True)]
+
+
+def inversions_of(folder: Path) -> list[Inversion]:
+    """What a folder of inversions holds."""
+    return [Inversion(**row) for row in pq.read_table(folder).to_pylist()]

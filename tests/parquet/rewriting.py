@@ -1,19 +1,21 @@
 """Reads the records that drctl wrote with Spark, and writes them again; a process of its own.
 
-Run as: python -m tests.parquet.rewriting FOLDER
+Run as: python -m tests.parquet.rewriting FOLDER [records|inversions]
 """
 
 import sys
 from pathlib import Path
 
-from drctl.systems.spark import records
+from drctl.systems.spark import disorder, records
 from drctl.systems.spark.session import SparkSettings, opened
 
+READERS = {records.RECORDS: records.read, disorder.INVERSIONS: disorder.read}
 
-def main(folder: str) -> None:
-    ours, sparks = (Path(folder) / name / records.RECORDS for name in ("ours", "sparks"))
+
+def main(folder: str, name: str = records.RECORDS) -> None:
+    ours, sparks = (Path(folder) / whose / name for whose in ("ours", "sparks"))
     with opened(SparkSettings(master="local[1]", log=Path(folder) / "log")) as spark:
-        records.read(spark, ours).coalesce(1).write.parquet(str(sparks))
+        READERS[name](spark, ours).coalesce(1).write.parquet(str(sparks))
 
 
 if __name__ == "__main__":

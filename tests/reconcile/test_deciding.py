@@ -268,7 +268,7 @@ def test_records_that_are_not_those_that_were_counted_are_refused() -> None:
     seen = world(SAFE, SAFE)
     check_rows(seen.gap, seen.rows().tallies(), "x")
     fewer = world(SAFE)
-    with pytest.raises(Refused, match="lists 1 unreplicated records of orders-0"):
+    with pytest.raises(Refused, match="lists 1 records of orders-0"):
         check_rows(seen.gap, fewer.rows().tallies(), "x")
 
 

@@ -17,6 +17,7 @@ from drctl.systems.spark.scan import TopicRanges
 from tests.gap import test_inversions
 from tests.gap.comparing import agree, no_progress, plan_of, run
 from tests.gap.logs import GeneratedTopic, identities, reordered, topics
+from tests.parquet.reading import inversions_of
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
@@ -98,4 +99,5 @@ def test_spark_finds_the_inversions_of_the_reference(
 ) -> None:
     comparer = SparkComparer(spark, GeneratedRows(spark, generated), tmp_path)
     found = comparer.disorder(plan_of(generated, identity, within), no_progress)
-    test_inversions.agree(generated, identity, within, found)
+    written = inversions_of(tmp_path / "inversions")
+    test_inversions.agree(generated, identity, within, found, written)

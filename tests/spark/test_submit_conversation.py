@@ -73,6 +73,8 @@ class Scripted:
 
     def disorder(self, plan: ComparePlan, progress: Progress) -> Disorder:
         self.asked.append((plan, "order"))
+        (self.out / "inversions").mkdir()
+        (self.out / "inversions" / "part-0.parquet").write_text("inversions")
         return DISORDER
 
 
@@ -124,6 +126,7 @@ def test_questions_are_answered_in_turn(
     assert job.asked == [(PLAN, reads), (PLAN, suspects), (PLAN, "order")]
     assert (out / "records" / "part-0.parquet").read_text() == "records"
     assert (out / "others" / "part-0.parquet").read_text() == "others"
+    assert (out / "inversions" / "part-0.parquet").read_text() == "inversions"
     assert comparer.compare(PLAN, suspects, silent) == FOUND, "a second time, over the first"
 
 

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
     from drctl.config.link import Link
 
 _CALL_S = 180.0
+_ANSWER_S = 60.0
+_LOOK_EVERY_S = 0.5
 _CONNECT = "connect"
+_HANGS, _ANSWERS = "stopped", "answering"
 
 
 class Fault(StrEnum):
@@ -61,13 +65,31 @@ class Injected:
         """
         self._call(_COMMANDS[self.fault][0])
 
+    @property
+    def words(self) -> str:
+        """What it is, in words."""
+        return f"fault {self.fault.value}, done to {self.part} of the lab"
+
     def undo(self) -> None:
         """Take it back, and see the part answer; may be done again.
 
         Raises:
             Stopped: the lab did not.
         """
+        states = self._states()
+        # A lab that is gone has taken its faults along, and what is dead does not hang any more.
+        if not states or (self.fault is Fault.PAUSE_SOURCE and _HANGS not in states):
+            return
         self._call(_COMMANDS[self.fault][1])
+        until = time.monotonic() + _ANSWER_S
+        while set(self._states()) != {_ANSWERS}:
+            if time.monotonic() >= until:
+                raise Stopped(
+                    f"{self.part} of the lab does not answer {_ANSWER_S:g} s after"
+                    f" {self.fault.value} was taken back",
+                    "drctl lab status tells what runs",
+                )
+            time.sleep(_LOOK_EVERY_S)
 
     def to_json(self) -> dict[str, str]:
         """As it is kept while it lasts."""
@@ -82,14 +104,20 @@ class Injected:
         """
         return cls(Fault(data["fault"]), str(data["part"]), str(data["folder"]))
 
+    def _states(self) -> tuple[str, ...]:
+        """Of each process of the part; none where there is no such lab any more."""
+        return tuple(
+            str(each["state"])
+            for each in _status(self.folder).get("parts", ())
+            if self.part in (each["name"], str(each["name"]).rpartition("-")[0])
+        )
+
     def _call(self, command: str) -> None:
         ended = _lab(command, self.part, folder=self.folder)
         # Ends with 1 where a part of the lab does not answer: that is what a fault is for.
         if ended.returncode not in (0, 1):
-            said = ended.stderr.strip().splitlines()
             raise Stopped(
-                f"drctl lab {command} {self.part} ended with {ended.returncode}:"
-                f" {said[0] if said else 'it said nothing'}",
+                f"drctl lab {command} {self.part} ended with {ended.returncode}: {_said(ended)}",
                 "drctl lab status tells what runs",
             )
 
@@ -101,10 +129,7 @@ def injected(fault: Fault, link: "Link", folder: Path | None) -> Injected:
         Refused: they belong to none.
     """
     place = str(folder.absolute()) if folder else ""
-    ended = _lab("status", folder=place)
-    known: dict[str, Any] = {}
-    if ended.returncode in (0, 1):
-        known = json.loads(ended.stdout)
+    known = _status(place)
     clusters = {n: brokers(str(c["bootstrap"])) for n, c in known.get("clusters", {}).items()}
     parts = [_part(clusters, bootstrap) for bootstrap in _bootstraps(link)]
     if None in parts:
@@ -126,6 +151,22 @@ def _bootstraps(link: "Link") -> tuple[frozenset[str], ...]:
 
 def _part(clusters: Mapping[str, frozenset[str]], bootstrap: frozenset[str]) -> str | None:
     return next((name for name, known in clusters.items() if bootstrap <= known), None)
+
+
+def _status(folder: str) -> Mapping[str, Any]:
+    """What `drctl lab status` says; nothing where there is no lab."""
+    ended = _lab("status", folder=folder)
+    found: dict[str, Any] = json.loads(ended.stdout) if ended.returncode in (0, 1) else {}
+    return found
+
+
+def _said(ended: "subprocess.CompletedProcess[str]") -> str:
+    """Why it ended so."""
+    try:
+        return str(json.loads(ended.stdout)["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        said = ended.stderr.strip().splitlines()
+        return said[0] if said else "it said nothing"
 
 
 def _lab(*words: str, folder: str) -> "subprocess.CompletedProcess[str]":

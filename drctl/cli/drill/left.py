@@ -1,7 +1,7 @@
 """What drills that are over, or whose process is gone, left on this machine and on the clusters."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,6 +14,7 @@ from drctl.drill.history import Past, Verdict, read
 from drctl.drill.names import MARK, began, drill_of
 
 if TYPE_CHECKING:
+    from drctl.cli.drill.inject import Injected
     from drctl.config.configuration import Config
     from drctl.config.link import Link
 
@@ -87,21 +88,38 @@ def note(config: "Config", drill: str, link: "Link", fault: Mapping[str, str] | 
 
 
 def bury(config: "Config") -> Sequence[str]:
-    """Take back faults of drills that died on this machine, and write them into the history."""
+    """Take back faults of drills that died on this machine, and write them into the history.
+
+    Raises:
+        Stopped: a fault cannot be taken back.
+    """
     history = drill_wiring.history(config)
-    known = {past.drill for past in read(history.lines())[0]}
     buried = []
+    for drill, document in _unburied(config):
+        fault = _fault(document)
+        if fault is not None:
+            console().progress(f"taking back {fault.fault.value} of a drill that died")
+            fault.undo()
+        history.append(_died(drill, document).line())
+        buried.append(drill)
+    return buried
+
+
+def lasting(config: "Config") -> Sequence[str]:
+    """Faults that nobody took back since a drill of this machine died, each in words."""
+    faults = ((drill, _fault(document)) for drill, document in _unburied(config))
+    return [f"{fault.words}, by drill {drill}" for drill, fault in faults if fault is not None]
+
+
+def _unburied(config: "Config") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Drills of this machine that died and are not in the history yet, each with its note."""
+    known = {past.drill for past in read(drill_wiring.history(config).lines())[0]}
     for file in sorted(drill_wiring.folder(config).glob(f"*/{NOTE}")):
         drill = file.parent.name
         if drill in known or drill_of(f"{MARK}{drill}") is None:
             continue
-        if drill_wiring.is_alive(file.parent / ALIVE):
-            continue
-        document = _noted(file)
-        _undo(document.get("inject"))
-        history.append(_died(drill, document).line())
-        buried.append(drill)
-    return buried
+        if not drill_wiring.is_alive(file.parent / ALIVE):
+            yield drill, _noted(file)
 
 
 def _noted(file: Path) -> Mapping[str, Any]:
@@ -112,17 +130,16 @@ def _noted(file: Path) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _undo(data: Any) -> None:
+def _fault(document: Mapping[str, Any]) -> "Injected | None":
     from drctl.cli.drill.inject import Injected
 
+    data = document.get("inject")
     if not isinstance(data, dict):
-        return
+        return None
     try:
-        fault = Injected.from_json(data)
+        return Injected.from_json(data)
     except (KeyError, ValueError):
-        return
-    console().progress(f"taking back {fault.fault.value} of a drill that died")
-    fault.undo()
+        return None
 
 
 def _died(drill: str, document: Mapping[str, Any]) -> Past:

@@ -23,6 +23,7 @@ class Given:
     export: Path | None
     events: str | None
     cluster: str | None
+    others: bool
 
 
 def check(given: Given) -> None:
@@ -87,6 +88,8 @@ def _check_writing(given: Given) -> None:
 
 def _check_export(given: Given) -> None:
     if given.export is None:
+        if given.others:
+            raise UsageError("--others goes with --export", "add --view truncation --export DIR")
         return
     if not given.truncation:
         raise UsageError(

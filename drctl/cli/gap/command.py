@@ -71,6 +71,10 @@ def gap(
             metavar="DIR", help="With --view truncation: write these records to files first."
         ),
     ] = None,
+    others: Annotated[
+        bool,
+        typer.Option("--others", help="With --export: superseded and expired records, too."),
+    ] = False,
     identity: Annotated[
         Identity | None,
         typer.Option(
@@ -133,6 +137,7 @@ def gap(
             export,
             events,
             cluster,
+            others,
         )
     )
     config = configuration()
@@ -170,7 +175,7 @@ def gap(
     if export:
         from drctl.cli.gap.export import exported
 
-        result = exported(result, config, chosen, folder, export)
+        result = exported(result, config, chosen, folder, export, others=others)
     show(result)
     return int(result.exit_code)
 

@@ -1,6 +1,6 @@
 """Opens what `drctl reconcile` needs from outside."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,8 +19,13 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def wanted_rows(gap: "FoundGap", folder: Path) -> "Iterator[TemporaryWantedRows]":
+def wanted_rows(
+    gap: "FoundGap", folder: Path, name: str = "records"
+) -> "Iterator[TemporaryWantedRows]":
     """The unreplicated records that a gap result lists.
+
+    Args:
+        name: of the folder in it that holds them; `others` for those that are not counted so.
 
     Raises:
         Refused: they are not there, or not those that were counted.
@@ -30,7 +35,7 @@ def wanted_rows(gap: "FoundGap", folder: Path) -> "Iterator[TemporaryWantedRows]
     from drctl.systems.parquet.gap_records import read_records
     from drctl.systems.spill.wanted_rows import TemporaryWantedRows
 
-    kept = TemporaryWantedRows(read_records(folder / "records"))
+    kept = TemporaryWantedRows(read_records(folder / name))
     try:
         check_rows(gap, kept.tallies(), str(folder))
         yield kept
@@ -78,8 +83,14 @@ def copier(link: "Link") -> "TransactionalCopier":
     return TransactionalCopier(Connection(link.target, properties, wiring.PATIENCE_S), link.name)
 
 
-def exporter(folder: Path, gap: "FoundGap") -> "Exporter":
-    """What writes an export."""
+def exporter(
+    folder: Path, gap: "FoundGap", classes: Sequence[str] = ("unreplicated",)
+) -> "Exporter":
+    """What writes an export.
+
+    Args:
+        classes: of the records that go there.
+    """
     from drctl.report.reconcile_export import ExportFolder
 
     about = {
@@ -87,6 +98,7 @@ def exporter(folder: Path, gap: "FoundGap") -> "Exporter":
         "link": gap.link,
         "source": {"cluster": gap.source, "id": gap.source_id},
         "target": {"cluster": gap.target, "id": gap.target_id},
+        "classes": list(classes),
     }
     return ExportFolder(folder, about)
 

@@ -1,51 +1,60 @@
 """The missing records as Parquet, as Spark writes them: `records` and `others`."""
 
-import shutil
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from drctl.gap.failures import ScanFailed
 from drctl.gap.rows import MissingRow
 from drctl.model.gap import RecordClass
+from drctl.model.gap_order import Inversion
+from drctl.systems.parquet.folder import replaced
+from drctl.systems.parquet.inversions import INVERSIONS, write_inversions
 
 if TYPE_CHECKING:
     import pyarrow
+    from pyarrow.parquet import ParquetWriter
 
 RECORDS = "records"
 OTHERS = "others"
-FILE = "part-00000.snappy.parquet"
 
 _ROWS = 20_000
 _KEY_BYTES = 8 << 20
 
 
 class ParquetRecords:
-    """Implements `drctl.gap.rows.MissingWriter`.
+    """Implements `drctl.gap.rows.RowWriter`.
 
     Args:
-        out: the folder of both folders.
+        out: the folder of all folders.
     """
 
     def __init__(self, out: Path) -> None:
         self._out = out
 
     def write(self, rows: Iterable[MissingRow]) -> None:
-        """Write all of them, in place of what was written before; also if there are none.
+        """Write the missing records.
 
         Raises:
             ScanFailed: there is no room for them.
         """
         try:
-            with ExitStack() as stack:
-                records, others = (
-                    stack.enter_context(_File(self._out / name)) for name in (RECORDS, OTHERS)
-                )
+            with _file(self._out / RECORDS) as records, _file(self._out / OTHERS) as others:
                 for row in rows:
                     unreplicated = row.record_class is RecordClass.UNREPLICATED
                     (records if unreplicated else others).add(row)
+        except OSError as error:
+            raise ScanFailed(str(error)) from error
+
+    def write_inversions(self, rows: Iterable[Inversion]) -> None:
+        """Write those that stand in another order.
+
+        Raises:
+            ScanFailed: there is no room for them.
+        """
+        try:
+            write_inversions(rows, self._out / INVERSIONS)
         except OSError as error:
             raise ScanFailed(str(error)) from error
 
@@ -70,50 +79,24 @@ def schema() -> "pyarrow.Schema":
     )
 
 
-class _File:
-    """One folder's only file; what is added goes there in batches of bounded size."""
+class _Rows:
+    """Rows of one file, which go there in batches of bounded size."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, writer: "ParquetWriter", columns: "pyarrow.Schema") -> None:
+        self._writer = writer
+        self._schema = columns
         self._rows: list[MissingRow] = []
         self._key_bytes = 0
-
-    def __enter__(self) -> Self:
-        from pyarrow.parquet import ParquetWriter
-
-        shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder.mkdir()
-        self._schema = schema()
-        # Twelve bytes for a timestamp are out of fashion, but what Spark writes.
-        self._writer = ParquetWriter(
-            self._folder / FILE,
-            self._schema,
-            compression="snappy",
-            use_deprecated_int96_timestamps=True,
-            store_schema=False,
-        )
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        try:
-            if exc is None:
-                self._flush()
-        finally:
-            self._writer.close()
 
     def add(self, row: MissingRow) -> None:
         """Write this row, sooner or later."""
         self._rows.append(row)
         self._key_bytes += len(row.key or b"")
         if len(self._rows) >= _ROWS or self._key_bytes >= _KEY_BYTES:
-            self._flush()
+            self.flush()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write what is left."""
         import pyarrow as pa
 
         if self._rows:
@@ -127,3 +110,12 @@ class _File:
             ]
             self._writer.write_batch(pa.record_batch(arrays, schema=self._schema))
         self._rows, self._key_bytes = [], 0
+
+
+@contextmanager
+def _file(folder: Path) -> Iterator[_Rows]:
+    columns = schema()
+    with replaced(folder, columns) as writer:
+        rows = _Rows(writer, columns)
+        yield rows
+        rows.flush()

@@ -29,9 +29,8 @@ from drctl.gap.failures import ScanFailed
 from drctl.gap.suspects import suspect_span
 from drctl.model.gap_order import OrderScope
 from drctl.model.topology import OffsetRange
-from drctl.systems.spark import compare, records, runs, summary
+from drctl.systems.spark import compare, disorder, records, runs, summary
 from drctl.systems.spark.digest import bucket_digest, digest_rows
-from drctl.systems.spark.disorder import disorder, inverted
 from drctl.systems.spark.failure import cause_of, was_interrupted
 from drctl.systems.spark.progress import watched
 from drctl.systems.spark.scan import RowReader, TopicRanges, union
@@ -47,7 +46,8 @@ class SparkComparer:
     Args:
         rows: where the records come from.
         out: directory that every executor and the driver can write to. The unreplicated records
-            go to `records` in it, superseded and expired ones to `others`, as Parquet.
+            go to `records` in it, superseded and expired ones to `others`, those in another order
+            to `inversions`, as Parquet.
     """
 
     def __init__(self, spark: SparkSession, rows: RowReader, out: Path) -> None:
@@ -98,7 +98,7 @@ class SparkComparer:
         return self._summarise(suspects, balance.extra, progress)
 
     def disorder(self, plan: ComparePlan, progress: Progress) -> Disorder:
-        """Look at the order of all replicated records of the plan.
+        """Look at the order of all replicated records of the plan; writes those in another one.
 
         Raises:
             ScanFailed: something could not be read to its end.
@@ -109,15 +109,11 @@ class SparkComparer:
             for side in Side
             if (rows := self._rows.rows(side, on_side(plan, side, reads))) is not None
         }
-        if len(sides) < len(Side):
-            return Disorder({})
-        names = self._names(plan)
+        folder = self._out / disorder.INVERSIONS
         with self._job("comparing the order of records", span_of(reads), progress):
-            found = inverted(plan, sides).persist(StorageLevel.MEMORY_AND_DISK)
-            try:
-                return disorder(found, names)
-            finally:
-                found.unpersist()
+            found = disorder.inverted(plan, sides) if len(sides) == len(Side) else None
+            disorder.write(self._spark, found, self._names(plan), folder)
+            return disorder.disorder(disorder.read(self._spark, folder))
 
     def _nothing_missing(self, extra: Mapping[Place, Extra], progress: Progress) -> Comparison:
         with self._job("adding up", 0, progress):

@@ -1,19 +1,27 @@
 """Replicated records in another order on the target, counted where they lie.
 
 Two shuffles of narrow rows: equal records of both sides come together, then the records of each
-key in the order of the source. What reaches the driver is a number a partition, and a few examples.
+key in the order of the source. All of them go to Parquet, from where they are; what reaches the
+driver is a number a partition, and a few examples.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from drctl.gap.comparison import INVERSION_EXAMPLES, ComparePlan, Disorder, Place, Side
 from drctl.model.gap_order import Inversion, OrderScope
 from drctl.systems.spark import columns
 from drctl.systems.spark.compare import IDENTITY
+from drctl.systems.spark.tables import table
 
+INVERSIONS = "inversions"
+SCHEMA = (
+    "topic string, partition int, offset long, target_partition int, target_offset long, "
+    "earlier_offset long, earlier_target_offset long"
+)
 LANE = ("topic", "source_partition", "target_partition")
 
 
@@ -75,29 +83,43 @@ def _pairs(source: DataFrame, target: DataFrame) -> DataFrame:
     )
 
 
-def disorder(rows: DataFrame, names: Mapping[int, str]) -> Disorder:
-    """Add up `inverted`, kept by the caller: it is looked at twice.
+def write(
+    spark: SparkSession, rows: DataFrame | None, names: Mapping[int, str], folder: Path
+) -> None:
+    """Write them as Parquet, also where there are none, in place of what was written before.
 
     Args:
+        rows: of `inverted`; None where a side holds nothing.
         names: of topics, by the digest that stands for them.
     """
+    if rows is None:
+        table(spark, [], SCHEMA).write.mode("overwrite").parquet(str(folder))
+        return
+    topics = table(spark, list(names.items()), "topic long, name string")
+    named = rows.join(F.broadcast(topics), "topic").select(
+        F.col("name").alias("topic"),
+        F.col("source_partition").alias("partition"),
+        F.col("source_offset").alias("offset"),
+        "target_partition",
+        "target_offset",
+        F.col("last.here").alias("earlier_offset"),
+        F.col("last.there").alias("earlier_target_offset"),
+    )
+    named.write.mode("overwrite").parquet(str(folder))
+
+
+def read(spark: SparkSession, folder: Path) -> DataFrame:
+    """The rows that were written."""
+    return spark.read.schema(SCHEMA).parquet(str(folder))
+
+
+def disorder(written: DataFrame) -> Disorder:
+    """Add up what was written."""
     numbers: dict[Place, int] = {
-        (names[row["topic"]], row["source_partition"]): row["count"]
-        for row in rows.groupBy("topic", "source_partition").count().collect()
+        (row["topic"], row["partition"]): row["count"]
+        for row in written.groupBy("topic", "partition").count().collect()
     }
     if not numbers:
         return Disorder({})
-    first = rows.orderBy("topic", "source_partition", "source_offset").limit(INVERSION_EXAMPLES)
-    examples = (
-        Inversion(
-            names[row["topic"]],
-            row["source_partition"],
-            row["source_offset"],
-            row["target_partition"],
-            row["target_offset"],
-            row["last"]["here"],
-            row["last"]["there"],
-        )
-        for row in first.collect()
-    )
-    return Disorder(numbers, tuple(examples))
+    first = written.orderBy("topic", "partition", "offset").limit(INVERSION_EXAMPLES)
+    return Disorder(numbers, tuple(Inversion(**row.asDict()) for row in first.collect()))

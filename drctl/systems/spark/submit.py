@@ -32,6 +32,7 @@ from drctl.gap.plan_json import plan_to_json, reads_to_json, suspects_to_json
 from drctl.model.errors import Unknown
 from drctl.systems.spark import records
 from drctl.systems.spark.application import GENTLE_S, Application, started
+from drctl.systems.spark.disorder import INVERSIONS
 from drctl.systems.spark.job_folder import (
     ALIVE,
     CRASHED,
@@ -87,13 +88,15 @@ class SubmittedComparer:
         return comparison
 
     def disorder(self, plan: ComparePlan, progress: Progress) -> Disorder:
-        """Look at the order of all replicated records of the plan.
+        """Look at the order of all replicated records of the plan; the inversions are fetched.
 
         Raises:
             ScanFailed: something could not be read to its end.
         """
         asked = {"plan": plan_to_json(plan), "order": True}
-        return disorder_from_json(self._answered(asked, progress)["disorder"])
+        found = disorder_from_json(self._answered(asked, progress)["disorder"])
+        fetch(self._folder.path / INVERSIONS, self._out / INVERSIONS)
+        return found
 
     def _answered(self, asked: Any, progress: Progress) -> Any:
         self._number += 1

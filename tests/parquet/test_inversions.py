@@ -1,0 +1,80 @@
+"""The Parquet of inversions that drctl writes itself: all of them, as Spark would write them."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from drctl.gap.failures import ScanFailed
+from drctl.model.gap_order import Inversion
+from drctl.systems.parquet.folder import FILE
+from drctl.systems.parquet.records import ParquetRecords
+from tests.parquet.reading import inversions_of
+
+MANY = 50_001
+"""More than are written at once."""
+
+
+def inversion(number: int) -> Inversion:
+    return Inversion("orders", 3, number, 4, 1 << 40, number - 1, (1 << 40) + 1)
+
+
+def written(out: Path, *found: Inversion) -> list[Inversion]:
+    ParquetRecords(out).write_inversions(found)
+    return inversions_of(out / "inversions")
+
+
+def test_every_row_is_read_back(tmp_path: Path) -> None:
+    found = [inversion(9), Inversion("pay", 0, 5, 0, 4, 3, 9)]
+    assert written(tmp_path, *found) == found
+    assert written(tmp_path, inversion(1)) == [inversion(1)], "an earlier result is replaced"
+    assert written(tmp_path) == []
+
+
+def test_more_than_are_held_at_once(tmp_path: Path) -> None:
+    asked = 0
+
+    def found() -> Iterator[Inversion]:
+        nonlocal asked
+        for asked in range(MANY):
+            yield inversion(asked)
+
+    ParquetRecords(tmp_path).write_inversions(found())
+    offsets = pq.read_table(tmp_path / "inversions", columns=["offset"])["offset"].to_pylist()
+    assert (asked, offsets) == (MANY - 1, list(range(MANY)))
+
+
+def test_a_folder_that_may_not_be_written_to(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ScanFailed, match="Not a directory"):
+        ParquetRecords(tmp_path / "file").write_inversions([inversion(1)])
+
+
+def test_the_columns_are_those_of_spark(tmp_path: Path) -> None:
+    from drctl.systems.spark.disorder import SCHEMA
+
+    written(tmp_path, inversion(1))
+    kinds = {"int32": "int", "int64": "long"}
+    schema = pq.read_schema(tmp_path / "inversions" / FILE)
+    told = [f"{field.name} {kinds.get(str(field.type), field.type)}" for field in schema]
+    assert told == SCHEMA.split(", ")
+
+
+@pytest.mark.jvm
+def test_spark_reads_what_it_would_have_written(tmp_path: Path) -> None:
+    (tmp_path / "ours").mkdir()
+    found = [inversion(1), inversion(2)]
+    ParquetRecords(tmp_path / "ours").write_inversions(found)
+    command = [sys.executable, "-m", "tests.parquet.rewriting", str(tmp_path), "inversions"]
+    subprocess.run(command, capture_output=True, text=True, timeout=200, check=True)
+    assert inversions_of(tmp_path / "sparks" / "inversions") == found
+    ours, sparks = (
+        next((tmp_path / name / "inversions").glob("*.parquet")) for name in ("ours", "sparks")
+    )
+    assert (
+        str(pq.ParquetFile(ours).schema).splitlines()[2:]
+        == str(pq.ParquetFile(sparks).schema).splitlines()[2:]
+    )
