@@ -95,7 +95,7 @@ def test_where_the_order_of_a_partition_counts(disordered: str, new_drctl: NewDr
         **{"safe": 1, "conflicting": 0, "unkeyed": 0, "inversions": 2, "within": "partition"}
     }
     assert [i.offset for i in inversions_of(ended.out / "inversions")] == [1, 3]
-    again = drctl.gap("--scope", "full")
+    again = drctl.gap("--scope", "full", name="again")
     assert again.gap()["inversions"] is None
     assert not (again.out / "inversions").exists(), "nobody looked"
 
