@@ -3,6 +3,8 @@
 import json
 import signal
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,10 +21,14 @@ from tests.cluster.standalone import Standalone, applications
 from tests.cluster.watching import Seen, passwords, text, watched_run
 from tests.jvm import quick_executors
 from tests.lab.cluster_under_test import ClusterUnderTest
+from tests.parquet.reading import inversions_of
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
-TRAPS = ("three-equal-records", "in-another-partition", "transactions", "compacted-target")
+TRAPS = (
+    *("three-equal-records", "in-another-partition", "transactions", "compacted-target"),
+    "another-order",
+)
 SCAN_S = 25
 
 
@@ -36,15 +42,22 @@ def seen(
     """A submission to the cluster, looked at from all sides while it works."""
     topics = [word for name in TRAPS for word in ("--topic", traps.scenario.topic(name))]
     links, events = {"main": traps.scenario.link}, tmp_path_factory.mktemp("events")
-    return watched_run(new_drctl, links, spark_cluster, events, "--submit", *topics)
+    return watched_run(new_drctl, links, spark_cluster, events, "--submit", "--order", *topics)
 
 
 def test_the_same_answer_as_on_one_machine(seen: Seen, traps: Analysed) -> None:
     assert seen.ended.code == 1, seen.ended.stderr
     names = {traps.scenario.topic(name) for name in TRAPS}
-    wanted = [t for t in traps.document["topics"] if t["topic"] in names]
-    assert seen.ended.gap()["topics"] == wanted
+    wanted = deepcopy([t for t in traps.document["topics"] if t["topic"] in names])
+    told = seen.ended.gap()
+    inversions = [each.pop("inversions") for t in told["topics"] for each in t["partitions"]]
+    for each in (each for t in wanted for each in t["partitions"]):
+        assert each.pop("inversions") is None, "there nobody looked"
+    assert told["topics"] == wanted
     assert len(wanted) == len(TRAPS)
+    assert sum(inversions) == told["order"]["inversions"] == 1
+    (found,) = inversions_of(seen.ended.out / "inversions")
+    assert [asdict(found)] == told["inversions"]
 
 
 def test_the_workers_did_it(seen: Seen, spark_cluster: Standalone) -> None:
@@ -55,7 +68,7 @@ def test_the_workers_did_it(seen: Seen, spark_cluster: Standalone) -> None:
 
 
 def test_the_records_are_fetched(seen: Seen) -> None:
-    for name in ("records", "others"):
+    for name in ("records", "others", "inversions"):
         assert list((seen.ended.out / name).glob("*.parquet"))
     assert not [p for p in seen.files if "-shared" in str(p)], "the job's folder is gone"
 

@@ -133,6 +133,12 @@ def _multisets() -> list[Trap]:
             Expected((5, 10), duplicated_on_target=5),
         ),
         Trap(
+            "another-order",
+            holding(R(b"k", b"1", 1), R(b"k", b"2", 2)),
+            holding(*copies((R(b"k", b"2", 2), R(b"k", b"1", 1)))),
+            Expected((2, 2)),
+        ),
+        Trap(
             "after-failover",
             holding(*rows(3), R(b"a", b"old", 10), R(b"b", b"old", 11), R(None, b"log", 12)),
             holding(*copies(rows(3)), R(b"a", b"new", 20), R(b"b", b"older", 2), R(b"c", b"n", 21)),
