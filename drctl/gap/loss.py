@@ -136,12 +136,13 @@ def _words(found: LossEstimate, traces: Traces, paces: Sequence[Pace], most: int
     if paces and found.records is not None:
         pace = f"{paces[0].per_second:,.1f} records a second"
         up_to = f" (up to {most:,} by another pace)" if most > found.records else ""
-        about = f"about {found.records:,} records{up_to}{length}{by} are probably lost"
         if found.at_least is None:
+            about = f"about {found.records:,} records{up_to}{length}{by} are probably lost"
             return f"{about}, at {pace} as before; nobody saw where {traces.source} ended"
         return (
-            f"{about}: {found.at_least:,} were seen on {traces.source} and are not copied, the"
-            f" others are what is written in that time at {pace}"
+            f"{found.at_least:,} to about {found.records:,} records{up_to}{length}{by} are probably"
+            f" lost: {found.at_least:,} were seen on {traces.source} and are not copied; the others"
+            f" are there if it was written to until now, at {pace}"
         )
     if found.at_least:
         return (

@@ -89,11 +89,10 @@ def writes_how(data: ReportData) -> str:
 def left_behind(data: ReportData) -> str:
     """Records, or seconds where nobody knows how many."""
     rpo = data.rpo
-    about = run_words.about(rpo)
     if rpo.records is not None:
-        return f"{about}{plural(rpo.records, 'record')}"
+        return run_words.estimated(rpo)
     if rpo.seconds is not None:
-        return f"{about}{length(rpo.seconds)}"
+        return f"{run_words.about(rpo)}{length(rpo.seconds)}"
     return "unknown" if data.writes is Writes.TARGET else "not measured"
 
 

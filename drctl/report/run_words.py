@@ -6,7 +6,7 @@ Pure: a `ReportData` in, sentences out. Everything that came from a journal is m
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from drctl.report.printable import plain, plural, sentence
+from drctl.report.printable import number, plain, plural, sentence
 from drctl.report.run_data import Became, ReportData, Rpo, Standing, Writes
 
 
@@ -113,7 +113,16 @@ def lost_in_words(data: ReportData) -> str:
     if data.rpo.exact:
         return f"{plural(records, 'record')} {'was' if records == 1 else 'were'} left behind"
     within = f" of the last {length(seconds)}" if seconds and not data.rpo.compared else ""
-    return f"{about(data.rpo)}{plural(records, 'record')}{within} may be left behind"
+    return f"{estimated(data.rpo)}{within} may be left behind"
+
+
+def estimated(rpo: Rpo) -> str:
+    """How many records the target lacks; between which bounds, where no figure is exact."""
+    assert rpo.records is not None
+    records = plural(rpo.records, "record")
+    if rpo.exact or not rpo.at_least or rpo.at_least >= rpo.records:
+        return f"{about(rpo)}{records}"
+    return f"{number(rpo.at_least)} to about {records}"
 
 
 def about(rpo: Rpo) -> str:
