@@ -141,9 +141,9 @@ def _after_done(data: ReportData) -> Iterator[NextStep]:
         )
     yield NextStep(
         f"Before {source} is used again, keep its applications away and find what only it holds.",
-        f"{target} takes writes now that {source} does not have; the runbook `failback` has the"
-        " order of things.",
-        "drctl runbook show failback",
+        f"{target} takes writes now that {source} does not have; this says what has been done of"
+        " the way back, and what comes next.",
+        f"{_command(data, failback.NAME)} --check-order",
     )
 
 
