@@ -1,15 +1,30 @@
 """Where clients are that were sent to another cluster: who has come, goes on, or has stayed."""
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 from drctl.engine.ports import Look
+from drctl.model.errors import Unreachable
 from drctl.model.groups import Committed, Group
+from drctl.model.reachability import Silent
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
 
 Standing = Mapping[str, int]
 """By group the sum of its positions; it grows where the group goes on in any partition."""
 
 _SHOWN = 3
+
+
+class Left(NamedTuple):
+    """Who has not left a cluster.
+
+    Attributes:
+        stayed: groups in which somebody reads, or may, each in words.
+        unseen: why of others nobody can tell, in words; empty where all were looked at.
+    """
+
+    stayed: tuple[str, ...]
+    unseen: tuple[str, ...]
 
 
 def absent(cluster: str, names: Collection[str], look: Look) -> Mapping[str, str]:
@@ -76,18 +91,35 @@ def held_back(cluster: str, before: Mapping[str, int], look: Look) -> tuple[str,
     )
 
 
-def left_behind(cluster: str, look: Look) -> tuple[str, ...]:
+def left_behind(cluster: str, known: Collection[str], look: Look) -> Left:
     """The link's groups in which somebody still reads on a cluster, each with its members.
+
+    Of a cluster that is half dead this says what its living brokers tell: a group whose coordinator
+    is silent is not known to have stayed, nor to have left.
+
+    Args:
+        known: groups that were read in there; where a coordinator is gone no broker lists them.
 
     Raises:
         Unreachable: the cluster did not answer.
     """
-    described = look.groups(cluster).described(look.link_groups(cluster))
-    return tuple(
+    unseen = []
+    try:
+        names = {*known, *look.link_groups(cluster)}
+    except Unreachable as silent:
+        names = set(known)
+        if not names:
+            raise
+        unseen.append(f"which groups there are beside {_listed(names)}: {silent.message}")
+    described = look.groups(cluster).described(sorted(names))
+    mute = {name: each for name, each in described.items() if isinstance(each, Silent)}
+    unseen = [f"group {name}: {each.reason}" for name, each in sorted(mute.items())] + unseen
+    stayed = tuple(
         _stayed(name, group, cluster)
         for name, group in sorted(described.items())
-        if isinstance(group, Unavailable) or group.active
+        if name not in mute and (isinstance(group, Unavailable) or group.active)
     )
+    return Left(stayed, tuple(unseen))
 
 
 def not_heard(entrances: Iterable[int], cluster: str) -> tuple[str, ...]:
@@ -118,11 +150,14 @@ def _unread(
     return rows
 
 
+def _listed(names: Collection[str]) -> str:
+    shown = ", ".join(sorted(names)[:_SHOWN])
+    return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown
+
+
 def _stayed(name: str, group: Group | Unavailable, cluster: str) -> str:
     if isinstance(group, Unavailable):
         return f"whether somebody reads in {name} on {cluster} is not known: {group.reason}"
     members = [f"{member.client_id}@{member.host}" for member in group.members]
-    shown = ", ".join(members[:_SHOWN])
-    more = f" and {len(members) - _SHOWN} more" if len(members) > _SHOWN else ""
-    who = f" by {shown}{more}" if members else ""
+    who = f" by {_listed(members)}" if members else ""
     return f"{name} is still read in on {cluster}{who}: restart them, or cut their connections"

@@ -11,6 +11,7 @@ from drctl.engine.ports import Hands, Look
 from drctl.engine.steps.verify_clients import VerifyClients, canary_text
 from drctl.model.errors import Refused, Unreachable
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Member
+from drctl.model.reachability import Silent
 from drctl.model.topology import Overview, PartitionOffsets, TopicPartition, Unavailable
 
 PLACE = TopicPartition("copy.orders", 0)
@@ -28,6 +29,8 @@ class Around:
         log: of that partition.
         heard_texts: what canaries have written.
         entrances: numbers of endpoints that lead somewhere.
+        hung: whether a broker of the source does not answer: no listing is whole.
+        listed: groups that the source's brokers know.
     """
 
     members: dict[tuple[str, str], tuple[Member, ...] | Unavailable] = field(default_factory=dict)
@@ -36,6 +39,8 @@ class Around:
     heard_texts: set[str] = field(default_factory=set)
     entrances: set[int] = field(default_factory=set)
     dead: bool = False
+    hung: bool = False
+    listed: tuple[str, ...] = ("audit", "billing")
     cluster: str = ""
 
     def topics(self) -> tuple[str, ...]:
@@ -55,7 +60,9 @@ class Around:
 
     def link_groups(self, name: str) -> tuple[str, ...]:
         self.groups(name)
-        return ("audit", "billing")
+        if self.hung and name == "a":
+            raise Unreachable("cluster a did not answer within 3 s")
+        return self.listed
 
     def described(self, names: Collection[str]) -> dict[str, Group | Unavailable]:
         found: dict[str, Group | Unavailable] = {}
@@ -194,6 +201,71 @@ def test_a_dead_source_is_not_waited_for_and_said_not_to_be_seen(around: Around)
     assert seen.state is State.DONE
     assert seen.words.endswith("; not seen: who has stayed on a: cluster a did not answer")
     assert seen.facts["not_seen"] == "who has stayed on a: cluster a did not answer"
+
+
+MUTE = Silent("its coordinator did not answer")
+UNSEEN = "who has stayed on a: group billing: its coordinator did not answer"
+
+
+def test_a_group_whose_coordinator_is_silent_has_neither_stayed_nor_left(around: Around) -> None:
+    around.positions = {"billing": 100, "audit": 100}
+    around.members["a", "billing"] = MUTE
+    seen = verify(around, check(around))
+    assert seen.state is State.DONE
+    assert seen.facts["not_seen"] == UNSEEN
+    assert seen.words.endswith(f"; not seen: {UNSEEN}")
+    assert "nobody reads" not in seen.words
+
+
+def test_one_that_no_broker_lists_any_more_is_asked_for_by_name(around: Around) -> None:
+    """The brokers that are left do not list what a dead one coordinated."""
+    around.positions = {"billing": 100, "audit": 100}
+    around.listed = ("audit",)
+    around.members["a", "billing"] = MUTE
+    assert verify(around, check(around)).facts["not_seen"] == UNSEEN
+
+
+def test_beside_a_silent_coordinator_one_that_has_stayed_is_waited_for(around: Around) -> None:
+    around.positions = {"billing": 100, "audit": 100}
+    around.members |= {("a", "billing"): MUTE, ("a", "audit"): (WHO,)}
+    seen = verify(around, check(around))
+    assert seen.state is State.WAITING
+    (stayed,) = seen.items
+    assert stayed.startswith("audit is still read in on a by app-1@/10.0.0.7")
+    assert seen.facts["not_seen"] == UNSEEN
+
+
+def test_a_broker_that_hangs_hides_nobody_who_was_seen_before(around: Around) -> None:
+    around.positions = {"billing": 100, "audit": 100}
+    around.hung = True
+    intent = check(around)
+    around.members["a", "audit"] = (WHO,)
+    seen = verify(around, intent)
+    assert seen.state is State.WAITING
+    assert seen.items[0].startswith("audit is still read in on a")
+    del around.members["a", "audit"]
+    seen = verify(around, intent)
+    assert seen.state is State.DONE
+    assert seen.facts["not_seen"] == (
+        "who has stayed on a: which groups there are beside audit, billing: cluster a did not"
+        " answer within 3 s"
+    )
+
+
+def test_where_no_group_is_known_and_none_can_be_listed_nobody_was_seen(around: Around) -> None:
+    around.hung = True
+    intent = VerifyClients().check(SETTINGS, {}, cast(Look, around))
+    seen = VerifyClients().verify(intent, cast(Look, around))
+    assert seen.state is State.DONE
+    assert seen.facts["not_seen"] == "who has stayed on a: cluster a did not answer within 3 s"
+
+
+def test_of_many_silent_ones_some_are_named(around: Around) -> None:
+    around.listed = tuple(f"g{number}" for number in range(5))
+    around.members |= {("a", name): MUTE for name in around.listed}
+    intent = VerifyClients().check(SETTINGS, {}, cast(Look, around))
+    seen = VerifyClients().verify(intent, cast(Look, around))
+    assert seen.facts["not_seen"].endswith("group g2: its coordinator did not answer; and 2 more")
 
 
 def test_a_record_must_come_by_each_entrance(around: Around) -> None:

@@ -288,12 +288,11 @@ def test_what_is_needed_and_what_is_said_where_it_is_not_given(
     with pytest.raises(ConfigError, match="may not be written"):
         place.reader().check()
     bob.grant(kind, topic, do.WRITE)
-    wait_until(lambda: _writable(place), "both brokers know that bob may write")
-    refused(
-        f"transactional id drctl.{place.link}", f"WRITE on the transactional id drctl.{place.link}"
-    )
+    name = f"drctl.{place.link}"
+    wait_until(lambda: name in _objection(place), "both brokers know that bob may write")
+    refused(f"transactional id {name}", f"WRITE on the transactional id {name}")
     assert not place.reader().runs()
-    bob.grant(ResourceType.TRANSACTIONAL_ID, f"drctl.{place.link}", do.WRITE)
+    bob.grant(ResourceType.TRANSACTIONAL_ID, name, do.WRITE)
 
     def granted() -> bool:
         try:
@@ -303,13 +302,15 @@ def test_what_is_needed_and_what_is_said_where_it_is_not_given(
         return True
 
     wait_until(granted, "both brokers know what bob may do")
+    wait_until(lambda: not _objection(place), "both brokers say that bob may write")
     assert place.words("A") == ["began", "ended"]
     assert isinstance(decode(encode(place.records()[-1])), Beat)
 
 
-def _writable(place: JournalPlace) -> bool:
+def _objection(place: JournalPlace) -> str:
+    """What is said to somebody who has not begun; nothing where a run could."""
     try:
         place.reader().check()
-    except ConfigError:
-        return False
-    return True
+    except ConfigError as refused:
+        return refused.message
+    return ""

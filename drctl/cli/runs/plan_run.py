@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from drctl.engine.ports import Loss
     from drctl.model.finding import Finding
 
+_ALL_OF_IT = "without --execute all of it is shown"
+
 MakePlan = Callable[["Config", Circumstances], Plan]
 
 LookAndPlan = Callable[[LinkSight, Mapping[str, str]], Plan]
@@ -88,6 +90,11 @@ class Prepared:
         """All of it, in words."""
         told = (f"{each.check}: {each.subject}: {each.reason}" for each in self.failing)
         return (*self.broken, *told)
+
+    @property
+    def cures(self) -> tuple[str, ...]:
+        """What helps, each once."""
+        return tuple(dict.fromkeys(each.cure for each in self.failing if each.cure))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +216,7 @@ def _prepared(plan: Plan, sight: LinkSight, given: PlanOptions, way: Way) -> Pre
 
 def _refuse(prepared: Prepared, asked: Mapping[str, str]) -> None:
     if prepared.against:
-        raise Refused("; ".join(prepared.against), "without --execute all of it is shown")
+        raise Refused("; ".join(prepared.against), "; ".join((*prepared.cures, _ALL_OF_IT)))
     if asked:
         told = "; ".join(f"{name}: {text}" for name, text in asked.items())
         raise Refused(

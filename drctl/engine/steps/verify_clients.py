@@ -3,6 +3,7 @@
 import uuid
 
 from drctl.engine.arrivals import (
+    Left,
     Standing,
     absent,
     held_back,
@@ -110,14 +111,21 @@ def canary_text(intent: Json, number: int) -> str:
 
 
 def _left(intent: Json, look: Look) -> tuple[tuple[str, ...], str]:
-    """Who has stayed on the source; or why nobody can see it."""
+    """Who has stayed on the source; and why that cannot be seen, of all groups or of some."""
     source = intent.get("source")
     if source is None:
         return (), ""
     try:
-        return left_behind(source, look), ""
+        found = left_behind(source, intent["groups"], look)
     except Unreachable as silent:
-        return (), f"who has stayed on {source}: {silent.message}"
+        found = Left((), (silent.message,))
+    unseen = f"who has stayed on {source}: {_several(found.unseen)}" if found.unseen else ""
+    return found.stayed, unseen
+
+
+def _several(reasons: tuple[str, ...]) -> str:
+    more = f"; and {len(reasons) - _SHOWN} more" if len(reasons) > _SHOWN else ""
+    return "; ".join(reasons[:_SHOWN]) + more
 
 
 def _told(late: int, groups: int, missing: tuple[str, ...]) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
+from itertools import chain, repeat
 from typing import Any, TypeVar
 
 from confluent_kafka import (
@@ -10,14 +11,16 @@ from confluent_kafka import (
     KafkaError,
 )
 
+from drctl.model.errors import Unreachable
 from drctl.model.groups import Group, GroupProtocol, GroupState, Member, Positions
+from drctl.model.reachability import Silent
 from drctl.model.topology import Unavailable
 from drctl.systems.closing import Closing
 from drctl.systems.kafka.connection import Connection
 from drctl.systems.kafka.deadline import Deadline
 from drctl.systems.kafka.faults import Fault
 from drctl.systems.kafka.group_clients import WAVE, GroupClients
-from drctl.systems.kafka.group_faults import reason, settling
+from drctl.systems.kafka.group_faults import moving, reason, settling
 from drctl.systems.kafka.group_listing import (
     PROTOCOLS,
     STATES,
@@ -39,6 +42,8 @@ _UNSEEN = Unavailable(
     "it does not exist, or this user may not see it; grant DESCRIBE on the group, or on topic"
     " __consumer_offsets to tell which"
 )
+
+_MUTE = "its coordinator did not answer"
 
 _NONE: Positions = {}
 
@@ -117,10 +122,17 @@ class KafkaGroupReader(Closing):
         found |= self._described([name for name in wanted if name in listing.consumers])
         found |= self._others([name for name in wanted if name in listing.others])
         # A group that nobody lists is none, or one that may not be seen.
-        unlisted = self.committed([name for name in wanted if name not in listing.names])
+        unlisted = self._unlisted([name for name in wanted if name not in listing.names])
         for name, answer in unlisted.items():
             found[name] = answer if isinstance(answer, Unavailable) else _dead(name)
         return found
+
+    def _unlisted(self, names: Sequence[str]) -> Mapping[str, Positions | Unavailable]:
+        """Those of a coordinator that is gone are in no listing either."""
+        try:
+            return self.committed(names)
+        except Unreachable:
+            return dict.fromkeys(names, Silent(_MUTE))
 
     def _one_by_one(self, wanted: Sequence[str]) -> dict[str, Group | Unavailable]:
         found = self._described(wanted)
@@ -148,7 +160,7 @@ class KafkaGroupReader(Closing):
         found: dict[str, Group | Unavailable] = {}
         for wave in in_chunks(wanted, WAVE):
             deadline = self._connection.deadline()
-            ask = partial(_describe, self._connection)
+            ask = partial(_describe, self._connection, chain((_CHUNK,), repeat(1)))
             answers = gather(self._connection, wave, ask, deadline, settling)
             found |= {name: self._group(name, answers[name]) for name in wave}
         return found
@@ -170,21 +182,37 @@ class KafkaGroupReader(Closing):
             return _group(name, answer)
         if answer.code == KafkaError.GROUP_ID_NOT_FOUND:
             return _dead(name)
-        return Unavailable(self._connection.redacted(reason(name, answer)))
+        return self._why(name, answer)
 
     def _positions(self, name: str, reply: Replied) -> Positions | Unavailable:
         fault = reply.failed or next(iter(reply.faults.values()), None)
         if fault is None or fault.code == KafkaError.GROUP_ID_NOT_FOUND:
             return reply.positions
-        return Unavailable(self._connection.redacted(reason(name, fault)))
+        return self._why(name, fault)
+
+    def _why(self, name: str, fault: Fault) -> Unavailable:
+        """Why there is no answer; a coordinator that is gone is told from one that refuses."""
+        text = self._connection.redacted(reason(name, fault))
+        if fault.retried or moving(fault):
+            return Silent(_MUTE if fault.unanswered else f"{_MUTE}: {text}")
+        return Unavailable(text)
 
 
 def _describe(
-    connection: Connection, names: Collection[str], timeout: float, deadline: Deadline
+    connection: Connection,
+    sizes: Iterator[int],
+    names: Collection[str],
+    timeout: float,
+    deadline: Deadline,
 ) -> Iterator[tuple[str, "Future[Any]"]]:
+    """Ask for all of them; `sizes` says how many go into a request, this time and the next ones.
+
+    The answers to a request are handed out together: one coordinator that is silent keeps back
+    what all others said. So whoever has no answer is asked for by itself.
+    """
     connection.nodes(deadline)
     admin = connection.admin()
-    for chunk in in_chunks(names, _CHUNK):
+    for chunk in in_chunks(names, next(sizes)):
         yield from admin.describe_consumer_groups(chunk, request_timeout=_NO_TIMEOUT_S).items()
 
 

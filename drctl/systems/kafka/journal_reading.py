@@ -14,8 +14,10 @@ from drctl.systems.kafka.journal_contest import Contest
 from drctl.systems.kafka.journal_log import LinkLog
 from drctl.systems.kafka.journal_settings import CONFIG, check_partitions, check_settings
 from drctl.systems.kafka.journal_signs import Signs
+from drctl.systems.kafka.journal_writer import transactional_id
 from drctl.systems.kafka.own_topics import JOURNAL
 from drctl.systems.kafka.topic_creation import check_creatable, check_writable
+from drctl.systems.kafka.transaction_rights import check_usable
 from drctl.systems.processes import gone
 from drctl.wire.journal_records import TOPIC
 from drctl.wire.undecodable import Undecodable
@@ -136,7 +138,8 @@ class JournalTopicReader:
         """See whether a run could write here, as far as that can be told without writing.
 
         Raises:
-            ConfigError: the topic is not as it must be, or may not be read, written or made.
+            ConfigError: the topic is not as it must be, or may not be read, written or made; or
+                the transactional id of the link may not be used.
             Unreachable: the cluster did not answer.
             Unknown: the topic was made anew since it was first read.
         """
@@ -146,6 +149,7 @@ class JournalTopicReader:
             check_writable(self._connection, self._topic, JOURNAL)
         else:
             check_creatable(self._connection, self._topic, JOURNAL, CONFIG)
+        check_usable(self._connection, self.where, transactional_id(self._link), JOURNAL)
 
     def _read(self) -> LinkLog:
         """Everything that is committed, and what is just being committed."""

@@ -12,6 +12,7 @@ from drctl.systems.kafka.connection import Connection
 from drctl.systems.kafka.deadline import Deadline
 from drctl.systems.kafka.own_topics import JOURNAL
 from drctl.systems.kafka.topic_writer import Change
+from drctl.systems.kafka.transaction_rights import not_usable
 from drctl.systems.kafka.transactions import Fenced, TransactionalWriter
 
 LIFETIME_S = 30
@@ -162,10 +163,7 @@ class JournalWriter(TransactionalWriter):
     def _ended(self, last: KafkaError) -> DrctlError:
         codes = {error.code() for error in (*self._errors, last)}
         if KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED in codes:
-            return ConfigError(
-                f"{self._where}: this user may not use the transactional id {self._name}",
-                f"grant WRITE on the transactional id {self._name} ({JOURNAL.page})",
-            )
+            return not_usable(self._where, self._name, JOURNAL)
         return super()._ended(last)
 
 
