@@ -1,0 +1,103 @@
+"""Both clusters of a link and what is around it, in one value: two that are equal, nobody wrote."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
+    AdminClient,
+    OffsetSpec,
+)
+
+from drctl.systems.kafka.acl_reader import KafkaAclReader
+from drctl.systems.kafka.groups import KafkaGroupReader
+from drctl.systems.kafka.reader import KafkaClusterReader
+from tests.cluster.failover_stage import Stage
+
+OURS = "__drctl"
+"""What the names of drctl's own topics begin with."""
+
+
+class Looked(Protocol):
+    """A cluster of any kind."""
+
+    name: str
+    admin: AdminClient
+
+    def properties(self) -> dict[str, str]: ...
+
+
+class End(NamedTuple):
+    """One cluster, as far as a failover writes to one.
+
+    Attributes:
+        topics: how many partitions each has; those of replicators and of the lab included.
+        configured: settings of the link's topics, and of drctl's own.
+        ends: end offsets of the same.
+        rules: about topics.
+        positions: of the link's groups.
+    """
+
+    topics: Mapping[str, int]
+    configured: Mapping[str, Any]
+    ends: Mapping[str, int]
+    rules: frozenset[Any]
+    positions: Any
+
+
+def end(cluster: Looked, prefix: str, *names: str) -> End:
+    """Looked at by the administrator.
+
+    Args:
+        prefix: what the names of the link's topics begin with.
+        names: of the link's groups.
+    """
+    known = cluster.admin.list_topics(timeout=30).topics
+    topics = {name: len(topic.partitions) for name, topic in known.items()}
+    named = sorted(name for name in topics if name.startswith((prefix, OURS)))
+    led = [
+        TopicPartition(name, number)
+        for name in named
+        for number, each in known[name].partitions.items()
+        if each.leader >= 0
+    ]
+    asked = cluster.admin.list_offsets(dict.fromkeys(led, OffsetSpec.latest())) if led else {}
+    ends = {f"{p.topic}-{p.partition}": int(each.result().offset) for p, each in asked.items()}
+    properties = cluster.properties()
+    with (
+        KafkaAclReader(cluster.name, properties) as acls,
+        KafkaClusterReader(cluster.name, properties) as reader,
+        KafkaGroupReader(cluster.name, properties) as groups,
+    ):
+        rules = frozenset(getattr(acls.acls(), "rules", ()))
+        configured = reader.configurations(named)
+        positions = groups.committed(names)
+    return End(topics, dict(configured), ends, rules, positions)
+
+
+def picture(stage: Stage, *, answering: bool = True) -> Mapping[str, Any]:
+    """Of a stage: both clusters, the connector, the endpoint, runs that are written down here.
+
+    Args:
+        answering: whether the connector can be asked for.
+    """
+    clusters = {
+        f"{name} of {each.name}": value
+        for each in (stage.source, stage.target)
+        for name, value in end(each, stage.topic, stage.group)._asdict().items()
+    }
+    return {
+        **clusters,
+        "connector": connector(stage) if answering else None,
+        "endpoint": stage.endpoint.read_text(encoding="utf-8"),
+        "entries": stage.journaled(),
+    }
+
+
+def connector(stage: Stage) -> tuple[str, Mapping[str, str]]:
+    """State and settings of what copies."""
+    client = stage.lab.parts.worker.client()
+    try:
+        return client.status(stage.copies).state, client.config(stage.copies)
+    finally:
+        client.close()

@@ -1,0 +1,298 @@
+"""What a planned failover is refused for, on real clusters: said with its cure, nothing done."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import yaml
+from confluent_kafka import TopicPartition
+
+from drctl.lab.lab import Lab
+from drctl.lab.waiting import Patience
+from drctl.model.errors import DrctlError
+from drctl.model.topology import Record
+from drctl.systems.kafka.connection import Connection
+from drctl.systems.kafka.journal_settings import CONFIG
+from drctl.systems.kafka.own_topics import JOURNAL
+from drctl.systems.kafka.topic_creation import create
+from drctl.wire.journal_records import TOPIC as JOURNAL_TOPIC
+from tests.cli.documents import check
+from tests.cluster.conftest import NewDrctl
+from tests.cluster.failover_stage import GO, PARTITIONS, Stage
+from tests.cluster.own_links import READ, OwnLinks
+from tests.cluster.picture import picture
+from tests.cluster.refusing import WHY, is_refused, side_by_side
+from tests.cluster.somebody import (
+    as_somebody,
+    may_not_write_the_journal,
+    may_use_the_transactional_id,
+)
+from tests.kafka.members import commit, member
+from tests.lab.cluster_under_test import ClusterUnderTest, Ending
+
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
+
+RECORDS, BEHIND = 60, 40
+MOST_BEHIND = 10
+"""policy.max_lag_records"""
+MINUTE_MS = 60_000
+KEPT_MS = 35 * MINUTE_MS
+
+Harm = Callable[[Stage], AbstractContextManager[None]]
+
+
+@pytest.fixture(scope="module")
+def stage(
+    lab: Lab, new_drctl: NewDrctl, primary: ClusterUnderTest, secondary: ClusterUnderTest
+) -> Iterator[Stage]:
+    """A link that copies, with a group that has read some of its topic, and nothing against it."""
+    made: list[str] = []
+
+    def new_topic(partitions: int = 1, **_: Any) -> str:
+        made.append(f"test-{uuid4().hex[:8]}")
+        for cluster in (secondary, primary):
+            cluster.create_topic(made[-1], partitions)
+        return made[-1]
+
+    links = OwnLinks(lab, new_drctl, new_topic)
+    try:
+        stage = links.make()
+        write(stage, RECORDS, minutes_ago=40)
+        read = [TopicPartition(stage.topic, number, READ) for number in range(PARTITIONS)]
+        commit(stage.source.properties(), stage.group, *read)
+        # Where there is no journal yet, another right is needed: that to make it.
+        connection = Connection("secondary", secondary.properties(), 30)
+        create(connection, JOURNAL_TOPIC, JOURNAL, CONFIG)
+        configure(stage)
+        yield stage
+    finally:
+        links.close()
+        for cluster in (primary, secondary):
+            cluster.delete_topics(made)
+
+
+def write(stage: Stage, count: int, *, minutes_ago: int, ending: Ending = "none") -> None:
+    """Write as somebody whom no fence names, and see it copied."""
+    there = held(stage)
+    produce(stage, count, minutes_ago=minutes_ago, ending=ending)
+    stage.copied(there + count)
+
+
+def produce(stage: Stage, count: int, *, minutes_ago: int, ending: Ending = "none") -> None:
+    """Only write."""
+    at_ms = int(time.time() * 1000) - minutes_ago * MINUTE_MS
+    records = [Record(n % PARTITIONS, -1, at_ms + n, b"k", b"v") for n in range(count)]
+    stage.source.produce(stage.topic, records, ending)
+
+
+def held(stage: Stage) -> int:
+    """How much of the topic is on the target."""
+    return sum(stage.target.end_offsets(stage.topic).values())
+
+
+def configure(stage: Stage) -> None:
+    """Have the link carry whatever begins like its topic, and allow it to lag a little."""
+    document = yaml.safe_load(stage.drctl.config.read_text(encoding="utf-8"))
+    document["policy"] = {"max_lag_records": MOST_BEHIND}
+    document["links"][stage.link]["topics"] = [f"{stage.topic}.*"]
+    stage.drctl.config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+
+
+@contextmanager
+def a_reader_on_the_target(stage: Stage) -> Iterator[None]:
+    with member(stage.target.properties(), stage.group, stage.topic):
+        yield
+
+
+@contextmanager
+def topics_that_lack(stage: Stage) -> Iterator[None]:
+    """One that is not on the target at all, and one that has a partition less there."""
+    new, wide = f"{stage.topic}-new", f"{stage.topic}-wide"
+    stage.source.create_topic(new)
+    stage.source.create_topic(wide, 3)
+    stage.target.create_topic(wide, 2)
+    try:
+        yield
+    finally:
+        for cluster in (stage.source, stage.target):
+            cluster.delete_topics([new, wide])
+
+
+@contextmanager
+def standing_replication(stage: Stage) -> Iterator[None]:
+    """The connector is paused, and the tail that it leaves is old."""
+    client = stage.lab.parts.worker.client()
+
+    def all_in(state: str) -> bool:
+        return bool(client.status(stage.copies).all_in(state))
+
+    there = held(stage)
+    try:
+        client.pause(stage.copies)
+        assert Patience.of(60).wait_until(lambda: all_in("PAUSED"))
+        produce(stage, BEHIND, minutes_ago=30)
+        stage.source.configure(stage.topic, retention_ms=str(KEPT_MS))
+        yield
+    finally:
+        stage.source.configure(stage.topic, retention_ms="-1")
+        client.resume(stage.copies)
+        assert Patience.of(60).wait_until(lambda: all_in("RUNNING"))
+        stage.copied(there + BEHIND)
+        client.close()
+
+
+@contextmanager
+def an_open_transaction(stage: Stage) -> Iterator[None]:
+    """Whose last record is ten minutes old."""
+    write(stage, 1, minutes_ago=10, ending="open")
+    before = stage.source.end_offsets(stage.topic)
+    try:
+        yield
+    finally:
+        stage.source.close()
+        # That it was aborted is written down a moment later.
+        ended = lambda: stage.source.end_offsets(stage.topic) != before  # noqa: E731
+        assert Patience.of(30).wait_until(ended)
+
+
+@contextmanager
+def a_dead_worker(stage: Stage) -> Iterator[None]:
+    stage.lab.signal("connect", signal.SIGKILL)
+    try:
+        yield
+    finally:
+        stage.lab.start("connect")
+        await_connectors(stage)
+
+
+@contextmanager
+def a_frozen_worker(stage: Stage) -> Iterator[None]:
+    """It takes every question, and answers none."""
+    stage.lab.signal("connect", signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        stage.lab.signal("connect", signal.SIGCONT)
+        await_connectors(stage)
+
+
+def await_connectors(stage: Stage) -> None:
+    """See all of them at work again, the lab's too."""
+    client = stage.lab.parts.worker.client()
+
+    def at_work() -> bool:
+        with suppress(DrctlError):  # it has left its group, and comes back to it
+            known = client.statuses()
+            return stage.copies in known and all(e.all_in("RUNNING") for e in known.values())
+        return False
+
+    try:
+        assert Patience.of(90).wait_until(at_work)
+    finally:
+        client.close()
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is wrong, and the guards that see it.
+
+    Attributes:
+        beside: guards that cannot see what they rest on meanwhile.
+        answering: whether Connect can be asked.
+    """
+
+    harm: Harm
+    guards: tuple[str, ...]
+    beside: tuple[str, ...] = ()
+    answering: bool = True
+
+
+UNHEARD = Case(
+    a_dead_worker,
+    ("connect-unreachable",),
+    ("connectors-not-named", "replication-not-running"),
+    answering=False,
+)
+CASES = {
+    # Somebody reads in the group: its positions have no place either.
+    "a-reader-on-the-target": Case(
+        a_reader_on_the_target, ("groups-active-on-target", "groups-left-out")
+    ),
+    "topics-that-lack": Case(
+        topics_that_lack, ("topics-missing-on-target", "fewer-partitions-on-target")
+    ),
+    "standing-replication": Case(
+        standing_replication, ("replication-not-running", "replication-lag", "retention-near-tail")
+    ),
+    "an-open-transaction": Case(an_open_transaction, ("hanging-transactions",)),
+    "a-dead-worker": UNHEARD,
+    "a-frozen-worker": replace(UNHEARD, harm=a_frozen_worker),
+}
+SLOW = ("a-frozen-worker",)
+"""Each question to it is waited for: that takes half a minute."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.nightly] * (name in SLOW)) for name in CASES],
+)
+def test_it_is_refused_with_a_cure_and_leaves_no_trace(stage: Stage, name: str) -> None:
+    case = CASES[name]
+    passing = [f"{guard}={WHY}" for guard in (*case.guards, *case.beside)]
+    words = [word for each in passing for word in ("--override", each)]
+    with case.harm(stage):
+        before = picture(stage, answering=case.answering)
+        refused, passed = side_by_side(
+            lambda: stage.run("failover", *GO),
+            lambda: stage.run("failover", *words, "--output", "json"),
+        )
+        assert picture(stage, answering=case.answering) == before
+    plan = check(passed.document())
+    failing = {each["check"]: each for each in plan["findings"] if each["check"] in case.guards}
+    assert set(failing) == set(case.guards)
+    assert {each["status"] for each in failing.values()} == {"fail"}
+    is_refused(refused, *failing.values())
+    assert (passed.code, plan["refused"]) == (0, []), passed.stdout
+    assert {each["guard"] for each in plan["overrides"]} == {*case.guards, *case.beside}
+    assert all(each in plan["execute"] for each in case.guards)
+
+
+@pytest.mark.parametrize(
+    ("topic", "transactional_id", "evidence"),
+    [
+        (False, True, f"topic {JOURNAL_TOPIC} of secondary may not be written by this user"),
+        (True, False, "this user may not use the transactional id drctl."),
+    ],
+    ids=["topic", "transactional-id"],
+)
+def test_without_a_journal_no_override_helps(
+    stage: Stage, topic: bool, transactional_id: bool, evidence: str
+) -> None:
+    uses = partial(may_use_the_transactional_id, link=stage.link)
+    rules = (*([] if topic else [may_not_write_the_journal]), *([uses] * transactional_id))
+    with as_somebody(stage, *rules):
+        before = picture(stage)
+        refused, shown, passed = side_by_side(
+            lambda: stage.run("failover", *GO),
+            lambda: stage.run("failover", "--output", "json"),
+            lambda: stage.run("failover", "--override", f"journal-unwritable={WHY}", *GO),
+        )
+        assert picture(stage) == before
+    plan = check(shown.document())
+    assert (shown.code, [each["guard"] for each in plan["refused"]]) == (3, ["journal-unwritable"])
+    (finding,) = [f for f in plan["findings"] if f["status"] == "fail"]
+    assert evidence in finding["evidence"]
+    is_refused(refused, finding)
+    assert (passed.code, passed.stdout) == (2, "")
+    assert "guard journal-unwritable cannot be passed over" in passed.stderr
+
+
+def test_with_the_rights_that_are_written_down_nothing_stands_against_it(stage: Stage) -> None:
+    with as_somebody(stage, partial(may_use_the_transactional_id, link=stage.link)):
+        assert stage.json("failover", code=0)["refused"] == []

@@ -1,0 +1,166 @@
+"""A cluster with a dead broker: as a target it is refused, as a source not taken for quiet."""
+
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
+    AdminClient,
+    NewTopic,
+)
+
+from drctl.engine.arrivals import left_behind
+from drctl.engine.ports import Look
+from drctl.model.groups import Group
+from drctl.model.reachability import Silent
+from drctl.systems.kafka.groups import KafkaGroupReader
+from tests.cli.documents import check
+from tests.cluster.command import Drctl
+from tests.cluster.conftest import NewDrctl, cluster_section
+from tests.cluster.failover_stage import APP, GO
+from tests.cluster.link_command import LinkCommand
+from tests.cluster.picture import end
+from tests.cluster.refusing import WHY, is_refused_as_document, side_by_side
+from tests.kafka.members import commit, member
+from tests.kafka.tls_broker import TlsCluster
+from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
+
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
+
+PREFIX = "test-half-"
+SHORT, DARK = f"{PREFIX}short", f"{PREFIX}dark"
+GROUPS = tuple(f"half-{number}" for number in range(8))
+"""Their hashes follow each other: each of two brokers coordinates every other one."""
+GUARDS = {
+    "target-offline-partitions": f"1 partitions have no leader: {DARK}-0",
+    "target-under-min-isr": f"1 partitions have too few replicas in sync: {SHORT}-0 has 1 of 2",
+}
+
+
+@dataclass(frozen=True)
+class Limping:
+    """A cluster whose broker 2 is dead, as tests look at it."""
+
+    cluster: TlsCluster
+    admin: AdminClient
+    name: str = "secondary"
+
+    def properties(self) -> dict[str, str]:
+        return self.cluster.properties()
+
+
+@pytest.fixture(scope="module")
+def limping(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Limping]:
+    """One partition has lost its only replica, another one of two that it needs."""
+    cluster = TlsCluster(tmp_path_factory.mktemp("limping"))
+    try:
+        cluster.start()
+        admin = AdminClient(cluster.properties(), logger=QUIET)
+        new = [
+            NewTopic(SHORT, 1, replica_assignment=[[1, 2]], config={"min.insync.replicas": "2"}),
+            NewTopic(DARK, 1, replica_assignment=[[2]]),
+        ]
+        for done in admin.create_topics(new, operation_timeout=20).values():
+            done.result()
+        for name in GROUPS:
+            commit(cluster.properties(), name, TopicPartition(SHORT, 0, 0))
+        cluster.signal(2, signal.SIGKILL)
+        cluster.wait_for_brokers(1)
+        yield Limping(cluster, admin)
+    finally:
+        cluster.close()
+
+
+class Command(LinkCommand):
+    """drctl on a link to such a cluster, which a tool of the site copies to."""
+
+    deadline_s = 120.0
+
+    def __init__(self, drctl: Drctl) -> None:
+        self.drctl, self.link = drctl, "limping"
+
+
+@pytest.fixture
+def command(
+    limping: Limping, primary: ClusterUnderTest, new_drctl: NewDrctl, tmp_path: Path
+) -> Iterator[Command]:
+    for name in (SHORT, DARK):
+        primary.create_topic(name)
+    properties = limping.properties()
+    bootstrap, secret = properties.pop("bootstrap.servers"), tmp_path / "password"
+    secret.touch(mode=0o600)
+    secret.write_text(properties["sasl.password"], encoding="utf-8")
+    properties["sasl.password"] = f"${{file:{secret}}}"
+    link = {
+        "from": "primary",
+        "to": "secondary",
+        "topics": [f"{PREFIX}.*"],
+        "groups": ["nobody"],
+        "replicator": {"kind": "none"},
+        "fence": {"method": "acl", "principals": [f"User:{APP}"]},
+    }
+    clusters = {
+        "primary": cluster_section(primary),
+        "secondary": {"bootstrap": bootstrap, "properties": properties},
+    }
+    yield Command(new_drctl({"limping": link}, clusters=clusters))
+    primary.delete_topics([SHORT, DARK])
+
+
+def test_a_target_that_would_not_take_every_record_is_refused(
+    limping: Limping, primary: ClusterUnderTest, command: Command
+) -> None:
+    words = [word for guard in GUARDS for word in ("--override", f"{guard}={WHY}")]
+    before = [end(each, PREFIX) for each in (primary, limping)]
+    refused, shown, passed = side_by_side(
+        lambda: command.run("failover", *GO, "--output", "json"),
+        lambda: command.run("failover", "--output", "json"),
+        lambda: command.run("failover", *words, "--output", "json"),
+    )
+    assert [end(each, PREFIX) for each in (primary, limping)] == before
+    assert command.journaled() == []
+    plan = check(shown.document())
+    failing = {each["check"]: each for each in plan["findings"] if each["status"] == "fail"}
+    assert {name: each["reason"] for name, each in failing.items()} == GUARDS
+    is_refused_as_document(refused, *failing.values())
+    # What else rests on the partition that nobody leads is not known, and refused by itself.
+    left = {each["guard"] for each in check(passed.document())["refused"]}
+    assert left == {"producer-ids-collide"}
+
+
+class Looking:
+    """At the groups of one cluster."""
+
+    def __init__(self, reader: KafkaGroupReader) -> None:
+        self.reader = reader
+
+    def groups(self, _cluster: str) -> KafkaGroupReader:
+        return self.reader
+
+    def link_groups(self, _cluster: str) -> tuple[str, ...]:
+        return tuple(name for name in self.reader.groups() if name in GROUPS)
+
+
+def test_whoever_a_dead_broker_coordinated_is_not_taken_for_gone(limping: Limping) -> None:
+    """The brokers that are left do not list such groups: only by their names they are missed."""
+    with KafkaGroupReader("half", limping.properties(), timeout_s=3) as reader:
+        look: Any = Looking(reader)
+        described = reader.described(GROUPS)
+        alive = sorted(name for name, each in described.items() if isinstance(each, Group))
+        mute = sorted(name for name, each in described.items() if isinstance(each, Silent))
+        assert alive
+        assert mute
+        assert set(alive) | set(mute) == set(GROUPS)
+        assert set(look.link_groups("half")) == set(alive)
+        found = left_behind("half", GROUPS, cast(Look, look))
+        assert found.stayed == ()
+        assert found.unseen == tuple(
+            f"group {name}: its coordinator did not answer" for name in mute
+        )
+        with member(limping.properties(), alive[0], SHORT):
+            stayed = left_behind("half", GROUPS, cast(Look, look)).stayed
+        assert [each.partition(" ")[0] for each in stayed] == alive[:1]
