@@ -3,15 +3,20 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from drctl.checks.standing import standing_against
+from drctl.checks.fixing_guard import GUARD
+from drctl.checks.standing import overridable, standing_against
 from drctl.engine.kind import Kind, Trait
 from drctl.engine.ports import Loss
 from drctl.engine.registry import KINDS
+from drctl.engine.steps.way_back_order import PASSED
 from drctl.model.failover import Mode
 from drctl.model.finding import Finding, Status
 from drctl.model.plan import Duty, Plan
 from drctl.report.printable import number, plain, plural, sentence
 from drctl.report.run_reading import described
+
+_PASSABLE = frozenset(overridable((*PASSED, GUARD)))
+"""Guards that nobody may pass over are not offered."""
 
 _WORST_FIRST = (Status.FAIL, Status.NOT_CHECKED, Status.WARN, Status.OK)
 _DUTIES = {
@@ -157,10 +162,11 @@ def what_to_type(
     against = objections(plan, findings)
     told = [f"The plan itself breaks a rule: {sentence(each)}." for each in violations]
     told += list(dict.fromkeys(f"{_capital(sentence(f.cure))}." for f in against if f.cure))
-    if against:
-        names = ", ".join(dict.fromkeys(plain(f.check) for f in against))
+    passable = dict.fromkeys(plain(f.check) for f in against if f.check in _PASSABLE)
+    if passable:
         told.append(
-            f"Or pass over with a reason, guard by guard: --override GUARD=REASON ({names})"
+            "Or pass over with a reason, guard by guard: --override GUARD=REASON"
+            f" ({', '.join(passable)})"
         )
     if not told:
         told.append(f"Nothing has been changed. To carry it out: {plain(execute)}")

@@ -5,10 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from drctl.checks.fixing_guard import GUARD
 from drctl.checks.registry import GUARDS
 from drctl.engine.invariants import violations
 from drctl.engine.ports import Loss
 from drctl.engine.registry import KINDS
+from drctl.engine.steps.way_back_order import PASSED
 from drctl.model.failover import Mode
 from drctl.model.finding import Finding, Status
 from drctl.model.plan import Plan
@@ -127,10 +129,17 @@ def test_what_was_not_checked_is_against_the_failover_that_rests_on_it() -> None
 
 def test_what_to_type() -> None:
     plan = runs.planned(overrides={"alive": "it is a drill"})
-    assert what_to_type(plan, FINDINGS, (), EXECUTE) == (
+    lagging = tuple(replace(f, check="replication-lag") for f in FINDINGS if f.check == "lag")
+    assert what_to_type(plan, lagging, (), EXECUTE) == (
         "Wait until it is 0.",
-        "Or pass over with a reason, guard by guard: --override GUARD=REASON (lag)",
+        "Or pass over with a reason, guard by guard: --override GUARD=REASON (replication-lag)",
     )
+    for name in ("target-unreachable", "source-lost", "way-back-silent"):
+        final = tuple(replace(each, check=name) for each in lagging)
+        assert what_to_type(plan, final, (), EXECUTE) == ("Wait until it is 0.",), name
+    for name in (*PASSED, GUARD):
+        others = tuple(replace(each, check=name) for each in lagging)
+        assert f"({name})" in what_to_type(plan, others, (), EXECUTE)[-1]
     assert verdict(plan, FINDINGS, ()) == (
         "Refused: failover-planned of link main, primary to secondary, 13 steps; 1 objection below."
     )
