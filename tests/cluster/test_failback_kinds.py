@@ -203,7 +203,7 @@ def test_a_person_tells_replicators_where_to_begin(
     steps = {each["id"]: (each["observed"], each["why"]) for each in looked["steps"]}
     assert steps["b"][0] == "done", steps["b"]
     assert f"stopped: {journey.there}" in steps["b"][1]
-    assert f"connector {journey.back} is STOPPED, and keeps no position" in steps["f"][1]
+    assert f"connector {journey.back} is STOPPED" in steps["f"][1]
     assert (looked["verdict"], looked["next"]) != ("violated", "b")
 
     going = Going(journey)
