@@ -11,12 +11,13 @@ from drctl.engine.copies_filter import filter_to_add, without_own_filter
 from drctl.engine.kind import Seen, State
 from drctl.engine.ports import Hands, Look
 from drctl.engine.registry import KINDS
+from drctl.engine.steps.empty_source import misshapen
 from drctl.engine.steps.stop_replication import RUNNING
 from drctl.model.errors import Refused
 from drctl.model.plan import Json
 from drctl.model.topology import PartitionOffsets, TopicPartition
 from tests.engine.pair import AUDIT, BACK, ORDERS, PRIMARY, SECONDARY, Deed
-from tests.engine.processes import Process
+from tests.engine.processes import Process, Sight
 from tests.engine.rebuilt import QUESTION, Rebuilt, cut, wiped
 from tests.engine.sites import COPY, record
 from tests.engine.workers import Connector
@@ -99,6 +100,17 @@ def test_a_partition_too_many_has_to_go() -> None:
     pair.home.logs[ORDERS] = []
     with pytest.raises(Refused, match="orders has 2 partitions, and its copies come to 1"):
         check("empty-source", QUIETLY, pair)
+
+
+def test_where_names_differ_topics_have_to_be_there_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MirrorMaker 2 makes the topic that its policy names, and records go to another one."""
+    pair = wiped()
+    monkeypatch.setattr(Sight, "target_topic", lambda self, topic: f"{topic}-at-home")
+    said = "audit-at-home has 0 partitions: nothing makes it anew, create it with 1"
+    assert next(iter(misshapen(SECONDARY, PRIMARY, look(pair)))) == said
+    for place in (AUDIT, ORDERS):
+        pair.home.logs[TopicPartition(f"{place.topic}-at-home", 0)] = []
+    assert not list(misshapen(SECONDARY, PRIMARY, look(pair)))
 
 
 def test_a_connector_begins_at_the_beginning_and_that_is_read_back() -> None:

@@ -11,8 +11,9 @@ from drctl.cli.runs.link_sight import LinkSight
 from drctl.cli.runs.plan_run import Way
 from drctl.engine.returning import Reconciliation, Search
 from drctl.engine.source_offsets import copies_of, logs_of
+from drctl.engine.steps.empty_source import misshapen
 from drctl.engine.steps.way_back_order import REBUILDING
-from drctl.model.errors import Unknown, Unreachable
+from drctl.model.errors import DrctlError, Unknown, Unreachable
 from drctl.model.plan import Json
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from drctl.model.finding import Finding
     from drctl.offsets.wanted import Wanted
 
-_SAMPLED = 200
-"""So many of each partition's newest records tell how large records are."""
+_SAMPLED, _PARTITIONS = 200, 50
+"""So many of the newest records of so many of the largest partitions tell how large records are."""
 
 
 @dataclass(slots=True)
@@ -110,15 +111,11 @@ def holds_nothing(sight: LinkSight) -> bool:
     Raises:
         Unreachable: a cluster did not answer.
     """
-    survivor, home = sight.site(sight.link.source), sight.site(sight.link.target)
+    home = sight.site(sight.link.target)
     logs = logs_of(home, {*copies_of(sight), *sight.other_way().topics()})
     if any(log.log_start < log.end for log in logs.values()):
         return False
-    there, here = survivor.overview().partitions, home.overview().partitions
-    return all(
-        len(here.get(sight.target_topic(topic), ())) <= len(there.get(topic, ()))
-        for topic in sight.topics()
-    )
+    return not any(misshapen(sight.link.source, sight.link.target, sight))
 
 
 def cost_of(sight: LinkSight) -> str:
@@ -134,15 +131,17 @@ def cost_of(sight: LinkSight) -> str:
     survivor = sight.site(sight.link.source)
     logs = {p: log for p, log in logs_of(survivor, sight.topics()).items() if log.end}
     records = sum(log.end - log.log_start for log in logs.values())
-    starts = {p: max(log.log_start, log.last_stable - _SAMPLED) for p, log in logs.items()}
-    bytes_: float = 0
+    largest = sorted(logs, key=lambda p: logs[p].log_start - logs[p].end)[:_PARTITIONS]
+    starts = {p: max(logs[p].log_start, logs[p].last_stable - _SAMPLED) for p in largest}
+    sizes: list[int] = []
     for place, found in survivor.following(starts, _SAMPLED).items() if starts else ():
         if isinstance(found, Unavailable):
             raise Unreachable(f"{place} of {survivor.name} cannot be read: {found.reason}")
-        if found:
-            seen = sum(len(each.key or b"") + len(each.value or b"") for each in found)
-            bytes_ += seen / len(found) * (logs[place].end - logs[place].log_start)
-    told = f"about {records:,} records are copied from {survivor.name}, {size(round(bytes_))}"
+        sizes += [len(one.key or b"") + len(one.value or b"") for one in found]
+    mean = sum(sizes) / max(1, len(sizes))
+    told = (
+        f"about {records:,} records are copied from {survivor.name}, {size(round(mean * records))}"
+    )
     rate = wiring.measured_rate(sight.config).offsets_a_second()
     if rate is None:
         return f"{told} by the newest of them; how long that takes was never measured here"
@@ -170,7 +169,11 @@ def _guards(sight: LinkSight, mode: str) -> "Sequence[Finding]":
 
 
 def _terms(sight: LinkSight, terms: "Terms") -> "Terms":
-    return replace(terms, rebuilding=True, cost=cost_of(sight))
+    try:
+        cost = cost_of(sight)
+    except DrctlError as error:
+        cost = f"what that costs is not known: {error.message}"
+    return replace(terms, rebuilding=True, cost=cost)
 
 
 REBUILD = Way(

@@ -23,9 +23,9 @@ from drctl.model.plan import Plan, Step
 NAME = "rebuild"
 
 _EMPTY = (
-    "empty the link's topics on {cluster}: kafka-topics.sh --delete --topic TOPIC for each of them,"
-    " replication makes them anew; or kafka-delete-records.sh. What is nowhere else is saved by"
-    " drctl gap --link {link} --scope full --view truncation --export DIR"
+    "empty the link's topics on {cluster}: kafka-topics.sh --delete --topic TOPIC for each of them"
+    " (replication makes them anew where it keeps names), or kafka-delete-records.sh. What is"
+    " nowhere else is saved by drctl gap --link {link} --scope full --view truncation --export DIR"
 )
 _BEGINNING, _WHY = "the first record of each partition", "everything is copied"
 

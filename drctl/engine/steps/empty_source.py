@@ -41,9 +41,8 @@ class EmptySource:
             Refused: there is something, and nobody was to be asked.
             Unreachable: a cluster did not answer.
         """
-        cluster, survivor = settings["cluster"], look.site(settings["survivor"])
+        cluster = settings["cluster"]
         topics = sorted({*copies_of(look), *look.other_way().topics()})
-        there = survivor.overview().partitions
         logs = logs_of(look.site(cluster), topics)
         held = {place: log.end for place, log in logs.items() if log.log_start < log.end}
         found: dict[str, Any] = {
@@ -53,7 +52,7 @@ class EmptySource:
             "topics": topics,
             "held": [],
             "begun": False,
-            "partitions": {look.target_topic(t): len(there.get(t, ())) for t in look.topics()},
+            "survivor": settings["survivor"],
         }
         if held and _begun(settings, facts, look):
             return {**found, "begun": True}
@@ -116,10 +115,20 @@ def _left(intent: Json, look: Look) -> Iterator[str]:
         if log is None or made_anew or log.log_start >= min(end, log.end):
             continue
         yield f"{topic}-{number} holds records from offset {log.log_start} on"
-    for topic, wanted in sorted(intent["partitions"].items()):
-        number = sum(place.topic == topic for place in logs)
+    yield from misshapen(intent["survivor"], cluster, look)
+
+
+def misshapen(survivor: str, home: str, look: Look) -> Iterator[str]:
+    """Topics to which records would not come as they stand on the survivor."""
+    there, here = look.site(survivor).overview().partitions, look.site(home).overview().partitions
+    for topic in look.topics():
+        copy, wanted = look.target_topic(topic), len(there.get(topic, ()))
+        number = len(here.get(copy, ()))
         if number > wanted:
-            yield f"{topic} has {number} partitions, and its copies come to {wanted}: delete it"
+            yield f"{copy} has {number} partitions, and its copies come to {wanted}: delete it"
+        elif copy != topic and number < wanted:
+            # MirrorMaker 2 makes the topics that its policy names, and these it names otherwise.
+            yield f"{copy} has {number} partitions: nothing makes it anew, create it with {wanted}"
 
 
 def _ids(look: Look, cluster: str, topics: set[str]) -> Mapping[str, str]:
