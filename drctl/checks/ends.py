@@ -6,7 +6,7 @@ from drctl.checks.glance import Glance
 from drctl.checks.lagging import Behind, Lagging
 from drctl.checks.ports import ClusterPorts, LinkPorts
 from drctl.config.link import Link
-from drctl.model.groups import Group
+from drctl.model.groups import POSITIONS_TOPIC, Group
 from drctl.model.health import ClusterHealth, OpenTransactions
 from drctl.model.producer_ids import Producers
 from drctl.model.replication import ReplicatedTo
@@ -38,6 +38,7 @@ class Source:
         self.acls = Glance(ports.acls.acls, patience_s)
         self.rights = Glance(ports.rights.operations, patience_s)
         self.topics = Glance(self._topics, patience_s)
+        self.coordinators = Glance(self._coordinators, patience_s)
         self.transactions = Glance(self._transactions, patience_s)
         self.producers = Glance(self._producers, patience_s)
 
@@ -62,6 +63,10 @@ class Source:
         if self._link.settings.replicator.kind == "confluent-replicator":
             names = tuple({*names, CONSUMER_TIMESTAMPS})
         return self._ports.reader.topics(names)
+
+    def _coordinators(self) -> ClusterHealth:
+        # Its configuration is of no concern here, and not asked for.
+        return self._ports.health.health([POSITIONS_TOPIC], {POSITIONS_TOPIC: {}})
 
     def _transactions(self) -> OpenTransactions:
         return self._ports.health.open_transactions(self.places())

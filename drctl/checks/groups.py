@@ -6,7 +6,7 @@ from drctl.checks.check import BOTH, PLANNED, Family, Guards, Verdict, check, fa
 from drctl.checks.observed import Observed
 from drctl.checks.wording import listed, several
 from drctl.model.finding import Status
-from drctl.model.groups import Group
+from drctl.model.groups import POSITIONS_TOPIC, Group
 from drctl.model.replication import LeftOut
 from drctl.model.topology import Unavailable
 
@@ -45,6 +45,40 @@ def active(observed: Observed) -> Iterator[Verdict]:
         yield Verdict(Status.NOT_CHECKED, subject, reason, told, cure=cure)
     if not reading and not unread:
         yield ok(subject, "nobody reads in the link's groups", f"{len(groups):,} groups")
+
+
+@check(
+    "groups-unseen",
+    _FAMILY,
+    "before a planned failover, the source has a coordinator for every group",
+    Status.FAIL,
+    guards=Guards(PLANNED),
+)
+def unseen(observed: Observed) -> Iterator[Verdict]:
+    """Whether there may be groups of which nobody hears, and that would begin anywhere."""
+    if not observed.link.settings.translate:
+        return
+    subject = f"groups on cluster {observed.link.source}"
+    cure = f"look whether {POSITIONS_TOPIC} has all its leaders: `kafka-topics --describe`"
+    found = seen(observed.source_coordinators, subject, "whether all have a coordinator is", cure)
+    if found.missing and observed.source_groups == ():
+        yield ok(subject, "there are no groups", f"{POSITIONS_TOPIC} is not there, or not shown")
+    elif found.missing:
+        reason = "whether all have a coordinator is not known"
+        told = f"drctl's user may not see {POSITIONS_TOPIC}"
+        yield Verdict(Status.NOT_CHECKED, subject, reason, told, cure=cure)
+    elif found.offline:
+        yield fail(
+            subject,
+            f"{len(found.offline):,} of {found.partitions:,} partitions of {POSITIONS_TOPIC} have"
+            " no leader",
+            f"without a leader: {listed(found.offline)}; absent brokers: {listed(found.absent)}",
+            "groups that are kept there are in no list: they would be moved without their"
+            " positions, and begin where their auto.offset.reset says",
+            "bring the brokers back that hold them, or elect leaders: drctl elect",
+        )
+    else:
+        yield ok(subject, "every group has a coordinator", f"{found.partitions:,} partitions")
 
 
 @check(

@@ -47,6 +47,7 @@ class Observed:
         target_health: with the copies.
         target_groups: those that the link carries.
         target_acls: of the target's topics.
+        source_coordinators: the topic whose leaders are the coordinators of groups.
         source_rights: what drctl's user may do with the source, in Kafka's words.
         lag: by partition of the source.
         newest_copy_ms: the time of the newest record on the target, milliseconds UTC.
@@ -77,6 +78,7 @@ class Observed:
     target_health: ClusterHealth | Unavailable = NOT_LOOKED_AT
     target_groups: Mapping[str, Group | Unavailable] | Unavailable = NOT_LOOKED_AT
     target_acls: Acls | Unavailable = NOT_LOOKED_AT
+    source_coordinators: ClusterHealth | Unavailable = NOT_LOOKED_AT
     source_rights: frozenset[str] | Unavailable = NOT_LOOKED_AT
     lag: Mapping[TopicPartition, Lag | Unavailable] | Unavailable = NOT_LOOKED_AT
     newest_copy_ms: int | Unavailable = NOT_LOOKED_AT

@@ -60,6 +60,7 @@ class Observer:
             source_topics=source.topics.answer(),
             target_topics=target.topics.answer(),
             source_groups=source.groups.answer(),
+            source_coordinators=source.coordinators.answer(),
             source_acls=source.acls.answer(),
             mode=mode,
             policy=self.policy,

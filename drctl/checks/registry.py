@@ -116,6 +116,7 @@ CHECKS: tuple[Check, ...] = (
     parity_people.scram_users,
     parity_people.quotas,
     groups.active,
+    groups.unseen,
     groups.left_out,
     producers.collide,
     applications.settings,

@@ -8,10 +8,9 @@ from typing import NamedTuple
 from drctl.elections.loss import Beyond, Evidence, Loss, loss_of
 from drctl.elections.ports import Kind
 from drctl.elections.sight import Partition, Sight
+from drctl.model.groups import POSITIONS_TOPIC
 from drctl.model.overrides import reasons_given
 from drctl.model.topology import TopicPartition, Unavailable
-
-POSITIONS_TOPIC = "__consumer_offsets"
 
 
 class Guard(StrEnum):

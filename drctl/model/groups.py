@@ -7,6 +7,10 @@ from typing import NamedTuple
 
 from drctl.model.topology import TopicPartition
 
+POSITIONS_TOPIC = "__consumer_offsets"
+"""The leaders of its partitions are the coordinators of groups; without one, its groups are gone
+from every list, and their positions answer nobody."""
+
 
 class GroupProtocol(StrEnum):
     """How a group's members agree on who reads what; the names are Kafka's group types."""

@@ -52,8 +52,8 @@ class Everything:
 
 
 def test_configurations_that_were_read_are_not_asked_for_again() -> None:
-    seen = Everything()
-    ports = ClusterPorts(*[cast(Any, seen)] * 6)
-    target = Target(link(), ports, Source(link(), ports, 5), 5)
+    seen, other = Everything(), Everything()
+    ports, source = (ClusterPorts(*[cast(Any, each)] * 6) for each in (seen, other))
+    target = Target(link(), ports, Source(link(), source, 5), 5)
     target.health.value()
     assert seen.told == [sorted(STATES), {"told": {"min.insync.replicas": "2"}}]

@@ -79,6 +79,7 @@ def test_each_is_asked_before_the_failovers_it_is_for() -> None:
         "source-unreachable",
         "hanging-transactions",
         "retention-near-tail",
+        "groups-unseen",
         "groups-left-out",
     }
     assert before[Mode.UNPLANNED] - before[Mode.PLANNED] == {"source-alive"}

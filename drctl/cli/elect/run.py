@@ -13,7 +13,6 @@ from drctl.cli.offsets.writing import check_confirming, command_line
 from drctl.cli.settings import configuration
 from drctl.cli.stopping import stoppable
 from drctl.elections.planning import (
-    POSITIONS_TOPIC,
     ElectionPlan,
     parse_overrides,
     preferred_plan,
@@ -21,6 +20,7 @@ from drctl.elections.planning import (
 )
 from drctl.elections.ports import Kind
 from drctl.model.errors import ExitCode, Interrupted
+from drctl.model.groups import POSITIONS_TOPIC
 from drctl.model.topology import TopicPartition
 from drctl.report.printable import plural
 

@@ -17,13 +17,12 @@ from confluent_kafka import (
     TopicCollection,
 )
 
-from drctl.model.groups import Group, GroupProtocol, GroupState, Member
+from drctl.model.groups import POSITIONS_TOPIC, Group, GroupProtocol, GroupState, Member
 from drctl.systems.kafka.connection import Connection
 from drctl.systems.kafka.deadline import Deadline
 from drctl.systems.kafka.faults import Fault
 from drctl.systems.kafka.requests import GRACE_S, outcome, pauses
 
-OFFSETS_TOPIC = "__consumer_offsets"
 PROTOCOLS = {
     ConsumerGroupType.CLASSIC: GroupProtocol.CLASSIC,
     ConsumerGroupType.CONSUMER: GroupProtocol.CONSUMER,
@@ -94,9 +93,9 @@ def coordinators_exist(connection: Connection, deadline: Deadline) -> bool | Non
     """
     connection.nodes(deadline)
     asked = connection.admin().describe_topics(
-        TopicCollection([OFFSETS_TOPIC]), request_timeout=min(_ASK_S, deadline.remaining)
+        TopicCollection([POSITIONS_TOPIC]), request_timeout=min(_ASK_S, deadline.remaining)
     )
-    described = outcome(asked[OFFSETS_TOPIC], deadline.remaining)
+    described = outcome(asked[POSITIONS_TOPIC], deadline.remaining)
     if not isinstance(described, Fault):
         return True
     if described.missing:
