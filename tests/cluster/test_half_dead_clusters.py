@@ -2,7 +2,7 @@
 
 import signal
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,11 +13,15 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     NewTopic,
 )
 
+from drctl.checks.registry import guard_findings
 from drctl.engine.arrivals import left_behind
 from drctl.engine.ports import Look
-from drctl.model.groups import Group
+from drctl.model.finding import Status
+from drctl.model.groups import POSITIONS_TOPIC, Group
 from drctl.model.reachability import Silent
+from drctl.systems.kafka.cluster_health import KafkaHealthReader
 from drctl.systems.kafka.groups import KafkaGroupReader
+from tests.checks.observing import observed
 from tests.cli.documents import check
 from tests.cluster.command import Drctl
 from tests.cluster.conftest import NewDrctl, cluster_section
@@ -164,3 +168,13 @@ def test_whoever_a_dead_broker_coordinated_is_not_taken_for_gone(limping: Limpin
         with member(limping.properties(), alive[0], SHORT):
             stayed = left_behind("half", GROUPS, cast(Look, look)).stayed
         assert [each.partition(" ")[0] for each in stayed] == alive[:1]
+
+
+def test_groups_that_nobody_coordinates_refuse_a_planned_failover(limping: Limping) -> None:
+    with KafkaHealthReader("half", limping.properties()) as reader:
+        found = reader.health([POSITIONS_TOPIC], {POSITIONS_TOPIC: {}})
+    assert 0 < len(found.offline) < found.partitions
+    looked = replace(observed({"link": {}}), source_coordinators=found)
+    said = [each for each in guard_findings(looked) if each.check == "groups-unseen"]
+    assert [each.status for each in said] == [Status.FAIL]
+    assert f"{len(found.offline)} of {found.partitions} partitions" in said[0].reason
