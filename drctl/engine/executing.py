@@ -23,7 +23,7 @@ _NOTHING: Complaints = ()
 STALE = "a step before it had to be done again"
 
 _BRIEFLY_S = 15.0
-"""For so long clients wait for a fence that is set again behind the opening."""
+"""For so long clients wait for a fence behind the opening, and a run for what was done before."""
 
 THROUGH = "{source} may have taken records after {target} was opened: {why}; drctl gap tells"
 
@@ -251,8 +251,8 @@ class Execution:
             if changed:
                 self._write(story, entries.stale(step.id, effect.number, STALE, self._now()))
                 continue
-            if not kind.traits:
-                # Nothing rests on it: an estimate, or what a person said, stands as it was.
+            if not kind.traits or Trait.RECONCILES in kind.traits:
+                # Nothing rests on an estimate or a person's word; what became of records stays so.
                 continue
             changed = not self._holds(story, step, kind, effect)
 
@@ -318,7 +318,9 @@ class Execution:
     def _holds(self, story: Story, step: Step, kind: Kind, effect: Effect) -> bool:
         before = story.facts.get(step.id)
         sight = lambda: kind.verify(effect.intent, self.look)  # noqa: E731
-        seen = self._patience().wait_for(sight, step.id, step.patience_s)
+        # What a fence kept away comes for as long as one waits: where it fell it is set anew.
+        soon_s = 0.0 if Trait.FENCES_WRITES in kind.traits else _BRIEFLY_S
+        seen = self._patience().wait_shortly(sight, step.id, soon_s, step.patience_s)
         self._write(story, entries.looked(step.id, effect.number, seen, self._now()))
         if seen.state is State.UNKNOWN:
             message = f"step {step.id} was done, and cannot be looked at now: {seen.words}"

@@ -56,6 +56,18 @@ class Patience:
         """
         return self._wait(sight, step, seconds, _TOLD)
 
+    def wait_shortly(self, sight: Sight, step: str, soon_s: float, seconds: float) -> Seen:
+        """As `wait_for` for so long; from then on only no answer is waited for to become one.
+
+        Raises:
+            Fenced: another run took the link.
+            WantsToStop: somebody wants to stop.
+        """
+        seen = self.wait_for(sight, step, min(soon_s, seconds))
+        if seen.state is State.UNKNOWN:
+            return self.wait_for_word(sight, step, seconds)
+        return seen
+
     def _wait(self, sight: Sight, step: str, seconds: float, enough: frozenset[State]) -> Seen:
         until = self.clock.monotonic() + seconds
         while True:

@@ -22,6 +22,7 @@ class Search:
         begun: whether the way home has brought some of these already.
         duplicated: records that the survivor held more often than the returned cluster.
         aside: records that the survivor had, and has compacted or deleted since.
+        id: of the result; by it the survivor keeps what was decided.
     """
 
     folder: str
@@ -34,6 +35,7 @@ class Search:
     begun: bool = False
     duplicated: int = 0
     aside: int = 0
+    id: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in journals."""
@@ -48,6 +50,7 @@ class Search:
             "begun": self.begun,
             "duplicated": self.duplicated,
             "aside": self.aside,
+            "id": self.id,
         }
 
 

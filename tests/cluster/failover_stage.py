@@ -14,6 +14,7 @@ from drctl.model.topology import TopicPartition
 from drctl.systems.kafka.producer_ids import KafkaProducerIdReader, KafkaProducerIdWriter
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.link_command import LinkCommand
+from tests.cluster.rights import denials
 from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
 
 APP = "orders-app"
@@ -167,12 +168,7 @@ class Stage(LinkCommand):
 
     def denials(self, cluster: ClusterUnderTest) -> int:
         """How many rules keep somebody from the topic."""
-        from drctl.systems.kafka.acl_reader import KafkaAclReader
-
-        with KafkaAclReader(cluster.name, cluster.properties()) as reader:
-            found = reader.acls()
-        rules = getattr(found, "rules", ())
-        return sum(1 for rule in rules if rule.name == self.topic and rule.permission == "DENY")
+        return denials(cluster, self.topic)
 
     def states(self) -> set[str]:
         """Of all connectors."""

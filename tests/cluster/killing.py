@@ -2,16 +2,23 @@
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import yaml
 
+from tests.cluster import dying_program
 from tests.cluster.command import Drctl
-from tests.cluster.failover_stage import DEADLINE_S, Stage
+from tests.cluster.failover_stage import DEADLINE_S, GO, Stage
+from tests.cluster.link_command import LinkCommand
+
+MOMENTS = ("behind", "before")
+"""Right behind the announcement of a step, and right before its end is written down."""
 
 _PAUSE_S = 0.005
+_DYING = (sys.executable, "-P", str(Path(dying_program.__file__)))
 
 
 def killed_at_a_new_step(stage: Stage, words: Sequence[str], known: Collection[str]) -> str:
@@ -52,3 +59,17 @@ def move(stage: Stage, folder: Path) -> None:
     config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
     stage.drctl = Drctl(folder, config)
     assert stage.journaled() == []
+
+
+def killed_at(on: LinkCommand, moment: str, step: str, *words: str) -> None:
+    """Run it until SIGKILL ends it at this moment of a step; without a step, of the run."""
+    with on.running(*words, program=(*_DYING, moment, step)) as process:
+        assert process.wait(on.deadline_s) == -signal.SIGKILL, f"{moment} {step}: {on.said}"
+
+
+def killed_in_each(on: LinkCommand, moment: str, steps: Sequence[str], *words: str) -> None:
+    """One step after the other; each time it is gone on with where no run has kept anything."""
+    for step in steps:
+        killed_at(on, moment, step, *words)
+        on.move_to_another_machine()
+        words = ("resume", *GO)

@@ -2,13 +2,15 @@
 
 import json
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from tests.cli.conftest import DRCTL, Ran, clean_environment
 from tests.cli.documents import check
 from tests.cluster.command import Drctl
+
+_DRCTL = (str(DRCTL),)
 
 
 class LinkCommand:
@@ -18,8 +20,8 @@ class LinkCommand:
     link: str
     deadline_s: float
 
-    def line(self, *words: str, link: str = "") -> list[str]:
-        head = [str(DRCTL), "--config", str(self.drctl.config)]
+    def line(self, *words: str, link: str = "", program: Sequence[str] = _DRCTL) -> list[str]:
+        head = [*program, "--config", str(self.drctl.config)]
         return [*head, *words, "--link", link or self.link]
 
     def run(self, *words: str, link: str = "") -> Ran:
@@ -42,11 +44,17 @@ class LinkCommand:
         return check(ran.document())
 
     @contextmanager
-    def running(self, *words: str) -> "Iterator[subprocess.Popen[bytes]]":
-        """It, running; killed at the end if it still does."""
+    def running(
+        self, *words: str, program: Sequence[str] = _DRCTL
+    ) -> "Iterator[subprocess.Popen[bytes]]":
+        """It, running; killed at the end if it still does.
+
+        Args:
+            program: that is run in drctl's place, with the same words.
+        """
         with (self.drctl.folder / "said").open("wb") as said:
             process = subprocess.Popen(
-                self.line(*words),
+                self.line(*words, program=program),
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=said,
@@ -72,3 +80,9 @@ class LinkCommand:
                 with suppress(ValueError):
                     found.append(json.loads(line))
         return found
+
+    def move_to_another_machine(self) -> None:
+        """One with the configuration, and nothing of what runs keep: no journal, no result."""
+        folder = self.drctl.folder
+        moves = len([*folder.glob("left-behind-*")])
+        (folder / ".drctl").rename(folder / f"left-behind-{moves + 1}")

@@ -69,6 +69,10 @@ class Connectors:
         new = {key.replace("__", "."): value for key, value in changes.items()}
         self._client.put_config(name, {**self._client.config(name), **new})
 
+    def config(self, name: str) -> dict[str, str]:
+        """Its configuration, as it is now."""
+        return self._client.config(name)
+
     def states(self, *names: str) -> list[str]:
         return [self._client.status(name).state for name in names]
 

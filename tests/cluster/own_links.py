@@ -13,6 +13,7 @@ from tests.cluster.own_connectors import Connectors, settings
 from tests.cluster.rights import allow, forget
 from tests.conftest import NewTopic
 from tests.kafka.members import commit
+from tests.lab.cluster_under_test import ClusterUnderTest
 
 RECORDS, READ = 120, 25
 """Of a topic, and of each of its partitions."""
@@ -70,7 +71,12 @@ def at_work(stage: Stage) -> list[str]:
 
 def positions(stage: Stage) -> dict[int, int]:
     """Of the group, on the target."""
-    with KafkaGroupReader(stage.target.name, stage.target.properties()) as reader:
-        found = reader.committed((stage.group,))[stage.group]
+    return positions_on(stage.target, stage.group)
+
+
+def positions_on(cluster: ClusterUnderTest, group: str) -> dict[int, int]:
+    """Of a group that reads one topic."""
+    with KafkaGroupReader(cluster.name, cluster.properties()) as reader:
+        found = reader.committed((group,))[group]
     assert not isinstance(found, Unavailable), found
     return {place.partition: at.offset for place, at in found.items()}

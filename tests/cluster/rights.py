@@ -12,6 +12,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 )
 
 from drctl.lab.waiting import Patience
+from drctl.systems.kafka.acl_reader import KafkaAclReader
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 _LITERAL = ResourcePatternType.LITERAL
@@ -28,6 +29,13 @@ def allow(cluster: ClusterUnderTest, user: str, topic: str) -> None:
     ]
     for done in cluster.admin.create_acls(bindings).values():
         done.result()
+    _await_rights(cluster, user, topic, operations)
+
+
+def _await_rights(
+    cluster: ClusterUnderTest, user: str, topic: str, operations: tuple[AclOperation, ...]
+) -> None:
+    """Until a broker that is asked by the user says so."""
     mine = AdminClient(cluster.properties(user))
 
     def known() -> bool:
@@ -40,6 +48,32 @@ def allow(cluster: ClusterUnderTest, user: str, topic: str) -> None:
         return set(operations) <= set(found or ())
 
     assert Patience.of(60).wait_until(known), f"{user} may not use {topic} on {cluster.name}"
+
+
+def lift(cluster: ClusterUnderTest, user: str, topic: str) -> None:
+    """Remove what denies it anything there, as an engineer does who knows nothing of drctl.
+
+    It may write again when this returns.
+    """
+    assert remove_denials(cluster, user, topic), f"nothing keeps {user} from {topic}"
+    _await_rights(cluster, user, topic, (AclOperation.WRITE,))
+
+
+def remove_denials(cluster: ClusterUnderTest, user: str, topic: str) -> int:
+    """How many rules were removed."""
+    denying = AclBindingFilter(
+        *(ResourceType.TOPIC, topic, _LITERAL, f"User:{user}", None),
+        *(AclOperation.ANY, AclPermissionType.DENY),
+    )
+    return sum(len(done.result()) for done in cluster.admin.delete_acls([denying]).values())
+
+
+def denials(cluster: ClusterUnderTest, topic: str) -> int:
+    """How many rules keep somebody from a topic."""
+    with KafkaAclReader(cluster.name, cluster.properties()) as reader:
+        found = reader.acls()
+    rules = getattr(found, "rules", ())
+    return sum(1 for rule in rules if rule.name == topic and rule.permission == "DENY")
 
 
 def forget(cluster: ClusterUnderTest, topic: str) -> None:

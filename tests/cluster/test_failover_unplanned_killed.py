@@ -8,16 +8,16 @@ import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from drctl.lab.lab import Lab
 from tests.cluster.conftest import NewDrctl
-from tests.cluster.failover_stage import DEADLINE_S, GO, PARTITIONS, Stage
+from tests.cluster.ended import end_of
+from tests.cluster.failover_stage import DEADLINE_S, GO, PARTITIONS
 from tests.cluster.killing import killed_at_a_new_step, move
 from tests.cluster.offsets_command import OffsetsCommand
-from tests.cluster.own_links import READ, RECORDS, OwnLinks, at_work, positions
+from tests.cluster.own_links import READ, RECORDS, OwnLinks, at_work
 from tests.conftest import NewTopic
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(600)]
@@ -40,30 +40,6 @@ def links(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[OwnLin
         yield made
     finally:
         made.close()
-
-
-def end_of(stage: Stage) -> dict[str, Any]:
-    """All that a failover leaves, and what its report says."""
-    run = str(stage.journaled()[0]["run"])
-    told = stage.json("report", run, "--verify", code=0)
-    client = stage.lab.parts.worker.client()
-    try:
-        state = client.status(stage.copies).state
-    finally:
-        client.close()
-    return {
-        "standing": told["ending"]["standing"],
-        "writes": told["writes"]["to"],
-        "steps": {step: one["status"] for one in told["steps"] if (step := plain(one["id"]))},
-        # Behind the colon stands how the primary failed to answer, which is never the same.
-        "owed": {plain(one["step"]): one["what"].partition(":")[0] for one in told["owed"]},
-        "lost": {name: told["rpo"][name] for name in ("at_least", "exact")},
-        "positions": positions(stage),
-        "ends": stage.target.end_offsets(stage.topic),
-        "endpoint": stage.endpoint.read_text(encoding="utf-8"),
-        "connector": state,
-        "denied": stage.denials(stage.target),
-    }
 
 
 def plain(step: str) -> str:
@@ -97,8 +73,8 @@ def test_killed_at_every_step_it_ends_as_one_that_nobody_interrupted(
     assert {"preflight", "open-target"} <= set(seen)
     assert len(seen) >= len(STEPS) - 4, seen
 
-    end = end_of(left_alone)
-    assert end_of(killed) == end
+    end = end_of(left_alone, plain)
+    assert end_of(killed, plain) == end
     assert (end["standing"], end["writes"], end["denied"]) == ("done", "target", 0)
     assert set(end["steps"]) == set(STEPS)
     assert end["positions"] == dict.fromkeys(range(PARTITIONS), READ)

@@ -72,8 +72,14 @@ class Journey(LinkCommand):
         self.write("tail", TAIL, self.primary)
         self.write("new", NEW, self.secondary)
 
-    def write(self, prefix: str, count: int, cluster: ClusterUnderTest) -> list[str]:
-        """Write as the application; what was acknowledged."""
+    def write(
+        self, prefix: str, count: int, cluster: ClusterUnderTest, *, keys: str = ""
+    ) -> list[str]:
+        """Write as the application; what was acknowledged.
+
+        Args:
+            keys: what their keys begin with; else no record is older than another of its key.
+        """
         acknowledged: list[str] = []
 
         def told(error: KafkaError | None, message: Any) -> None:
@@ -82,9 +88,8 @@ class Journey(LinkCommand):
 
         producer = cluster.producer(APP, delivery__timeout__ms=10_000)
         for number in range(count):
-            # Keys of their own: no record is older than another of its key.
-            value = f"{prefix}-{number}"
-            producer.produce(self.name_on(cluster), key=value, value=value, on_delivery=told)
+            value, key = f"{prefix}-{number}", f"{keys or prefix}-{number}"
+            producer.produce(self.name_on(cluster), key=key, value=value, on_delivery=told)
         producer.flush(30)
         return acknowledged
 
@@ -167,10 +172,6 @@ class Journey(LinkCommand):
             assert Patience.of(60).wait_until(stopped)
         finally:
             client.close()
-
-    def move_to_another_machine(self) -> None:
-        """One with the configuration, and nothing of what runs keep: no journal, no result."""
-        (self.drctl.folder / ".drctl").rename(self.drctl.folder / "left-behind")
 
     def kill_at(self, step: str, *words: str) -> None:
         """Run it, and kill it as soon as its journal announces a step."""

@@ -33,14 +33,16 @@ class Estimate(Looking):
         return Seen(State.DONE, "estimated", {"looks": self.looks})
 
 
-def killed_and_gone_on_with(world: World, *, lifted: bool) -> tuple[Notes, Estimate]:
+def killed_and_gone_on_with(
+    world: World, *, lifted: bool, clock: Hurried | None = None
+) -> tuple[Notes, Estimate]:
     """Killed before the positions are set; the fence may be gone by the time of the next one."""
     notes, estimate = Notes(world), Estimate()
     steps = ("preflight", "stock", "fence", "estimate", "stop", "offsets", "open", "switch")
-    plan = Plan("test", "main", "primary", "secondary", tuple(Step(s, s, {}, 5) for s in steps))
+    plan = Plan("test", "main", "primary", "secondary", tuple(Step(s, s, {}, 120) for s in steps))
     known = {**kinds(), estimate.name: estimate}
     look, hands = cast(Look, world), cast(Hands, world)
-    engine = Execution(known, look, hands, notes, Hurried(), Deaf())
+    engine = Execution(known, look, hands, notes, clock or Hurried(), Deaf())
 
     def fall(point: str) -> None:
         if point == "before offsets True":
@@ -73,3 +75,9 @@ def test_behind_a_fence_that_fell_it_is_made_anew_with_the_rest() -> None:
     assert estimate.looks == 2
     assert {"estimate", "stop"} <= set(steps_with(notes, What.STALE))
     assert read_story(notes.entries).status == "done"
+
+
+def test_a_fence_that_fell_is_not_waited_for_before_it_is_set_again() -> None:
+    clock = Hurried()
+    killed_and_gone_on_with(World(), lifted=True, clock=clock)
+    assert clock.waited == 0, "records come through for as long as one waits"

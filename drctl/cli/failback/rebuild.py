@@ -161,6 +161,7 @@ def _search(found: "GapEvidence") -> Search:
         {},
         {},
         aside=sum(each.aside for each in found.partitions),
+        id=found.id,
     )
 
 

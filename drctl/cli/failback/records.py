@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from drctl.cli.console import console
+from drctl.cli.reconcile import wiring as reconcile_wiring
 from drctl.cli.reconcile.run import Opened, ReconcileOptions, carried_out, opened
 from drctl.engine.returning import Reconciliation
 from drctl.model.errors import ExitCode, Stopped, Unknown
@@ -28,6 +29,9 @@ _WORDS = {
 def reconciliation(config: "Config", link: "Link", wish: Json) -> Reconciliation:
     """How decisions on the records stand; searched for anew where the result is elsewhere.
 
+    Where the target keeps that all of them are done, nothing has to be searched for: what was
+    quarantined or discarded would be found again, and decided on twice.
+
     Args:
         link: from the cluster that was lost to the one that survived.
 
@@ -35,6 +39,8 @@ def reconciliation(config: "Config", link: "Link", wish: Json) -> Reconciliation
         Refused: the result is of other clusters, or what was found cannot be rested on.
         Unknown: not everything could be compared.
     """
+    if not _is_here(wish) and (done := _kept(link, wish)):
+        return Reconciliation(0, done=done)
     with opened(_options(_folder(config, link, wish), wish)) as found:
         lines = found.plan.lines
         due = sum(_due(line, found) for line in lines if line.guard is None)
@@ -59,13 +65,30 @@ def reconcile(config: "Config", link: "Link", wish: Json) -> None:
         raise kind(result.failure or f"reconcile: {result.status}", result.hint)
 
 
+def _is_here(wish: Json) -> bool:
+    """Whether the search's result is on this machine."""
+    return (Path(wish["folder"]) / "gap.json").is_file()
+
+
+def _kept(link: "Link", wish: Json) -> Mapping[str, int]:
+    """What the target keeps of the result, where it is all of it; else nothing."""
+    with reconcile_wiring.reconcile_topic(link) as topic:
+        kept = topic.kept()
+    done: Counter[str] = Counter()
+    for key, progress in kept.items():
+        if key.result == wish.get("result"):
+            for each in progress.segments:
+                done[_WORDS[each.action]] += each.records + each.gone
+    return done if done.total() == wish.get("records") else {}
+
+
 def _folder(config: "Config", link: "Link", wish: Json) -> Path:
     """Of the search's result; on another machine than that of the run it is made anew.
 
     Records that were copied meanwhile are not missing any more: none is copied twice.
     """
     folder = Path(wish["folder"])
-    if (folder / "gap.json").is_file():
+    if _is_here(wish):
         return folder
     from drctl.cli.failback.search import found_here
 

@@ -145,8 +145,9 @@ def _search(link: "Link", seen: "Situation") -> Search:
         sum(each.unkeyed for each in result.partitions),
         first.ends,
         boundaries,
-        seen.way_back_begun,
-        result.duplicated,
+        begun=seen.way_back_begun,
+        duplicated=result.duplicated,
+        id=result.id,
     )
 
 

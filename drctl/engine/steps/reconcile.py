@@ -76,6 +76,8 @@ def wish_of(settings: Json, search: Json) -> dict[str, Any]:
     """What `Look.reconciliation` and `Hands.reconcile` are told."""
     return {
         "folder": search["folder"],
+        # Journals of before do not name it.
+        "result": search.get("id", ""),
         "policy": settings["policy"],
         "topics": list(settings["topics"]),
         "conflicting": settings["conflicting"],

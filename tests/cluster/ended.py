@@ -1,0 +1,43 @@
+"""What a failover leaves, and what its report says: two that did the same have the same."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.cluster.failover_stage import Stage
+from tests.cluster.link_command import LinkCommand
+from tests.cluster.own_links import positions
+
+
+def end_of(stage: Stage, name_of: Callable[[str], str] = str) -> dict[str, Any]:
+    """All of it.
+
+    Args:
+        name_of: what a step is called; nothing where it does not count.
+    """
+    client = stage.lab.parts.worker.client()
+    try:
+        state = client.status(stage.copies).state
+    finally:
+        client.close()
+    return {
+        **told_of(stage, name_of),
+        "positions": positions(stage),
+        "ends": stage.target.end_offsets(stage.topic),
+        "endpoint": stage.endpoint.read_text(encoding="utf-8"),
+        "connector": state,
+        "denied": stage.denials(stage.target),
+    }
+
+
+def told_of(on: LinkCommand, name_of: Callable[[str], str] = str) -> dict[str, Any]:
+    """What the report of the newest run says, but for its times."""
+    run = str(on.journaled()[0]["run"])
+    told = on.json("report", run, "--verify", code=0)
+    return {
+        "standing": told["ending"]["standing"],
+        "writes": told["writes"]["to"],
+        "steps": {step: one["status"] for one in told["steps"] if (step := name_of(one["id"]))},
+        # Behind the colon stands how a dead cluster failed to answer, which is never the same.
+        "owed": {name_of(one["step"]): one["what"].partition(":")[0] for one in told["owed"]},
+        "lost": {name: told["rpo"][name] for name in ("at_least", "exact")},
+    }

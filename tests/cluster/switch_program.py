@@ -1,0 +1,34 @@
+"""A site's own switch, in the folder that it is run in: `to CLUSTER` or `shown`.
+
+Clients are sent to the cluster that the file `led-to` names. A switch takes until there is a file
+`go`, and adds a line to the file `switched`.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from drctl.lab.waiting import Patience
+
+LED_TO, GO, SWITCHED = Path("led-to"), Path("go"), Path("switched")
+_MOST_S = 60
+
+
+def main(word: str, *cluster: str) -> int:
+    """0 where it is done, or told."""
+    if word == "shown":
+        print(LED_TO.read_text(encoding="utf-8"))
+        return 0
+    if not Patience.of(_MOST_S).wait_until(GO.exists):
+        return 1
+    with SWITCHED.open("a", encoding="utf-8") as told:
+        told.write(f"{cluster[0]}\n")
+    # Two may be at it: one that drctl left behind when it was killed, and the next one's.
+    new = Path(f"led-to.{os.getpid()}")
+    new.write_text(cluster[0], encoding="utf-8")
+    new.replace(LED_TO)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,90 @@
+"""A way home that is killed at every step ends as one that nobody interrupted.
+
+Each time it is gone on with where no run has kept anything: no journal, and no result of the
+search for missing records. Each has a topic and connectors of its own, with the same records.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from drctl.lab.lab import Lab
+from drctl.lab.waiting import Patience
+from tests.cluster.conftest import NewDrctl
+from tests.cluster.killing import MOMENTS, killed_at, killed_in_each
+from tests.cluster.own_homes import OLDER, POLICIES, OwnHome, held
+from tests.cluster.way_home import COPIED, DEADLINE_S, GO, LATER, NEW, PARTITIONS, TAIL, named
+from tests.conftest import NewTopic
+
+pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(1800)]
+
+
+@pytest.fixture
+def new_home(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[Callable[[], OwnHome]]:
+    """Makes some that are alike."""
+    with ExitStack() as opened:
+
+        def make() -> OwnHome:
+            made = OwnHome(lab, new_drctl, new_topic(PARTITIONS))
+            opened.callback(made.close)
+            made.lose_the_primary()
+            return made
+
+        yield make
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_killed_in_every_step_it_ends_as_one_that_nobody_interrupted(
+    new_home: Callable[[], OwnHome], moment: str
+) -> None:
+    left_alone, killed = new_home(), new_home()
+    steps = [step["id"] for step in killed.json("failback", *POLICIES, code=0)["steps"]]
+    assert {"find-missing", "reconcile", "bring-home", "open-target", "settle-owed"} < {*steps}
+
+    with left_alone.running("failback", *POLICIES, *GO) as alone:
+        of_the_run = [""] if moment == "before" else []
+        killed_in_each(killed, moment, [*steps, *of_the_run], "failback", *POLICIES, *GO)
+        done = killed.json("resume", *GO, code=0)
+        assert alone.wait(DEADLINE_S) == 0, left_alone.said
+    assert done["rpo"] == {"records": 0, "seconds": 0, "exact": True}
+
+    end = left_alone.end
+    assert killed.end == end
+    assert (end["standing"], end["writes"], end["owed"]) == ("done", "target", {})
+    assert [*end["steps"]] == steps
+    assert end["led_to"] == killed.primary.bootstrap
+    assert end["connectors"] == ["RUNNING", "STOPPED"]
+    new = named("copied", COPIED) | named("tail", TAIL) | named("new", NEW) | named("newer", OLDER)
+    older = named("older", OLDER)
+    assert held(end["records"]["primary"]) == Counter(new | older)
+    assert held(end["records"]["secondary"]) == Counter(new)
+    assert held(end["quarantined"]) == Counter(older)
+
+    entries = killed.journaled()
+    assert [e["seq"] for e in entries] == list(range(1, len(entries) + 1))
+    assert Counter(e["step"] for e in entries if e["entry"] == "intend") == Counter(steps)
+    later = killed.write("later", LATER, killed.primary)
+    assert len(later) == LATER
+    everything = Counter({*new, *later})
+    copied = lambda: killed.all_of(killed.secondary).total() >= everything.total()  # noqa: E731
+    assert Patience.of(60).wait_until(copied)
+    assert killed.all_of(killed.secondary) == everything
+    killed.read(killed.group, killed.primary, killed.unread | {*later})
+
+
+def test_an_export_on_the_machine_that_died_is_not_asked_for_again(
+    new_home: Callable[[], OwnHome],
+) -> None:
+    """By now records of the secondary come home, and what only the primary had is not known."""
+    home, exporting = new_home(), ("--policy", "copy", "--conflicting", "export")
+    killed_at(home, "behind", "caught-up", "failback", *exporting, *GO)
+    (export,) = home.drctl.folder.glob(".drctl/reconcile/exports/*")
+    home.move_to_another_machine()
+    done = home.json("resume", *GO, code=0)
+    assert done["rpo"] == {"records": 0, "seconds": 0, "exact": True}
+    assert home.led_to == home.primary.bootstrap
+    assert not [*home.drctl.folder.glob(".drctl/reconcile/exports/*")]
+    kept = home.drctl.folder / "left-behind-1" / export.relative_to(home.drctl.folder / ".drctl")
+    assert (kept / "manifest.json").is_file()

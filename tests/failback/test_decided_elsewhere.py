@@ -1,0 +1,77 @@
+"""What became of records, told by the target where the search's result is on another machine."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from drctl.cli.failback import records
+from drctl.config.configuration import Config
+from drctl.config.link import Link
+from drctl.engine.returning import Reconciliation
+from drctl.model.gap import OrderVerdict
+from drctl.model.topology import TopicPartition
+from drctl.reconcile.policy import Action
+from drctl.reconcile.progress import Key, Lane, Progress, Segment
+
+COPIED = Segment(Action.COPY, 9, 4, 400, gone=1)
+QUARANTINED = Segment(Action.QUARANTINE, 7, 2, 200)
+ALL = {OrderVerdict.SAFE: COPIED, OrderVerdict.CONFLICTING: QUARANTINED}
+
+
+class Searched(Exception):
+    """The result was made anew."""
+
+
+def kept(done: Mapping[OrderVerdict, Segment], result: str = "r1") -> dict[Key, Progress]:
+    place = TopicPartition("orders", 0)
+    return {
+        Key(result, "p-id", Lane(place, order)): Progress("", "", (each,))
+        for order, each in done.items()
+    }
+
+
+def told(
+    monkeypatch: pytest.MonkeyPatch, there: Mapping[Key, Progress], wish: Mapping[str, Any]
+) -> Reconciliation:
+    class Topic:
+        def kept(self) -> Mapping[Key, Progress]:
+            return there
+
+    @contextmanager
+    def topic(_link: Link) -> Iterator[Topic]:
+        yield Topic()
+
+    def anew(*_given: object) -> Path:
+        raise Searched
+
+    monkeypatch.setattr("drctl.cli.reconcile.wiring.reconcile_topic", topic)
+    monkeypatch.setattr("drctl.cli.failback.search.found_here", anew)
+    nowhere = cast(Config, None), cast(Link, None)
+    return records.reconciliation(*nowhere, {"folder": "/nowhere", **wish})
+
+
+def test_where_all_of_them_are_done_nothing_is_searched_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = told(monkeypatch, kept(ALL), {"result": "r1", "records": 7})
+    assert found == Reconciliation(0, done={"copy": 5, "quarantine": 2})
+
+
+@pytest.mark.parametrize(
+    ("there", "wish"),
+    [
+        pytest.param(kept(ALL), {"result": "r1", "records": 8}, id="some-are-left"),
+        pytest.param(kept(ALL, "r0"), {"result": "r1", "records": 7}, id="of-another-result"),
+        pytest.param(kept(ALL), {"result": "r1"}, id="before-they-are-counted"),
+        pytest.param(kept(ALL), {"records": 7}, id="a-journal-of-before"),
+        pytest.param({}, {"result": "r1", "records": 7}, id="nothing-is-kept"),
+    ],
+)
+def test_else_they_are_searched_for_anew(
+    monkeypatch: pytest.MonkeyPatch, there: Mapping[Key, Progress], wish: Mapping[str, Any]
+) -> None:
+    with pytest.raises(Searched):
+        told(monkeypatch, there, wish)
