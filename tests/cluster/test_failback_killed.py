@@ -88,3 +88,19 @@ def test_an_export_on_the_machine_that_died_is_not_asked_for_again(
     assert not [*home.drctl.folder.glob(".drctl/reconcile/exports/*")]
     kept = home.drctl.folder / "left-behind-1" / export.relative_to(home.drctl.folder / ".drctl")
     assert (kept / "manifest.json").is_file()
+
+
+def test_what_was_decided_on_by_a_result_that_was_made_anew_is_not_done_twice(
+    new_home: Callable[[], OwnHome],
+) -> None:
+    """Three machines: one searched, one decided and did not live to say so, one goes on."""
+    home = new_home()
+    killed_at(home, "behind", "reconcile", "failback", *POLICIES, *GO)
+    home.move_to_another_machine()
+    killed_at(home, "before", "reconcile", "resume", *GO)
+    home.move_to_another_machine()
+    killed_at(home, "behind", "leave-copies-out", "resume", *GO)
+    older, tail = named("older", OLDER), named("tail", TAIL)
+    assert held(home.in_order(home.secondary, home.quarantine)) == Counter(older)
+    there = home.all_of(home.secondary)
+    assert {value: there[value] for value in tail} == dict.fromkeys(tail, 1)

@@ -107,6 +107,7 @@ def _options(folder: Path, wish: Json) -> ReconcileOptions:
         yes=True,
         overrides=(),
         undecided=True,
+        known_as=wish.get("result", ""),
     )
 
 

@@ -38,6 +38,8 @@ class ReconcileOptions:
 
     Attributes:
         undecided: whether nothing may be said of the records: they are refused then.
+        known_as: the id of the result that this one was made anew for; what was done by that one
+            is done. Empty where it stands for itself.
     """
 
     folder: Path
@@ -49,6 +51,7 @@ class ReconcileOptions:
     yes: bool
     overrides: tuple[str, ...]
     undecided: bool = False
+    known_as: str = ""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -108,6 +111,7 @@ def opened(given: ReconcileOptions) -> "Iterator[Opened]":
     overrides = parse_overrides(given.overrides)
     _policies(given, per_partition=False)
     gap = read_gap(_document(given.folder), str(given.folder))
+    gap = replace(gap, id=given.known_as or gap.id)
     config = configuration()
     policies = _policies(given, per_partition=config.file.policy.order == "per-partition")
     check_names(policies, gap.topics)
