@@ -137,7 +137,8 @@ class Startup:
         if not answered:
             names = ", ".join(part.name for part in parts)
             raise Stopped(
-                f"{names} did not answer in {self._seconds:.0f} s; see {parts[0].log}",
+                f"{names} did not answer in {self._seconds:.0f} s; the log {parts[0].log} ends:\n"
+                f"{parts[0].last_words()}",
                 "On a busy machine run drctl lab up again; it goes on from here.",
             )
 

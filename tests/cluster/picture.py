@@ -31,9 +31,10 @@ class End(NamedTuple):
     """One cluster, as far as a failover writes to one.
 
     Attributes:
-        topics: how many partitions each has; those of replicators and of the lab included.
-        configured: settings of the link's topics, and of drctl's own.
-        ends: end offsets of the same.
+        topics: how many partitions each of the link's has, and of drctl's own. What other tests
+            have deleted goes when its cluster likes, and their replicators make some.
+        configured: settings of the same.
+        ends: their end offsets.
         rules: about topics.
         positions: of the link's groups.
     """
@@ -53,8 +54,8 @@ def end(cluster: Looked, prefix: str, *names: str) -> End:
         names: of the link's groups.
     """
     known = cluster.admin.list_topics(timeout=30).topics
-    topics = {name: len(topic.partitions) for name, topic in known.items()}
-    named = sorted(name for name in topics if name.startswith((prefix, OURS)))
+    named = sorted(name for name in known if name.startswith((prefix, OURS)))
+    topics = {name: len(known[name].partitions) for name in named}
     led = [
         TopicPartition(name, number)
         for name in named
