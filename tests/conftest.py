@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 from hypothesis import settings
 
+from drctl.lab.cluster import answering_brokers
 from drctl.lab.environment import describe
 from drctl.lab.guards import free_port_base
 from drctl.lab.jvm import lab_mark
@@ -53,6 +54,7 @@ def signals_as_on_a_terminal() -> None:
 
 
 _SHARED: list[Lab] = []
+_FAILED = pytest.StashKey[int]()
 
 
 @pytest.fixture(scope="session")
@@ -72,14 +74,20 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def lab_is_whole() -> None:
+def lab_is_whole(request: pytest.FixtureRequest) -> None:
     """A file whose test failed with a part of the lab down does not fail all files behind it."""
-    for opened in _SHARED:
-        for name in opened.parts.names:
-            part = opened.parts.part(name)
-            if part.process() is None or part.frozen():
-                logging.getLogger(__name__).warning("%s of the shared lab is started again", name)
-                opened.start(name)
+    failed, request.config.stash[_FAILED] = (
+        request.config.stash.get(_FAILED, 0),
+        request.session.testsfailed,
+    )
+    for opened in _SHARED if request.session.testsfailed > failed else ():
+        for cluster in opened.parts.clusters:
+            if answering_brokers(cluster.admin(), 10) < len(cluster.brokers):
+                logging.getLogger(__name__).warning("%s does not answer", cluster.name)
+                for broker in cluster.brokers:
+                    if broker.part.process() is not None:
+                        opened.signal(broker.name, signal.SIGKILL)
+                opened.start(cluster.name)
 
 
 @pytest.fixture(scope="session")

@@ -103,7 +103,14 @@ class Lab:
         with self._alone():
             parts = self.parts
             names = parts.named(name)
-            self._startup(parts.settings, names).run()
+            try:
+                self._startup(parts.settings, names).run()
+            except Stopped as stopped:
+                # Seldom a broker that was killed comes up and never answers.
+                self.progress(f"{stopped.message}\n{name} is ended, and started once more")
+                running = [p for n in names if (p := parts.part(n).process()) is not None]
+                end_processes(running, Patience.of(GENTLE_S), gently=False)
+                self._startup(parts.settings, names).run()
 
     def down(self, keep: bool = False) -> int:
         """End every process of the lab, see that none is left, and say how many there were.

@@ -21,7 +21,7 @@ from drctl.model.errors import Stopped
 from drctl.systems.artifacts.java import find_java
 from drctl.systems.artifacts.resolution import resolve
 
-START_S_PER_PART = 90  # a machine may be busy; a part that died is noticed at once
+START_S_PER_PART = 60  # a machine may be busy; a part that died is noticed at once
 _GRANT_S = 8.0
 
 
