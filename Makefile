@@ -26,7 +26,7 @@ demo: install  ## the story on two real Kafka clusters: lose records, find exact
 test: tools  ## on real clusters and in a real browser; all but what takes a night
 	$(BIN)/pytest tests $(SIDE_BY_SIDE) -m "not nightly"
 
-test-nightly: tools  ## what `make test` leaves out: killed at every step, Spark's own cluster, soak
+test-nightly: tools  ## what `make test` leaves out: killed at every step, clusters of Spark, soak
 	$(BIN)/pytest tests $(SIDE_BY_SIDE) -m nightly
 
 tools: install

@@ -270,6 +270,7 @@ def test_a_topic_that_is_made_behind_the_fence_keeps_the_target_closed(
     kind.copied(RECORDS + 5)
 
 
+@pytest.mark.nightly
 def test_unplanned_ones_need_no_source_whatever_copies(kinds: Kinds) -> None:
     made = [kinds.make(name) for name in KINDS]
     for kind in made:

@@ -90,6 +90,7 @@ def test_ctrl_c_and_sigterm_while_reading(
         left_nothing(running, ended)
 
 
+@pytest.mark.nightly
 def test_a_broker_that_dies_while_it_is_read(
     slowly: Slowly, lab: Lab, primary: ClusterUnderTest
 ) -> None:

@@ -23,7 +23,7 @@ from tests.jvm import quick_executors
 from tests.lab.cluster_under_test import ClusterUnderTest
 from tests.parquet.reading import inversions_of
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(600)]
 
 TRAPS = (
     *("three-equal-records", "in-another-partition", "transactions", "compacted-target"),
