@@ -6,6 +6,7 @@ import signal
 import stat
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 
@@ -14,6 +15,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from drctl.config.loading import load
+from drctl.lab import starting
 from drctl.lab.environment import write_environment
 from drctl.lab.guards import free_port_base
 from drctl.lab.jvm import lab_mark
@@ -184,6 +186,28 @@ def test_a_killed_cluster_returns_with_its_data(
     after = pids(lab)
     assert primary.end_offsets(topic) == {0: 1}
     assert {name for name in before if before[name] != after[name]} == {"primary-1"}
+
+
+@pytest.mark.nightly
+def test_a_broker_that_never_answers_is_started_once_more(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(starting, "START_S_PER_PART", 30)
+    lab.signal("primary", signal.SIGKILL)
+    broker = lab.parts.part("primary-1")
+
+    def freeze() -> bool:
+        # Not before it is Java: until then nobody has its mark.
+        process = broker.process()
+        return process is not None and bool(process.cmdline()) and broker.signal(signal.SIGSTOP)
+
+    said: list[str] = []
+    with ThreadPoolExecutor() as threads:
+        frozen = threads.submit(Patience.of(20).wait_until, freeze)
+        Lab(lab.root, said.append).start("primary")
+        assert frozen.result()
+    assert [each for each in said if each.endswith("primary is ended, and started once more")]
+    assert states(lab)["primary-1"] == "answering"
 
 
 def test_up_wakes_and_revives(lab: Lab) -> None:
