@@ -4,7 +4,8 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from drctl.engine.sequences import failback
+from drctl.engine.sequences import failback, rebuild
+from drctl.engine.steps.drain import Drain
 from drctl.engine.steps.last_look import ALIVE, MOVED
 from drctl.report.printable import plain, plural
 from drctl.report.run_data import Became, ReportData, Standing, StepReport, Writes
@@ -101,9 +102,13 @@ def _stopped(data: ReportData) -> Iterator[NextStep]:
 
 
 def _past(data: ReportData, stuck: tuple[StepReport, ...]) -> Iterator[NextStep]:
+    # A drain that stops a run was done before: a fence fell while its target was half open.
+    stopped = data.ending.standing is Standing.STOPPED and not data.turned_back
     for step in stuck:
         for guard in (ALIVE, MOVED):
-            if step.words.startswith(f"{guard}: ") and guard not in data.overrides:
+            moved = guard == MOVED and step.kind == Drain.name and stopped
+            named = step.words.startswith(f"{guard}: ")
+            if (named or moved) and guard not in data.overrides:
                 yield NextStep(
                     f"Or pass {guard} over, where {plain(data.plan.source)} is to be given up.",
                     f"What it took meanwhile, {plain(data.plan.target)} lacks: it is owed, and"
@@ -119,7 +124,7 @@ def _after_done(data: ReportData) -> Iterator[NextStep]:
         if not data.owed:
             yield NextStep("Nothing has to be done.", "Every step was seen to be done.")
         return
-    if data.plan.name == failback.NAME:
+    if failback.leads_home(data.plan.steps):
         yield from _home(data)
         return
     source, target = plain(data.plan.source), plain(data.plan.target)
@@ -159,7 +164,10 @@ def _home(data: ReportData) -> Iterator[NextStep]:
 def _anew(data: ReportData) -> str:
     if data.plan.name.startswith("failover-"):
         return f"{_command(data, 'failover')} --mode {plain(data.mode or 'planned')}"
-    return _command(data, failback.NAME) if data.plan.name == failback.NAME else ""
+    if not failback.leads_home(data.plan.steps):
+        return ""
+    anew = " --rebuild" if rebuild.rebuilds(data.plan.steps) else ""
+    return f"{_command(data, failback.NAME)}{anew}"
 
 
 def _again(data: ReportData) -> NextStep:

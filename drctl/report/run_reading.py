@@ -47,7 +47,7 @@ def report_data(
         rpo=run_measures.rpo(story, kinds, course),
         warned=run_facts.warned(story),
         # What was put back owes nothing any more.
-        owed={} if end.standing is Standing.REFUSED else {**story.owed, **story.stands},
+        owed={} if end.standing is Standing.REFUSED else _owed(story),
         positions=run_facts.positions(story),
         not_checked=run_facts.not_checked(story, course),
         began=course.times[0],
@@ -59,6 +59,13 @@ def report_data(
         overrides={**story.plan.overrides, **story.overrides},
         topics=run_facts.topics(story),
     )
+
+
+def _owed(story: Story) -> Mapping[str, str]:
+    """By step; of one that is owed and stands as well, both."""
+    told = (story.owed, story.stands)
+    names = dict.fromkeys((*story.owed, *story.stands))
+    return {name: "; ".join(each[name] for each in told if name in each) for name in names}
 
 
 def _fenced(story: Story, kinds: Mapping[str, Kind], course: Course) -> bool:

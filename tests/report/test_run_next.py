@@ -1,0 +1,55 @@
+"""What a report says is to be done next, where the plan or the end is out of the ordinary."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from drctl.engine.entries import owed
+from drctl.engine.sequences.failback import failback
+from drctl.engine.sequences.rebuild import rebuild
+from drctl.engine.steps.last_look import MOVED
+from drctl.report.run_data import Became
+from drctl.report.run_next import next_steps
+from tests.engine.test_way_home import way_back
+from tests.report import runs
+from tests.report.runs import Part, Run
+
+HOME = {"failback": failback(way_back()), "rebuild": rebuild(way_back(), empty=True)}
+
+
+@pytest.mark.parametrize("name", HOME)
+def test_a_way_home_that_is_done_leaves_its_own_replication_stopped(name: str) -> None:
+    """Nothing of a failover's advice: the cluster that was left is no primary that was lost."""
+    at_once = {step.id: Part(takes=0) for step in HOME[name].steps}
+    data = Run(HOME[name]).play(at_once).data
+    (step,) = next_steps(data)
+    assert step.what.startswith(f"Leave the replication from {data.plan.source} to")
+
+
+@pytest.mark.parametrize(("name", "command"), [("failback", ""), ("rebuild", " --rebuild")])
+def test_a_way_home_that_was_left_behind_is_planned_anew_as_it_was(name: str, command: str) -> None:
+    plan = HOME[name]
+    dies = Part(takes=20, dies=True)
+    run = Run(plan).play({plan.steps[2].id: dies}).leave("nobody can copy it")
+    assert next_steps(run.data)[-1].command == f"drctl failback --link {plan.link}{command}"
+
+
+def test_what_is_owed_of_a_step_is_not_hidden_by_what_stands_of_it() -> None:
+    run = runs.lost()
+    through = "primary may have taken records: it was not compared"
+    at = datetime.fromtimestamp(run.clock.now(), UTC)
+    run.notes.append([owed("fence-producers", through, at)])
+    told = run.leave("scrapped").data.owed["fence-producers"]
+    assert told.startswith(f"{through}; stands as it was done: fence producers on primary")
+
+
+def test_a_drain_that_stops_a_half_open_run_can_be_passed_over() -> None:
+    data = runs.stopped().data
+    stuck = {"became": Became.FAILED, "words": "1 records are still missing"}
+    steps = tuple(replace(s, **stuck) if s.id == "drain" else s for s in data.steps)
+    moved = replace(data, steps=steps, ending=replace(data.ending, step="drain"))
+    commands = [step.command for step in next_steps(moved)]
+    assert f"drctl resume {data.run} --override {MOVED}=REASON" in commands
+    back = replace(moved, turned_back="it was refused")
+    assert not [c for c in (s.command for s in next_steps(back)) if MOVED in c]
