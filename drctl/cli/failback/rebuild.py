@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from drctl.cli.runs.people import People
     from drctl.config.configuration import Config
     from drctl.config.link import Link
-    from drctl.failback.gap_results import GapEvidence
     from drctl.failback.standing_against import Terms
     from drctl.model.finding import Finding
     from drctl.offsets.wanted import Wanted
@@ -58,7 +57,7 @@ class RebuildSight(HomeSight):
         """
         if holds_nothing(self):
             return Search("", 0, 0, 0, 0, {}, {})
-        from drctl.cli.failback.search import compared
+        from drctl.cli.failback.search import compared, told_by
 
         found = compared(self.config, self.old)
         if not found.complete:
@@ -67,7 +66,8 @@ class RebuildSight(HomeSight):
                 f" {'; '.join(found.not_compared[:3]) or 'transactions were open'}",
                 "put that right first: what is emptied is gone",
             )
-        return _search(found)
+        aside = sum(each.aside for each in found.partitions)
+        return replace(told_by(found, {}, {}), aside=aside)
 
     def reconciliation(self, wish: Json) -> Reconciliation:
         """How decisions on the records of a search stand.
@@ -148,20 +148,6 @@ def cost_of(sight: LinkSight) -> str:
     took = duration(timedelta(seconds=2 * records / rate))
     return (
         f"{told} by the newest of them; comparing them once takes {took}, copying was not measured"
-    )
-
-
-def _search(found: "GapEvidence") -> Search:
-    return Search(
-        found.where,
-        found.unreplicated,
-        sum(each.safe for each in found.partitions),
-        sum(each.conflicting for each in found.partitions),
-        sum(each.unkeyed for each in found.partitions),
-        {},
-        {},
-        aside=sum(each.aside for each in found.partitions),
-        id=found.id,
     )
 
 

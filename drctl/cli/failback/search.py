@@ -1,11 +1,12 @@
 """Finds what only the returned cluster has, and where what only the survivor has begins."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from drctl.cli import wiring
-from drctl.engine.returning import Search
+from drctl.engine.returning import Offsets, Search
 from drctl.model.errors import Refused, Unknown
 from drctl.model.topology import Unavailable
 
@@ -137,16 +138,20 @@ def _search(link: "Link", seen: "Situation") -> Search:
         why = boundaries.reason if isinstance(boundaries, Unavailable) else seen.gap.why
         raise Unknown(f"where new records of {link.target} begin is not known: {why}", _AGAIN)
     _see_none_behind(link, first, seen)
+    found = told_by(result, first.ends, boundaries)
+    return replace(found, begun=seen.way_back_begun, duplicated=result.duplicated)
+
+
+def told_by(result: "GapEvidence", ends: Offsets, boundaries: Offsets) -> Search:
+    """What a result counts, between these offsets."""
     return Search(
         result.where,
         result.unreplicated,
         sum(each.safe for each in result.partitions),
         sum(each.conflicting for each in result.partitions),
         sum(each.unkeyed for each in result.partitions),
-        first.ends,
+        ends,
         boundaries,
-        begun=seen.way_back_begun,
-        duplicated=result.duplicated,
         id=result.id,
     )
 

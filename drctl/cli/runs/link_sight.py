@@ -13,12 +13,11 @@ from drctl.cli.runs.link_connectors import must_have
 from drctl.cli.runs.link_sight_comparing import Comparisons
 from drctl.cli.runs.link_sight_silence import Silence
 from drctl.cli.runs.loss_sight import LossSight
+from drctl.cli.runs.no_way_back import NO_WAY_BACK, NoWayBack
 from drctl.cli.runs.people import People
 from drctl.cli.site_commands import run_command
 from drctl.engine.ports import CommandEnded, Loss, Missing
-from drctl.engine.returning import Owed, Reconciliation, Search
 from drctl.model.errors import Unreachable, UsageError
-from drctl.model.plan import Json
 
 if TYPE_CHECKING:
     from drctl.cli.progress import Task
@@ -34,11 +33,10 @@ if TYPE_CHECKING:
     from drctl.offsets.wanted import Wanted
 
 _QUICK_S = 3.0
-_NO_WAY_BACK = "nothing is said of the other direction of this link"
 
 
 @dataclass(slots=True)
-class LinkSight:
+class LinkSight(NoWayBack):
     """Implements `drctl.engine.ports.Look`; opens what is asked for, once.
 
     Args:
@@ -245,38 +243,6 @@ class LinkSight:
         """
         return _known(self.opposite)
 
-    def searched(self) -> Search:
-        """Only a way back searches.
-
-        Raises:
-            UsageError: this is none.
-        """
-        raise UsageError(_NO_WAY_BACK)
-
-    def remnant(self) -> Search:
-        """Only a way back fills a cluster anew.
-
-        Raises:
-            UsageError: this is none.
-        """
-        raise UsageError(_NO_WAY_BACK)
-
-    def reconciliation(self, wish: Json) -> Reconciliation:
-        """Only a way back decides on records.
-
-        Raises:
-            UsageError: this is none.
-        """
-        raise UsageError(_NO_WAY_BACK)
-
-    def owed(self) -> Sequence[Owed]:
-        """Only a way back settles what is owed.
-
-        Raises:
-            UsageError: this is none.
-        """
-        raise UsageError(_NO_WAY_BACK)
-
     def loss(self, task: "Task | None" = None) -> Loss:
         """What the target probably lacks, by what is left of the source; a task is told of it.
 
@@ -347,5 +313,5 @@ class LinkSight:
 
 def _known(sight: LinkSight | None) -> LinkSight:
     if sight is None:
-        raise UsageError(_NO_WAY_BACK)
+        raise UsageError(NO_WAY_BACK)
     return sight
