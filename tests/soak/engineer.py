@@ -1,11 +1,12 @@
 """Who types drctl's commands, and after a crash or a refusal what drctl says is to be typed."""
 
 import json
+import signal
 import subprocess
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +16,34 @@ from tests.soak.striking import Striker, journal_of
 
 _WAIT_S = 1.0
 _ARRIVED = (ExitCode.DONE, ExitCode.FOUND)
+_ALLOWED = (*_ARRIVED, ExitCode.REFUSED, ExitCode.STOPPED, ExitCode.UNKNOWN, -signal.SIGKILL)
+"""However a lab is struck: what is typed is right, and nobody interrupts it but by SIGKILL."""
+_TRACEBACK = "Traceback (most recent call last)"
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A command line and how it ended; below 0 it was killed."""
+    """A command line and how it ended; below 0 by a signal.
+
+    Attributes:
+        wrong: why no command may end like that; empty where it may.
+    """
 
     words: tuple[str, ...]
     code: int
     seconds: float
+    wrong: str = ""
 
     def __str__(self) -> str:
-        return f"{self.words[0]} {'killed' if self.code < 0 else self.code}"
+        return f"{self.words[0]} {'killed' if self.code == -signal.SIGKILL else self.code}"
+
+
+def wrong_ending(code: int, stderr: str) -> str:
+    """Why drctl is itself at fault, whatever was done to the lab; empty where it need not be."""
+    if _TRACEBACK in stderr:
+        said = stderr.strip().splitlines()[-1].strip()
+        return f"exit code {code} and a traceback: {said}"
+    return "" if code in _ALLOWED else f"exit code {code}"
 
 
 @dataclass(slots=True)
@@ -36,7 +53,7 @@ class Engineer:
     Attributes:
         folder: with drctl.yaml; what drctl prints is kept there, too.
         leg_s: a leg has to be over by then, however often drctl is killed.
-        attempts: all of them, in order.
+        attempts: every command that was typed, in order.
     """
 
     folder: Path
@@ -64,12 +81,16 @@ class Engineer:
         first = len(self.attempts)
         while True:
             chosen = ("resume",) if self._goes_on(striker) else words
-            code = self._type((*chosen, "--execute", "--yes"), striker, meanwhile, until)
+            line = (*chosen, "--execute", "--yes")
+            code, _ = self._written(line, striker, meanwhile, until)
+            typed = len(self.attempts) - 1
             striker.mended()
             if code in _ARRIVED or self._ended(striker) == "done":
                 return tuple(self.attempts[first:])
-            if code == ExitCode.USAGE and self._was_done(striker):
-                return tuple(self.attempts[first:])
+            if code == ExitCode.USAGE and (how := self._had_ended(striker, until)):
+                self.attempts[typed] = replace(self.attempts[typed], wrong="")
+                if how == "done":
+                    return tuple(self.attempts[first:])
             if time.monotonic() > until:
                 told = ", ".join(map(str, self.attempts[first:]))
                 raise Stopped(f"drctl {words[0]} did not get there in {self.leg_s:.0f} s: {told}")
@@ -91,26 +112,24 @@ class Engineer:
         last: dict[str, Any] = entries[-1] if entries else {}
         return str(last["status"]) if last.get("entry") == "ended" else ""
 
-    def _was_done(self, striker: Striker) -> bool:
-        """Nothing is to be gone on with: killed behind the last entry, before its copy here."""
-        run = striker.run()
-        found = json.loads(self.type("journal")[1])["runs"]
-        status = next((each["status"] for each in found if run and each["run"] == run.name), "")
-        if run:
-            striker.known |= {run.name}
-        return bool(status == "done")
+    def _had_ended(self, striker: Striker, until: float) -> str:
+        """How the run of this leg ended by the journal, empty where it did not.
 
-    def _type(
-        self,
-        words: tuple[str, ...],
-        striker: Striker,
-        meanwhile: Callable[[], None],
-        until: float,
-    ) -> int:
-        began = time.monotonic()
-        code, _ = self._written(words, striker, meanwhile, until)
-        self.attempts.append(Attempt(words, code, time.monotonic() - began))
-        return code
+        Nothing is to be gone on with where drctl was killed behind the last entry, before its
+        copy here.
+        """
+        run = striker.run()
+        if run is None:
+            return ""
+        while (found := self.type("journal"))[0] != ExitCode.DONE:
+            if time.monotonic() > until or self.stopping.wait(_WAIT_S):
+                return ""
+        runs = json.loads(found[1])["runs"]
+        status = next((str(each["status"]) for each in runs if each["run"] == run.name), "")
+        if status in ("", "not-ended"):
+            return ""
+        striker.known |= {run.name}
+        return status
 
     def _written(
         self,
@@ -119,6 +138,7 @@ class Engineer:
         meanwhile: Callable[[], None],
         until: float,
     ) -> tuple[int, str]:
+        began = time.monotonic()
         number = len(list(self.folder.glob("drctl-*.json"))) + 1
         out = self.folder / f"drctl-{number:02}-{words[0]}.json"
         line = (str(DRCTL), "--config", str(self.folder / "drctl.yaml"), *words, "-o", "json")
@@ -143,4 +163,7 @@ class Engineer:
             if process.poll() is None:
                 process.kill()
             code = process.wait(30)
+        said = out.with_suffix(".stderr").read_text(encoding="utf-8", errors="replace")
+        wrong = wrong_ending(code, said)
+        self.attempts.append(Attempt(words, code, time.monotonic() - began, wrong))
         return code, out.read_text(encoding="utf-8")

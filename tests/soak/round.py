@@ -63,8 +63,9 @@ class Result:
 
     @property
     def good(self) -> bool:
-        """Whether everything was as promised."""
-        return not self.failure and self.judgement is not None and not self.judgement.wrong
+        """Whether everything was as promised, and drctl itself at fault in no command."""
+        right = self.judgement is not None and not self.judgement.wrong
+        return right and not self.failure and not any(each.wrong for each in self.attempts)
 
 
 class Round:

@@ -1,5 +1,6 @@
-"""What a soak prints: a line a round, how to repeat a bad one, a table at the end."""
+"""What a soak prints: two lines a round, how to repeat a bad one, a table at the end."""
 
+import signal
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -35,12 +36,13 @@ def told(result: Result) -> Iterator[str]:
     course = result.course
     drawn = f"seed {course.seed}  {verdict}  {course.out}, {course.policy}"
     yield "; ".join((drawn, faults, ways, counts))
+    yield f"  drctl: {', '.join(map(str, result.attempts)) or 'was not called'}"
     if result.good:
         return
-    for words in (result.failure, *(judged.wrong if judged else ())):
+    endings = (f"drctl {' '.join(a.words)}: {a.wrong}" for a in result.attempts if a.wrong)
+    for words in (result.failure, *endings, *(judged.wrong if judged else ())):
         if words:
             yield f"  {words}"
-    yield f"  drctl: {', '.join(map(str, result.attempts)) or 'was not called'}"
     yield f"  logs, journals and reports: {result.folder}"
     yield f"  again: {repeat(course)}"
 
@@ -61,13 +63,17 @@ def table(results: Sequence[Result]) -> Iterator[str]:
         cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
         yield "  ".join(cells).rstrip()
     faults = Counter(str(each.strike.fault) for result in results for each in result.struck)
-    killed = sum(each.code < 0 for result in results for each in result.attempts)
-    commands = sum(len(result.attempts) for result in results)
+    typed = [each for result in results for each in result.attempts]
+    killed = sum(each.code == -signal.SIGKILL for each in typed)
+    at_fault = sum(bool(each.wrong) for each in typed)
     named = ", ".join(f"{count} {name}" for name, count in sorted(faults.items()))
     bad = sum(not each.good for each in results)
+    spared = sum(not each.struck for each in results)
+    drawn = sum(len(each.course.leaving) + len(each.course.returning) for each in results)
     yield ""
-    counts = f"{len(results)} rounds, {bad} bad; {commands} commands of drctl, {killed} killed"
-    yield f"{counts}; {named or 'no fault'}"
+    yield f"{len(results)} rounds, {bad} bad, {spared} in which no fault came"
+    yield f"{len(typed)} commands of drctl, {killed} killed, {at_fault} at fault"
+    yield f"{faults.total()} of {drawn} faults came: {named or 'none'}"
 
 
 def _row(result: Result) -> tuple[str, ...]:

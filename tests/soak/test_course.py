@@ -1,9 +1,11 @@
 """Courses: the same seed gives the same one, and together they hold every fault and every way."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from tests.soak.course import ALIVE_ONLY, Course, Fault, Out, Strike, draw
+from tests.soak.engineer import Attempt
 from tests.soak.judging import judge
 from tests.soak.logs import Acknowledged, Committed, Failed, Line, Log, Processed, What, read_log
 from tests.soak.round import Result
@@ -52,15 +54,19 @@ def test_what_an_application_logs_is_read_back(tmp_path: Path) -> None:
     assert list(read_log(log.path)) == lines
 
 
+TYPED = (Attempt(("failover",), -9, 1.0), Attempt(("resume",), 0, 9.0))
+
+
 def result(course: Course, *, good: bool) -> Result:
     seen = fine() if good else on(fine(), "primary", *VALUES[:5])
     struck = (Struck(Strike(Fault.CONNECT, 0.5, 1.25), "drain", 9.0),)
-    return Result(course, Path("round-7"), 21.0, 64.4, struck, (), judge(seen))
+    return Result(course, Path("round-7"), 21.0, 64.4, struck, TYPED, judge(seen))
 
 
-def test_a_good_round_is_one_line_and_a_bad_one_says_how_to_repeat_it() -> None:
+def test_a_good_round_is_told_in_short_and_a_bad_one_says_how_to_repeat_it() -> None:
     course = draw(7)
-    (line,) = told(result(course, good=True))
+    line, commands = told(result(course, good=True))
+    assert commands == "  drctl: failover killed, resume 0"
     assert line.startswith(f"seed 7  good  {course.out}, {course.policy}; kill-connect 1.2 s")
     assert line.endswith("6 acknowledged: 0 lost, 0 skipped, 0 out of order, 0 twice")
     lines = list(told(result(course, good=False)))
@@ -70,14 +76,30 @@ def test_a_good_round_is_one_line_and_a_bad_one_says_how_to_repeat_it() -> None:
     assert lines[-1].endswith("python -m tests.soak --seed 7 --rounds 1")
 
 
+def test_a_round_is_bad_where_drctl_itself_was_at_fault() -> None:
+    crash = Attempt(("resume", "--execute"), 70, 1.0, "exit code 70 and a traceback: KeyError: 'y'")
+    crashed = replace(result(draw(7), good=True), attempts=(*TYPED, crash))
+    assert not crashed.good
+    lines = list(told(crashed))
+    assert "  BAD  " in lines[0]
+    assert "  drctl resume --execute: exit code 70 and a traceback: KeyError: 'y'" in lines
+    assert "3 commands of drctl, 1 killed, 1 at fault" in list(table([crashed]))
+
+
 def test_where_no_round_ended_there_is_no_table() -> None:
     assert list(table([])) == ["no round was played to its end"]
 
 
-def test_the_table_counts_rounds_and_faults() -> None:
+def test_the_table_counts_rounds_and_faults_and_who_was_spared() -> None:
     rounds = [result(draw(7), good=True), result(draw(8), good=False)]
-    lines = list(table(rounds))
+    spared = replace(result(draw(9), good=True), struck=())
+    drawn = sum(len(each.course.leaving + each.course.returning) for each in (*rounds, spared))
+    lines = list(table([*rounds, spared]))
     assert lines[0].split()[:3] == ["seed", "out", "faults"]
     assert lines[1].split()[0] == "7"
     assert lines[2].split()[:2] == ["8", "BAD"]
-    assert lines[-1] == "2 rounds, 1 bad; 0 commands of drctl, 0 killed; 2 kill-connect"
+    assert lines[-3:] == [
+        "3 rounds, 1 bad, 1 in which no fault came",
+        "6 commands of drctl, 3 killed, 0 at fault",
+        f"2 of {drawn} faults came: 2 kill-connect",
+    ]

@@ -1,0 +1,134 @@
+"""Who types drctl's commands: which endings are drctl's own fault, and when a leg is over."""
+
+import json
+import shlex
+import threading
+from pathlib import Path
+
+import pytest
+
+from drctl.lab.lab import Lab
+from drctl.model.errors import Stopped
+from tests.soak import engineer as engineers
+from tests.soak.engineer import Attempt, Engineer, wrong_ending
+from tests.soak.striking import Striker
+
+TRACEBACK = "a bug in drctl\nTraceback (most recent call last):\n  File x\nKeyError: 'y'\n"
+RUN = "2026-01-01-failover"
+
+
+class Played:
+    """A drctl that answers what it was told to, one answer a command."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._count = 0
+        self.program = folder / "drctl"
+        self.program.write_text(f"#!/bin/sh\ncd {folder}\nread n < next\n. ./answer-$n\n")
+        self.program.chmod(0o755)
+        (folder / "next").write_text("1\n")
+
+    def answers(self, code: int | str, stdout: str = "", stderr: str = "", then: str = "") -> None:
+        """The next command ends with this code, or by the signal of this name."""
+        self._count += 1
+        lines = (
+            f"echo {self._count + 1} > next",
+            then,
+            f"printf %s {shlex.quote(stdout)}",
+            f"printf %s {shlex.quote(stderr)} >&2",
+            f"exit {code}" if isinstance(code, int) else f"kill -{code} $$",
+        )
+        (self._folder / f"answer-{self._count}").write_text("\n".join(filter(None, lines)))
+
+    def journal(self, status: str) -> None:
+        """What `drctl journal` says of the run."""
+        self.answers(0, json.dumps({"runs": [{"run": RUN, "status": status}]}))
+
+
+@pytest.fixture
+def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Played:
+    made = Played(tmp_path)
+    monkeypatch.setattr(engineers, "DRCTL", made.program)
+    monkeypatch.setattr(engineers, "_WAIT_S", 0.0)
+    return made
+
+
+def led(folder: Path, leg_s: float = 60) -> list[Attempt]:
+    """What was typed until the leg was over."""
+    typing = Engineer(folder, threading.Event(), leg_s)
+    striker = Striker(Lab(folder / "lab"), typing.runs, frozenset())
+    typing.lead(("failover",), striker, lambda: None)
+    return typing.attempts
+
+
+def begun(folder: Path) -> str:
+    """A run of the leg is under way, as far as this machine knows."""
+    run = folder / ".drctl" / "runs" / RUN
+    return f'mkdir -p {run}; echo \'{{"entry": "run"}}\' > {run}/journal.jsonl'
+
+
+@pytest.mark.parametrize("code", [0, 1, 3, 4, 5, -9])
+def test_however_a_lab_is_struck_some_endings_are_right(code: int) -> None:
+    assert not wrong_ending(code, "drctl: primary does not answer\n")
+
+
+@pytest.mark.parametrize("code", [2, 70, 130, 120, -11, -6])
+def test_others_are_drctls_own_fault(code: int) -> None:
+    assert wrong_ending(code, "") == f"exit code {code}"
+
+
+@pytest.mark.parametrize("code", [0, 1, 5, 70, -9])
+def test_so_is_a_traceback_whatever_the_exit_code(code: int) -> None:
+    assert wrong_ending(code, TRACEBACK) == f"exit code {code} and a traceback: KeyError: 'y'"
+
+
+def test_what_was_at_fault_is_remembered_though_the_leg_came_to_its_end(
+    played: Played, tmp_path: Path
+) -> None:
+    played.answers(70, stderr=TRACEBACK)
+    played.answers("SEGV")
+    played.answers(3)
+    played.answers(0)
+    found = led(tmp_path)
+    assert [each.code for each in found] == [70, -11, 3, 0]
+    assert [bool(each.wrong) for each in found] == [True, True, False, False]
+
+
+def test_a_killed_one_is_gone_on_with(played: Played, tmp_path: Path) -> None:
+    played.answers("KILL", then=begun(tmp_path))
+    played.answers(0)
+    assert [str(each) for each in led(tmp_path)] == ["failover killed", "resume 0"]
+
+
+@pytest.mark.parametrize(("status", "next_word"), [("done", ""), ("unwound", "failover")])
+def test_what_had_ended_unseen_is_not_to_be_gone_on_with(
+    played: Played, tmp_path: Path, status: str, next_word: str
+) -> None:
+    played.answers("KILL", then=begun(tmp_path))
+    played.answers(2)
+    played.answers(5)  # the journal cannot be read yet
+    played.journal(status)
+    played.answers(0)
+    found = led(tmp_path)
+    assert not any(each.wrong for each in found)
+    words = ["failover", "resume", "journal", "journal", *filter(None, [next_word])]
+    assert [each.words[0] for each in found] == words
+
+
+def test_to_be_sent_away_from_a_run_that_has_not_ended_is_a_fault(
+    played: Played, tmp_path: Path
+) -> None:
+    played.answers("KILL", then=begun(tmp_path))
+    played.answers(2)
+    played.journal("not-ended")
+    played.answers(0)
+    found = led(tmp_path)
+    assert [(each.words[0], each.wrong) for each in found if each.wrong] == [
+        ("resume", "exit code 2")
+    ]
+
+
+def test_a_leg_that_does_not_come_to_its_end_is_a_failure(played: Played, tmp_path: Path) -> None:
+    played.answers(0, then="exec sleep 60")
+    with pytest.raises(Stopped, match="did not get there in 0 s: failover killed"):
+        led(tmp_path, leg_s=0)
