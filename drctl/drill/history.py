@@ -16,6 +16,8 @@ class Verdict(StrEnum):
     """It went through, and a measure is worse than allowed; or something else changed."""
     FAILED = "failed"
     """It did not go through; what it had made is gone."""
+    UNKNOWN = "unknown"
+    """Evidence is missing: of how it went, or of whether all else is as it was."""
     DIED = "died"
     """Its process was gone before it ended; a later one cleaned up."""
 

@@ -32,11 +32,13 @@ class Result:
         inject: the fault; empty where there was none.
         seconds: of all of it, cleaning up included.
         broke_off: why it ended early; empty where the engine went through all steps.
+        unanswered: whether that was an answer that did not come.
         measures: None where it did not come so far.
         steps: of the engine's plan; empty where it did not begin.
         deleted: what it had made and is gone.
         left: what is still there, or may be.
         compared: two looks at everything else; None where the second was not possible.
+        not_compared: why it was not.
         journal: of the engine's part; empty where it did not begin.
     """
 
@@ -51,6 +53,7 @@ class Result:
     seconds: float
     limits: Limits
     broke_off: str = ""
+    unanswered: bool = False
     interrupted: bool = False
     measures: Measures | None = None
     steps: tuple[StepTime, ...] = ()
@@ -58,11 +61,19 @@ class Result:
     deleted: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     compared: Compared | None = None
+    not_compared: str = ""
     journal: str = ""
+
+    @property
+    def evidence_missing(self) -> bool:
+        """Whether something that it was to show is not known."""
+        return self.unanswered or self.compared is None or bool(self.compared.unseen)
 
     @property
     def verdict(self) -> Verdict:
         """How well it went."""
+        if self.evidence_missing:
+            return Verdict.UNKNOWN
         if self.broke_off or self.measures is None:
             return Verdict.FAILED
         return Verdict.WORSE if self.reasons else Verdict.PASSED
@@ -74,11 +85,17 @@ class Result:
 
     @property
     def exit_code(self) -> ExitCode:
-        """4 where something is left, 130 where somebody stopped it, 1 where it did not pass."""
+        """What the process exits with: what has to be acted on first comes first.
+
+        4 where something is left, 130 where somebody stopped it, 5 where evidence is missing
+        (whatever else was found), 1 where it did not pass.
+        """
         if self.left:
             return ExitCode.STOPPED
         if self.interrupted:
             return ExitCode.INTERRUPTED
+        if self.evidence_missing:
+            return ExitCode.UNKNOWN
         return ExitCode.DONE if self.verdict is Verdict.PASSED else ExitCode.FOUND
 
     def past(self) -> Past:
@@ -112,7 +129,8 @@ class Result:
             yield from worse(self.measures, self.limits)
         yield from (f"still there: {what}" for what in self.left)
         if self.compared is None:
-            yield "whether all else is as it was could not be looked at"
+            why = f": {self.not_compared}" if self.not_compared else ""
+            yield f"whether all else is as it was is not known{why}"
             return
         yield from (f"not as it was: {what}" for what in self.compared.differences)
         yield from (f"not looked at: {what}" for what in self.compared.unseen)

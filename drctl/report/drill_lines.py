@@ -11,6 +11,7 @@ VERDICTS = {
     Verdict.PASSED: "passed",
     Verdict.WORSE: "worse than allowed",
     Verdict.FAILED: "did not go through",
+    Verdict.UNKNOWN: "not known",
     Verdict.DIED: "died",
 }
 

@@ -13,7 +13,7 @@ from drctl.cli.runs.link_sight import Connectors
 from drctl.cli.stopping import StoppableClock
 from drctl.drill.inventory import Compared, Inventory, compared
 from drctl.drill.looking import holding, inventory
-from drctl.model.errors import DrctlError, Interrupted
+from drctl.model.errors import DrctlError, ExitCode, Interrupted
 
 if TYPE_CHECKING:
     from drctl.cli.drill.stage import Stage
@@ -30,17 +30,21 @@ class Ending:
 
     Attributes:
         broke_off: why it ended early; empty where it did not.
+        unanswered: whether that was an answer that did not come.
         interrupted: whether somebody wanted that.
         deleted: what it had made and is gone.
         left: what is still there, or may be.
+        compared: None where the second look was not possible, and `not_compared` says why.
     """
 
     broke_off: str = ""
+    unanswered: bool = False
     interrupted: bool = False
     measures: "Measures | None" = None
     deleted: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     compared: Compared | None = None
+    not_compared: str = ""
 
 
 @contextmanager
@@ -52,6 +56,7 @@ def leaving_nothing(stage: "Stage", before: Inventory, ending: Ending) -> Iterat
         ending.broke_off, ending.interrupted = stopped.message, True
     except DrctlError as error:
         ending.broke_off = f"{error.message}: {error.hint}" if error.hint else error.message
+        ending.unanswered = error.exit_code is ExitCode.UNKNOWN
     except BaseException:
         again = command_line(["drill", "--clean", "--link", stage.link.name, "--execute"])
         console().warn(f"what the drill made is still there: {again}")
@@ -65,9 +70,12 @@ def leaving_nothing(stage: "Stage", before: Inventory, ending: Ending) -> Iterat
         done = drill_left.clean_up(stage.source, stage.target, mine, clock.wait)
         ending.deleted += done.gone
         ending.left += done.left
-        ending.compared = _settled(stage, before, clock)
     except DrctlError as error:
         ending.left.append(f"what was made cannot be looked for: {error.message}")
+    try:
+        ending.compared = _settled(stage, before, clock)
+    except DrctlError as error:
+        ending.not_compared = error.message
 
 
 def stocktaking(stage: "Stage") -> Inventory:

@@ -187,6 +187,7 @@ def _result(stage: Stage, ending: Ending, given: DrillOptions, seconds: float) -
         seconds,
         Limits(rpo_s, given.max_rto_s, planned=mode is Mode.PLANNED),
         ending.broke_off or stage.not_done,
+        ending.unanswered or stage.not_seen_done,
         ending.interrupted,
         ending.measures,
         step_times(stage.story),
@@ -194,5 +195,6 @@ def _result(stage: Stage, ending: Ending, given: DrillOptions, seconds: float) -
         tuple(ending.deleted),
         tuple(ending.left),
         ending.compared,
+        ending.not_compared,
         stage.journal,
     )

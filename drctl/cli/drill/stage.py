@@ -100,6 +100,11 @@ class Stage:
         words = "; ".join((self.outcome.words, *self.outcome.items[:_NAMED]))
         return f"step {self.outcome.step}: {words}" if self.outcome.step else words
 
+    @property
+    def not_seen_done(self) -> bool:
+        """Whether the engine sent something and did not see it done."""
+        return self.outcome is not None and self.outcome.status is Status.UNKNOWN
+
     def plan(self, sight: DrillSight) -> Rehearsal:
         """The engine's plan over what is there now."""
         fenced = bool(self.principals)

@@ -1,0 +1,146 @@
+"""The exit code of a drill: what is not known is never called passed, failed or worse."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from drctl.cli.drill import leaving
+from drctl.cli.drill.leaving import Ending, leaving_nothing
+from drctl.cli.drill.stage import Stage
+from drctl.config.loading import read
+from drctl.drill.cleaning import Cleaned
+from drctl.drill.history import Verdict
+from drctl.drill.inventory import Compared, Inventory
+from drctl.drill.judging import Limits
+from drctl.drill.measuring import Loss, Measures, Outage, TranslationError
+from drctl.drill.names import Scratch, began
+from drctl.drill.result import Result
+from drctl.engine.outcome import Outcome, Status
+from drctl.model.errors import ExitCode, Interrupted, Refused, Unknown, Unreachable
+from drctl.report.drill_document import result_document
+from drctl.report.drill_lines import VERDICTS
+from tests.cli.documents import check
+
+DRILL = "20260102t030400z-000000"
+GOOD = Measures(
+    Outage("refused", 4.0, 4.5),
+    Loss(100, 0, 0.0, (), 0),
+    TranslationError(50, 0, 0, 0, 0, ()),
+)
+SLOW = replace(GOOD, outage=Outage("refused", 4.0, 90.0))
+AS_BEFORE = Compared((), 0, 12, ())
+CHANGED = replace(AS_BEFORE, differences=("a: topic orders is gone",))
+HIDDEN = replace(AS_BEFORE, unseen=("a: rules: not allowed",))
+
+YAML = """
+clusters: {a: {bootstrap: "127.0.0.1:1"}, b: {bootstrap: "127.0.0.1:2"}}
+links: {main: {from: a, to: b, topics: [".*"]}}
+"""
+
+
+def result(**changes: Any) -> Result:
+    given = {"measures": GOOD, "compared": AS_BEFORE, **changes}
+    limits = Limits(30, 60, planned=True)
+    return Result(
+        Scratch(DRILL), "main", "a", "b", "copy", "planned", "", began(DRILL), 9.0, limits, **given
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict", "code"),
+    [
+        ({}, Verdict.PASSED, ExitCode.DONE),
+        ({"measures": SLOW}, Verdict.WORSE, ExitCode.FOUND),
+        ({"compared": CHANGED}, Verdict.WORSE, ExitCode.FOUND),
+        ({"measures": None, "broke_off": "no"}, Verdict.FAILED, ExitCode.FOUND),
+        ({"compared": None}, Verdict.UNKNOWN, ExitCode.UNKNOWN),
+        ({"compared": HIDDEN}, Verdict.UNKNOWN, ExitCode.UNKNOWN),
+        ({"compared": HIDDEN, "measures": SLOW}, Verdict.UNKNOWN, ExitCode.UNKNOWN),
+        (
+            {"measures": None, "broke_off": "silent", "unanswered": True},
+            Verdict.UNKNOWN,
+            ExitCode.UNKNOWN,
+        ),
+        (
+            {"measures": None, "broke_off": "no", "compared": None},
+            Verdict.UNKNOWN,
+            ExitCode.UNKNOWN,
+        ),
+        (
+            {"measures": None, "broke_off": "^C", "interrupted": True, "compared": None},
+            Verdict.UNKNOWN,
+            ExitCode.INTERRUPTED,
+        ),
+        ({"left": ("topic x",), "compared": None}, Verdict.UNKNOWN, ExitCode.STOPPED),
+        ({"left": ("topic x",)}, Verdict.WORSE, ExitCode.STOPPED),
+    ],
+)
+def test_each_end_has_its_code(changes: dict[str, Any], verdict: Verdict, code: ExitCode) -> None:
+    found = result(**changes)
+    assert (found.verdict, found.exit_code) == (verdict, code)
+    assert bool(found.reasons) == (code is not ExitCode.DONE), "whoever looks is told why"
+    assert found.past().verdict is verdict
+    document = check(result_document(found, None))
+    assert document["verdict"] == verdict.value
+    assert VERDICTS[verdict]
+
+
+def test_why_nothing_was_compared_is_said() -> None:
+    (reason,) = result(compared=None, not_compared="cluster a did not answer").reasons
+    assert reason == "whether all else is as it was is not known: cluster a did not answer"
+
+
+def stage(tmp_path: Path) -> Any:
+    link = read(YAML, tmp_path / "drctl.yaml").link("main")
+    return SimpleNamespace(link=link, scratch=Scratch(DRILL), fault=None, source=None, target=None)
+
+
+@pytest.mark.parametrize(
+    ("error", "unanswered", "interrupted"),
+    [
+        (Unreachable("silent"), True, False),
+        (Unknown("not seen"), True, False),
+        (Refused("no"), False, False),
+        (Interrupted("^C"), False, True),
+    ],
+)
+def test_an_answer_that_did_not_come_is_no_failure(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    unanswered: bool,
+    interrupted: bool,
+) -> None:
+    monkeypatch.setattr(leaving.drill_left, "clean_up", lambda *_: Cleaned())
+    monkeypatch.setattr(leaving, "_settled", lambda *_: AS_BEFORE)
+    ending = Ending()
+    with leaving_nothing(stage(tmp_path), Inventory({}), ending):
+        raise error
+    assert (ending.unanswered, ending.interrupted) == (unanswered, interrupted)
+    assert ending.broke_off == str(error)
+
+
+def test_a_second_look_that_fails_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was deleted is gone, whether or not a cluster answers afterwards."""
+
+    def silent(*_: object) -> Compared:
+        raise Unreachable("cluster a did not answer")
+
+    monkeypatch.setattr(leaving.drill_left, "clean_up", lambda *_: Cleaned(gone=["topic x"]))
+    monkeypatch.setattr(leaving, "_settled", silent)
+    ending = Ending()
+    with leaving_nothing(stage(tmp_path), Inventory({}), ending):
+        pass
+    assert (ending.deleted, ending.left, ending.compared) == (["topic x"], [], None)
+    assert ending.not_compared == "cluster a did not answer"
+
+
+@pytest.mark.parametrize("status", Status)
+def test_what_the_engine_did_not_see_done_is_not_known(status: Status) -> None:
+    at: Any = SimpleNamespace(outcome=Outcome(status, "commit-offsets", "no answer"))
+    assert Stage.not_seen_done.__get__(at) is (status is Status.UNKNOWN)
