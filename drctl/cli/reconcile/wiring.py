@@ -32,10 +32,12 @@ def wanted_rows(
         Unknown: there is no room for them.
     """
     from drctl.reconcile.gap_result import check_rows
+    from drctl.systems.collecting import seldom_collected
     from drctl.systems.parquet.gap_records import read_records
     from drctl.systems.spill.wanted_rows import TemporaryWantedRows
 
-    kept = TemporaryWantedRows(read_records(folder / name))
+    with seldom_collected():
+        kept = TemporaryWantedRows(read_records(folder / name))
     try:
         check_rows(gap, kept.tallies(), str(folder))
         yield kept

@@ -1,8 +1,6 @@
 """The source's log as `drctl reconcile` reads it."""
 
-import gc
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any, cast
 
 from drctl.gap.failures import ScanFailed
@@ -10,6 +8,7 @@ from drctl.model.errors import Unknown
 from drctl.model.rows import Row
 from drctl.model.topology import OffsetRange, TopicPartition
 from drctl.reconcile.rows import Piece, seen_of
+from drctl.systems.collecting import seldom_collected
 from drctl.systems.kafka.log_reader import PATIENCE_S, LogSource, Reading, Scan
 from drctl.systems.kafka.reconcile_messages import MessageConsumer
 from drctl.systems.kafka.scan_consumer import ScanConsumer
@@ -17,9 +16,6 @@ from drctl.systems.kafka.scan_consumer import ScanConsumer
 _CONNECT_S = 1.0
 _WAIT = "fetch.wait.max.ms"
 _LITTLE = {"queued.max.messages.kbytes": "8192", "queued.min.messages": "50000"}
-
-_MANY = 50_000
-"""More objects than a piece and all that is made of it."""
 
 Ranges = Mapping[int, Sequence[OffsetRange]]
 
@@ -46,7 +42,7 @@ class KafkaSourceLog:
         Raises:
             Unknown: likewise.
         """
-        with _seldom_collected():
+        with seldom_collected():
             yield from self._pieces(topic, ranges, MessageConsumer)
 
     def _pieces(self, topic: str, ranges: Ranges, opened: type[ScanConsumer]) -> Iterator[Piece]:
@@ -71,14 +67,3 @@ class KafkaSourceLog:
                 f"the source could not be read to the end: {failed.cause}",
                 "run it again: it goes on where it stopped",
             ) from failed
-
-
-@contextmanager
-def _seldom_collected() -> Iterator[None]:
-    """Tuples that come and go by the million would have Python look for cycles all the time."""
-    before = gc.get_threshold()
-    gc.set_threshold(_MANY, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
