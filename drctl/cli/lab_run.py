@@ -3,6 +3,7 @@
 import os
 import random
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,7 +35,9 @@ def run(
     from drctl.lab.scenarios import STORIES
     from drctl.lab.settings import LabSettings
     from drctl.model.errors import UsageError
+    from drctl.report.run_words import length
 
+    began = time.monotonic()
     if scenario not in STORIES:
         raise UsageError(f"there is no scenario {scenario!r}", f"scenarios: {', '.join(STORIES)}")
     lab = Lab(out.absolute() / "lab", console().progress)
@@ -49,18 +52,21 @@ def run(
         if not keep:
             console().progress("\nthe lab is brought down")
             lab.down()
+    seconds = round(time.monotonic() - began, 1)
     document = {
         "schema": "drctl/lab-run/1",
         "scenario": scenario,
         "true": ending.true,
         "summary": ending.summary,
         "page": str(ending.page),
+        "seconds": seconds,
     }
     pages = "\n".join(
         (
             f"Failover: {ending.report}",
             f"Missing records: {ending.page}",
             f"Failback: {ending.home}",
+            f"All of it took {length(seconds)}.",
         )
     )
     console().result(f"\n{ending.summary}\n{pages}", document)
