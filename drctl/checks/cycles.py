@@ -3,13 +3,25 @@
 import re
 from collections.abc import Iterator
 
-from drctl.checks.check import Family, NotObserved, Verdict, check, fail, ok, seen, warn
+from drctl.checks.check import (
+    BOTH,
+    Family,
+    Guards,
+    NotObserved,
+    Verdict,
+    check,
+    fail,
+    ok,
+    seen,
+    warn,
+)
 from drctl.checks.connectors import SOURCE, simple_class
 from drctl.checks.observed import Connector, Observed
 from drctl.checks.wording import duration, listed, several
 from drctl.config.fields import UNCHANGED
 from drctl.config.link import Link
 from drctl.config.mirror_names import arrives_as
+from drctl.config.mirrors import brokers
 from drctl.model.finding import Status
 from drctl.model.producer_ids import Producer
 from drctl.model.topology import TopicPartition, Unavailable
@@ -17,6 +29,8 @@ from drctl.model.topology import TopicPartition, Unavailable
 _FAMILY = Family.REPLICATION
 _RECENT_MS = 10 * 60_000
 _IDENTITY = "IdentityReplicationPolicy"
+_IDLE = ("STOPPED", "PAUSED")
+_LOOK = "look whether both directions run at once"
 
 
 @check(
@@ -24,28 +38,30 @@ _IDENTITY = "IdentityReplicationPolicy"
     _FAMILY,
     "no record is copied back to where it came from",
     Status.FAIL,
+    guards=Guards(BOTH),
 )
 def cycles(observed: Observed) -> Iterator[Verdict]:
     """Whether both directions copy the same topics under the same names."""
     link = observed.link
     subject = f"links between {link.source} and {link.target}"
-    cure = "let one direction rename, mark records (provenance headers), or stop one of them"
     if link.settings.replicator.kind == "confluent-replicator":
         # It marks records: row replicator-provenance.
         return
-    others = seen(observed.survey.neighbours, subject, "the other links are", cure)
-    running = _running_back(observed)
+    cure = "let one direction rename, mark records (provenance headers), or stop one of them"
+    others = seen(observed.neighbours, subject, "the other links are", cure)
+    running = _running_back(observed, subject)
     back = [each for each in others if (each.source, each.target) == (link.target, link.source)]
     meant = [each.name for each in back if _round(link, each)]
     cost = "each direction takes the other's copies for new records, for ever"
     if running:
         reason = f"connectors {listed(running)} copy back under the same names"
-        yield fail(subject, reason, f"policy {_IDENTITY}, RUNNING", cost, cure)
+        stop = "; ".join(f"curl -X PUT $CONNECT/connectors/{name}/stop" for name in running)
+        yield fail(subject, reason, "neither direction is stopped", cost, f"{cure}: {stop}")
     elif meant and not isinstance(observed.connectors, Unavailable):
         yield ok(subject, f"link {listed(meant)} would, and nothing of it runs now", "", cost)
     elif meant:
         reason = f"link {listed(meant)} copies back, and whether it runs now cannot be seen"
-        raise NotObserved(subject, reason, "look whether both directions run at once")
+        raise NotObserved(subject, reason, _LOOK)
     else:
         yield ok(subject, "nothing copies back under the same names")
 
@@ -62,8 +78,12 @@ def _same_names(link: Link) -> bool:
     return link.settings.replicator.rename == UNCHANGED
 
 
-def _running_back(observed: Observed) -> list[str]:
-    """MirrorMaker 2's connectors of the other direction that run, and bring copies back."""
+def _running_back(observed: Observed, subject: str) -> list[str]:
+    """MirrorMaker 2's connectors of the other direction that run, and bring copies back.
+
+    While the link's own connector is stopped nothing goes round: so it is where clients have moved
+    and the way back runs.
+    """
     known: dict[str, Connector] = {}
     for workers in (observed.connectors, observed.reverse):
         if not isinstance(workers, Unavailable):
@@ -71,23 +91,41 @@ def _running_back(observed: Observed) -> list[str]:
     sources = [c for c in known.values() if simple_class(c.config) == SOURCE]
     named = observed.link.settings.replicator.connectors.source
     ours = next((c for c in sources if c.name == named), None)
-    if ours is None:
+    if ours is None or ours.state in _IDLE:
         return []
-    ends = _ends(ours)
-    return sorted(
-        each.name
-        for each in sources
-        if _ends(each) == ends[::-1] and each.state == "RUNNING" and _brings_back(each, observed)
-    )
+    back = [c for c in sources if c.state == "RUNNING" and _the_other_way(c, ours)]
+    return sorted(each.name for each in back if _brings_back(each, observed, subject))
 
 
-def _brings_back(connector: Connector, observed: Observed) -> bool:
+def _the_other_way(connector: Connector, ours: Connector) -> bool:
+    """By the names that both give the clusters, or by their addresses."""
+    source, target = _addresses(connector)
+    our_source, our_target = _addresses(ours)
+    swapped = bool(source & our_target and target & our_source)
+    return swapped or _ends(connector) == _ends(ours)[::-1]
+
+
+def _brings_back(connector: Connector, observed: Observed, subject: str) -> bool:
     """Whether a copy of a topic of the link comes back to the topic itself, as far as is known."""
-    link, topics = observed.link, observed.source_topics
-    if isinstance(topics, Unavailable) or not topics:
+    link = observed.link
+    names = _topics(observed)
+    if names is None and _keeps_names(connector):
+        reason = f"connector {connector.name} copies back; whether topics of the link is not known"
+        raise NotObserved(subject, reason, _LOOK)
+    if not names:
         return _keeps_names(connector)
-    names = (name for name, state in topics.items() if state is not None)
     return any(_comes_back(connector, link, name) for name in link.topics_of(names))
+
+
+def _topics(observed: Observed) -> set[str] | None:
+    """Those of the source that are known; of one that is silent, those whose copies are there."""
+    link, topics, copies = observed.link, observed.source_topics, observed.target_topics
+    if not isinstance(topics, Unavailable):
+        return {name for name, state in topics.items() if state is not None}
+    if isinstance(copies, Unavailable):
+        return None
+    there = (name for name, state in copies.items() if state is not None)
+    return {origin for origin in map(link.source_topic, there) if origin is not None}
 
 
 def _comes_back(connector: Connector, link: Link, topic: str) -> bool:
@@ -100,6 +138,15 @@ def _ends(connector: Connector) -> tuple[str, str]:
     return config.get("source.cluster.alias", "source"), config.get(
         "target.cluster.alias", "target"
     )
+
+
+def _addresses(connector: Connector) -> tuple[frozenset[str], frozenset[str]]:
+    config = connector.config
+    source, target = (
+        brokers(config.get(f"{end}.cluster.bootstrap.servers", "")) - {""}
+        for end in ("source", "target")
+    )
+    return source, target
 
 
 def _keeps_names(connector: Connector) -> bool:
@@ -117,7 +164,7 @@ def two_only(observed: Observed) -> Iterator[Verdict]:
     link = observed.link
     subject = f"clusters {link.source} and {link.target}"
     cure = "look which other clusters replicate from them or to them"
-    others = seen(observed.survey.neighbours, subject, "the other links are", cure)
+    others = seen(observed.neighbours, subject, "the other links are", cure)
     ends = {link.source, link.target}
     beyond = [each for each in others if ends & {each.source, each.target} != set()]
     third = [each for each in beyond if {each.source, each.target} != ends]

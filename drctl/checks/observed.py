@@ -39,6 +39,7 @@ class Observed:
         source_acls: of the source's topics.
         mode: what it is judged for.
         policy: what the applications can bear.
+        neighbours: the other links of drctl.yaml.
         now_ms: when it was looked at, milliseconds UTC.
         source: the source's cluster id; the source answers where there is one.
         arriving: whether copies grow, though the source does not answer here; looked at before an
@@ -71,6 +72,7 @@ class Observed:
     source_acls: Acls | Unavailable = NOT_LOOKED_AT
     mode: Mode = Mode.PLANNED
     policy: PolicyConfig = field(default_factory=PolicyConfig)
+    neighbours: tuple[Link, ...] | Unavailable = NOT_LOOKED_AT
     now_ms: int = 0
     source: str | Unavailable = NOT_LOOKED_AT
     arriving: Arriving | Unavailable = NOT_LOOKED_AT

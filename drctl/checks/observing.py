@@ -33,12 +33,14 @@ class Observer:
 
     Attributes:
         now_ms: the clock, milliseconds UTC.
+        neighbours: the other links of drctl.yaml.
     """
 
     link: Link
     policy: PolicyConfig
     ports: LinkPorts
     now_ms: Callable[[], int]
+    neighbours: tuple[Link, ...] | Unavailable = NOT_LOOKED_AT
     patience_s: float = PATIENCE_S
     translation_s: float = TRANSLATION_S
 
@@ -64,6 +66,7 @@ class Observer:
             source_acls=source.acls.answer(),
             mode=mode,
             policy=self.policy,
+            neighbours=self.neighbours,
             now_ms=now_ms,
             source=_identity(source.overview.answer()),
             arriving=arriving.answer() if arriving else NOT_LOOKED_AT,

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from drctl.config.link import Link
 from drctl.model.groups import Group
 from drctl.model.survey import ByBroker, Layout, Quotas, Settings
 from drctl.model.topology import TopicPartition, Unavailable
@@ -112,7 +111,6 @@ class Surveyed:
     """Everything beyond what guards look at.
 
     Attributes:
-        neighbours: the other links of drctl.yaml.
         readers: the link's groups on the source.
         transactional_ids: that the source's coordinators know.
         anchors: None where there is no topic of anchors.
@@ -123,7 +121,6 @@ class Surveyed:
 
     source: ClusterSurvey = field(default_factory=ClusterSurvey)
     target: ClusterSurvey = field(default_factory=ClusterSurvey)
-    neighbours: tuple[Link, ...] | Unavailable = NOT_SURVEYED
     readers: Mapping[str, Group | Unavailable] | Unavailable = NOT_SURVEYED
     transactional_ids: tuple[str, ...] | Unavailable = NOT_SURVEYED
     ages: Ages | Unavailable = NOT_SURVEYED

@@ -16,7 +16,6 @@ from drctl.checks.surveyed import (
     SecretFile,
     Surveyed,
 )
-from drctl.config.link import Link
 from drctl.model.errors import DrctlError
 from drctl.model.groups import Group
 from drctl.model.survey import ClusterSurveyor
@@ -54,7 +53,6 @@ class Survey:
     """One look; it begins at once.
 
     Args:
-        neighbours: the other links of drctl.yaml.
         files: that hold secrets.
         clients: whose settings were given.
     """
@@ -62,12 +60,11 @@ class Survey:
     def __init__(
         self,
         ports: SurveyPorts,
-        neighbours: Sequence[Link],
         files: Sequence[SecretFile],
         clients: Sequence[ClientSeen],
         patience_s: float = PATIENCE_S,
     ) -> None:
-        self._neighbours, self._files, self._clients = neighbours, files, clients
+        self._files, self._clients = files, clients
         self._source = Glance(lambda: surveyed_cluster(ports.source), patience_s)
         self._target = Glance(lambda: surveyed_cluster(ports.target), patience_s)
         self._ids = Glance(lambda: self._transactional_ids(ports.source), patience_s)
@@ -84,7 +81,6 @@ class Survey:
         return Surveyed(
             _unless_silent(source),
             _unless_silent(target),
-            tuple(self._neighbours),
             self._readers.answer(),
             ids,
             self._ages.answer() if self._ages else NOT_ASKED,

@@ -62,6 +62,10 @@ class Config:
         """Where runs and results are kept."""
         return self.path.parent.absolute() / Path(self.file.state_dir).expanduser()
 
+    def beside(self, link: Link) -> tuple[Link, ...]:
+        """All links but this one, in the order of the file."""
+        return tuple(self.link(name) for name in self.links if name != link.name)
+
     def link(self, name: str | None = None) -> Link:
         """The link of this name; the only one where none is given.
 

@@ -8,6 +8,7 @@ from drctl.engine.steps.way_back_order import STEP_ORDER
 from drctl.failback.answer import Answer
 from drctl.failback.bringing_home import Names, how_to_name, misled
 from drctl.failback.facts import Cluster, Facts, Replication
+from drctl.failback.going_round import going_round
 from drctl.failback.rebuilding import lost_records, rebuild_findings, survivors_records
 from drctl.failback.replicator_rules import replicator_findings
 from drctl.model.finding import Finding, Status
@@ -70,6 +71,7 @@ def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
     else:
         yield from _lost(facts, terms)
         yield from _both_ways(facts)
+    yield from going_round(facts, terms.names)
     yield from _beside(facts, terms)
     if terms.connectors:
         yield from _reverse(answer, terms)

@@ -33,6 +33,7 @@ def observed(case: Mapping[str, Any]) -> Observed:
     links = {"main": link, **case.get("links", {})}
     document = {"clusters": CLUSTERS, "links": links, "policy": case.get("policy", {})}
     config = read(yaml.safe_dump(document), Path("x.yaml"))
+    beside = case.get("neighbours")
     groups, acls, worker = (case.get(name) for name in ("source_groups", "acls", "worker"))
     return Observed(
         config.link("main"),
@@ -45,7 +46,8 @@ def observed(case: Mapping[str, Any]) -> Observed:
         read_acls(acls) if isinstance(acls, list) or acls is False else _unavailable(acls),
         **guarded(case),
         policy=config.file.policy,
-        survey=surveyed(case, config),
+        neighbours=config.beside(config.link("main")) if beside is True else _unavailable(beside),
+        survey=surveyed(case),
     )
 
 

@@ -14,22 +14,18 @@ from drctl.checks.surveyed import (
     SecretFile,
     Surveyed,
 )
-from drctl.config.configuration import Config
 from drctl.model.groups import Group, GroupProtocol, GroupState, Member
 from drctl.model.survey import Broker, BrokerFeatures, Layout, Replicas
 from drctl.model.topology import TopicPartition, Unavailable
 from tests.checks.guarding import NOW_MS
 
 
-def surveyed(case: Mapping[str, Any], config: Config) -> Surveyed:
+def surveyed(case: Mapping[str, Any]) -> Surveyed:
     given = case.get("survey", {})
-    neighbours = given.get("neighbours")
-    named = [config.link(name) for name in config.links if name != "main"]
     seen = {name: _seen(given.get(name), read) for name, read in _READERS.items()}
     return Surveyed(
         _cluster(given.get("source", {})),
         _cluster(given.get("target", {})),
-        neighbours=tuple(named) if neighbours is True else _why(neighbours),
         anchors=None if given.get("anchors") is False else _seen(given.get("anchors"), _anchors),
         clients=tuple(ClientSeen(*each.split()) for each in given.get("clients", ())),
         **seen,

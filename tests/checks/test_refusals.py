@@ -26,6 +26,7 @@ REFUSED: Mapping[str, str] = {
     "retention-near-tail": "retention",
     "connect-unreachable": "replication",
     "journal-unwritable": "journal",
+    "cycles": "doctor-cycles",
 }
 """Guard to the file of its cases."""
 
@@ -35,7 +36,8 @@ FINAL = {"journal-unwritable"}
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_it_is_refused_with_a_reason_and_a_cure_and_passed_over_with_a_reason(name: str) -> None:
-    file: Path = FOLDER / f"guards-{REFUSED[name]}.yaml"
+    of = REFUSED[name]
+    file: Path = FOLDER / f"{of if of.startswith('doctor') else f'guards-{of}'}.yaml"
     said = [f for _, _, found in scenarios(file) for f in found if f.check == name]
     failing = [each for each in said if each.status is Status.FAIL]
     assert failing, "no case shows it"

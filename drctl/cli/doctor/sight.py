@@ -63,9 +63,9 @@ def observe(config: "Config", link: "Link") -> "Observed":
             _survey_ports(config, link) as beyond,
             console().task("looking at both clusters and at what is around them"),
         ):
-            others = tuple(config.link(name) for name in config.links if name != link.name)
-            survey = Survey(beyond, others, secret_files(config), ())
-            observer = Observer(link, config.policy, ports, lambda: int(time.time() * 1000))
+            survey = Survey(beyond, secret_files(config), ())
+            clock = lambda: int(time.time() * 1000)  # noqa: E731
+            observer = Observer(link, config.policy, ports, clock, config.beside(link))
             seen = replace(observer.observe(Mode.PLANNED), survey=survey.seen())
         return _translated(sight, seen) if link.settings.translate else seen
 

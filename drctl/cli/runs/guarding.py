@@ -38,11 +38,13 @@ def judged(sight: LinkSight, mode: str) -> "Sequence[Finding]":
     from drctl.checks.observing import Observer
     from drctl.checks.registry import guard_findings
 
+    config, clock = sight.config, lambda: int(time.time() * 1000)
     # Only before a planned failover somebody asks which positions have no place.
     left_out = left_out_of(sight) if mode == Mode.PLANNED else None
     beats = heartbeats_of(sight) if mode == Mode.UNPLANNED else ""
     with opened_ports(sight, left_out, beats) as ports, console().task("asking the guards"):
-        observer = Observer(sight.link, sight.config.policy, ports, lambda: int(time.time() * 1000))
+        others = config.beside(sight.link)
+        observer = Observer(sight.link, config.policy, ports, clock, others)
         return guard_findings(observer.observe(Mode(mode)))
 
 

@@ -102,7 +102,8 @@ class Looking:
 
         began = time.monotonic()
         groups = Glance(self._groups, _PATIENCE_S)
-        observer = Observer(self.link, self.config.policy, self.ports, _now_ms)
+        others = self.config.beside(self.link)
+        observer = Observer(self.link, self.config.policy, self.ports, _now_ms, others)
         observed = observer.observe(Mode.PLANNED)
         dead = isinstance(observed.source, Unavailable)
         lost = self._lost(observed) if dead else None

@@ -18,7 +18,10 @@ STEP_ORDER = "step-order"
 WHOLE = "source-whole"
 """The one that stands against filling a cluster anew that has lost nothing."""
 
-PASSED = (STEP_ORDER, WHOLE)
+CYCLES = "cycles"
+"""The one that stands against any plan while records go round between both clusters."""
+
+PASSED = (STEP_ORDER, WHOLE, CYCLES)
 """Those that may be passed over."""
 
 

@@ -1,0 +1,53 @@
+"""Both directions at work at once: the way home is refused, and says what stops it."""
+
+from typing import Any
+
+import pytest
+
+from drctl.failback.facts import Facts, Replication, Replicator
+from drctl.failback.standing_against import Terms, against
+from drctl.model.finding import Finding
+from tests.failback.ways import PLACE, connector, copying, in_order_to_d, judged
+
+TERMS = Terms(("mm2-back",), "make it anew")
+FORWARD = copying("mm2-source", "RUNNING", {PLACE: 100})
+BACK = copying("mm2-back", "RUNNING", {PLACE: 100})
+
+
+def said(facts: Facts | None = None, **changed: Any) -> list[Finding]:
+    found = against(judged(facts or in_order_to_d(), **changed), TERMS)
+    return [each for each in found if each.check == "cycles"]
+
+
+def test_two_that_run_against_each_other_are_named_with_what_stops_them() -> None:
+    (found,) = said(forward=FORWARD, reverse=BACK)
+    assert found.status == "fail"
+    assert found.subject == "connectors mm2-source and mm2-back"
+    assert found.reason.endswith("for ever: orders")
+    assert "connectors/mm2-source/stop" in found.cure
+    assert "connectors/mm2-back/stop" in found.cure
+
+
+@pytest.mark.parametrize("state", ["STOPPED", "PAUSED"])
+def test_where_one_of_them_is_stopped_nothing_goes_round(state: str) -> None:
+    assert not said(forward=copying("mm2-source", state, {PLACE: 100}), reverse=BACK)
+    assert not said(forward=FORWARD, reverse=copying("mm2-back", state))
+
+
+def test_one_that_nobody_named_counts() -> None:
+    other = Replicator(connector("somebodys", "RUNNING"), True)
+    both = Replication((*copying("mm2-back", "STOPPED").found, other))
+    (found,) = said(forward=FORWARD, reverse=both)
+    assert "somebodys" in found.subject
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"topics": "flights"},
+        {"replication.policy.class": "DefaultReplicationPolicy"},
+        {"connector.class": "io.confluent.connect.replicator.ReplicatorSourceConnector"},
+    ],
+)
+def test_what_does_not_come_back_to_the_topic_itself_is_no_cycle(config: dict[str, str]) -> None:
+    assert not said(forward=FORWARD, reverse=copying("mm2-back", "RUNNING", {}, config))
