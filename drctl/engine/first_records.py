@@ -1,6 +1,6 @@
 """The first records behind some offsets: what travels, without drctl's copies, and what came."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from drctl.engine.returning import Offsets
 from drctl.model.errors import Unreachable
@@ -10,6 +10,11 @@ from drctl.wire.provenance import HEADER
 
 _AT_ONCE = 500
 _TIMES = 200
+
+KEY, VALUE, TIMESTAMP = "key", "value", "timestamp"
+FIELDS = (KEY, VALUE, TIMESTAMP)
+"""What of a record tells it from others; names as of a link's `identity`. Headers may be added on
+the way."""
 
 Firsts = Mapping[TopicPartition, Record]
 """Without the partitions that have none."""
@@ -51,9 +56,18 @@ def is_copy(record: Record) -> bool:
     return any(name == HEADER for name, _ in record.headers)
 
 
-def same_record(one: Record, other: Record) -> bool:
-    """Whether one is a copy of the other; offsets differ, and headers may be added on the way."""
-    return (one.key, one.value, one.timestamp_ms) == (other.key, other.value, other.timestamp_ms)
+def same_record(one: Record, other: Record, fields: Collection[str] = FIELDS) -> bool:
+    """Whether one is a copy of the other, by these fields; their offsets differ.
+
+    Args:
+        fields: some of `FIELDS`.
+    """
+    return _told_by(one, fields) == _told_by(other, fields)
+
+
+def _told_by(record: Record, fields: Collection[str]) -> tuple[object, ...]:
+    known = {KEY: record.key, VALUE: record.value, TIMESTAMP: record.timestamp_ms}
+    return tuple(known[name] for name in FIELDS if name in fields)
 
 
 def _read(

@@ -272,8 +272,8 @@ class Hands(Protocol):
             Unknown: it took too long, and was ended.
         """
 
-    def keep(self, name: str, document: Mapping[str, Any]) -> None:
-        """Put evidence of the run into its folder.
+    def keep(self, name: str, document: Mapping[str, Any] | str) -> None:
+        """Put evidence of the run into its folder; a text as it stands, all else as JSON.
 
         Raises:
             Unknown: it could not be written.

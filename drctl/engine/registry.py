@@ -28,11 +28,12 @@ from drctl.engine.steps.manual import MANUAL, MANUAL_CHECK
 from drctl.engine.steps.manual_change import (
     MANUAL_CHANGE,
     MANUAL_RECONCILE,
-    MANUAL_START_REPLICATION,
     MANUAL_STOP_REPLICATION,
 )
 from drctl.engine.steps.manual_fence import MANUAL_FENCE
+from drctl.engine.steps.manual_start import MANUAL_START_REPLICATION
 from drctl.engine.steps.measure_loss import MeasureLoss
+from drctl.engine.steps.note_ends import NoteEnds
 from drctl.engine.steps.open_target import OpenTarget
 from drctl.engine.steps.other_way import OtherWay, Stays
 from drctl.engine.steps.preflight import Preflight
@@ -109,6 +110,7 @@ _WAY_BACK: tuple[Kind, ...] = (
     StartReplication(),
     CaughtUp(),
     OtherWay(SeedReplication("seed-old-replication", from_search=False), "seed-old-replication"),
+    OtherWay(NoteEnds(), NoteEnds.name),
     OtherWay(StartReplication(), "start-old-replication"),
     OtherWay(MANUAL_START_REPLICATION, "manual-start-old-replication"),
     ProveCopies(),

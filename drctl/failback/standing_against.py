@@ -11,6 +11,7 @@ from drctl.failback.facts import Cluster, Facts, Replication
 from drctl.failback.going_round import going_round
 from drctl.failback.rebuilding import lost_records, rebuild_findings, survivors_records
 from drctl.failback.replicator_rules import replicator_findings
+from drctl.failback.source_health import health_findings
 from drctl.model.finding import Finding, Status
 from drctl.model.topology import Unavailable
 
@@ -66,6 +67,7 @@ def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
     if answer.seen.home is True:
         reason = f"every endpoint leads to {facts.source}: there is nobody to lead home"
         yield Finding(HOME, Status.FAIL, "endpoints", reason)
+    yield from health_findings(facts)
     if terms.rebuilding:
         yield from rebuild_findings(facts, terms.names, terms.cost, terms.connectors)
     else:

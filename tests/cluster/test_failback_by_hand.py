@@ -1,7 +1,7 @@
 """`drctl failback` where the site copies by means of its own: a person starts and stops them.
 
-What copies, in either direction, is a plain client of the tests' own, told where to begin as the
-plan says: home from the first new record on, without what drctl has copied; away again from where
+What copies, in either direction, is a plain client of the tests' own, told where to begin as
+drctl says: home from the first new record on, without what drctl has copied; away again from where
 the primary ended when it was opened.
 """
 
@@ -94,6 +94,19 @@ def by_hand(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic, tmp_path: Path) 
         yield made
 
 
+def test_what_begins_at_the_beginning_is_refused_before_clients_are_home(by_hand: ByHand) -> None:
+    answers = [word for name in QUESTIONS for word in ("--answer", f"{name}=yes")]
+    undone = ("--answer", "bring-home.undo=yes")
+    with by_hand.running("failback", "--policy", "copy", *answers, *undone, *GO) as process:
+        by_hand.begins("bring-home")
+        by_hand.copier("back", leaves_out=HEADER)
+        assert process.wait(DEADLINE_S) == 4, by_hand.said
+    (failed,) = [e for e in by_hand.journaled() if e["entry"] == "failed"]
+    assert failed["step"] == "bring-home"
+    assert "would be copied twice" in failed["words"]
+    assert by_hand.led_to == by_hand.secondary.bootstrap
+
+
 def test_a_person_starts_what_copies_and_nothing_is_lost_or_doubled(by_hand: ByHand) -> None:
     read = by_hand.read(
         by_hand.group, by_hand.secondary, named("copied", COPIED) | named("new", NEW)
@@ -112,12 +125,15 @@ def test_a_person_starts_what_copies_and_nothing_is_lost_or_doubled(by_hand: ByH
             assert Patience.of(DEADLINE_S).wait_until(there), by_hand.said
 
         reached("reconcile")
-        back = by_hand.copier("back", begin=by_hand.boundary, leaves_out=HEADER)
+        begin = by_hand.begins("bring-home")
+        assert begin == by_hand.boundary
+        back = by_hand.copier("back", begin=begin, leaves_out=HEADER)
         reached("drain")
         back.halt()
         reached("open-target")
-        ended = by_hand.primary.end_offsets(by_hand.topic)
-        by_hand.copier("again", begin=ended)
+        again = by_hand.begins("replicate-again")
+        assert again == by_hand.primary.end_offsets(by_hand.topic), "nobody has written since"
+        by_hand.copier("again", begin=again)
         assert process.wait(DEADLINE_S) == 0, by_hand.said
     assert by_hand.led_to == by_hand.primary.bootstrap
     everything = Counter(named("copied", COPIED) | named("tail", TAIL) | named("new", NEW))

@@ -117,6 +117,7 @@ def test_a_mirror_comes_home_as_the_survivor_has_it(
     going = Going(journey)
     with going.on(*QUESTIONS):
         going.reached("reconcile")
+        assert journey.begins("bring-home") == journey.boundary
         journey.cut()
         back = journey.copier("back")
         going.reached("drain")
@@ -124,7 +125,9 @@ def test_a_mirror_comes_home_as_the_survivor_has_it(
         going.reached("open-target")
         # The survivor ends with a marker of a transaction, which no plain client copies.
         journey.keeps_offsets = False
-        journey.copier("again", begin=journey.primary.end_offsets(topic))
+        again = journey.begins("replicate-again")
+        assert again == journey.primary.end_offsets(topic)
+        journey.copier("again", begin=again)
     assert journey.led_to == journey.primary.bootstrap
     there, here = (
         read_topic(each.lab_cluster, topic) for each in (journey.secondary, journey.primary)
@@ -212,10 +215,14 @@ def test_a_person_tells_replicators_where_to_begin(
         config = settings(lab, "secondary", "primary", topic)
         changes = filter_to_add(config)
         journey.connectors.configure(journey.back, **changes)
-        journey.begin(journey.back, "secondary", boundary)
+        begin = journey.begins("bring-home")
+        assert begin == boundary
+        journey.begin(journey.back, "secondary", begin)
         going.reached("open-target")
         assert journey.connectors.states(journey.back) == ["STOPPED"]
-        journey.begin(journey.there, "primary", journey.primary.end_offsets(topic))
+        again = journey.begins("replicate-again")
+        assert again == journey.primary.end_offsets(topic)
+        journey.begin(journey.there, "primary", again)
     assert journey.led_to == journey.primary.bootstrap
     everything = Counter(EVERYTHING)
     assert journey.all_of(journey.primary) == everything

@@ -39,6 +39,8 @@ PREFIX = "test-half-"
 SHORT, DARK = f"{PREFIX}short", f"{PREFIX}dark"
 GROUPS = tuple(f"half-{number}" for number in range(8))
 """Their hashes follow each other: each of two brokers coordinates every other one."""
+RETURNED = "returned"
+"""The link the other way: what limps is the cluster that was lost and is back."""
 GUARDS = {
     "target-offline-partitions": f"1 partitions have no leader: {DARK}-0",
     "target-under-min-isr": f"1 partitions have too few replicas in sync: {SHORT}-0 has 1 of 2",
@@ -111,7 +113,8 @@ def command(
         "primary": cluster_section(primary),
         "secondary": {"bootstrap": bootstrap, "properties": properties},
     }
-    yield Command(new_drctl({"limping": link}, clusters=clusters))
+    returned = {**link, "from": "secondary", "to": "primary", "groups": ["nobody-either"]}
+    yield Command(new_drctl({"limping": link, RETURNED: returned}, clusters=clusters))
     primary.delete_topics([SHORT, DARK])
 
 
@@ -134,6 +137,25 @@ def test_a_target_that_would_not_take_every_record_is_refused(
     # What else rests on the partition that nobody leads is not known, and refused by itself.
     left = {each["guard"] for each in check(passed.document())["refused"]}
     assert left == {"producer-ids-collide"}
+
+
+def test_nobody_is_led_home_to_a_cluster_that_would_not_take_every_record(
+    command: Command,
+) -> None:
+    refused, passed = side_by_side(
+        lambda: command.run("failback", "--output", "json", link=RETURNED),
+        lambda: command.run(
+            "failback", "--override", f"source-broken={WHY}", "--output", "json", link=RETURNED
+        ),
+    )
+    findings = check(refused.document())["findings"]
+    (found,) = [e for e in findings if (e["check"], e["status"]) == ("source-broken", "fail")]
+    assert found["reason"] == (
+        f"it does not take all records: 1 partitions have no leader ({DARK}-0);"
+        f" 1 partitions are below min.insync.replicas ({SHORT}-0)"
+    )
+    assert "source-broken" in {each["guard"] for each in check(refused.document())["refused"]}
+    assert "source-broken" not in {each["guard"] for each in check(passed.document())["refused"]}
 
 
 class Looking:

@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -172,6 +173,24 @@ class Journey(LinkCommand):
             assert Patience.of(60).wait_until(stopped)
         finally:
             client.close()
+
+    def begins(self, step: str) -> dict[int, int]:
+        """Where drctl says that copying has to begin, by partition, once it asks for that."""
+        name = f"begin-{step}.csv"
+
+        def files() -> list[Path]:
+            return [*self.drctl.folder.glob(f".drctl/runs/*/{name}")]
+
+        assert Patience.of(DEADLINE_S).wait_until(lambda: bool(files())), self.said
+        (file,) = files()
+        rows = [line.split(",") for line in file.read_text(encoding="utf-8").splitlines()]
+        (asked,) = [
+            e["intent"] for e in self.journaled() if e["entry"] == "intend" and e["step"] == step
+        ]
+        for topic, number, at in rows:
+            assert topic == self.topic
+            assert f"{topic}-{number} offset {at}" in asked["text"]
+        return {int(number): int(at) for _, number, at in rows}
 
     def kill_at(self, step: str, *words: str) -> None:
         """Run it, and kill it as soon as its journal announces a step."""

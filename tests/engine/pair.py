@@ -102,6 +102,7 @@ class Pair:
         restarted: whether a person starts consumers that have ended.
         kept: files of evidence, by name.
         deeds: by question what people do, and see.
+        asked: by question what they were told.
         blind: whether people only look, and leave the doing to others.
         against: names of guards that stand against it.
     """
@@ -117,6 +118,7 @@ class Pair:
     blind: bool = False
     kept: dict[str, str] = field(default_factory=dict)
     deeds: dict[str, Deed] = field(default_factory=dict)
+    asked: dict[str, str] = field(default_factory=dict)
     against: set[str] = field(default_factory=set)
     sites: dict[str, Site] = field(init=False)
     workers: Workers = field(init=False)

@@ -148,6 +148,7 @@ class Sight:
         if deed is None:
             return None
         self.pair.trace.look("people")
+        self.pair.asked[question] = text
         if question not in self.memory.answers:
             if not (self.pair.blind or self.pair.trace.aside or deed.is_so()):
                 self.pair.trace.change("people", question, deed.do)
@@ -259,11 +260,13 @@ class Grip:
         self.memory.ended[identity] = ended = CommandEnded(0 if done else 1)
         return ended
 
-    def keep(self, name: str, document: Mapping[str, Any]) -> None:
-        def put() -> None:
-            self.pair.kept[name] = json.dumps(document)
+    def keep(self, name: str, document: Mapping[str, Any] | str) -> None:
+        text = document if isinstance(document, str) else json.dumps(document)
 
-        self.pair.trace.change("evidence", f"{name} {crc32(json.dumps(document).encode())}", put)
+        def put() -> None:
+            self.pair.kept[name] = text
+
+        self.pair.trace.change("evidence", f"{name} {crc32(text.encode())}", put)
 
     def other_way(self) -> "Grip":
         return Grip(self.pair, self.target, self.source, self.memory)

@@ -1,5 +1,7 @@
 """The way home where drctl does not say itself where what copies begins: people do as asked."""
 
+import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -10,11 +12,12 @@ from drctl.engine.outcome import Status
 from drctl.engine.sequences.failback import MIRRORED, failback, turned
 from drctl.engine.steps.stop_replication import RUNNING, STOPPED
 from drctl.model.plan import Plan
+from drctl.model.topology import TopicPartition
 from tests.engine.crashing import Case, assert_looked_at, assert_the_same, ends, run
 from tests.engine.failovers import SEEN
-from tests.engine.pair import AUDIT, BACK, ORDERS, PRIMARY, SECONDARY, Deed, Pair
+from tests.engine.pair import BACK, ORDERS, PRIMARY, SECONDARY, Deed, Pair
 from tests.engine.returned import BOTH, NEWER, TAIL, Returned, returned
-from tests.engine.sites import TOPICS
+from tests.engine.sites import TOPICS, record
 from tests.engine.workers import Connector
 
 REPLICATOR = "confluent-replicator"
@@ -71,16 +74,20 @@ def deeds(pair: Returned, *, cuts: bool) -> dict[str, Deed]:
 
     def bring_home() -> None:
         back = pair.workers.connectors[BACK]
+        begin = told_places(pair, "bring-home")
         if cuts:
-            pair.home.logs[ORDERS] = pair.home.logs[ORDERS][: len(BOTH)]
+            for place, at in begin.items():
+                pair.home.logs[place] = pair.home.logs[place][:at]
         else:
             back.config |= LEAVES_OUT
-        back.kept = {AUDIT: 0, ORDERS: len(BOTH) - 1}
+        back.kept = {place: at - 1 for place, at in begin.items()}
         start(back)
 
     def again() -> None:
         old = pair.workers.connectors["mm2"]
-        old.kept = {p: len(log) - 1 for p, log in pair.home.logs.items() if p.topic in TOPICS}
+        begin = told_places(pair, "replicate-again")
+        assert {place.topic for place in begin} == set(TOPICS)
+        old.kept = {place: at - 1 for place, at in begin.items()}
         old.wanted = RUNNING
 
     return {
@@ -89,6 +96,17 @@ def deeds(pair: Returned, *, cuts: bool) -> dict[str, Deed]:
         "stop-replication": stop(BACK),
         "replicate-again": Deed(again, wants("mm2", RUNNING)),
     }
+
+
+def told_places(pair: Pair, question: str) -> dict[TopicPartition, int]:
+    """Where it has to begin, as the question says; the file says the same where it is there.
+
+    A process that ended before it wrote the file has said it in the journal.
+    """
+    found = re.findall(r"(\w+)-(\d+) offset (\d+)", pair.asked[question])
+    rows = [",".join(each) for each in found]
+    assert pair.kept.get(f"begin-{question}.csv", "\n".join(rows)).splitlines() == rows
+    return {TopicPartition(topic, int(number)): int(at) for topic, number, at in found}
 
 
 def start(connector: Connector) -> None:
@@ -122,6 +140,7 @@ def test_a_whole_run(kind: Kind) -> None:
     assert_looked_at(ran.pair)
     assert_home(ran.pair, kind)
     assert not ran.ledger.told(What.OWED)
+    assert {"begin-bring-home.csv", "begin-replicate-again.csv"} <= ran.pair.kept.keys()
 
 
 def assert_home(pair: Pair, kind: Kind) -> None:
@@ -145,16 +164,51 @@ def test_the_end_is_the_same_wherever_the_process_ends(kind: Kind) -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=told)
 def test_where_it_begins_at_the_beginning_nobody_is_led_home_silently(kind: Kind) -> None:
-    """The first arrival is not looked at here; what is there twice is owed, by content."""
+    """What came first tells, before any client is moved; a person stops it again."""
     pair = kind.pair()
+    back = pair.workers.connectors[BACK]
 
     def everything() -> None:
-        pair.workers.connectors[BACK].kept = {}
-        start(pair.workers.connectors[BACK])
+        back.kept = {}
+        start(back)
 
-    wants_it = pair.workers.connectors[BACK]
-    pair.deeds["bring-home"] = Deed(
-        everything, lambda: wants_it.wanted == RUNNING or bool(wants_it.kept)
-    )
+    pair.deeds["bring-home"] = Deed(everything, lambda: back.wanted == RUNNING or bool(back.kept))
+    stopped = Deed(lambda: setattr(back, "wanted", STOPPED), lambda: back.wanted == STOPPED)
+    pair.deeds["bring-home.undo"] = stopped
     ran = run(Case(kind.plan, lambda: pair))
-    assert "prove-home" in ran.ledger.told(What.OWED)
+    assert ran.outcome.status is Status.STOPPED
+    assert "replicate-again" not in pair.asked
+    assert pair.state["endpoints"] == [SECONDARY, SECONDARY]
+    (failed,) = [each for each in ran.ledger.entries if each["entry"] == What.FAILED]
+    told = "still holds something else" if kind.name == MIRRORED else "would be copied twice"
+    assert (failed["step"], told in failed["words"]) == ("bring-home", True), failed
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=told)
+def test_where_the_old_one_goes_on_from_its_beginning_it_is_not_said_to_be_done(kind: Kind) -> None:
+    pair = kind.pair()
+    old = pair.workers.connectors["mm2"]
+
+    def everything() -> None:
+        pair.home.append(ORDERS, record("later"))
+        old.kept = {}
+        old.wanted = RUNNING
+
+    pair.deeds["replicate-again"] = Deed(everything, lambda: old.wanted == RUNNING)
+    ran = run(Case(kind.plan, lambda: pair))
+    assert ran.outcome.status is Status.STOPPED
+    assert ran.outcome.step == "replicate-again", ran.outcome
+
+
+def test_what_connect_takes_is_in_the_folder_of_the_run() -> None:
+    kind = KINDS[0]
+    pair = run(case(kind)).pair
+    assert json.loads(pair.kept["begin-bring-home.json"]) == {
+        "offsets": [
+            {"partition": {"topic": "audit", "partition": 0}, "offset": {"offset": 1}},
+            {"partition": {"topic": "orders", "partition": 0}, "offset": {"offset": 4}},
+        ]
+    }
+    assert "begin-bring-home.json" in pair.asked["bring-home"]
+    pair = run(case(KINDS[2])).pair
+    assert "begin-bring-home.json" not in pair.kept

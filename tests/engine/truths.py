@@ -29,7 +29,9 @@ MAY_CHANGE: Mapping[str, frozenset[str]] = {
     "endpoint 1": frozenset({"switch-endpoint"}),
     "endpoint 2": frozenset({"switch-endpoint"}),
     "commands": frozenset({"command-fence", "command-close-source"}),
-    "evidence": frozenset({"take-stock"}),
+    "evidence": frozenset(
+        {"take-stock", "manual-start-replication", "manual-start-old-replication"}
+    ),
     "records": frozenset({"reconcile"}),
 }
 """By what is changed, the kinds that may."""
@@ -222,6 +224,7 @@ TRUTHS: Mapping[str, Truth] = {
     "start-replication": _all(RUNNING),
     "caught-up": _copied("source", "target"),
     "seed-old-replication": _seeded,
+    "note-ends": _always,
     "start-old-replication": _all(RUNNING),
     "prove-copies": _copied("source", "target"),
     "prove-old-copies": _copied("target", "source"),
@@ -235,6 +238,9 @@ TAKEN_BACK: Mapping[str, Truth] = {
     "command-fence": _unwalled,
     "manual-fence": _unwalled,
     "manual-change": lambda pair, intent: pair.source not in pair.stopped,
+    "manual-start-replication": lambda pair, intent: pair.deeds[
+        f"{intent['question']}.undo"
+    ].is_so(),
     "open-target": _closed,
     "stop-replication": _as_before,
     "commit-offsets": _put_back,

@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
+from drctl.engine.steps.way_back_order import PASSED
 from drctl.failback.facts import Began, Cluster, Copies, Replication
 from drctl.failback.standing_against import Terms, against
 from drctl.model.finding import Status
+from drctl.model.health import ClusterHealth, Shortage
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
-from tests.failback.ways import HERE, PLACE, SILENT, copying, endpoint, in_order_to_d, judged
+from tests.failback.ways import HERE, PLACE, SILENT, WHOLE, copying, endpoint, in_order_to_d, judged
 
 CONNECTORS = ("mm2-back",)
 TERMS = Terms(CONNECTORS, "make it anew")
@@ -39,6 +41,44 @@ def test_what_the_run_puts_right_by_itself_is_only_told() -> None:
 
 def test_a_cluster_that_does_not_answer_is_named_alone() -> None:
     assert list(failing(on_source=SILENT)) == ["way-back-silent"]
+
+
+OFFLINE = replace(WHOLE, offline=(PLACE,))
+UNDER = replace(WHOLE, under_min_isr=(Shortage(PLACE, 1, 2),))
+BEHIND = replace(WHOLE, under_replicated=(Shortage(PLACE, 2, 3),), absent=(3,))
+
+
+@pytest.mark.parametrize(
+    ("health", "words"),
+    [
+        (OFFLINE, "have no leader (orders-0)"),
+        (UNDER, "below min.insync.replicas (orders-0)"),
+    ],
+)
+def test_a_source_that_takes_no_records_is_refused_before_anything_is_done(
+    health: ClusterHealth, words: str
+) -> None:
+    told = failing(health=health)
+    assert list(told) == ["source-broken"]
+    assert words in told["source-broken"]
+    assert "bring back the brokers of primary" in told["source-broken"]
+    assert "source-broken" in PASSED, "who knows better passes it over"
+
+
+@pytest.mark.parametrize(
+    ("health", "words"),
+    [
+        (BEHIND, "not whole: 1 brokers are down (3); 1 partitions are not in sync (orders-0)"),
+        (SILENT, "whether it is whole is not known: "),
+        (replace(WHOLE, unknown={"orders": SILENT}), "min.insync.replicas of orders is not known"),
+    ],
+)
+def test_one_that_takes_them_and_is_not_whole_is_told_of(
+    health: ClusterHealth | Unavailable, words: str
+) -> None:
+    found, *_ = against(judged(in_order_to_d(), health=health), TERMS)
+    assert (found.check, found.status) == ("source-broken", Status.WARN)
+    assert words in found.reason
 
 
 def test_clients_that_are_home_are_not_led_there() -> None:

@@ -46,6 +46,7 @@ def _named(connectors: "ConnectorsConfig") -> tuple[str, ...]:
 
 def _with(link: "Link", seen: Mapping[str, str], overrides: Mapping[str, str]) -> "Circumstances":
     from drctl.config.endpoints import entrance_of
+    from drctl.engine.first_records import FIELDS
     from drctl.engine.sequences.circumstances import Circumstances, FenceMethod
 
     settings, fence = link.settings, link.settings.fence
@@ -71,6 +72,7 @@ def _with(link: "Link", seen: Mapping[str, str], overrides: Mapping[str, str]) -
         stopped_command=tuple(settings.replicator.stopped),
         source_answers=seen[f"cluster {link.source}"] != _SILENT,
         target_answers=seen[f"cluster {link.target}"] != _SILENT,
+        fields=tuple(name for name in FIELDS if name in settings.identity),
     )
 
 

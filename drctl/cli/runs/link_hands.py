@@ -106,16 +106,17 @@ class LinkHands:
         self.commands[identity] = ended
         return ended
 
-    def keep(self, name: str, document: Mapping[str, Any]) -> None:
-        """Put evidence of the run into its folder.
+    def keep(self, name: str, document: Mapping[str, Any] | str) -> None:
+        """Put evidence of the run into its folder; a text as it stands, all else as JSON.
 
         Raises:
             Unknown: it could not be written.
         """
         from drctl.report.private_file import write_whole
 
+        text = document if isinstance(document, str) else json.dumps(document, indent=1) + "\n"
         try:
-            write_whole(self.folder / name, json.dumps(document, indent=1) + "\n")
+            write_whole(self.folder / name, text)
         except OSError as error:
             raise Unknown(
                 f"{self.folder / name} could not be written: {error.strerror}",

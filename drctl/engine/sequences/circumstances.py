@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from drctl.engine.first_records import FIELDS
 from drctl.engine.steps.commit_offsets import LEFT_OUT
 from drctl.model.failover import Mode
 from drctl.model.leaving import Leaving
@@ -51,6 +52,7 @@ class Circumstances:
         source_answers: whether it did when it was looked at; likewise the target.
         reverse: connectors that are to bring back what is new on the target, once it is open, the
             one that copies first; empty where they are to stay stopped.
+        fields: of key, value and timestamp those by which a record is known again on the target.
         way_back: the way home over the link, where somebody has looked at it.
     """
 
@@ -79,6 +81,7 @@ class Circumstances:
     stopped_command: tuple[str, ...] = ()
     source_answers: bool = True
     target_answers: bool = True
+    fields: tuple[str, ...] = FIELDS
     way_back: "WayBack | None" = None
 
     @property

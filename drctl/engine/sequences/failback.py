@@ -8,8 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from drctl.engine.first_records import FIELDS
 from drctl.engine.sequences import parts
 from drctl.engine.sequences.circumstances import Circumstances, FenceMethod, Mode
+from drctl.engine.steps.manual_start import BOUNDARY, END
+from drctl.engine.steps.note_ends import NoteEnds
 from drctl.engine.steps.way_back_order import ASKED_FOR, REBUILDING, WayBackOrder
 from drctl.model.plan import Duty, Plan, Step
 
@@ -153,10 +156,11 @@ def _brought(way: WayBack) -> Iterator[Step]:
         yield Step("begin-at-boundary", "seed-replication", _seeds(home, way.seeded), 30)
         yield Step("bring-home", "start-replication", starts(home, "seed-replication"), 180)
     elif home.replicator == MIRRORED:
-        yield _asked_to_start(home, "bring-home", _MIRROR)
+        yield _asked_to_start(home, "bring-home", BOUNDARY, _MIRROR, mirrors=True)
     else:
         boundary = "the first record that was written there since (step find-missing), without"
-        yield by_hand(home, "bring-home", f"{boundary} what reconcile copied")
+        told = f"{boundary} what reconcile copied"
+        yield by_hand(home, "bring-home", told, "nothing is copied twice", begins=BOUNDARY)
     scope = "tail" if home.connectors else "full"
     settings = {**parts.ends(home), "scope": scope, "at_most": max(way.at_most, IN_FLIGHT)}
     yield Step("caught-up", "caught-up", settings, home.patience_s)
@@ -179,6 +183,8 @@ def moved(way: WayBack) -> Iterator[Step]:
     if way.reseeded:
         settings = _seeds(way.old, way.reseeded)
         yield Step("begin-at-end", "seed-old-replication", settings, 30)
+    else:
+        yield Step("note-ends", NoteEnds.name, parts.ends(way.old), 30)
     yield parts.opening(home)
     yield from _let_in(way.old)
     yield from parts.switches(home)
@@ -245,27 +251,40 @@ def starts(seen: Circumstances, seeded_by: str) -> dict[str, Any]:
 
 def _again_by_hand(old: Circumstances) -> Step:
     if old.replicator == MIRRORED:
-        return _asked_to_start(old, "replicate-again", _MIRROR_AGAIN)
-    return by_hand(old, "replicate-again", f"where {old.source} ended when it was opened")
+        return _asked_to_start(old, "replicate-again", END, _MIRROR_AGAIN, mirrors=True)
+    told = f"where {old.source} ended when it was opened"
+    return by_hand(old, "replicate-again", told, "nothing is copied twice", begins=END)
 
 
 def by_hand(
     seen: Circumstances,
     identity: str,
     boundary: str,
-    why: str = "nothing is copied twice",
+    why: str,
     hows: Mapping[str, str] = _HOW,
+    *,
+    begins: str,
 ) -> Step:
     """Ask a person to start what copies, where drctl cannot.
 
     Args:
+        boundary: where it begins, in words.
         hows: by the kind of the replicator, what it takes.
+        begins: the same as `drctl.engine.steps.manual_start` has it.
     """
     text = _BY_HAND.replace("{how}", hows.get(seen.replicator, ""))
-    return _asked_to_start(seen, identity, text, boundary=boundary, why=why)
+    told = text.replace("{boundary}", boundary).replace("{why}", why)
+    return _asked_to_start(seen, identity, begins, told)
 
 
-def _asked_to_start(seen: Circumstances, identity: str, text: str, **more: str) -> Step:
-    told = text.format(source=seen.source, target=seen.target, **more)
+def _asked_to_start(
+    seen: Circumstances, identity: str, begins: str, text: str, *, mirrors: bool = False
+) -> Step:
+    told = text.format(source=seen.source, target=seen.target)
     undo = f"stop the replication from {seen.source} to {seen.target} again"
-    return Step(identity, "manual-start-replication", parts.asked(identity, told, undo), 120)
+    settings = {**parts.asked(identity, told, undo), **parts.ends(seen), "begins": begins}
+    settings |= {"mirrors": True} if mirrors else {}
+    settings |= {"connect": True} if seen.replicator in _HOW else {}
+    settings |= {"fields": list(seen.fields)} if seen.fields != FIELDS else {}
+    # What an answer says beforehand is still to be done when it is asked for.
+    return Step(identity, "manual-start-replication", settings, max(120, seen.patience_s))

@@ -16,6 +16,7 @@ from drctl.engine.sequences.failback import (
     starts,
 )
 from drctl.engine.steps.empty_source import EmptySource
+from drctl.engine.steps.manual_start import START
 from drctl.engine.steps.seed_from_start import SeedFromStart
 from drctl.engine.steps.way_back_order import REBUILDING
 from drctl.model.plan import Plan, Step
@@ -87,7 +88,7 @@ def _filled(way: WayBack) -> Iterator[Step]:
         yield Step("begin-at-start", SeedFromStart.name, seeds, 30)
         yield Step("bring-home", "start-replication", starts(home, SeedFromStart.name), 180)
     else:
-        yield by_hand(home, "bring-home", _BEGINNING, _WHY, _HOW)
+        yield by_hand(home, "bring-home", _BEGINNING, _WHY, _HOW, begins=START)
     at_most = max(way.at_most, IN_FLIGHT)
     scope = "tail" if home.connectors else "full"
     caught_up = {**parts.ends(home), "scope": scope, "at_most": at_most}

@@ -57,7 +57,4 @@ MANUAL_CHANGE = ManualChange("manual-change", Trait.CHANGES)
 MANUAL_STOP_REPLICATION = ManualChange(
     "manual-stop-replication", Trait.CHANGES | Trait.STOPS_REPLICATION
 )
-MANUAL_START_REPLICATION = ManualChange(
-    "manual-start-replication", Trait.CHANGES | Trait.STARTS_REPLICATION
-)
 MANUAL_RECONCILE = ManualChange("manual-reconcile", Trait.CHANGES | Trait.RECONCILES)

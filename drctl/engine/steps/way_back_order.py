@@ -21,7 +21,10 @@ WHOLE = "source-whole"
 CYCLES = "cycles"
 """The one that stands against any plan while records go round between both clusters."""
 
-PASSED = (STEP_ORDER, WHOLE, CYCLES)
+BROKEN = "source-broken"
+"""The one that stands against leading clients to a cluster that takes no records."""
+
+PASSED = (STEP_ORDER, WHOLE, CYCLES, BROKEN)
 """Those that may be passed over."""
 
 

@@ -1,0 +1,50 @@
+"""What came first, where records are known again by less than key, value and time."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import pytest
+
+from drctl.engine.first_arrivals import first_arrivals
+from drctl.engine.first_records import FIELDS, KEY, VALUE
+from drctl.engine.kind import State
+from drctl.engine.ports import Look
+from drctl.model.topology import Record, TopicState
+from tests.engine.test_way_back_steps import ENDS, Around, Site, log
+
+INTENT = {**ENDS, "from": [["orders", 0, 1]], "ends": [["orders", 0, 3]]}
+
+
+@dataclass
+class Timed(Site):
+    """A cluster whose topic gives records the time of their arrival, or keeps theirs."""
+
+    timestamp_type: str
+
+    def topics(self, names: Collection[str]) -> Mapping[str, TopicState]:
+        config = {"message.timestamp.type": self.timestamp_type}
+        return {name: TopicState(name, {0: 1}, config) for name in names}
+
+
+def late(*records: Record) -> tuple[Record, ...]:
+    return tuple(replace(each, timestamp_ms=99) for each in records)
+
+
+@pytest.mark.parametrize(
+    ("came", "kept", "fields", "state"),
+    [
+        ("n1", "LogAppendTime", FIELDS, State.DONE),
+        ("a", "LogAppendTime", FIELDS, State.FAILED),
+        ("n1", "CreateTime", FIELDS, State.FAILED),
+        ("n1", "CreateTime", (KEY, VALUE), State.DONE),
+        ("a", "CreateTime", (KEY, VALUE), State.FAILED),
+    ],
+)
+def test_a_time_that_does_not_travel_tells_nothing(
+    came: str, kept: str, fields: tuple[str, ...], state: State
+) -> None:
+    home = Timed("primary", late(*log("a", "t1", "t2", came)), kept)
+    world: Any = Around({"secondary": Site("secondary", log("a", "n1")), "primary": home})
+    intent = {**INTENT, "fields": list(fields)}
+    assert first_arrivals(intent, cast(Look, world)).state is state
