@@ -16,6 +16,7 @@ class Site:
         gap: the folder of the result to rest on; empty where there is none.
         connect: a worker of the old direction, of the way back: without user and password.
         forward: connectors of the old direction; likewise `reverse`.
+        forward_runs: whether it copies now.
     """
 
     link: str
@@ -29,6 +30,7 @@ class Site:
     forward: tuple[str, ...]
     connect_back: str
     reverse: tuple[str, ...]
+    forward_runs: bool = False
 
 
 def doing(site: Site) -> Mapping[str, tuple[str, ...]]:
@@ -38,7 +40,7 @@ def doing(site: Site) -> Mapping[str, tuple[str, ...]]:
     old, way_back = site.forward, site.reverse
     return {
         "a": (_deny(site),),
-        "b": tuple(_put(site.connect, name, "stop") for name in old or ("CONNECTOR",)),
+        "b": _stop(site),
         "c": (there,),
         "d": (there, "then read gap.html of its folder"),
         "e": (
@@ -46,6 +48,7 @@ def doing(site: Site) -> Mapping[str, tuple[str, ...]]:
             f"without --execute it is only shown; what to decide: {BY_HAND}, steps 7 and 8",
         ),
         "f": (
+            *_one_way_only(site),
             "with the connector STOPPED, set its offsets to the boundary:",
             _patch(site.connect_back, way_back[0] if way_back else "CONNECTOR"),
             *(_put(site.connect_back, name, "resume") for name in way_back or ("CONNECTOR",)),
@@ -63,6 +66,21 @@ def doing(site: Site) -> Mapping[str, tuple[str, ...]]:
         ),
         "k": (there, back, f"drctl offsets translate --link {site.link}"),
     }
+
+
+def _stop(site: Site) -> tuple[str, ...]:
+    return tuple(_put(site.connect, name, "stop") for name in site.forward or ("CONNECTOR",))
+
+
+def _one_way_only(site: Site) -> tuple[str, ...]:
+    """Before the way back is started: topics that keep their names would go round for ever."""
+    if not site.forward_runs:
+        return ()
+    return (
+        f"first stop what copies from {site.source} to {site.target}: where topics keep their"
+        " names, both at once copy records round for ever:",
+        *_stop(site),
+    )
 
 
 def _deny(site: Site) -> str:

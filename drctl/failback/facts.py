@@ -192,8 +192,11 @@ class Facts:
         max_lag: how many records the way back may lag when clients are moved.
         gaps: results of `drctl gap` from source to target, the newest first.
         back_gaps: the same in the other direction.
-        not_the_same: by folder of a result, why its records are not those of the source.
+        not_the_same: by folder of a result, why its records are not those of the source; or why
+            that is not known.
         copied_since: likewise, which record that it misses was copied since, and not by drctl.
+        apart: how the clusters differ behind the newest result; empty where they do not, but for
+            what is on its way to the target. Looked at where clients are home.
         boundaries: where new records of the target begin, by its own partitions.
         began: by partition of the source.
         brought: records of the source that somebody copied to the target with drctl.
@@ -215,8 +218,9 @@ class Facts:
     reverse: Replication | Unavailable = NOT_LOOKED_AT
     gaps: tuple[GapEvidence, ...] = ()
     back_gaps: tuple[GapEvidence, ...] = ()
-    not_the_same: Mapping[str, str] = field(default_factory=dict)
-    copied_since: Mapping[str, str] = field(default_factory=dict)
+    not_the_same: Mapping[str, str | Unavailable] = field(default_factory=dict)
+    copied_since: Mapping[str, str | Unavailable] = field(default_factory=dict)
+    apart: str | Unavailable = NOT_LOOKED_AT
     boundaries: Mapping[TopicPartition, int] | Unavailable = NOT_LOOKED_AT
     began: Mapping[TopicPartition, Began | Unavailable] | Unavailable = NOT_LOOKED_AT
     brought: Copies | Unavailable = NOT_LOOKED_AT

@@ -104,8 +104,9 @@ def _moved(result: GapEvidence, facts: Facts, source: Cluster, target: Cluster) 
     anew = [*_made_anew(result, facts, source, target)]
     yield from anew
     for against in (facts.copied_since,) if anew else (facts.not_the_same, facts.copied_since):
-        if result.where in against:
-            yield against[result.where]
+        told = against.get(result.where)
+        if isinstance(told, str):
+            yield told
     known = {each.place for each in result.partitions}
     for place in sorted(source.logs.keys() - known):
         yield f"{place} is not in it"
@@ -142,6 +143,10 @@ def _made_anew(
 
 def _unread(result: GapEvidence, facts: Facts, source: Cluster) -> Iterator[str]:
     """What keeps from saying that nothing moved."""
+    for against in (facts.not_the_same, facts.copied_since):
+        told = against.get(result.where)
+        if isinstance(told, Unavailable):
+            yield told.reason
     for each in result.partitions:
         log = source.logs.get(each.place)
         if isinstance(log, Unavailable):
@@ -185,7 +190,7 @@ def _written_to(result: GapEvidence, facts: Facts, source: Cluster) -> bool:
         return False
     if list(_other_clusters(result, facts)):
         return False
-    return result.where in facts.copied_since or any(
+    return isinstance(facts.copied_since.get(result.where), str) or any(
         isinstance(log := source.logs.get(each.place), OffsetRange)
         and log.end > each.source.end
         and not _explained(each, facts)

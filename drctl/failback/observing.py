@@ -12,9 +12,10 @@ from typing import NamedTuple, TypeVar
 from drctl.checks.glance import Glance
 from drctl.config.link import Link
 from drctl.config.schema import ConnectorsConfig, PolicyConfig
-from drctl.failback.facts import Cluster, Copies, Facts, Replication
+from drctl.failback.facts import NOT_LOOKED_AT, Cluster, Copies, Facts, Replication
 from drctl.failback.gap_results import GapEvidence
 from drctl.failback.matching import reference
+from drctl.failback.observers.apart import apart_since
 from drctl.failback.observers.arrivals import Arrivals, observe_arrivals
 from drctl.failback.observers.boundaries import observe_boundaries
 from drctl.failback.observers.clusters import observe_source, observe_target
@@ -24,9 +25,11 @@ from drctl.failback.observers.decisions import observe_decisions
 from drctl.failback.observers.fence import observe_fence
 from drctl.failback.observers.groups import observe_groups
 from drctl.failback.observers.journal import observe_journal
+from drctl.failback.observers.pieces import AT_A_LOOK
 from drctl.failback.observers.replication import Ends, observe_replication
 from drctl.failback.observers.samples import not_the_same
 from drctl.failback.ports import WayBackPorts, Workers
+from drctl.failback.proof import clean, home_of
 from drctl.model.errors import DrctlError
 from drctl.model.topology import TopicPartition, Unavailable
 
@@ -55,12 +58,17 @@ class Results(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WayBackObserver:
-    """Fills in the facts."""
+    """Fills in the facts.
+
+    Attributes:
+        most: so many records of a kind are looked through, and no more.
+    """
 
     link: Link
     policy: PolicyConfig
     ports: WayBackPorts
     patience_s: float = PATIENCE_S
+    most: int = AT_A_LOOK
 
     def observe(self, results: Results) -> Facts:
         """Ask everything at once, then what rests on the answers."""
@@ -80,13 +88,13 @@ class WayBackObserver:
                 came_back=_NO_RESULT,
             )
         target_reader, origin = self.ports.target, source.identity
-        boundaries = _answer(lambda: observe_boundaries(result, target_reader, origin))
-        known = {} if isinstance(boundaries, Unavailable) else boundaries
+        boundaries = _answer(lambda: observe_boundaries(result, target_reader, origin, self.most))
         return replace(
             facts,
+            apart=self._apart(facts, source, target),
             boundaries=boundaries,
-            began=_answer(lambda: self._began(result, known, source)),
-            brought=_answer(lambda: self._brought(known, facts.gaps[0], source, target)),
+            began=_answer(lambda: self._began(result, boundaries, source)),
+            brought=_answer(lambda: self._brought(boundaries, facts.gaps[0], source, target)),
             came_back=_answer(lambda: self._came_back(result, source)),
             decided=_answer(lambda: observe_decisions(self.ports.decisions, source.identity)),
         )
@@ -157,35 +165,49 @@ class WayBackObserver:
     def _glance(self, question: Callable[[], T]) -> Glance[T]:
         return Glance(question, self.patience_s)
 
-    def _not_the_same(self, results: Results) -> Mapping[str, str]:
+    def _not_the_same(self, results: Results) -> Mapping[str, str | Unavailable]:
         asked = {
             each.where: _answer(partial(not_the_same, each, self.ports.source))
             for each in results.there
         }
-        return {where: why for where, why in asked.items() if isinstance(why, str) and why}
+        return {where: why for where, why in asked.items() if why}
 
     def _copied_since(
         self, results: Results, source: Cluster, target: Cluster
-    ) -> Mapping[str, str]:
+    ) -> Mapping[str, str | Unavailable]:
         readers = self.ports.source, self.ports.target
-        found = _answer(lambda: copied_since(results.there, source.identity, target, *readers))
-        return {} if isinstance(found, Unavailable) else found
+        found = _answer(
+            lambda: copied_since(results.there, source.identity, target, *readers, self.most)
+        )
+        if isinstance(found, Unavailable):
+            return dict.fromkeys((each.where for each in results.there), found)
+        return found
+
+    def _apart(self, facts: Facts, source: Cluster, target: Cluster) -> str | Unavailable:
+        """Only where clients are home: elsewhere the clusters are to differ."""
+        if home_of(facts) is not True or not clean(facts.gaps, source, target):
+            return NOT_LOOKED_AT
+        readers, newest = (self.ports.source, self.ports.target), facts.gaps[0]
+        return _answer(lambda: apart_since(newest, source, target, *readers))
 
     def _began(
-        self, result: GapEvidence, boundaries: Mapping[TopicPartition, int], source: Cluster
+        self,
+        result: GapEvidence,
+        boundaries: Mapping[TopicPartition, int] | Unavailable,
+        source: Cluster,
     ) -> Arrivals:
         return observe_arrivals(result, boundaries, source, self.ports.source, self.ports.target)
 
     def _brought(
         self,
-        boundaries: Mapping[TopicPartition, int],
+        boundaries: Mapping[TopicPartition, int] | Unavailable,
         newest: GapEvidence,
         source: Cluster,
         target: Cluster,
     ) -> Copies | Unavailable:
         """From the boundary on; where that is too much, what came behind the newest result."""
-        since = boundaries
-        whole = span(since, target) <= MOST
+        since = {} if isinstance(boundaries, Unavailable) else boundaries
+        whole = not isinstance(boundaries, Unavailable) and span(since, target) <= MOST
         if not whole:
             since = {each.copy: each.target.end for each in newest.partitions if each.target}
         return observe_copies(since, target, self.ports.target, source.identity, whole=whole)

@@ -1,13 +1,14 @@
 """What several steps rest on, concluded once from the facts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from drctl.failback.facts import Began, Cluster, Facts, Replication
+from drctl.failback.facts import Began, Facts, Replication
 from drctl.failback.gap_results import GapEvidence
-from drctl.failback.matching import Chosen, choose, reference
+from drctl.failback.matching import Chosen, Standing, choose, reference
+from drctl.failback.proof import Proof, home_of, proof_of
 from drctl.model.endpoints import EndpointState
-from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
+from drctl.model.topology import TopicPartition, Unavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class Situation:
         first: the one that tells where new records on the target begin; None where none does.
         led_home: endpoints that send clients to the source.
         home: whether all of them do; None where that is not known.
+        proof: whether both clusters were seen to hold the same.
     """
 
     facts: Facts
@@ -26,6 +28,7 @@ class Situation:
     first: GapEvidence | None
     led_home: tuple[str, ...]
     home: bool | None
+    proof: Proof
 
     @property
     def boundaries(self) -> Mapping[TopicPartition, int]:
@@ -35,9 +38,13 @@ class Situation:
 
     @property
     def arrived(self) -> Mapping[TopicPartition, Began | Unavailable]:
-        """What came to the source since, by its partitions; without those where nothing did."""
+        """What came to the source since, by its partitions; without those where nothing did.
+
+        Nothing that is told by a comparison of after the way home: there it is what applications
+        write.
+        """
         began = self.facts.began
-        if isinstance(began, Unavailable):
+        if isinstance(began, Unavailable) or (self.home is True and self.proof.holds is not False):
             return {}
         return {place: each for place, each in began.items() if each is not Began.NOTHING}
 
@@ -56,39 +63,22 @@ class Situation:
     @property
     def proven(self) -> bool:
         """Whether comparisons in both directions found nothing missing and nothing twice."""
-        facts = self.facts
-        return _clean(facts.gaps, facts.on_source, facts.on_target) and _clean(
-            facts.back_gaps, facts.on_target, facts.on_source
-        )
+        return self.proof.holds is True
 
 
 def situation(facts: Facts) -> Situation:
     """Conclude."""
     known = [each for each in facts.endpoints if isinstance(each, EndpointState)]
     led_home = tuple(each.endpoint for each in known if each.cluster == facts.source)
-    home = _home(facts, known, led_home)
-    return Situation(facts, choose(facts), reference(facts), led_home, home)
+    home, proof = home_of(facts), proof_of(facts)
+    return Situation(facts, _chosen(facts, home, proof), reference(facts), led_home, home, proof)
 
 
-def _home(facts: Facts, known: Sequence[EndpointState], led_home: tuple[str, ...]) -> bool | None:
-    if any(each.cluster not in (None, facts.source) for each in known):
-        return False
-    return True if facts.endpoints and len(led_home) == len(facts.endpoints) else None
-
-
-def _clean(
-    results: tuple[GapEvidence, ...],
-    source: Cluster | Unavailable,
-    target: Cluster | Unavailable,
-) -> bool:
-    """Whether the newest of them is of these clusters and found nothing."""
-    if not results or isinstance(source, Unavailable) or isinstance(target, Unavailable):
-        return False
-    newest = results[0]
-    same = (newest.source_id, newest.target_id) == (source.identity, target.identity)
-    whole = newest.complete and newest.scope == "full"
-    grown = all(
-        isinstance(log := source.logs.get(each.place), OffsetRange) and log.end >= each.source.end
-        for each in newest.partitions
-    )
-    return same and whole and grown and not (newest.unreplicated or newest.duplicated)
+def _chosen(facts: Facts, home: bool | None, proof: Proof) -> Chosen:
+    """At home applications write to the source again: that it grows makes nothing stale."""
+    if home is not True or proof.holds is False:
+        return choose(facts)
+    newest = facts.gaps[0]
+    if proof.holds:
+        return Chosen(Standing.VALID, newest, newest.told)
+    return Chosen(Standing.UNKNOWN, newest, proof.why)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from drctl.failback.facts import Began, Copies
+from drctl.failback.facts import Began, Copies, Replication
 from drctl.failback.situation import Situation
 from drctl.failback.step import Observed, Seen
 from drctl.failback.steps.reconciled import brought, copied_conflicting
@@ -122,9 +122,17 @@ def _too_early(seen: Situation, steps: Steps) -> Iterator[Violation]:
         for needed in row.needs:
             if steps[needed].observed is Observed.NOT_DONE:
                 why = f"step {row.id} has happened, and {needed}, which it needs, has not"
-                back = f"; lead clients back to {seen.facts.target} until then" * (row.id == "i")
+                back = f"; {_until_then(seen)}" * (row.id == "i")
                 words = f"{why}: {steps[needed].why}{back}"
                 yield Violation(_first_undone(needed, steps), words)
+
+
+def _until_then(seen: Situation) -> str:
+    """Where clients are to be, who were led home too early."""
+    facts = seen.facts
+    if isinstance(facts.forward, Replication) and facts.forward.runs:
+        return f"what copies to {facts.target} runs already: compare both directions first"
+    return f"lead clients back to {facts.target} until then"
 
 
 def _first_undone(step: str, steps: Steps) -> str:

@@ -110,6 +110,7 @@ def test_the_way_home_loses_nothing_copies_nothing_twice_and_skips_nothing(story
     read += story.read(story.group, story.primary, everything - set(read))
     assert set(read) == everything
 
+    story.judged_at_home()
     again = story.run("failback", "--policy", "copy")
     assert again.code == 3
     assert "there is nobody to lead home" in again.stdout

@@ -143,6 +143,7 @@ def test_records_come_home_from_the_copies_under_the_topics_own_name(story: Pref
     everything |= later
     assert Patience.of(60).wait_until(lambda: story.held(story.secondary) >= len(everything))
     assert story.all_of(story.secondary) == Counter(everything)
+    story.judged_at_home()
     assert story.connectors.states(story.forward, story.reverse) == ["RUNNING", "STOPPED"]
     read += story.read(story.group, story.primary, everything - set(read))
     assert set(read) == everything

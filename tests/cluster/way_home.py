@@ -140,6 +140,12 @@ class Journey(LinkCommand):
             consumer.close()
         return values
 
+    def judged_at_home(self) -> None:
+        """What `--check-order` says of a way home that is over: all that can be seen is done."""
+        found = self.json("failback", "--check-order", code=5)
+        observed = "".join(step["observed"][0] for step in found["steps"])
+        assert (observed, found["verdict"], found["next"]) == ("ddddddddddu", "unknown", "k"), found
+
     def all_of(self, cluster: ClusterUnderTest) -> Counter[str]:
         """Every record, by a plain consumer."""
         held = read_topic(cluster.lab_cluster, self.name_on(cluster))

@@ -88,6 +88,16 @@ def test_what_is_unknown_is_to_be_looked_at() -> None:
     assert "Next: a, look yourself whether it has happened" in text
 
 
+def test_the_way_back_is_not_started_beside_the_other_direction() -> None:
+    """Topics that keep their names would go round for ever."""
+    lines = doing(replace(SITE, forward_runs=True))["f"]
+    stops = [n for n, line in enumerate(lines) if line.endswith("/connectors/mm2-source/stop")]
+    starts = [n for n, line in enumerate(lines) if line.endswith("/connectors/mm2-back/resume")]
+    assert stops
+    assert stops < starts
+    assert not any("stop" in line for line in doing(SITE)["f"][1:])
+
+
 def test_the_journal_stands_beside() -> None:
     run = RunTold("20261122-main", "failover-unplanned", "done", ("fence producers on primary",))
     text = drawn(judged(in_order_to_d(), journal=(run,)))

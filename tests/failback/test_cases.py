@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from drctl.failback.facts import (
     Began,
     Cluster,
@@ -26,6 +28,8 @@ from tests.failback.ways import (
     PLACE,
     SILENT,
     TARGET_END,
+    THERE,
+    at_home,
     back_gap,
     connector,
     copying,
@@ -202,6 +206,10 @@ def test_offsets_translated_while_the_group_is_read_in() -> None:
     assert isinstance(back, Replication)
     synced = replace(back, found=(*back.found, syncing))
     assert judged(in_order_to_h(), groups=early, reverse=synced).verdict is Verdict.OK
+    before = (GroupSeen("readers", ("secondary",), {PLACE: LOST_END}),)
+    told = judged(in_order_to_h(), groups=before)
+    assert told.verdict is Verdict.OK
+    assert "whether they were committed since cannot be told: readers" in told.steps["i"].why
     empty = (GroupSeen("readers", (), {PLACE: 138}),)
     assert judged(in_order_to_h(), groups=empty).verdict is Verdict.OK
 
@@ -235,18 +243,44 @@ def test_a_source_that_is_down() -> None:
 
 
 def test_home_and_proven_but_for_what_nobody_can_see() -> None:
-    facts = replace(
-        in_order_to_h(),
-        endpoints=(endpoint("primary"),),
-        fence=OPEN,
-        forward=copying("mm2-source", "RUNNING", {PLACE: 140}),
-        gaps=(gap(NOTHING_MISSING), gap()),
-    )
-    found = judged(facts)
+    """The results of the end hide where the way back began, and its connector is stopped."""
+    found = judged(at_home())
     assert states(found) == "DDDDDDDDDDU"
-    assert (found.verdict, found.next) == (Verdict.UNKNOWN, "k")
-    unproven = judged(facts, back_gaps=(back_gap(scope="tail"),))
-    assert states(unproven) == "UUDDDDDDDUN"
+    assert (found.verdict, found.next, found.violations) == (Verdict.UNKNOWN, "k", ())
+    assert "on its way" in found.steps["f"].why
+    without = judged(in_order_to_h(), endpoints=(endpoint("primary"),), fence=OPEN)
+    assert states(without) == "UDDDDDDDDNN", "nothing was compared: what can be seen is judged"
+
+
+@pytest.mark.parametrize("came", [Began.BOUNDARY, Began.ELSEWHERE, SILENT])
+def test_what_applications_write_at_home_is_no_way_back(came: Began | Unavailable) -> None:
+    written = Cluster(HERE, {PLACE: OffsetRange(0, 200)})
+    following = Cluster(THERE, {PLACE: OffsetRange(0, 190)})
+    found = judged(at_home(), on_source=written, on_target=following, began={PLACE: came})
+    assert (states(found), found.violations) == ("DDDDDDDDDDU", ())
+    assert "by what comes back" not in found.steps["c"].why
+
+
+def test_much_that_was_written_at_home_is_unknown_and_no_violation() -> None:
+    many = Unavailable("80,000 offsets are too many to look through")
+    written = Cluster(HERE, {PLACE: OffsetRange(0, 80_140)})
+    found = judged(at_home(), on_source=written, apart=many, began={PLACE: Began.ELSEWHERE})
+    assert states(found) == "UUUUUUUUDUU"
+    assert (found.verdict, found.violations) == (Verdict.UNKNOWN, ())
+    assert many.reason in found.steps["f"].why
+
+
+def test_comparisons_of_before_the_loss_prove_no_way_home() -> None:
+    """Clients were led home in a hurry: what the secondary took since is not on the primary."""
+    apart = "offset 100 of orders-0 on secondary is not what follows on primary"
+    reverse = copying("mm2-back", "STOPPED", {PLACE: 0})
+    found = judged(at_home(), apart=apart, reverse=reverse, forward=copying("mm2-source", "PAUSED"))
+    assert (found.verdict, found.next) == (Verdict.VIOLATED, "f")
+    assert apart in found.steps["f"].why
+    assert "lead clients back to secondary" in found.violations[0].words
+    both = judged(at_home(), apart=apart, reverse=reverse)
+    assert both.verdict is Verdict.VIOLATED
+    assert "lead clients back" not in both.violations[0].words, "the other way runs already"
 
 
 def test_any_step_that_cannot_be_seen_keeps_from_ok() -> None:

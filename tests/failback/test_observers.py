@@ -1,7 +1,7 @@
 """Observers over ports: what they make of what clusters and workers say."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import pytest
@@ -9,6 +9,8 @@ import pytest
 from drctl.config.schema import ConnectorsConfig, FenceConfig
 from drctl.engine.copies_filter import drops_copies
 from drctl.failback.facts import Began, Cluster
+from drctl.failback.observers import boundaries, pieces
+from drctl.failback.observers.apart import apart_since
 from drctl.failback.observers.arrivals import observe_arrivals
 from drctl.failback.observers.boundaries import copied_behind, observe_boundaries
 from drctl.failback.observers.copied_since import copied_since
@@ -18,6 +20,7 @@ from drctl.failback.observers.replication import observe_replication
 from drctl.failback.observers.samples import not_the_same
 from drctl.model.acls import Acl, Acls
 from drctl.model.connectors import Connector
+from drctl.model.errors import Unreachable
 from drctl.model.fencing import FenceProof, Obedience, Stillness
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
@@ -25,6 +28,7 @@ from drctl.wire import provenance
 from drctl.wire.provenance import Provenance
 from tests.failback.ways import BOUNDARY, DROP, HERE, LOST_END, PLACE, connector, gap, partition
 
+OTHER = TopicPartition("orders", 1)
 RULE = Acl("orders", "LITERAL", "User:app", "*", "WRITE", "DENY")
 SETTINGS = FenceConfig(method="acl", principals=("User:app",))
 
@@ -186,14 +190,17 @@ class Log:
 
     log: tuple[Record, ...]
     name: str = "primary"
+    most_at_once: int = 0
 
     def following(
         self, positions: Mapping[TopicPartition, int], number: int
     ) -> Mapping[TopicPartition, tuple[Record, ...]]:
-        return {
+        found = {
             place: tuple(r for r in self.log if r.offset >= at)[:number]
             for place, at in positions.items()
         }
+        self.most_at_once = max(self.most_at_once, sum(map(len, found.values())))
+        return found
 
     def records(
         self, positions: Sequence[tuple[TopicPartition, int]]
@@ -274,7 +281,7 @@ def test_only_a_filter_for_drctls_own_header_keeps_copies_away() -> None:
     assert not drops_copies({k: v for k, v in config.items() if k != "transforms"})
 
 
-def test_the_boundary_is_counted_in_records() -> None:
+def test_the_boundary_is_counted_in_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the last 30 offsets two end transactions, and one is a copy that came later."""
     two_ends, copied = {110, 120}, record(125, "c", 5, origin(HERE, 3))
     log = [
@@ -287,8 +294,62 @@ def test_the_boundary_is_counted_in_records() -> None:
     assert observe_boundaries(gap(), reader(*log), HERE) == {PLACE: 97}
     nothing = gap(partition(only_on_target=0))
     assert observe_boundaries(nothing, reader(*log), HERE) == {PLACE: 130}
-    many = gap(partition(only_on_target=MOST + 1, target=OffsetRange(0, MOST + 100)))
-    assert observe_boundaries(many, reader(*log), HERE) == {PLACE: 99}
+    for step in (1, 3, 7, 27, 1_000):
+        small(monkeypatch, step)
+        assert observe_boundaries(counted, reader(*log), HERE) == {PLACE: 100}, step
+
+
+def small(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    """So many records are held, and no more."""
+    for module, name in ((pieces, "AT_ONCE"), (pieces, "_LEAST"), (boundaries, "AT_ONCE")):
+        monkeypatch.setattr(module, name, at_once)
+
+
+@pytest.mark.parametrize("at_once", [1, 4, 64, 50_000])
+@pytest.mark.parametrize("holes", [1, 2, 5, 100])
+def test_the_boundary_is_not_behind_the_first_new_record_whatever_holds_none(
+    monkeypatch: pytest.MonkeyPatch, at_once: int, holes: int
+) -> None:
+    """Each new record ends a transaction, or what stood between them was compacted away."""
+    new = 90
+    log = [record(n, f"old-{n}", n) for n in range(40)]
+    log += [record(40 + holes * n, f"new-{n}", 1_000 + n) for n in range(new)]
+    found = gap(
+        partition(only_on_target=new, target=OffsetRange(0, 40 + holes * new)),
+        partition(
+            place=OTHER, copy=OTHER, only_on_target=1, target=OffsetRange(0, 40 + holes * 89 + 1)
+        ),
+    )
+    small(monkeypatch, at_once)
+    read = Log(tuple(log))
+    assert observe_boundaries(found, cast(ClusterReader, read), HERE, new + 1) == {
+        PLACE: 40,
+        OTHER: 40 + holes * 89,
+    }
+    assert read.most_at_once <= 2 * at_once, "memory"
+
+
+def test_too_many_new_records_to_count_at_a_look_are_not_guessed() -> None:
+    many = gap(partition(only_on_target=11, target=OffsetRange(0, 40)))
+    log = [record(2 * n, str(n), n) for n in range(20)]
+    told = observe_boundaries(many, reader(*log), HERE, 10)
+    assert isinstance(told, Unavailable)
+    assert "11 records are new" in told.reason
+    assert observe_boundaries(many, reader(*log), HERE, 11) == {PLACE: 18}
+
+
+def test_new_records_that_were_deleted_since_leave_no_boundary() -> None:
+    few = gap(partition(only_on_target=21, target=OffsetRange(5, 40)))
+    log = [record(n, str(n), n) for n in range(20, 40)]
+    with pytest.raises(Unreachable, match="fewer records than were new there"):
+        observe_boundaries(few, reader(*log), HERE)
+
+
+def test_nobody_says_what_came_first_where_the_boundary_is_not_known() -> None:
+    grown = Cluster(HERE, {PLACE: OffsetRange(0, LOST_END + 1)})
+    source, target = reader(record(LOST_END, "new", 50)), reader(OLDEST, NEW)
+    silent = Unavailable("nobody has counted")
+    assert observe_arrivals(gap(), silent, grown, source, target) == {PLACE: silent}
 
 
 @pytest.mark.parametrize(
@@ -315,7 +376,7 @@ def test_missing_records_that_something_else_has_copied_since() -> None:
     assert end is not None
     there = Cluster("two", {PLACE: OffsetRange(0, end.end + 1)})
 
-    def found(*behind: Record) -> Mapping[str, str]:
+    def found(*behind: Record) -> Mapping[str, Any]:
         readers = reader(missing), reader(*behind)
         return copied_since((gap(),), HERE, there, *readers)
 
@@ -323,3 +384,48 @@ def test_missing_records_that_something_else_has_copied_since() -> None:
     assert found(record(end.end, "tail", 8)) == {}
     assert found(record(end.end - 1, "tail", 7)) == {}, "it stood there before"
     assert found(record(end.end, "tail", 7, origin(HERE, 100))) == {}, "drctl brought it over"
+
+    grown = Cluster("two", {PLACE: OffsetRange(0, end.end + 11)})
+    readers = reader(missing), reader(record(end.end + 9, "tail", 7))
+    (told,) = copied_since((gap(),), HERE, grown, *readers, most=10).values()
+    assert isinstance(told, Unavailable), "nobody has looked"
+    assert "11 offsets were written" in told.reason
+    assert copied_since((gap(partition(ranges=())),), HERE, grown, *readers, most=10) == {}
+
+
+def test_a_result_of_long_ago_keeps_nobody_from_the_newest() -> None:
+    """Its logs ended elsewhere: what came behind it is not read, however long that would take."""
+    there = Cluster("two", {PLACE: OffsetRange(0, 20_000_000)})
+    end = OffsetRange(0, 19_999_990)
+    newest = gap(partition(target=end))
+    old = gap(partition(source=OffsetRange(0, 105), ranges=((101, 104),)), where="gap/old")
+    readers = reader(record(100, "tail", 7)), reader(record(19_999_995, "tail", 7))
+    found = copied_since((newest, old), HERE, there, *readers, most=10**9)
+    assert isinstance(found["gap/old"], Unavailable)
+    assert "offset 100 of orders-0 was missing" in str(found["gap/main-1"])
+
+
+HOME, AWAY = Cluster(HERE, {PLACE: OffsetRange(0, 105)}), Cluster("two", {PLACE: OffsetRange(0, 9)})
+SAME = gap(partition(source=OffsetRange(0, 100), target=OffsetRange(0, 100), only_on_target=0))
+
+
+def parted(own: Sequence[Record], copies: Sequence[Record], *, new: int = 0) -> Any:
+    result = gap(replace(SAME.partitions[0], only_on_target=new))
+    return apart_since(result, HOME, AWAY, reader(*own), reader(*copies))
+
+
+def test_clusters_that_were_alike_have_parted_or_not() -> None:
+    before = [record(n, f"b{n}", n) for n in range(100)]
+    here = [*before, *(record(100 + n, f"n{n}", 200 + n) for n in range(5))]
+    there = [*before, *(record(107 + n, f"n{n}", 200 + n) for n in range(5))]
+    assert parted(here, there) == ""
+    assert parted(here, there[:-2]) == "", "two are on their way"
+    assert "offset 109 of orders-0" in parted(here[:-3], there), "it was written there"
+    assert parted(here, [*before, *there[-3:]]), "it is not what follows"
+    copied = [*before, record(105, "c", 5, origin(HERE, 3)), *there[100:]]
+    assert parted(here, copied) == "", "drctl brought one over"
+    assert "offset 99 of orders-0" in parted(here, there, new=1), "it has no equal"
+    many = Cluster(HERE, {PLACE: OffsetRange(0, MOST + 101)})
+    assert isinstance(apart_since(SAME, many, AWAY, reader(), reader()), Unavailable)
+    more = Cluster(HERE, {**HOME.logs, OTHER: OffsetRange(0, 1)})
+    assert isinstance(apart_since(SAME, more, AWAY, reader(*here), reader(*there)), Unavailable)

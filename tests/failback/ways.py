@@ -165,6 +165,27 @@ def in_order_to_h() -> Facts:
     )
 
 
+def at_home() -> Facts:
+    """The run is over: both comparisons of its end found nothing, and the old direction copies."""
+    ends = OffsetRange(0, 140)
+    same = replace(NOTHING_MISSING, source=ends, target=ends, only_on_target=0)
+    proof = gap(same, where="gap/main-9", id="result-9")
+    return replace(
+        in_order_to_h(),
+        endpoints=(endpoint("primary"),),
+        fence=OPEN,
+        forward=copying("mm2-source", "RUNNING", {PLACE: 140}),
+        reverse=copying("mm2-back", "STOPPED", {PLACE: 140}, **DROP),
+        gaps=(proof, gap()),
+        back_gaps=(back_gap(140, 140, where="gap/main-back-9"),),
+        apart="",
+        boundaries={PLACE: 140},
+        began={PLACE: Began.NOTHING},
+        brought=Copies(),
+        came_back=Copies(),
+    )
+
+
 DROP: dict[str, Any] = {
     "config": {
         "transforms": "ours",

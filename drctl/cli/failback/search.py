@@ -1,5 +1,6 @@
 """Finds what only the returned cluster has, and where what only the survivor has begins."""
 
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -79,15 +80,23 @@ def found_here(config: "Config", link: "Link") -> Path:
         Refused: what was found cannot be rested on.
         Unknown: not everything could be compared.
     """
-    valid = _seen(config, link).gap.valid
+    valid = _at_a_look(config, link).gap.valid
     return Path(valid.where if valid is not None else searched(config, link).folder)
 
 
-def _seen(config: "Config", link: "Link") -> "Situation":
+def _at_a_look(config: "Config", link: "Link") -> "Situation":
     from drctl.cli.failback.sight import look_at
     from drctl.failback.situation import situation
 
     return situation(look_at(config, link, None))
+
+
+def _seen(config: "Config", link: "Link") -> "Situation":
+    """However many records have to be read for it: what is copied rests on this."""
+    from drctl.cli.failback.sight import look_at
+    from drctl.failback.situation import situation
+
+    return situation(look_at(config, link, None, sys.maxsize))
 
 
 def _rested_on(seen: "Situation") -> bool:

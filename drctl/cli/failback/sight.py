@@ -25,27 +25,33 @@ _SETTLE_S = 2.0
 _COMMAND_S = 30.0
 
 
-def look_at(config: "Config", link: "Link", gap: Path | None) -> "Facts":
+def look_at(config: "Config", link: "Link", gap: Path | None, most: int | None = None) -> "Facts":
     """Everything that can be seen of the way back of a link.
+
+    Args:
+        most: so many records of a kind are looked through; None: as many as a look may take.
 
     Raises:
         UsageError: the folder that was named holds no result of `drctl gap`.
     """
+    from drctl.failback.observers.pieces import AT_A_LOOK
     from drctl.failback.observing import WayBackObserver
 
+    most = AT_A_LOOK if most is None else most
     results = _results(config, link, gap)
     with _ports(config, link) as ports, console().task("looking at both clusters and at Connect"):
-        return WayBackObserver(link, config.policy, ports).observe(results)
+        return WayBackObserver(link, config.policy, ports, most=most).observe(results)
 
 
 def site_of(config: "Config", link: "Link", answer: "Answer") -> "Site":
     """What drctl.yaml calls things, for command lines."""
     from drctl.failback.doing import Site
-    from drctl.failback.facts import Cluster
+    from drctl.failback.facts import Cluster, Replication
 
     replicator = link.settings.replicator
     reverse = replicator.reverse
     source, gap = answer.seen.facts.on_source, answer.seen.gap.valid
+    forward = answer.seen.facts.forward
     logs = source.logs if isinstance(source, Cluster) else {}
     return Site(
         link.name,
@@ -59,6 +65,7 @@ def site_of(config: "Config", link: "Link", answer: "Answer") -> "Site":
         tuple(filter(None, dict(replicator.connectors).values())),
         str(reverse.connect[0].shown) if reverse and reverse.connect else "",
         tuple(filter(None, dict(reverse.connectors).values())) if reverse else (),
+        isinstance(forward, Replication) and forward.runs,
     )
 
 

@@ -17,7 +17,7 @@ Arrivals = Mapping[TopicPartition, Began | Unavailable]
 
 def observe_arrivals(
     result: GapEvidence,
-    boundaries: Mapping[TopicPartition, int],
+    boundaries: Mapping[TopicPartition, int] | Unavailable,
     on_source: Cluster,
     source: ClusterReader,
     target: ClusterReader,
@@ -26,7 +26,8 @@ def observe_arrivals(
 
     Args:
         result: tells where the source ended.
-        boundaries: where new records of the target begin, by its own partitions.
+        boundaries: where new records of the target begin, by its own partitions; where that is
+            not known, nobody can tell what has come.
 
     Raises:
         Unreachable: a cluster did not answer.
@@ -37,6 +38,8 @@ def observe_arrivals(
     }
     if not grown:
         return found
+    if isinstance(boundaries, Unavailable):
+        return {**found, **{each.place: boundaries for each in grown}}
     came = source.following({each.place: each.source.end for each in grown}, 1)
     new = target.following(
         {each.copy: boundaries[each.copy] for each in grown if each.copy in boundaries}, 1

@@ -1,54 +1,111 @@
 """Where what is new on the target begins: behind the last record that came from the source.
 
-A result of `drctl gap` counts new records; offsets also go to ends of transactions, and copies
-that were brought over later are not new. So the records are counted back from its end.
+A result of `drctl gap` counts new records; offsets also go to ends of transactions and to what was
+compacted away, and copies that were brought over later are not new. So the records are counted
+back from its end.
 """
 
-from collections.abc import Mapping
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from drctl.engine.first_records import is_copy
 from drctl.failback.gap_results import GapEvidence, PartitionSeen
-from drctl.failback.observers.copies import MOST, original
+from drctl.failback.observers.copies import original
+from drctl.failback.observers.pieces import AT_A_LOOK, AT_ONCE, in_pieces
+from drctl.model.errors import Unreachable
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import Record, TopicPartition, Unavailable
 
-_TIMES = 20
-
 
 def observe_boundaries(
-    result: GapEvidence, reader: ClusterReader, origin: str
-) -> Mapping[TopicPartition, int]:
-    """By partition of the target; by offsets alone where there are too many records to count.
+    result: GapEvidence, reader: ClusterReader, origin: str, most: int = AT_A_LOOK
+) -> Mapping[TopicPartition, int] | Unavailable:
+    """By partition of the target; or why nobody has counted.
 
     Args:
         origin: id of the cluster whose records copies name as their origin.
+        most: so many new records are counted, and no more.
 
     Raises:
-        Unreachable: no broker answered within the deadline.
+        Unreachable: a partition could not be read, or holds fewer records than were counted.
     """
-    found = {p.copy: p.boundary for p in result.partitions}
-    known = {copy: at for copy, at in found.items() if at is not None}
-    if sum(each.only_on_target for each in result.partitions) > MOST:
-        return known
-    waiting = {p.copy: p for p in result.partitions if p.only_on_target and p.copy in known}
-    for _ in range(_TIMES):
-        if not waiting:
-            break
-        read = reader.following({copy: known[copy] for copy in waiting}, MOST)
-        for copy, each in list(waiting.items()):
-            left = each.only_on_target - _new(read.get(copy, ()), each, origin)
-            if left <= 0 or known[copy] == 0:
-                del waiting[copy]
-            known[copy] = max(0, known[copy] - max(0, left))
-    return known
+    total = sum(each.only_on_target for each in result.partitions)
+    if total > most:
+        return Unavailable(
+            f"{total:,} records are new on {reader.name}, too many to count at a look where they"
+            " begin: drctl failback does it (step find-missing)"
+        )
+    ends = {each.copy: each.target.end for each in result.partitions if each.target}
+    counts = [_Count.of(each) for each in result.partitions if each.only_on_target and each.target]
+    waiting = {each.copy: each for each in counts}
+    while waiting:
+        _count(waiting, reader, origin)
+        waiting = {place: each for place, each in waiting.items() if each.left}
+    return ends | {each.copy: each.at for each in counts}
 
 
-def _new(records: tuple[Record, ...] | Unavailable, each: PartitionSeen, origin: str) -> int:
-    """How many of them were counted as new."""
-    if isinstance(records, Unavailable) or each.target is None:
-        return each.only_on_target
-    end = each.target.end
-    return sum(r.offset < end and original(r, origin) is None for r in records)
+@dataclass(slots=True)
+class _Count:
+    """How far back the new records of a partition are counted.
+
+    Attributes:
+        at: offset of the last one counted; all behind it are.
+        start: where the partition began when they were found.
+        left: how many are not counted yet.
+        step: how many offsets are read next.
+    """
+
+    copy: TopicPartition
+    at: int
+    start: int
+    left: int
+    step: int
+
+    @classmethod
+    def of(cls, each: PartitionSeen) -> "_Count":
+        assert each.target is not None
+        new = each.only_on_target
+        return cls(each.copy, each.target.end, each.target.start, new, new)
+
+    @property
+    def wanted(self) -> range:
+        """The offsets to be read next."""
+        return range(max(self.start, self.at - self.step), self.at)
+
+    def go_back(self, found: int, last: Sequence[int]) -> None:
+        """Go on before what was read.
+
+        Args:
+            found: how many of the offsets that were read hold new records.
+            last: the last of these offsets, as many as were left; needed where more were read.
+        """
+        if found >= self.left:
+            self.at, self.left = last[0] if last else self.wanted.start, 0
+            return
+        self.at, self.left = self.wanted.start, self.left - found
+        # Much that is no record: go on in longer steps.
+        self.step = max(self.left, min(2 * self.step, AT_ONCE))
+
+
+def _count(waiting: Mapping[TopicPartition, _Count], reader: ClusterReader, origin: str) -> None:
+    """Read the offsets before those that were read, of all partitions at once."""
+    spent = [str(place) for place, each in waiting.items() if not each.wanted]
+    if spent:
+        raise Unreachable(
+            f"{spent[0]} of {reader.name} holds fewer records than were new there: where they begin"
+            " cannot be told any more",
+            "run drctl gap again",
+        )
+    found: Counter[TopicPartition] = Counter()
+    last = {p: deque[int](maxlen=e.left) for p, e in waiting.items() if e.step > e.left}
+    for place, records in in_pieces(reader, {p: each.wanted for p, each in waiting.items()}):
+        new = [record.offset for record in records if original(record, origin) is None]
+        found[place] += len(new)
+        if place in last:
+            last[place].extend(new)
+    for place, each in waiting.items():
+        each.go_back(found[place], last.get(place, ()))
 
 
 def copied_behind(
@@ -63,22 +120,27 @@ def copied_behind(
     own copies are known by their header, and stand there rightly.
 
     Raises:
-        Unreachable: no broker answered within the deadline.
+        Unreachable: a partition could not be read.
     """
     asked = {
-        each: at
+        each.copy: (each, at)
         for each in result.partitions
         if each.only_on_target and each.copy in boundaries and (at := _last_copied(each)) >= 0
     }
-    if not asked or sum(each.only_on_target for each in asked) > MOST:
+    if not asked:
         return ()
-    last = source.records([(each.place, at) for each, at in asked.items()])
-    behind = target.following({each.copy: boundaries[each.copy] for each in asked}, MOST)
-    return tuple(
-        str(each.place)
-        for each, at in asked.items()
-        if _stands(last.get((each.place, at)), behind.get(each.copy, ()))
-    )
+    last = source.records([(each.place, at) for each, at in asked.values()])
+    behind = {
+        copy: range(boundaries[copy], each.target.end)
+        for copy, (each, _) in asked.items()
+        if each.target is not None
+    }
+    found = set()
+    for copy, records in in_pieces(target, behind):
+        each, at = asked[copy]
+        if _stands(last.get((each.place, at)), records):
+            found.add(str(each.place))
+    return tuple(sorted(found))
 
 
 def _last_copied(each: PartitionSeen) -> int:
@@ -88,8 +150,8 @@ def _last_copied(each: PartitionSeen) -> int:
     return (tail[0] if tail and tail[1] >= end - 1 else end) - 1
 
 
-def _stands(wanted: object, records: tuple[Record, ...] | Unavailable) -> bool:
-    if not isinstance(wanted, Record) or isinstance(records, Unavailable):
+def _stands(wanted: object, records: Iterable[Record]) -> bool:
+    if not isinstance(wanted, Record):
         return False
     same = (wanted.key, wanted.value, wanted.timestamp_ms)
     return any((r.key, r.value, r.timestamp_ms) == same and not is_copy(r) for r in records)

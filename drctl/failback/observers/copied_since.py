@@ -4,13 +4,15 @@ The old replication, once it runs again, goes on where it stopped, copies them b
 leaves the source as it was: only the target tells.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from drctl.failback.facts import Cluster
 from drctl.failback.gap_results import GapEvidence, PartitionSeen
-from drctl.failback.observers.copies import MOST, original, span
+from drctl.failback.observers.copies import original, span
+from drctl.failback.observers.pieces import AT_A_LOOK, in_pieces
 from drctl.model.ports import ClusterReader
-from drctl.model.topology import Record, TopicPartition, Unavailable
+from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
 
 
 def copied_since(
@@ -19,34 +21,56 @@ def copied_since(
     on_target: Cluster,
     source: ClusterReader,
     target: ClusterReader,
-) -> Mapping[str, str]:
+    most: int = AT_A_LOOK,
+) -> Mapping[str, str | Unavailable]:
     """By folder of a result, which of its first missing records is on the target by now.
+
+    A result of which none is has no entry; one of which that cannot be said has the reason.
 
     Args:
         origin: id of the source: copies that name it were brought over by drctl, and are expected.
+        most: so many offsets are looked through for what the newest misses, and no more.
 
     Raises:
         Unreachable: a cluster did not answer.
     """
-    asked = {each.where: list(_firsts(each, on_target)) for each in results}
+    asked: dict[str, list[tuple[PartitionSeen, int]]] = {}
+    found: dict[str, str | Unavailable] = {}
     since: dict[TopicPartition, int] = {}
-    for each, _ in (row for rows in asked.values() for row in rows):
-        if each.target is not None:
-            since[each.copy] = min(each.target.end, since.get(each.copy, each.target.end))
-    if not since or span(since, on_target) > MOST:
-        return {}
+    for result in results:
+        rows = list(_firsts(result, on_target))
+        behind = {each.copy: each.target.end for each, _ in rows if each.target is not None}
+        total = span(behind, on_target)
+        # An old one, over other logs, is no evidence in any case: nobody reads weeks for it.
+        if total > (most if result.ends == results[0].ends else min(most, AT_A_LOOK)):
+            found[result.where] = Unavailable(
+                f"{total:,} offsets were written to {target.name} since, too many to look through"
+                " for what it names missing: run drctl gap again"
+            )
+        elif rows:
+            asked[result.where] = rows
+            since |= {p: min(at, since.get(p, at)) for p, at in behind.items()}
+    if not since:
+        return found
     places = dict.fromkeys((each.place, at) for rows in asked.values() for each, at in rows)
     missing = source.records(list(places))
-    there = target.following(since, MOST)
-    found: dict[str, str] = {}
+    rows_of: dict[TopicPartition, list[tuple[str, PartitionSeen, int]]] = defaultdict(list)
     for where, rows in asked.items():
         for each, at in rows:
-            if _holds(there.get(each.copy, ()), missing.get((each.place, at)), each, origin):
+            rows_of[each.copy].append((where, each, at))
+    for copy, records in in_pieces(target, _up_to_now(since, on_target)):
+        for where, each, at in rows_of[copy]:
+            if _holds(records, missing.get((each.place, at)), each, origin):
                 found[where] = (
                     f"offset {at} of {each.place} was missing, and is on {target.name} by now:"
                     " something has copied it, behind whatever is newer there"
                 )
     return found
+
+
+def _up_to_now(since: Mapping[TopicPartition, int], on: Cluster) -> dict[TopicPartition, range]:
+    logs = ((place, at, on.logs.get(place)) for place, at in since.items())
+    return {p: range(at, log.end) for p, at, log in logs if isinstance(log, OffsetRange)}
 
 
 def _firsts(result: GapEvidence, on_target: Cluster) -> Iterator[tuple[PartitionSeen, int]]:
@@ -59,12 +83,12 @@ def _firsts(result: GapEvidence, on_target: Cluster) -> Iterator[tuple[Partition
 
 
 def _holds(
-    records: tuple[Record, ...] | Unavailable,
+    records: tuple[Record, ...],
     wanted: Record | Unavailable | None,
     each: PartitionSeen,
     origin: str,
 ) -> bool:
-    if not isinstance(wanted, Record) or isinstance(records, Unavailable) or each.target is None:
+    if not isinstance(wanted, Record) or each.target is None:
         return False
     same = (wanted.key, wanted.value, wanted.timestamp_ms)
     return any(

@@ -4,6 +4,7 @@ from drctl.failback.facts import Cluster, Copies
 from drctl.failback.gap_results import GapEvidence
 from drctl.failback.situation import Situation
 from drctl.failback.step import Seen, done, not_done, unknown
+from drctl.failback.steps.afterwards import afterwards
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 
 
@@ -16,12 +17,17 @@ def caught_up(seen: Situation) -> Seen:
             return unknown(f"{name} does not tell: {end.reason}")
     assert isinstance(source, Cluster)
     assert isinstance(target, Cluster)
+    home = afterwards(seen)
+    if home is not None:
+        return home
     if not seen.way_back_begun:
         if isinstance(facts.reverse, Unavailable):
             return unknown(f"what copies back cannot be seen: {facts.reverse.reason}")
         return not_done("nothing copies back yet (step f)")
     if seen.first is None:
         return unknown("no result of drctl gap tells where new records begin: the lag is not known")
+    if isinstance(facts.boundaries, Unavailable):
+        return unknown(facts.boundaries.reason)
     lag = behind(seen, source, target)
     if isinstance(lag, Unavailable):
         return unknown(lag.reason)

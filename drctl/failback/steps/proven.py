@@ -12,6 +12,8 @@ def proven(seen: Situation) -> Seen:
     if seen.home is False:
         return not_done("it comes last")
     owed = _owed(seen.facts)
+    if seen.proof.holds is None:
+        return unknown(f"{seen.proof.why}{owed}")
     if not seen.proven:
         told = "no full comparisons of both directions are here that found nothing"
         if seen.home is None:

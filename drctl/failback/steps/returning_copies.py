@@ -4,6 +4,7 @@ from drctl.engine.copies_filter import drops_copies
 from drctl.failback.facts import Copies
 from drctl.failback.situation import Situation
 from drctl.failback.step import Observed, Seen, done, not_done, unknown
+from drctl.failback.steps.afterwards import afterwards
 from drctl.failback.steps.reconciled import copied, ever_copied, reconciled
 from drctl.model.topology import Unavailable
 from drctl.wire.provenance import HEADER
@@ -19,6 +20,9 @@ def returning_copies(seen: Situation) -> Seen:
             f" {facts.source}: it holds them twice",
             begun=True,
         )
+    home = afterwards(seen)
+    if home is not None:
+        return home
     if before.observed is Observed.UNKNOWN:
         return unknown("what was brought over is not known (step e)")
     if before.observed is Observed.NOT_DONE:

@@ -6,6 +6,7 @@ from drctl.checks.wording import listed, several
 from drctl.failback.facts import Began, Cluster, Facts, Replication, Replicator
 from drctl.failback.situation import Situation
 from drctl.failback.step import Seen, done, not_done, unknown
+from drctl.failback.steps.afterwards import afterwards
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 
 _SHOWN = 5
@@ -15,6 +16,9 @@ _AGAIN = "everything is copied a second time"
 def reverse_replication(seen: Situation) -> Seen:
     """Where it began, by the first record that came; else where it would begin."""
     facts = seen.facts
+    home = afterwards(seen)
+    if home is not None:
+        return home
     if isinstance(facts.on_source, Unavailable):
         return unknown(f"what came to {facts.source} cannot be seen: {facts.on_source.reason}")
     if isinstance(facts.reverse, Unavailable):
@@ -72,9 +76,14 @@ def _nothing_came(seen: Situation, reverse: Replication) -> Seen:
             why = f"{told}; where it would begin is not known: {each.positions.reason}"
             return unknown(why, begun=begun)
         positions |= each.positions
-    if not seen.boundaries:
+    if seen.first is None:
         why = "no result of drctl gap tells where new records begin"
         return not_done(f"{told}; {why}", begun=begun)
+    if isinstance(seen.facts.boundaries, Unavailable):
+        return unknown(f"{told}; {seen.facts.boundaries.reason}", begun=begun)
+    apart = seen.facts.apart
+    if seen.home is True and isinstance(apart, str) and apart:
+        return not_done(f"clients are home on {seen.facts.source}, and {apart}", begun=begun)
     wanted = {place: at for place, at in seen.boundaries.items() if _held(place, at, seen)}
     if not positions.keys() & seen.boundaries.keys() and wanted:
         return _no_position(reverse, told)
