@@ -327,15 +327,19 @@ def test_what_is_half_done_or_began_too_early(way: WayBack) -> None:
     assert f"it is half done: {TAIL} of {TAIL + 3}" in partly.why("e")
 
     with way.read_in(way.secondary):
-        way.commit(way.primary, COPIED + TAIL + 4)
-        hurried = way.order(3)
-        assert (hurried.verdict, hurried.next) == ("violated", "i"), hurried.document
-        assert f"{way.group} reads on secondary" in hurried.why("i")
+        way.commit(way.primary, COPIED)
+        unseen = way.order(0)
+        assert f"whether they were committed since cannot be told: {way.group}" in unseen.why("i")
 
     way.seed(COPIED)
     way.start_reverse(COPIED + TAIL + 3 + NEW)
     early = way.order(3)
     assert (early.verdict, early.next) == ("violated", "e"), early.document
     assert early.observed[5] == "d"
+    with way.read_in(way.secondary):
+        way.commit(way.primary, COPIED + TAIL + 3 + 5)
+        hurried = way.order(3)
+        assert (hurried.verdict, hurried.next) == ("violated", "i"), hurried.document
+        assert f"{way.group} reads on secondary" in hurried.why("i")
     said = way.run("failback", "--link", "main", "--check-order")
     assert "step f has happened, and e, which it needs, has not" in " ".join(said.stdout.split())

@@ -35,7 +35,21 @@ def switched_home(seen: Situation) -> Seen:
     if begun:
         leads = f"{len(seen.led_home)} of {len(states)} endpoints lead to {facts.source}"
         return not_done(f"{leads}: {told}", begun=True)
-    return not_done(f"clients are sent to {facts.target}: {told}")
+    return not_done(f"clients are sent to {facts.target}: {told}{_untold(seen)}")
+
+
+def _untold(seen: Situation) -> str:
+    """Positions that may be of before the loss, or translated since: both look alike."""
+    groups, target = seen.facts.groups, seen.facts.target
+    if isinstance(groups, Unavailable):
+        return ""
+    names = [each.name for each in groups if each.positions and target in each.reading_on]
+    if not names:
+        return ""
+    return (
+        f"; positions on {seen.facts.source} of groups that are read in lie within what it had when"
+        f" it was lost: whether they were committed since cannot be told: {listed(names)}"
+    )
 
 
 def moved_while_read(seen: Situation) -> tuple[GroupSeen, ...]:
