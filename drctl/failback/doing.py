@@ -17,6 +17,7 @@ class Site:
         connect: a worker of the old direction, of the way back: without user and password.
         forward: connectors of the old direction; likewise `reverse`.
         forward_runs: whether it copies now.
+        stop: the site's own command that stops it, word by word; empty where there is none.
     """
 
     link: str
@@ -31,6 +32,7 @@ class Site:
     connect_back: str
     reverse: tuple[str, ...]
     forward_runs: bool = False
+    stop: tuple[str, ...] = ()
 
 
 def doing(site: Site) -> Mapping[str, tuple[str, ...]]:
@@ -69,6 +71,8 @@ def doing(site: Site) -> Mapping[str, tuple[str, ...]]:
 
 
 def _stop(site: Site) -> tuple[str, ...]:
+    if site.stop:
+        return (shlex.join(site.stop),)
     return tuple(_put(site.connect, name, "stop") for name in site.forward or ("CONNECTOR",))
 
 

@@ -114,6 +114,19 @@ class Replication:
         return all(each.idle and each.positions == {} for each in self.copying)
 
 
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """What the site's own look at the old replication says.
+
+    Attributes:
+        held: whether it is stopped.
+        words: what was said.
+    """
+
+    held: bool
+    words: str
+
+
 class Began(StrEnum):
     """Which record of the target came to the source first, behind what it had when it was lost."""
 
@@ -175,12 +188,17 @@ class GroupSeen:
 
 @dataclass(frozen=True, slots=True)
 class RunTold:
-    """A run, as the journal tells it: evidence beside what is seen, never instead of it."""
+    """A run, as the journal tells it: evidence beside what is seen, never instead of it.
+
+    Attributes:
+        home: whether it led clients home, to its end.
+    """
 
     run: str
     plan: str
     status: str
     owed: tuple[str, ...] = ()
+    home: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +210,7 @@ class Facts:
         max_lag: how many records the way back may lag when clients are moved.
         gaps: results of `drctl gap` from source to target, the newest first.
         back_gaps: the same in the other direction.
+        stopped: what the site's own command says of the old replication; None where it has none.
         not_the_same: by folder of a result, why its records are not those of the source; or why
             that is not known.
         copied_since: likewise, which record that it misses was copied since, and not by drctl.
@@ -215,6 +234,7 @@ class Facts:
     health: ClusterHealth | Unavailable = NOT_LOOKED_AT
     fence: Fence | Unavailable = NOT_LOOKED_AT
     forward: Replication | Unavailable = NOT_LOOKED_AT
+    stopped: Stopped | Unavailable | None = None
     reverse: Replication | Unavailable = NOT_LOOKED_AT
     gaps: tuple[GapEvidence, ...] = ()
     back_gaps: tuple[GapEvidence, ...] = ()

@@ -28,6 +28,7 @@ from drctl.failback.observers.journal import observe_journal
 from drctl.failback.observers.pieces import AT_A_LOOK
 from drctl.failback.observers.replication import Ends, observe_replication
 from drctl.failback.observers.samples import not_the_same
+from drctl.failback.observers.stopped import observe_stopped
 from drctl.failback.ports import WayBackPorts, Workers
 from drctl.failback.proof import clean, home_of
 from drctl.model.errors import DrctlError
@@ -112,6 +113,7 @@ class WayBackObserver:
         fence = self._glance(
             lambda: observe_fence(settings, topics(), ports.acls, ports.prover, verified)
         )
+        stopped = self._glance(lambda: observe_stopped(ports.stopped_told))
         forward = self._forward(lambda: _names(source, target, link.source_topic))
         reverse = self._reverse(lambda: _names(target, source, link.target_topic))
         endpoints = [self._glance(each.observe) for each in ports.endpoints]
@@ -131,6 +133,7 @@ class WayBackObserver:
             fence=fence.answer(),
             forward=forward.answer() if forward else _NO_WORKERS,
             reverse=reverse.answer() if reverse else _NO_WORKERS,
+            stopped=stopped.answer(),
             gaps=results.there,
             back_gaps=results.back,
             exported=results.exported,

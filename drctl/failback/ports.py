@@ -50,6 +50,8 @@ class WayBackPorts:
         decisions: what the target keeps of `drctl reconcile`.
         fence_verified: runs the site's own look at its fence: None where there is none, else
             whether it is set, and what it said.
+        stopped_told: runs its look at the old replication, where no connectors stand for it:
+            likewise, whether that is stopped.
     """
 
     source: ClusterReader
@@ -66,3 +68,4 @@ class WayBackPorts:
     journal: JournalReader
     decisions: Callable[[], Mapping[Key, Progress]]
     fence_verified: Callable[[], tuple[bool, str] | None]
+    stopped_told: Callable[[], tuple[bool, str] | None]

@@ -113,6 +113,8 @@ def test_names_of_clusters_do_not_act_on_the_terminal() -> None:
 
 
 def test_each_step_says_what_to_type() -> None:
+    own = replace(SITE, connect="", forward=(), stop=("stop copier.sh", "main"))
+    assert doing(own)["b"] == ("'stop copier.sh' main",)
     assert list(doing(SITE)) == [row.id for row in TABLE]
     without = replace(SITE, back=None, connect="", forward=(), connect_back="", reverse=(), gap="")
     assert all(all(lines) and lines for lines in doing(without).values())
@@ -148,3 +150,16 @@ def test_a_folder_without_a_result_is_refused(called: Run) -> None:
     ran = called("failback", "--check-order", "--gap", "nowhere")
     assert ran.code == 2
     assert "nowhere holds no gap.json" in ran.stderr
+
+
+@pytest.mark.slow
+def test_the_sites_command_is_asked_where_no_connectors_are_named(called: Run) -> None:
+    """Both clusters are silent; what the command says is known all the same."""
+    replicator = "{kind: none, stop: [x], stopped: [/bin/sh, -c, 'echo it runs; exit 3']}"
+    config = "clusters: {a: {bootstrap: '127.0.0.1:1'}, b: {bootstrap: '127.0.0.1:2'}}\n" + (
+        f"links: {{main: {{from: a, to: b, topics: [t], replicator: {replicator}}}}}\n"
+    )
+    Path("drctl.yaml").write_text(config, encoding="utf-8")
+    ran = called("failback", "--check-order", "-o", "json")
+    assert (ran.code, ran.document()["next"]) == (3, "b")
+    assert "it is not stopped (it runs)" in ran.document()["steps"][1]["why"]

@@ -13,6 +13,8 @@ from drctl.failback.facts import (
     GroupSeen,
     Replication,
     Replicator,
+    RunTold,
+    Stopped,
 )
 from drctl.failback.gap_results import Sample
 from drctl.failback.steps.record_order import Tally
@@ -87,6 +89,35 @@ def test_the_old_replicator_that_ran_and_stopped_again() -> None:
     assert judged(in_order_to_d(), copied_since=since, gaps=(again, gap())).verdict is Verdict.OK
     nightly = gap(partition(only_on_target=0))
     assert judged(in_order_to_d(), copied_since=since, gaps=(nightly,)).verdict is Verdict.OK
+
+
+def test_the_sites_own_command_tells_of_what_no_connector_stands_for() -> None:
+    blind = replace(in_order_to_d(), forward=Unavailable("drctl.yaml names no Connect workers"))
+    assert judged(blind).steps["b"].observed == "unknown"
+    held = judged(blind, stopped=Stopped(True, "the site's command says that it is stopped"))
+    assert (states(held)[:5], held.verdict) == ("DDDDN", Verdict.OK)
+    running = judged(blind, stopped=Stopped(False, "the site's command says that it is not"))
+    assert (running.verdict, running.next) == (Verdict.VIOLATED, "b")
+    silent = judged(blind, stopped=Unavailable("look.sh was ended after 30 s"))
+    assert silent.steps["b"].observed == "unknown"
+    assert "look.sh" in silent.steps["b"].why
+
+
+def test_the_sites_own_command_tells_that_it_runs_again_at_home() -> None:
+    blind = replace(at_home(), forward=Unavailable("drctl.yaml names no Connect workers"))
+    runs = judged(blind, stopped=Stopped(False, "the site's command says that it is not stopped"))
+    assert (states(runs), runs.violations) == ("DDDDDDDDDDU", ())
+    stopped = judged(blind, stopped=Stopped(True, "the site's command says that it is stopped"))
+    assert (states(stopped), stopped.next) == ("DDDDDDDDDNU", "j")
+
+
+def test_the_run_that_led_home_is_told_beside_and_proves_nothing() -> None:
+    run = RunTold("20261122-main", "failback", "done", home=True)
+    found = judged(at_home(), journal=(run,))
+    assert (found.verdict, found.next) == (Verdict.UNKNOWN, "k")
+    assert "by the journal run 20261122-main led home to its end" in found.steps["k"].why
+    since = RunTold("20261123-main", "failover-planned", "done")
+    assert "by the journal" not in judged(at_home(), journal=(since, run)).steps["k"].why
 
 
 def test_a_gap_that_was_never_run() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from drctl.config.schema import ConnectorsConfig, FenceConfig
 from drctl.engine.copies_filter import drops_copies
-from drctl.failback.facts import Began, Cluster
+from drctl.failback.facts import Began, Cluster, Stopped
 from drctl.failback.observers import boundaries, pieces
 from drctl.failback.observers.apart import apart_since
 from drctl.failback.observers.arrivals import observe_arrivals
@@ -18,6 +18,7 @@ from drctl.failback.observers.copies import MOST, observe_copies
 from drctl.failback.observers.fence import observe_fence
 from drctl.failback.observers.replication import observe_replication
 from drctl.failback.observers.samples import not_the_same
+from drctl.failback.observers.stopped import observe_stopped
 from drctl.model.acls import Acl, Acls
 from drctl.model.connectors import Connector
 from drctl.model.errors import Unreachable
@@ -106,6 +107,15 @@ def test_the_sites_own_look_at_its_fence() -> None:
     settings = FenceConfig(method="command", command=("x",), verify=("y",))
     assert fence(Closed(), settings, verify=(True, "")).held is True
     assert fence(Closed(), settings, verify=(False, "port 9092 is open")).held is False
+
+
+def test_the_sites_own_look_at_the_old_replication() -> None:
+    assert observe_stopped(lambda: None) is None
+    held = observe_stopped(lambda: (True, "task 4711 ended"))
+    assert held == Stopped(True, "the site's command says that it is stopped (task 4711 ended)")
+    assert observe_stopped(lambda: (False, "")) == Stopped(
+        False, "the site's command says that it is not stopped"
+    )
 
 
 @dataclass

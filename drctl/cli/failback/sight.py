@@ -11,6 +11,7 @@ from drctl.cli.gap import results as gap_results
 from drctl.cli.reconcile import wiring as reconcile_wiring
 from drctl.cli.runs import plan_wiring
 from drctl.cli.site_commands import run_command
+from drctl.model.errors import Unreachable
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
@@ -66,6 +67,7 @@ def site_of(config: "Config", link: "Link", answer: "Answer") -> "Site":
         str(reverse.connect[0].shown) if reverse and reverse.connect else "",
         tuple(filter(None, dict(reverse.connectors).values())) if reverse else (),
         isinstance(forward, Replication) and forward.runs,
+        tuple(replicator.stop) if not replicator.connect else (),
     )
 
 
@@ -112,6 +114,15 @@ def _ports(config: "Config", link: "Link") -> "Iterator[WayBackPorts]":
         ended = run_command(config, argv, {}, _COMMAND_S)
         return ended.code == 0, ended.output.strip()
 
+    def told() -> tuple[bool, str] | None:
+        replicator = link.settings.replicator
+        if not replicator.stopped or replicator.connect:
+            return None
+        ended = run_command(config, replicator.stopped, {}, _COMMAND_S)
+        if ended.code is None:
+            raise Unreachable(f"{replicator.stopped[0]} did not run: {ended.output.strip()}")
+        return ended.code == 0, ended.output.strip()
+
     source, target = link.source_config, link.target_config
     with (
         plan_wiring.cluster_ports(link.source, source) as here,
@@ -137,4 +148,5 @@ def _ports(config: "Config", link: "Link") -> "Iterator[WayBackPorts]":
             plan_wiring.journal_reader(link.target, target, link.name),
             decisions.kept,
             verified,
+            told,
         )

@@ -21,6 +21,8 @@ def observe_journal(reader: JournalReader) -> tuple[RunTold, ...]:
     for run in islice(reader.runs(), _RUNS):
         story = read_story(reader.entries(run))
         owed = () if home else tuple(story.owed.values())
-        found.append(RunTold(run, story.plan.name, story.status or "not ended", owed))
-        home = home or (leads_home(story.plan.steps) and story.status == Status.DONE)
+        led_home = leads_home(story.plan.steps) and story.status == Status.DONE
+        status = story.status or "not ended"
+        found.append(RunTold(run, story.plan.name, status, owed, led_home))
+        home = home or led_home
     return tuple(found)

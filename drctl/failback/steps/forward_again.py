@@ -1,7 +1,7 @@
 """Step j: replication from the source to the target runs again, from the switchover on."""
 
 from drctl.checks.wording import several
-from drctl.failback.facts import Cluster, Facts, Replication
+from drctl.failback.facts import Cluster, Facts, Replication, Stopped
 from drctl.failback.situation import Situation
 from drctl.failback.step import Seen, done, not_done, unknown
 from drctl.model.topology import OffsetRange, Unavailable
@@ -10,11 +10,14 @@ from drctl.model.topology import OffsetRange, Unavailable
 def forward_again(seen: Situation) -> Seen:
     """Whether it runs for clients that are home, and copies nothing twice."""
     facts = seen.facts
-    if isinstance(facts.forward, Unavailable):
+    told = facts.stopped if isinstance(facts.forward, Unavailable) else None
+    if isinstance(facts.forward, Unavailable) and not isinstance(told, Stopped):
         return unknown(f"what copies forward cannot be seen: {facts.forward.reason}")
     if seen.home is False:
         return not_done("it comes behind the switchover home (step i)")
-    if not facts.forward.runs:
+    if isinstance(told, Stopped) and told.held:
+        return not_done(told.words)
+    if isinstance(facts.forward, Replication) and not facts.forward.runs:
         return not_done(f"it does not run{_seed(facts, facts.forward)}")
     if seen.home is None:
         return unknown("it runs, and where clients are is not visible: see steps b and i")

@@ -1,7 +1,7 @@
 """Step b: what copied from the source to the target is stopped, and does not begin by itself."""
 
 from drctl.checks.wording import listed, several
-from drctl.failback.facts import Replicator
+from drctl.failback.facts import Replicator, Stopped
 from drctl.failback.situation import Situation
 from drctl.failback.step import Seen, done, not_done, unknown
 from drctl.model.topology import Unavailable
@@ -11,10 +11,7 @@ def old_replication(seen: Situation) -> Seen:
     """Whether the old tail can be appended behind newer records."""
     facts = seen.facts
     if isinstance(facts.forward, Unavailable):
-        return unknown(
-            f"what copies from {facts.source} to {facts.target} cannot be seen:"
-            f" {facts.forward.reason}"
-        )
+        return _by_command(seen, facts.forward)
     active = [each for each in facts.forward.found if not each.idle]
     if active and seen.home is True:
         return _again(seen)
@@ -33,6 +30,21 @@ def old_replication(seen: Situation) -> Seen:
     if not facts.forward.copying:
         return unknown("the workers have no connector that copies this link: nobody knows what did")
     return done(_stopped(facts.forward.found))
+
+
+def _by_command(seen: Situation, unseen: Unavailable) -> Seen:
+    """What the site's own command says, where no connectors can be looked at."""
+    facts = seen.facts
+    told = facts.stopped
+    if not isinstance(told, Stopped):
+        why = unseen.reason if told is None else told.reason
+        return unknown(f"what copies from {facts.source} to {facts.target} cannot be seen: {why}")
+    if told.held:
+        return done(told.words)
+    if seen.home is True:
+        return _again(seen)
+    silently = f"it appends what {facts.target} lacks behind newer records, silently"
+    return not_done(f"{told.words}: {silently}", begun=True)
 
 
 def _again(seen: Situation) -> Seen:

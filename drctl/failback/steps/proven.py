@@ -21,7 +21,17 @@ def proven(seen: Situation) -> Seen:
         return not_done(f"{told}{owed}")
     return unknown(
         "comparisons both ways found nothing missing and nothing twice; whether every group stands"
-        f" where it should cannot be seen from here{owed}"
+        f" where it should cannot be seen from here{_told(seen.facts)}{owed}"
+    )
+
+
+def _told(facts: Facts) -> str:
+    """The newest run that led home, where nothing came after it: it looked at every group."""
+    newest = facts.journal[:1] if not isinstance(facts.journal, Unavailable) else ()
+    return "".join(
+        f"; by the journal run {run.run} led home to its end: its report says what it saw of them"
+        for run in newest
+        if run.home
     )
 
 
