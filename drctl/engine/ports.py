@@ -22,7 +22,7 @@ from drctl.model.plan import Json
 from drctl.model.ports import ClusterReader, GroupReader, GroupWriter
 from drctl.model.producer_ids import ProducerIdReader, ProducerIdWriter
 from drctl.model.repairs import RuleWriter, ShapeReader, ShapeWriter
-from drctl.offsets.wanted import Wanted
+from drctl.offsets.wanted import Translated
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class Look(Protocol):
     def findings(self, mode: str) -> Sequence[Finding]:
         """What the guards say now."""
 
-    def translated(self) -> Sequence[Wanted]:
+    def translated(self) -> Translated:
         """Where the link's groups are to stand on the target, by the evidence there is now.
 
         Raises:

@@ -4,6 +4,7 @@ What is wanted comes from a translation, a snapshot or a run that is undone; `ap
 against the cluster.
 """
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -42,6 +43,18 @@ class Wanted:
     bounds: Bounds | None = None
     blocked: str = ""
     undoes: "Written | None" = None
+
+
+class Translated(NamedTuple):
+    """Where the groups of a link are to stand.
+
+    Attributes:
+        unknown: full-match patterns of the link's groups by which not one is known: its source
+            does not answer, and no evidence tells of any.
+    """
+
+    wanted: tuple[Wanted, ...]
+    unknown: tuple[str, ...] = ()
 
 
 class Written(NamedTuple):
@@ -107,6 +120,12 @@ def from_translations(rows: Iterable[Translation]) -> tuple[Wanted, ...]:
     Where a group has never committed there is nothing to apply.
     """
     return tuple(_from_translation(row) for row in rows if row.blocked != NEVER)
+
+
+def unmatched(patterns: Iterable[str], wanted: Iterable[Wanted]) -> tuple[str, ...]:
+    """The full-match patterns by which not one of the groups is called."""
+    known = {row.group for row in wanted}
+    return tuple(p for p in patterns if not any(re.fullmatch(p, name) for name in known))
 
 
 def _from_translation(row: Translation) -> Wanted:

@@ -17,6 +17,12 @@ _APPENDED = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 _MOST_OPEN = 32
 
 
+def whole_exports(state_dir: Path) -> frozenset[str]:
+    """The results of which everything was exported; one that was interrupted has no manifest."""
+    found = state_dir.glob(f"reconcile/exports/*/{MANIFEST}")
+    return frozenset(each.parent.name for each in found)
+
+
 class _Part:
     """The file of one partition; may be closed and written on."""
 

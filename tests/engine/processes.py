@@ -21,7 +21,7 @@ from drctl.model.finding import Finding, Status
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState
 from drctl.model.plan import Json
 from drctl.model.topology import TopicPartition, Unavailable
-from drctl.offsets.wanted import Bounds, Wanted
+from drctl.offsets.wanted import Bounds, Translated, Wanted
 from drctl.systems.kafka.shared_rules import SharedRules
 from tests.engine.arrivals import NEW, empty
 from tests.engine.arrivals import SOURCE as ASKED
@@ -115,14 +115,15 @@ class Sight:
         status = {name: Status.FAIL if name in against else Status.OK for name in GUARDS}
         return [Finding(name, each, LINK, "as seen") for name, each in status.items()]
 
-    def translated(self) -> Sequence[Wanted]:
+    def translated(self) -> Translated:
         self.pair.trace.look(f"checkpoints on {self.target}")
         found = self._site(self.source).positions.positions
-        return [
+        rows = (
             Wanted(group, place, Committed(self._there(place, at.offset)), Bounds(0, 0))
             for group in sorted(found)
             for place, at in sorted(found[group].items())
-        ]
+        )
+        return Translated(tuple(rows))
 
     def missing(self) -> Missing:
         ours, theirs = self._counted(self.source), self._counted(self.target)

@@ -1,6 +1,6 @@
 """Committing positions where some are refused: each is named, none is forgotten on the way back."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -9,9 +9,11 @@ import pytest
 from drctl.engine.kind import State
 from drctl.engine.ports import Hands, Look
 from drctl.engine.steps.commit_offsets import BATCH, CommitOffsets
-from drctl.model.groups import Committed, Positions
+from drctl.model.errors import Refused
+from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Positions
 from drctl.model.plan import Json
-from drctl.model.topology import TopicPartition, Unavailable
+from drctl.model.topology import Found, Mark, TopicPartition, Unavailable
+from drctl.offsets.wanted import Bounds, Translated, Wanted
 
 ONE, TWO = TopicPartition("orders", 0), TopicPartition("orders", 1)
 OCCUPIED = Unavailable("somebody reads in it")
@@ -79,6 +81,64 @@ def hands(groups: Groups) -> Hands:
 
 def look(groups: Groups) -> Look:
     return cast(Look, groups)
+
+
+@dataclass
+class Translating(Groups):
+    """A target on which nothing stands, and what is known of the groups of a silent source."""
+
+    known: tuple[Wanted, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+    def translated(self) -> Translated:
+        return Translated(self.known, self.unknown)
+
+    def site(self, name: str) -> "Translating":
+        assert name == "secondary"
+        return self
+
+    def cluster_id(self) -> str:
+        return "b"
+
+    def look_up(
+        self, wanted: Sequence[tuple[TopicPartition, int]]
+    ) -> Callable[[], Sequence[Found]]:
+        return lambda: [Found(0 if mark == Mark.START else 9, -1) for _, mark in wanted]
+
+    def described(self, names: Collection[str]) -> Mapping[str, Group]:
+        return {n: Group(n, GroupProtocol.CLASSIC, GroupState.EMPTY) for n in names}
+
+
+SETTINGS = {"cluster": "secondary", "link": "main", "overrides": {}}
+
+
+def test_groups_of_which_nothing_is_known_are_named() -> None:
+    """Nobody may take "0 positions of 0 groups" of a dead source for all there is to do."""
+    place = Wanted("a", ONE, Committed(7), Bounds(2, 0))
+    found = Translating(known=(place,), unknown=("b", "c-.*"))
+    planned = STEP.check({**SETTINGS, "leave_out": True}, {}, look(found))
+    reason = "no group of this name is known; its source does not answer"
+    assert planned["left_out"] == [f"b: {reason}", f"c-.*: {reason}"]
+    assert (planned["same"], planned["rereads"]) == (0, {"a": 2})
+    STEP.apply(planned, hands(found))
+    seen = STEP.verify(planned, look(found))
+    assert seen.state is State.DONE
+    assert seen.owes == f"2 positions or groups were left out: b: {reason}"
+    with pytest.raises(Refused, match="2 positions or groups cannot be committed: b: no group"):
+        STEP.check({**SETTINGS, "leave_out": False}, {}, look(found))
+
+
+def test_a_bound_that_nobody_knows_is_not_none_at_all() -> None:
+    wanted = (
+        Wanted("a", ONE, Committed(7), Bounds(2, 0)),
+        Wanted("a", TWO, Committed(7), Bounds(None, 0)),
+        Wanted("b", ONE, Committed(7), Bounds(3, 0)),
+    )
+    settings = {**SETTINGS, "leave_out": True}
+    planned = STEP.check(settings, {}, look(Translating(known=wanted)))
+    assert planned["rereads"] == {"a": None, "b": 3}
+    assert planned["rereads_at_most"] is None
+    assert STEP.check(settings, {}, look(Translating(known=wanted[::2])))["rereads_at_most"] == 5
 
 
 LINES = intent(("a", ONE, None, 7), ("a", TWO, 3, 8), ("b", ONE, 5, 9))

@@ -21,7 +21,7 @@ from drctl.offsets.applying import (
 )
 from drctl.offsets.guards import Guard
 from drctl.offsets.translating import NEVER
-from drctl.offsets.wanted import Bounds, Sight, Wanted, Written, from_translations, look
+from drctl.offsets.wanted import Bounds, Sight, Wanted, Written, from_translations, look, unmatched
 from tests.offsets.standing import Standing, group
 
 PLACE = TopicPartition("orders", 0)
@@ -195,6 +195,13 @@ def test_rows_of_a_translation() -> None:
         "g", TopicPartition("p.orders", 0), Committed(70), Bounds(12, 0), blocked=""
     )
     assert (second.partition, second.to, second.blocked) == (other, None, "no such topic")
+
+
+def test_patterns_by_which_no_group_is_known() -> None:
+    known = [Wanted("orders-1", PLACE, None, blocked="x"), Wanted("billing", PLACE, None)]
+    patterns = ("orders-.*", "orders", "billing", "audit", ".*")
+    assert unmatched(patterns, known) == ("orders", "audit")
+    assert unmatched((".*",), ()) == (".*",)
 
 
 def test_a_cluster_is_asked_once_and_not_about_rows_without_a_position() -> None:

@@ -3,11 +3,14 @@
 import json
 import stat
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drctl.cli.failback import records
 from drctl.gap.rows import MissingRow
 from drctl.model.errors import Refused, Unknown
 from drctl.model.gap import OrderVerdict, RecordClass
@@ -18,7 +21,7 @@ from drctl.reconcile.matching import stamp_of
 from drctl.reconcile.policy import Action
 from drctl.reconcile.progress import Key, Lane, Progress, Segment, decode, encode
 from drctl.reconcile.rows import Exported, Tally, key_digest
-from drctl.report.reconcile_export import ExportFolder
+from drctl.report.reconcile_export import ExportFolder, whole_exports
 from drctl.systems.parquet.gap_records import GapRow, read_records
 from drctl.systems.parquet.records import ParquetRecords
 from drctl.systems.spill.wanted_rows import TemporaryWantedRows
@@ -97,8 +100,8 @@ def record(partition: int, offset: int) -> Exported:
 def test_an_export_is_for_its_owner_and_whole_or_not_there(tmp_path: Path) -> None:
     folder = tmp_path / "made" / "export"
     writer = ExportFolder(folder, {"link": "main"})
-    records = [record(partition, offset) for offset in range(3) for partition in range(40)]
-    for each in records:
+    all_of_them = [record(partition, offset) for offset in range(3) for partition in range(40)]
+    for each in all_of_them:
         writer.add(each)
     assert not (folder / MANIFEST).exists()
     assert writer.finish() == str(folder)
@@ -107,7 +110,7 @@ def test_an_export_is_for_its_owner_and_whole_or_not_there(tmp_path: Path) -> No
     manifest = json.loads((folder / MANIFEST).read_text())
     assert (manifest["link"], len(manifest["files"])) == ("main", 40)
     lines = (folder / "orders-7.jsonl").read_bytes().splitlines()
-    assert [record_of(line) for line in lines] == [r for r in records if r.place.partition == 7]
+    assert [record_of(line) for line in lines] == [r for r in all_of_them if r.place.partition == 7]
 
 
 def test_an_export_replaces_an_earlier_one_and_nothing_else(tmp_path: Path) -> None:
@@ -120,6 +123,27 @@ def test_an_export_replaces_an_earlier_one_and_nothing_else(tmp_path: Path) -> N
     (tmp_path / "letter.txt").write_text("mine")
     with pytest.raises(Refused, match=r"letter\.txt"):
         ExportFolder(tmp_path, {}).add(record(0, 3))
+
+
+def test_an_export_that_was_interrupted_is_none(tmp_path: Path) -> None:
+    """Nor is it for a run that goes on: it would leave out the records that were not written."""
+    exports = tmp_path / "reconcile" / "exports"
+    for name in ("half", "whole"):
+        writer = ExportFolder(exports / name, {})
+        writer.add(record(0, 1))
+        writer.finish()
+    (exports / "half" / MANIFEST).unlink()  # it comes last
+    assert whole_exports(tmp_path) == {"whole"}
+
+    line: Any = SimpleNamespace(action=Action.EXPORT, due=SimpleNamespace(records=2), done=())
+    for name, due in (("half", 2), ("whole", 0), ("none", 2)):
+        found: Any = SimpleNamespace(
+            config=SimpleNamespace(state_dir=tmp_path),
+            gap=SimpleNamespace(id=name),
+            plan=SimpleNamespace(lines=(line,)),
+        )
+        assert records._due(line, found) == due, name
+        assert records._done(found).get("export", 0) == 2 - due, name
 
 
 def test_a_record_that_is_named_twice_is_refused() -> None:

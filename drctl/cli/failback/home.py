@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from drctl.failback.answer import Answer
     from drctl.failback.standing_against import Terms
     from drctl.model.finding import Finding
-    from drctl.offsets.wanted import Wanted
+    from drctl.offsets.wanted import Translated, Wanted
 
 _RUNS = 20
 _CONNECT_S = 20.0
@@ -78,18 +78,18 @@ class HomeSight(LinkSight):
         since = takewhile(lambda story: not _came_home(story), stories)
         return [_owed(s, step, what) for s in since for step, what in s.owed.items() if s.status]
 
-    def translated(self) -> "Sequence[Wanted]":
+    def translated(self) -> "Translated":
         """Where groups are to stand at home: before every record that they have not read.
 
         Raises:
             Unreachable: a cluster did not answer.
         """
         # A dataclass with slots is another class than the one that `super()` looks for.
-        wanted = LinkSight.translated(self)
+        found = LinkSight.translated(self)
         if self.link.settings.replicator.kind == MIRRORED:
             # At home, too, a copy stands where it does on the survivor.
-            return wanted
-        return self._held_back(tuple(wanted))
+            return found
+        return found._replace(wanted=self._held_back(found.wanted))
 
     def _held_back(self, wanted: "tuple[Wanted, ...]") -> "tuple[Wanted, ...]":
         from drctl.failback import unread_copies as copies

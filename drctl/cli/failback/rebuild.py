@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from drctl.config.link import Link
     from drctl.failback.standing_against import Terms
     from drctl.model.finding import Finding
-    from drctl.offsets.wanted import Wanted
+    from drctl.offsets.wanted import Translated
 
 _SAMPLED, _PARTITIONS = 200, 50
 """So many of the newest records of so many of the largest partitions tell how large records are."""
@@ -83,7 +83,7 @@ class RebuildSight(HomeSight):
                 return Reconciliation(0)
         return HomeSight.reconciliation(self, wish)
 
-    def translated(self) -> "Sequence[Wanted]":
+    def translated(self) -> "Translated":
         """Where groups are to stand at home: there everything stands as it does on the survivor.
 
         Raises:

@@ -12,6 +12,7 @@ from drctl.engine.returning import Reconciliation
 from drctl.model.errors import ExitCode, Stopped, Unknown
 from drctl.model.plan import Json
 from drctl.reconcile.policy import Action
+from drctl.report.reconcile_export import whole_exports
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
@@ -118,8 +119,8 @@ def _due(line: "Line", found: Opened) -> int:
 
 
 def _exported(found: Opened) -> bool:
-    """Whether the files are there: an export leaves no trace on a cluster."""
-    return (found.config.state_dir / "reconcile" / "exports" / found.gap.id).is_dir()
+    """Whether all the files are there: an export leaves no trace on a cluster."""
+    return found.gap.id in whole_exports(found.config.state_dir)
 
 
 def _refused(found: Opened, wish: Json) -> Iterator[str]:

@@ -51,7 +51,7 @@ def judged(sight: LinkSight, mode: str) -> "Sequence[Finding]":
 def left_out_of(sight: LinkSight) -> "Callable[[], Sequence[LeftOut]]":
     """Positions without a place; translated here, for the observer's threads must not draw."""
     try:
-        wanted = sight.translated()
+        wanted = sight.translated().wanted
     except Unreachable as error:
         silent = error
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from drctl.model.ports import ClusterReader, GroupReader
     from drctl.model.producer_ids import ProducerIdReader
     from drctl.model.repairs import ShapeReader
-    from drctl.offsets.wanted import Wanted
+    from drctl.offsets.wanted import Translated
 
 _QUICK_S = 3.0
 
@@ -196,17 +196,20 @@ class LinkSight(NoWayBack):
         self._silence.hear(found)
         return found
 
-    def translated(self) -> "Sequence[Wanted]":
+    def translated(self) -> "Translated":
         """Where the link's groups are to stand on the target, by the evidence there is now.
 
         Raises:
             Unreachable: the target did not answer.
         """
-        from drctl.cli.offsets.input import translations
-        from drctl.offsets.wanted import from_translations
+        from drctl.cli.offsets.run import translated
+        from drctl.offsets.wanted import Translated, from_translations, unmatched
 
-        silent = self._known_silent()
-        return from_translations(translations(self.config, self.link, (), silent=silent))
+        found = translated(self.link, (), None, silent=self._known_silent())
+        wanted = from_translations(row.translation for row in found.rows)
+        settings = self.link.settings
+        patterns = settings.groups if settings.translate and found.source.silent else ()
+        return Translated(wanted, unmatched(patterns, wanted))
 
     def missing(self) -> Missing:
         """What the target lacks of the source's tail, by content.

@@ -1,6 +1,5 @@
 """Puts the link's groups where they go on on the target; read back position by position."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -47,7 +46,7 @@ class CommitOffsets:
             Unreachable: the target did not answer.
         """
         cluster, passed = settings["cluster"], settings["overrides"]
-        wanted = look.translated()
+        wanted, unknown = look.translated()
         site = look.site(cluster)
         plan = build_plan(
             wanted,
@@ -60,22 +59,25 @@ class CommitOffsets:
                 Override(guard, passed[guard.value]) for guard in Guard if guard.value in passed
             ],
         )
-        left_out = [_told(line) for line in plan.lines if line.action is Action.REFUSED]
+        refused = [_told(line) for line in plan.lines if line.action is Action.REFUSED]
+        left_out = [*refused, *map(_nothing_known, unknown)]
         if left_out and not (settings["leave_out"] or LEFT_OUT in passed):
+            first = "; ".join(left_out[:5])
             raise Refused(
-                f"{len(left_out)} positions cannot be committed: {'; '.join(left_out[:5])}",
+                f"{len(left_out)} positions or groups cannot be committed: {first}",
                 f"drctl offsets explain tells why; or --override {LEFT_OUT}=REASON",
             )
-        rereads: Counter[str] = Counter()
+        bounds: dict[str, list[int | None]] = {}
         for line in plan.writes:
-            rereads[line.group] += line.rereads_at_most or 0
+            bounds.setdefault(line.group, []).append(line.rereads_at_most)
+        rereads = {group: _sum(found) for group, found in bounds.items()}
         return {
             "cluster": cluster,
             "lines": [_line(line) for line in plan.writes],
-            "same": len(plan.lines) - len(plan.writes) - len(left_out),
+            "same": len(plan.lines) - len(plan.writes) - len(refused),
             "left_out": left_out,
-            "rereads_at_most": rereads.total(),
-            "rereads": dict(rereads),
+            "rereads_at_most": _sum(rereads.values()),
+            "rereads": rereads,
         }
 
     def apply(self, intent: Json, hands: Hands) -> tuple[str, ...]:
@@ -98,7 +100,9 @@ class CommitOffsets:
             words = f"{len(others)} of {lines} positions are not there: {others[0]}"
             return Seen(State.WAITING, words, facts, others)
         words = f"{lines} positions of {facts['groups']} groups read back as committed"
-        owes = f"{len(left_out)} positions were left out: {left_out[0]}" if left_out else ""
+        owes = (
+            f"{len(left_out)} positions or groups were left out: {left_out[0]}" if left_out else ""
+        )
         return Seen(State.DONE, words, facts, tuple(left_out), owes)
 
     def undo(self, intent: Json, hands: Hands) -> tuple[str, ...]:
@@ -186,6 +190,17 @@ def _changes(intent: Json) -> list[Change]:
 
 def _committed(data: Position | None) -> Committed | None:
     return None if data is None else Committed(*data)
+
+
+def _sum(bounds: Iterable[int | None]) -> int | None:
+    """None where one of them is not known."""
+    found = list(bounds)
+    return None if None in found else sum(each for each in found if each is not None)
+
+
+def _nothing_known(pattern: str) -> str:
+    """Where such a group begins, its own settings say: it may read all again, or skip much."""
+    return f"{pattern}: no group of this name is known; its source does not answer"
 
 
 def _told(line: Line) -> str:
