@@ -39,7 +39,7 @@ test-fast: install  ## in half a minute: what needs neither JVM nor broker nor b
 	$(BIN)/pytest tests $(SIDE_BY_SIDE) -m "not jvm and not browser and not endpoints and not slow"
 
 soak: install  ## failovers and ways home with random faults, for MINUTES (else 30); SEED repeats
-	$(BIN)/python -m tests.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(BROKERS),--brokers $(BROKERS))
 
 bench: install  ## measure beside named baselines, into bench/results
 	$(BIN)/python -m bench

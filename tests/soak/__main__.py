@@ -18,7 +18,8 @@ from tests.soak.course import draw
 from tests.soak.round import Result, Round
 from tests.soak.telling import table, told
 
-HEAP_MB = 384
+HEAP_MB = {1: 384, 3: 320}
+"""By the brokers of each cluster."""
 
 
 def main(arguments: list[str]) -> int:
@@ -31,7 +32,7 @@ def main(arguments: list[str]) -> int:
     results: list[Result] = []
     try:
         print(f"a lab of two clusters and Connect starts in {lab.root}", flush=True)
-        lab.up(LabSettings(port_base=free_port_base(random.Random()), heap_mb=HEAP_MB))
+        lab.up(settings(given.brokers))
         _play(given, lab, folder, stopping, results)
     except KeyboardInterrupt:
         print("interrupted; the round that was under way does not count", flush=True)
@@ -45,6 +46,12 @@ def main(arguments: list[str]) -> int:
     return 0 if results and all(each.good for each in results) else 1
 
 
+def settings(brokers: int) -> LabSettings:
+    """Of a lab of its own, on ports that nobody uses."""
+    base = free_port_base(random.Random())
+    return LabSettings(port_base=base, brokers=brokers, heap_mb=HEAP_MB[brokers])
+
+
 def _play(
     given: argparse.Namespace,
     lab: Lab,
@@ -55,7 +62,7 @@ def _play(
     until = time.monotonic() + given.minutes * 60
     seed = given.seed
     while not stopping.is_set():
-        result = Round(draw(seed), folder / f"round-{seed}", stopping).play(lab)
+        result = Round(draw(seed, given.brokers), folder / f"round-{seed}", stopping).play(lab)
         results.append(result)
         print(*told(result), sep="\n", flush=True)
         if result.good and not given.keep:
@@ -75,6 +82,13 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
         type=int,
         default=int(time.time()) % 1_000_000,
         help="of the first round; each next one counts up",
+    )
+    parser.add_argument(
+        "--brokers",
+        type=int,
+        choices=(1, 3),
+        default=1,
+        help="of each cluster; of three one dies on each way, and comes back",
     )
     parser.add_argument("--dir", help="where everything is kept; else a new folder")
     parser.add_argument("--keep", action="store_true", help="keep what good rounds leave, too")

@@ -1,5 +1,7 @@
 """Gathers what a round left: logs, both topics, and what drctl said in its journal and answers."""
 
+import json
+from base64 import b64decode
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -40,7 +42,22 @@ def gathered(
         tuple(_group(each.group, each.log.path) for each in at.members),
         told(runs, answer, unbounded),
         serving,
+        exported(runs),
     )
+
+
+def exported(runs: Path) -> frozenset[str]:
+    """The values in all whole exports of the folder of these runs."""
+    manifests = runs.parent.glob("reconcile/exports/*/manifest.json")
+    files = (file for each in manifests for file in each.parent.glob("*.jsonl"))
+    lines = (json.loads(line) for file in files for line in file.read_bytes().splitlines())
+    return frozenset(b64decode(line["value"]).decode() for line in lines)
+
+
+def reconciled(runs: Path) -> Mapping[str, int]:
+    """Records by what became of them, as the last run home says."""
+    found: Mapping[str, int] = _facts(_last_of(runs, out=False), "reconcile").get("done", {})
+    return found
 
 
 def _group(name: str, log: Path) -> Group:
@@ -60,7 +77,7 @@ def told(runs: Path, answer: Mapping[str, Any], unbounded: Collection[str] = ())
         totals["unreplicated"],
         totals["duplicated_on_target"],
         _facts(home, "prove-home").get("duplicated", 0),
-        _facts(home, "reconcile").get("done", {}),
+        reconciled(runs),
         {**dict(_again(out, SECONDARY)), **dict(_again(home, PRIMARY))},
         frozenset(unbounded),
     )
@@ -85,14 +102,16 @@ def _facts(entries: list[dict[str, Any]], step: str) -> dict[str, Any]:
 def _again(
     entries: list[dict[str, Any]], cluster: str
 ) -> Iterator[tuple[tuple[str, str], int | None]]:
-    """Of each group, the most that any translation of the run allowed; None where it had none."""
+    """Of each group, the most that any translation of the run allowed; None where nobody knew."""
     most: dict[str, int] = {}
     left_out: set[str] = set()
     for entry in entries:
         if entry["entry"] == "intend" and entry["step"] == "commit-offsets":
             for group, records in entry["intent"]["rereads"].items():
-                most[group] = max(most.get(group, 0), records)
-            # "GROUP TOPIC-PARTITION: REASON": it begins where its own settings say.
-            left_out |= {row.partition(" ")[0] for row in entry["intent"]["left_out"]}
+                if records is None:
+                    left_out.add(group)
+                most[group] = max(most.get(group, 0), records or 0)
+            # "GROUP TOPIC-PARTITION: REASON" or "GROUP: REASON": it begins where it likes.
+            left_out |= {row.partition(" ")[0].rstrip(":") for row in entry["intent"]["left_out"]}
     for group in most.keys() | left_out:
         yield (cluster, group), None if group in left_out else most[group]

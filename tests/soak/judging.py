@@ -64,6 +64,7 @@ class Evidence:
     Attributes:
         held: by cluster; aside: values in the quarantine topic.
         serving: the cluster on which the applications ended: home, or still away.
+        exported: values that drctl wrote to files.
     """
 
     acknowledged: tuple[Acknowledged, ...]
@@ -73,6 +74,7 @@ class Evidence:
     groups: tuple[Group, ...]
     told: Told
     serving: str = PRIMARY
+    exported: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +121,9 @@ def _named(what: str, examples: list[str]) -> str:
 
 
 def _lost(seen: Evidence) -> Iterator[tuple[str, list[str]]]:
-    """Acknowledged by either cluster: all are at home, and away, but those put aside."""
+    """Acknowledged by either cluster: all are at home, and away, but those decided otherwise on."""
     values = [each.value for each in seen.acknowledged]
-    excuses = {SECONDARY: set(seen.aside)}
+    excuses = {SECONDARY: _set_apart(seen)}
     if seen.serving == PRIMARY:
         excuses[PRIMARY] = set()
     for cluster, excused in excuses.items():
@@ -134,6 +136,20 @@ def _lost(seen: Evidence) -> Iterator[tuple[str, list[str]]]:
             if each.cluster == cluster and places.get((each.partition, each.offset)) != each.value
         ]
         yield f"not where {cluster} acknowledged it", moved
+
+
+def _set_apart(seen: Evidence) -> set[str]:
+    """What somebody decided that it does not go where the applications are."""
+    return {*seen.aside, *seen.exported, *_left_behind(seen)}
+
+
+def _left_behind(seen: Evidence) -> set[str]:
+    """Where drctl says that it discarded: what the secondary lacks, and never acknowledged."""
+    if not seen.told.done.get("discard"):
+        return set()
+    known = {each.value for each in seen.acknowledged if each.cluster == SECONDARY}
+    known |= {each.value for each in seen.held[SECONDARY]} | {*seen.aside, *seen.exported}
+    return {each.value for each in seen.held[PRIMARY]} - known
 
 
 def finished(group: Group, before: float = float("inf"), *, surely: bool = False) -> set[str]:
@@ -162,12 +178,12 @@ def _place(each: Committed) -> tuple[int, int, int]:
 
 
 def _skipped(seen: Evidence) -> Iterator[tuple[str, list[str]]]:
-    """Records of the serving cluster that a group never finished anywhere, nor were put aside."""
-    aside = set(seen.aside)
+    """Records of the serving cluster that a group never finished anywhere, nor were set apart."""
+    apart = _set_apart(seen)
     home = list(dict.fromkeys(each.value for each in seen.held[seen.serving]))
     for group in seen.groups:
         done = finished(group)
-        missing = [value for value in home if value not in done and value not in aside]
+        missing = [value for value in home if value not in done and value not in apart]
         yield f"skipped by {group.name}", missing
 
 
@@ -215,6 +231,8 @@ def _not_as_told(seen: Evidence, away: Counter[str], home: Counter[str]) -> Iter
         ("records twice on the primary", told.twice_home, home.total()),
         ("records copied by reconcile", told.done.get("copy", 0), len(copies)),
         ("records put aside by reconcile", told.done.get("quarantine", 0), len(seen.aside)),
+        ("records exported by reconcile", told.done.get("export", 0), len(seen.exported)),
+        ("records left behind by it", told.done.get("discard", 0), len(_left_behind(seen))),
     )
     for what, said, true in figures:
         if said != true:

@@ -20,7 +20,7 @@ from drctl.model.errors import DrctlError, Stopped
 from drctl.reconcile.policy import QUARANTINE
 from tests.soak.course import PRIMARY, SECONDARY, Course, Out, Strike
 from tests.soak.engineer import Attempt, Engineer
-from tests.soak.evidence import gathered
+from tests.soak.evidence import exported, gathered, reconciled
 from tests.soak.judging import Judgement, judge
 from tests.soak.reading import held, position
 from tests.soak.striking import Striker, Struck, journal_of
@@ -150,7 +150,10 @@ class Round:
     def _go_home(self, at: World) -> None:
         course = self._course
         at.lab.start(PRIMARY)
-        words = ("failback", "--policy", course.policy, "--conflicting", "quarantine", *GRACE)
+        # Records are discarded only of topics that are named.
+        named = ("--topic", f"{at.topic}=discard")
+        policy = named if course.policy == "discard" else ("--policy", course.policy)
+        words = ("failback", *policy, "--conflicting", "quarantine", *GRACE)
         if course.policy != "copy":
             self._lead(at, words, course.returning, PRIMARY)
             return
@@ -217,9 +220,12 @@ class Round:
     def _await_copies(self, at: World) -> None:
         away = at.cluster(SECONDARY)
         values = {each.value for each in held(at.cluster(PRIMARY), at.topic)}
-        aside = {each.value for each in held(away, QUARANTINE + at.topic)}
+        runs = self._engineer.runs
+        values -= {each.value for each in held(away, QUARANTINE + at.topic)}
+        values -= exported(runs)
+        discarded = reconciled(runs).get("discard", 0)
 
         def copied() -> bool:
-            return values <= aside | {each.value for each in held(away, at.topic)}
+            return len(values - {each.value for each in held(away, at.topic)}) <= discarded
 
         at.wait("MirrorMaker 2 copies to the secondary again", copied)

@@ -21,7 +21,9 @@ _MENDED_S = 120
 _PARTS = {
     Fault.PRIMARY: PRIMARY,
     Fault.PAUSE: PRIMARY,
+    Fault.PRIMARY_BROKER: PRIMARY,
     Fault.SECONDARY: SECONDARY,
+    Fault.SECONDARY_BROKER: SECONDARY,
     Fault.CONNECT: "connect",
     Fault.WAKE: PRIMARY,
 }
@@ -41,7 +43,8 @@ class Struck:
     at_s: float
 
     def __str__(self) -> str:
-        return f"{self.strike.fault} {self.strike.after_s:.1f} s behind {self.step}"
+        one = f"-{self.strike.node}" if self.strike.node else ""
+        return f"{self.strike.fault}{one} {self.strike.after_s:.1f} s behind {self.step}"
 
 
 @dataclass(slots=True)
@@ -125,15 +128,16 @@ class Striker:
             return
         part, number = _PARTS[strike.fault], _SIGNALS.get(strike.fault, signal.SIGKILL)
         try:
-            self.lab.signal(part, number)
+            self.lab.signal(f"{part}-{strike.node}" if strike.node else part, number)
         except Refused:
             return  # it does not run: another strike came first
         self.struck.append(struck)
+        threading.Event().wait(strike.lasts_s)
         if strike.fault is Fault.PAUSE:
-            threading.Event().wait(strike.lasts_s)
             with suppress(Refused):
                 self.lab.signal(part, signal.SIGCONT)
         elif number is signal.SIGKILL:
+            # All of its cluster: where another strike killed the rest, one alone has no quorum.
             self._start(part)
 
     def _start(self, part: str) -> None:

@@ -49,7 +49,8 @@ def told(result: Result) -> Iterator[str]:
 
 def repeat(course: Course) -> str:
     """The command line that plays the same course."""
-    return f"python -m tests.soak --seed {course.seed} --rounds 1"
+    brokers = f" --brokers {course.brokers}" if course.brokers > 1 else ""
+    return f"python -m tests.soak --seed {course.seed} --rounds 1{brokers}"
 
 
 def table(results: Sequence[Result]) -> Iterator[str]:

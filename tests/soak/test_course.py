@@ -2,9 +2,11 @@
 
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
-from tests.soak.course import ALIVE_ONLY, Course, Fault, Out, Strike, draw
+from drctl.reconcile.policy import POLICIES
+from tests.soak.course import ALIVE_ONLY, ONE_BROKER, Course, Fault, Out, Strike, draw
 from tests.soak.engineer import Attempt
 from tests.soak.judging import judge
 from tests.soak.logs import Acknowledged, Committed, Failed, Line, Log, Processed, What, read_log
@@ -14,6 +16,8 @@ from tests.soak.telling import repeat, table, told
 from tests.soak.test_judging import VALUES, fine, on
 
 COURSES = tuple(draw(seed) for seed in range(300))
+BY_ONE = set(Fault) - set(ONE_BROKER)
+"""What can be done where each cluster has one broker."""
 
 
 def test_the_same_seed_gives_the_same_course() -> None:
@@ -23,14 +27,30 @@ def test_the_same_seed_gives_the_same_course() -> None:
 
 def test_every_way_and_every_fault_comes() -> None:
     assert set(Counter(course.out for course in COURSES)) == set(Out)
-    assert {course.policy for course in COURSES} == {"copy", "quarantine"}
+    assert {course.policy for course in COURSES} == set(POLICIES)
     home = {strike.fault for course in COURSES for strike in course.returning}
-    assert home == set(Fault) - {Fault.WAKE}
+    assert home == BY_ONE - {Fault.WAKE}
     for out in Out:
         away = {s.fault for course in COURSES if course.out is out for s in course.leaving}
-        assert away == set(Fault) - ({Fault.WAKE} if out is not Out.FROZEN else set()) - (
+        assert away == BY_ONE - ({Fault.WAKE} if out is not Out.FROZEN else set()) - (
             ALIVE_ONLY if out is not Out.PLANNED else set()
         )
+
+
+def test_of_several_brokers_one_dies_on_each_way_beside_what_is_drawn_else() -> None:
+    wide = tuple(draw(seed, brokers=3) for seed in range(300))
+    for one, three in zip(COURSES, wide, strict=True):
+        assert three.leaving[:-1] == one.leaving
+        assert three.returning[:-1] == one.returning
+        assert (three.out, three.policy, three.behind) == (one.out, one.policy, one.behind)
+    for out in Out:
+        dying = [course.leaving[-1] for course in wide if course.out is out]
+        dead = ALIVE_ONLY if out is not Out.PLANNED else frozenset[Fault]()
+        assert {each.fault for each in dying} == set(ONE_BROKER) - dead
+        assert {each.node for each in dying} == {1, 2, 3}
+    home = [course.returning[-1] for course in wide]
+    assert {(each.fault, each.node) for each in home} == set(product(ONE_BROKER, (1, 2, 3)))
+    assert repeat(wide[7]) == "python -m tests.soak --seed 7 --rounds 1 --brokers 3"
 
 
 def test_a_strike_follows_any_step() -> None:

@@ -136,6 +136,39 @@ def test_one_that_was_put_aside_is_not_skipped() -> None:
     assert judge(seen).wrong == ()
 
 
+def lacking() -> Evidence:
+    """The primary alone has w0-3, and the group did not read it."""
+    seen = on(fine(), SECONDARY, *VALUES[:3], *VALUES[4:])
+    (group,) = seen.groups
+    kept = tuple(each for each in group.processed if each.value != "w0-3")
+    return replace(
+        seen,
+        acknowledged=seen.acknowledged[:4],
+        failed=(Failed(SECONDARY, "w0-4", ""), Failed(SECONDARY, "w0-5", "")),
+        groups=(replace(group, processed=kept),),
+        told=Told(missing=1),
+    )
+
+
+def test_one_that_was_exported_is_in_the_files() -> None:
+    seen = replace(lacking(), told=Told(missing=1, done={"export": 1}))
+    assert judge(replace(seen, exported=frozenset({"w0-3"}))).wrong == ()
+    found = judge(seen)
+    assert (found.lost, found.skipped) == (1, 1)
+    assert "records exported by reconcile: drctl says 1, true is 0" in found.wrong
+
+
+def test_one_that_was_discarded_is_one_that_the_secondary_never_had() -> None:
+    seen = replace(lacking(), told=Told(missing=1, done={"discard": 1}))
+    assert judge(seen).wrong == ()
+    two = judge(replace(seen, told=Told(missing=1, done={"discard": 2})))
+    assert two.wrong == ("records left behind by it: drctl says 2, true is 1",)
+    had = Acknowledged(SECONDARY, 0, 3, "w0-3")
+    found = judge(replace(seen, acknowledged=(*seen.acknowledged[:3], had)))
+    assert (found.lost, found.skipped) == (2, 1), "not there, and not where it was acknowledged"
+    assert "records left behind by it: drctl says 1, true is 0" in found.wrong
+
+
 @pytest.mark.parametrize(
     ("whats", "skipped"),
     [

@@ -1,0 +1,32 @@
+"""What drctl left in its own folder, as the judge reads it."""
+
+import json
+from pathlib import Path
+
+from drctl.model.gap import OrderVerdict
+from drctl.model.topology import TopicPartition
+from drctl.reconcile.rows import Exported
+from drctl.report.reconcile_export import ExportFolder
+from tests.soak.evidence import exported, reconciled
+
+
+def test_exported_values_are_those_of_whole_exports(tmp_path: Path) -> None:
+    for name, value in (("one", b"w0-1"), ("two", b"w0-2"), ("half", b"w0-3")):
+        writer = ExportFolder(tmp_path / "reconcile" / "exports" / name, {})
+        place = TopicPartition("flights", 0)
+        writer.add(Exported(place, "flights", (0, 5, None, value, ()), OrderVerdict.SAFE))
+        writer.finish()
+    (tmp_path / "reconcile" / "exports" / "half" / "manifest.json").unlink()
+    assert exported(tmp_path / "runs") == {"w0-1", "w0-2"}
+
+
+def test_what_became_of_records_is_told_by_the_last_run_home(tmp_path: Path) -> None:
+    for name, plan, done in (("1", "failback", 3), ("2", "failback", 7), ("3", "failover", 9)):
+        run = tmp_path / name
+        run.mkdir()
+        lines = (
+            {"entry": "began", "plan": {"name": plan}},
+            {"entry": "done", "step": "reconcile", "facts": {"done": {"discard": done}}},
+        )
+        (run / "journal.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    assert reconciled(tmp_path) == {"discard": 7}
