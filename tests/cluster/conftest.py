@@ -44,6 +44,33 @@ def slow(section: Sections, seconds: int) -> dict[str, Any]:
     return {**section, "properties": {**section["properties"], **waiting}}
 
 
+def drctl_of(
+    primary: ClusterUnderTest, secondary: ClusterUnderTest, new_folder: Callable[[], Path]
+) -> NewDrctl:
+    """Makes drctls between two clusters, each in a folder of its own.
+
+    Where `spark` is given, Spark compares, however few the records are; else drctl itself does.
+    """
+
+    def make(links: Sections, **sections: Any) -> Drctl:
+        folder = new_folder()
+        if "spark" in sections:
+            sections["spark"] = {"from_offsets": 0, **sections["spark"]}
+        document = {
+            "clusters": {
+                "primary": cluster_section(primary),
+                "secondary": cluster_section(secondary),
+            },
+            "links": dict(links),
+            **sections,
+        }
+        config = folder / "drctl.yaml"
+        config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+        return Drctl(folder, config)
+
+    return make
+
+
 @pytest.fixture(scope="session")
 def clock() -> Clock:
     """Three hours ago."""
@@ -63,28 +90,8 @@ def new_drctl(
     secondary: ClusterUnderTest,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> NewDrctl:
-    """A drctl with a drctl.yaml for the lab; what is given replaces whole sections.
-
-    Where `spark` is given, Spark compares, however few the records are; else drctl itself does.
-    """
-
-    def make(links: Sections, **sections: Any) -> Drctl:
-        folder: Path = tmp_path_factory.mktemp("drctl")
-        if "spark" in sections:
-            sections["spark"] = {"from_offsets": 0, **sections["spark"]}
-        document = {
-            "clusters": {
-                "primary": cluster_section(primary),
-                "secondary": cluster_section(secondary),
-            },
-            "links": dict(links),
-            **sections,
-        }
-        config = folder / "drctl.yaml"
-        config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
-        return Drctl(folder, config)
-
-    return make
+    """A drctl with a drctl.yaml for the lab; what is given replaces whole sections."""
+    return drctl_of(primary, secondary, lambda: tmp_path_factory.mktemp("drctl"))
 
 
 @pytest.fixture(scope="session")

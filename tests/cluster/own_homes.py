@@ -33,7 +33,7 @@ class OwnHome(Journey):
 
     unread: set[str]
 
-    def __init__(self, lab: Lab, new_drctl: NewDrctl, topic: str) -> None:
+    def __init__(self, lab: Lab, new_drctl: NewDrctl, topic: str, **link: Any) -> None:
         self.connectors = Connectors(lab)
         self.forward, self.reverse = f"there-{topic}", f"home-{topic}"
         replicator = {
@@ -42,7 +42,7 @@ class OwnHome(Journey):
             "connectors": {"source": self.forward},
             "reverse": {"connect": self.connectors.url, "connectors": {"source": self.reverse}},
         }
-        super().__init__(lab, new_drctl, topic, replicator=replicator)
+        super().__init__(lab, new_drctl, topic, replicator=replicator, **link)
         for cluster in (self.primary, self.secondary):
             allow(cluster, APP, topic)
         there = settings(lab, "primary", "secondary", topic, tasks__max="1")

@@ -2,7 +2,7 @@
 
 Where each has topics of its own, the primary's topic goes to the secondary and home again, by the
 runbook. The secondary's topic goes on being written all the while; what copies it to the primary
-waits for the primary. Where both write the same topic there is nothing to come home to.
+waits for the primary.
 """
 
 import signal
@@ -18,9 +18,7 @@ from drctl.lab.scenarios import way_back
 from drctl.lab.waiting import Patience
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.own_connectors import Connectors, settings
-from tests.cluster.rights import allow, forget
 from tests.cluster.way_home import (
-    APP,
     COPIED,
     GO,
     NEW,
@@ -146,101 +144,3 @@ def test_the_lost_site_comes_back_and_the_other_direction_only_waited(sites: Bot
         assert sites.west_on(cluster) == Counter(west), cluster.name
     read += sites.read(sites.group, sites.primary, everything - set(read))
     assert set(read) == everything
-
-
-class SameTopics(Journey):
-    """Both sites write the same topic; each copy has the name of the site that it comes from."""
-
-    def __init__(self, lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> None:
-        unique = uuid4().hex[:6]
-        self.east, self.west = f"e{unique}", f"w{unique}"
-        self.there, self.here, self.back = f"ab-{unique}", f"ba-{unique}", f"back-{unique}"
-        self.connectors = Connectors(lab)
-        topic = new_topic(PARTITIONS)
-        sections = [
-            {
-                "kind": "mirrormaker2",
-                "connect": self.connectors.url,
-                "connectors": {"source": name},
-                "rename": f"{alias}.${{topic}}",
-            }
-            for name, alias in ((self.there, self.east), (self.here, self.west))
-        ]
-        other = {
-            "from": "secondary",
-            "to": "primary",
-            "topics": [topic],
-            "groups": [f"nobody-{unique}"],
-            "replicator": sections[1],
-        }
-        super().__init__(lab, new_drctl, topic, {self.back: other}, replicator=sections[0])
-        self.lead_to("primary")
-        for name, source, target, one, two in (
-            (self.there, "primary", "secondary", self.east, self.west),
-            (self.here, "secondary", "primary", self.west, self.east),
-        ):
-            names = {"source__cluster__alias": one, "target__cluster__alias": two}
-            config = settings(lab, source, target, rf"{topic}|.*\.{topic}", "Default", **names)
-            self.connectors.create(name, config, running=True)
-        for cluster in (self.primary, self.secondary):
-            allow(cluster, APP, topic)
-        allow(self.secondary, APP, f"{self.east}.{topic}")
-
-    def copies_on(self, cluster: ClusterUnderTest) -> Counter[str]:
-        """Every record that came from the other site."""
-        alias = self.west if cluster is self.primary else self.east
-        held = read_topic(cluster.lab_cluster, f"{alias}.{self.topic}")
-        return Counter(value.decode() for value in held.values())
-
-    def copied(self, cluster: ClusterUnderTest, number: int) -> bool:
-        """Whether so many came to it."""
-        alias = self.west if cluster is self.primary else self.east
-        name = f"{alias}.{self.topic}"
-        there = cluster.admin.list_topics(timeout=30).topics
-        return name in there and sum(cluster.end_offsets(name).values()) >= number
-
-    def replicate(self, running: bool) -> None:
-        (self.connectors.run if running else self.connectors.stop)(self.there)
-
-    def close(self) -> None:
-        self.connectors.close()
-        forget(self.secondary, f"{self.east}.{self.topic}")
-        for cluster in (self.primary, self.secondary):
-            forget(cluster, self.topic)
-            names = cluster.admin.list_topics(timeout=30).topics
-            cluster.delete_topics(n for n in names if self.east in n or self.west in n)
-
-
-@pytest.fixture
-def same(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[SameTopics]:
-    made = SameTopics(lab, new_drctl, new_topic)
-    try:
-        yield made
-    finally:
-        made.close()
-
-
-def test_the_same_topic_at_both_sites_has_nothing_to_come_home_to(same: SameTopics) -> None:
-    east = set(same.write("east", COPIED, same.primary))
-    west = set(same.write("west", COPIED, same.secondary))
-    for cluster in (same.primary, same.secondary):
-        assert Patience.of(60).wait_until(lambda c=cluster: same.copied(c, COPIED)), cluster.name
-    same.replicate(False)
-    east |= set(same.write("tail", TAIL, same.primary))
-
-    given_up = ("--override", "source-alive=it is given up for a while")
-    lost = same.json("failover", "--mode", "unplanned", *given_up, *GO, code=0)
-    assert lost["status"] == "done"
-    west |= set(same.write("moved", NEW, same.secondary))
-
-    refused = same.run("failback", "--policy", "copy")
-    assert refused.code == 2
-    assert f"calls topics {same.west}.TOPIC there" in refused.stderr
-    forget(same.primary, same.topic)
-    same.replicate(True)
-    assert Patience.of(90).wait_until(lambda: same.copied(same.primary, COPIED + NEW))
-    assert Patience.of(60).wait_until(lambda: same.copied(same.secondary, COPIED + TAIL))
-    assert same.all_of(same.primary) == same.copies_on(same.secondary) == Counter(east)
-    assert same.all_of(same.secondary) == same.copies_on(same.primary) == Counter(west)
-    for link in (same.link, same.back):
-        assert same.run("gap", "--scope", "full", link=link).code == 0
