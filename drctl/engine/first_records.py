@@ -26,7 +26,7 @@ def first_records(site: ClusterReader, since: Offsets) -> Firsts:
     Raises:
         Unreachable: a partition could not be read.
     """
-    return {place: found[0] for place, found in _read(site, since, 1).items() if found}
+    return {place: found[0] for place, found in records_from(site, since, 1).items() if found}
 
 
 def first_new_records(site: ClusterReader, since: Offsets) -> Firsts:
@@ -41,7 +41,7 @@ def first_new_records(site: ClusterReader, since: Offsets) -> Firsts:
         if not waiting:
             return found
         going_on = {}
-        for place, records in _read(site, waiting, _AT_ONCE).items():
+        for place, records in records_from(site, waiting, _AT_ONCE).items():
             new = next((each for each in records if not is_copy(each)), None)
             if new is not None:
                 found[place] = new
@@ -70,9 +70,14 @@ def _told_by(record: Record, fields: Collection[str]) -> tuple[object, ...]:
     return tuple(known[name] for name in FIELDS if name in fields)
 
 
-def _read(
+def records_from(
     site: ClusterReader, since: Offsets, number: int
 ) -> Mapping[TopicPartition, tuple[Record, ...]]:
+    """So many records of each partition, at or behind its offset.
+
+    Raises:
+        Unreachable: a partition could not be read.
+    """
     if not since:
         return {}
     found: dict[TopicPartition, tuple[Record, ...]] = {}

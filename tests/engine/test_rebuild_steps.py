@@ -1,11 +1,12 @@
 """The steps that only a rebuild has, each over clusters in memory."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import cast
 
 import pytest
 
+from drctl.engine import brought
 from drctl.engine.brought import brought_by
 from drctl.engine.copies_filter import filter_to_add, without_own_filter
 from drctl.engine.kind import Seen, State
@@ -15,13 +16,14 @@ from drctl.engine.steps.empty_source import misshapen
 from drctl.engine.steps.stop_replication import RUNNING
 from drctl.model.errors import Refused
 from drctl.model.plan import Json
-from drctl.model.topology import PartitionOffsets, TopicPartition
+from drctl.model.topology import PartitionOffsets, Record, TopicPartition
 from tests.engine.pair import AUDIT, BACK, ORDERS, PRIMARY, SECONDARY, Deed
 from tests.engine.processes import Process, Sight
 from tests.engine.rebuilt import QUESTION, Rebuilt, cut, wiped
-from tests.engine.sites import COPY, record
+from tests.engine.sites import COPY, Logs, record
 from tests.engine.workers import Connector
 
+Records = Mapping[TopicPartition, tuple[Record, ...]]
 ENDS = {"source": SECONDARY, "target": PRIMARY}
 SEEDS = {**ENDS, "connector": BACK}
 QUIETLY = {"cluster": PRIMARY, "survivor": SECONDARY}
@@ -305,6 +307,77 @@ def test_what_runs_tells_late_how_far_it_got() -> None:
     assert brought_by(BACK, SECONDARY, PRIMARY, look(pair))
     back.kept[ORDERS] = 4
     assert not brought_by(BACK, SECONDARY, PRIMARY, look(pair))
+
+
+def with_markers(site: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind each record stands the end of its transaction: every second offset is a hole."""
+    plain, known = site.following, site.offsets
+
+    def following(at: Mapping[TopicPartition, int], number: int) -> Records:
+        found = plain({place: (offset + 1) // 2 for place, offset in at.items()}, number)
+        return {
+            place: tuple(replace(each, offset=2 * each.offset) for each in records)
+            for place, records in found.items()
+        }
+
+    def offsets(places: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionOffsets]:
+        found = known(list(places))
+        return {
+            place: PartitionOffsets(0, 2 * log.end, 2 * log.end) for place, log in found.items()
+        }
+
+    monkeypatch.setattr(site, "following", following)
+    monkeypatch.setattr(site, "offsets", offsets)
+
+
+@pytest.fixture
+def holed(monkeypatch: pytest.MonkeyPatch) -> Rebuilt:
+    """The survivor was written to in transactions; their ends are not copied."""
+    pair = interrupted()
+    back = pair.workers.connectors[BACK]
+    back.kept = {place: 2 * at for place, at in back.kept.items()}
+    with_markers(pair.away, monkeypatch)
+    return pair
+
+
+def test_where_logs_have_holes_records_are_compared_one_by_one(
+    holed: Rebuilt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(brought, "_AT_ONCE", 2)
+    assert brought_by(BACK, SECONDARY, PRIMARY, look(holed))
+    intent = check("empty-source", BEGUN, holed, find_missing=NOTHING_ALONE)
+    assert intent["begun"] is True
+
+
+def another_in_the_middle(pair: Rebuilt) -> None:
+    """One of the records is none of the survivor's."""
+    pair.home.logs[ORDERS][1] = replace(record("x"), offset=1)
+
+
+def one_is_left_out(pair: Rebuilt) -> None:
+    """What follows it has come."""
+    del pair.home.logs[ORDERS][1]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *(forgets, keeps_more, keeps_less, another_beginning, another_in_the_middle),
+        *(another_end, another_partition, one_came_twice, one_is_left_out),
+    ],
+)
+def test_where_logs_have_holes_what_is_there_beside_is_emptied(
+    wrong: Callable[[Rebuilt], None], holed: Rebuilt
+) -> None:
+    wrong(holed)
+    assert not brought_by(BACK, SECONDARY, PRIMARY, look(holed))
+
+
+def test_where_they_are_too_many_to_compare_they_are_emptied(
+    holed: Rebuilt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(brought, "MOST", 2)
+    assert not brought_by(BACK, SECONDARY, PRIMARY, look(holed))
 
 
 def test_where_something_was_found_there_alone_nothing_is_gone_on_with() -> None:
