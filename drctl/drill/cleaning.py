@@ -8,6 +8,7 @@ from drctl.drill.ports import ScratchMaker
 from drctl.model.acls import Acl
 from drctl.model.fencing import DENY, LITERAL, AclReader, AclWriter, Denied
 from drctl.model.ports import ClusterReader, GroupReader
+from drctl.model.survey import ClusterSurveyor
 from drctl.model.topology import Unavailable
 
 STAYS_AWAY_S = 3.0
@@ -72,6 +73,7 @@ class Ports:
     acls: AclReader
     scratch: ScratchMaker
     denials: AclWriter
+    survey: ClusterSurveyor
 
 
 @dataclass(slots=True)

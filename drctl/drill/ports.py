@@ -1,10 +1,22 @@
 """What a drill needs from outside beside the engine: things of its own, made and deleted."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from drctl.drill.logs import Consumed, Written
+from drctl.engine.ports import ConnectorsReader
 from drctl.model.topology import Unavailable
+
+
+class AllConnectors(ConnectorsReader, Protocol):
+    """Looks at everything that some Connect workers run, whosever it is."""
+
+    def names(self) -> Sequence[str]:
+        """Of all connectors.
+
+        Raises:
+            Unreachable: no worker answered within the deadline.
+        """
 
 
 class ScratchMaker(Protocol):

@@ -86,6 +86,7 @@ def result_document(result: Result, page: str | None) -> dict[str, Any]:
             "differences": list(compared.differences),
             "moved_by_members": compared.moved,
             "not_seen": list(compared.unseen),
+            "not_compared": list(compared.not_compared),
         },
         "cleaned": {"deleted": list(result.deleted), "left": list(result.left)},
         "journal": result.journal or None,

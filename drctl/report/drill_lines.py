@@ -65,7 +65,7 @@ def untouched(result: Result) -> str:
     found = result.compared
     if found is None:
         return "whether all else is as it was is not known"
-    told = f"{found.counted:,} topics, rules, positions and connectors compared"
+    told = f"{found.counted:,} things compared, and the settings of topics and brokers"
     if found.moved:
         told += f"; {plural(found.moved, 'position')} moved by members of their groups"
     changed = plural(len(found.differences), "difference") if found.differences else "as before"

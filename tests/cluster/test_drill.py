@@ -1,147 +1,41 @@
 """`drctl drill` on real clusters behind a real MirrorMaker 2: measured, cleaned up, nothing else
 touched; also after a crash, and after its source was killed."""
 
-import os
 import signal
-import subprocess
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from typing import Any
+from uuid import uuid4
 
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 
-from drctl.drill.logs import SOURCE
+from drctl.drill.inventory import NEVER
+from drctl.drill.logs import SOURCE, TARGET
 from drctl.drill.names import drill_of
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
 from drctl.model.fencing import Denied, Topics, denials
-from drctl.systems.kafka.acl_reader import KafkaAclReader
 from drctl.systems.kafka.acl_writer import KafkaAclWriter
 from drctl.systems.kafka.drill_reader import held
 from drctl.systems.kafka.drill_writer import DrillWriter
-from drctl.systems.kafka.groups import KafkaGroupReader
-from tests.cli.conftest import DRCTL, Ran, clean_environment
-from tests.cli.documents import check
 from tests.cluster.conftest import NewDrctl
+from tests.cluster.drill_stage import GO, SMALL, WAIT_S, Stage, records_topic
+from tests.cluster.drill_witness import witness
 from tests.conftest import NewTopic
+from tests.kafka.members import commit
 from tests.lab.cluster_under_test import DEADLINE_S, ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
-SMALL = ("--topic-prefix", "flights-", "--records", "200", "--work", "2s", "--budget", "3m")
-GO = (*SMALL, "--execute", "--yes")
-WAIT_S = 300.0
-BROKERS_OWN = {"__consumer_offsets"}
-
-
-class Stage:
-    """A link between both clusters whose applications a drill must not notice."""
-
-    def __init__(self, lab: Lab, new_drctl: NewDrctl) -> None:
-        self.lab = lab
-        self.clusters = tuple(ClusterUnderTest(lab.cluster(n)) for n in ("primary", "secondary"))
-        names = {name: f"mm2-{name}" for name in ("source", "checkpoint", "heartbeat")}
-        connect = f"http://127.0.0.1:{lab.parts.settings.connect_port}"
-        section = {
-            "from": "primary",
-            "to": "secondary",
-            "topics": ["flights"],
-            "replicator": {"kind": "mirrormaker2", "connect": connect, "connectors": names},
-            "fence": {"method": "acl", "principals": ["User:orders-app"]},
-        }
-        self.drctl = new_drctl({"main": section})
-        self.drills = self.drctl.folder / ".drctl" / "drills"
-
-    def line(self, *words: str) -> list[str]:
-        return [str(DRCTL), "--config", str(self.drctl.config), "drill", *words]
-
-    def run(self, *words: str) -> Ran:
-        """To its end, as a nightly job does."""
-        done = subprocess.run(
-            self.line(*words, "--output", "json"),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            cwd=self.drctl.folder,
-            env=clean_environment(),
-            timeout=WAIT_S,
-            check=False,
-        )
-        return Ran(done.returncode, done.stdout, done.stderr)
-
-    def json(self, *words: str, code: int) -> dict[str, Any]:
-        ran = self.run(*words)
-        assert ran.code == code, ran.stdout + ran.stderr
-        return check(ran.document())
-
-    def killed_at(self, step: str) -> str:
-        """The name of a drill that is killed once it has announced this step."""
-        return self.killed_when(lambda: any(f'"{step}"' in each for each in self._intended()))
-
-    def killed_when(self, happened: Callable[[], bool], *words: str) -> str:
-        """The name of a drill that is killed once something has happened."""
-        process = subprocess.Popen(
-            self.line(*GO, *words),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd=self.drctl.folder,
-            env=clean_environment(),
-        )
-        try:
-
-            def now() -> bool:
-                assert process.poll() is None
-                return happened()
-
-            assert Patience.of(WAIT_S).wait_until(now)
-            os.kill(process.pid, signal.SIGKILL)
-        finally:
-            process.kill()
-            process.wait(30)
-        return max(file.parent.name for file in self.drills.glob("*/drill.json"))
-
-    def fault(self, name: str) -> tuple[str, ...]:
-        """What has a drill inject it."""
-        return ("--inject", name, "--lab", str(self.lab.root))
-
-    def source_hangs(self) -> bool:
-        """Whether all of the source's processes are stopped."""
-        parts = self.lab.parts
-        return all(parts.part(name).frozen() for name in parts.named("primary"))
-
-    def left(self) -> set[str]:
-        """What of drills is on either cluster, by name."""
-        found: set[str] = set()
-        for cluster in self.clusters:
-            found |= set(cluster.admin.list_topics(timeout=DEADLINE_S).topics)
-            with (
-                KafkaGroupReader(cluster.name, cluster.properties()) as groups,
-                KafkaAclReader(cluster.name, cluster.properties()) as acls,
-            ):
-                found |= set(groups.groups())
-                found |= {rule.name for rule in getattr(acls.acls(), "rules", ())}
-        return {name for name in found if drill_of(name)}
-
-    def everything_else(self) -> list[Any]:
-        """Topics, positions and rules of both clusters that are not of drills."""
-        found: list[Any] = []
-        for cluster in self.clusters:
-            topics = set(cluster.admin.list_topics(timeout=DEADLINE_S).topics)
-            with (
-                KafkaGroupReader(cluster.name, cluster.properties()) as groups,
-                KafkaAclReader(cluster.name, cluster.properties()) as acls,
-            ):
-                names = [name for name in groups.groups() if not drill_of(name)]
-                # A group without a position is forgotten by its cluster whenever it likes.
-                kept = {name: at for name, at in groups.committed(names).items() if at}
-                found += [kept, acls.acls()]
-            found.append({name for name in topics - BROKERS_OWN if not drill_of(name)})
-        return found
-
-    def _intended(self) -> list[str]:
-        files = self.drills.glob("*/journal.jsonl")
-        lines = [line for file in files for line in file.read_text("utf-8").splitlines()]
-        return [line for line in lines if '"intend"' in line]
+SLACK_S = 3.0
+"""A busy machine may look that much later than a thing happened."""
 
 
 @pytest.fixture(scope="module")
@@ -192,6 +86,9 @@ def test_a_drill_that_is_killed_is_cleaned_up_by_the_next_which_passes(stage: St
     assert (done["translation"]["reread"], done["translation"]["skipped"]) == (0, 0)
     assert done["untouched"]["differences"] == []
     assert done["untouched"]["compared"] > 10
+    assert done["untouched"]["not_seen"] == []
+    # The lab's administrator may see everything: nothing is left out but what never is looked at.
+    assert done["untouched"]["not_compared"] == list(NEVER)
     # Topic, copy and canary; the group on both; the rules of two fences.
     assert len(done["cleaned"]["deleted"]) >= 5
     assert done["cleaned"]["left"] == []
@@ -200,36 +97,99 @@ def test_a_drill_that_is_killed_is_cleaned_up_by_the_next_which_passes(stage: St
     assert stage.json("--clean", "--execute", "--yes", code=0)["deleted"] == []
 
 
-def test_a_source_that_is_killed_shows_what_would_be_lost(stage: Stage) -> None:
-    before = len(verdicts(stage))
-    done = drilled_without_source(stage, "kill-source")
+def test_a_source_that_is_killed_shows_what_was_lost(
+    stage: Stage, primary: ClusterUnderTest, secondary: ClusterUnderTest
+) -> None:
+    """Replication stood still before: the truth is what plain consumers saw on both sides."""
+    before, known = len(verdicts(stage)), stage.known()
+    words = (*GO, "--work", "8s", *stage.fault("kill-source"))
+    with stage.running(*words) as process:
+        topic = records_topic(stage.new(known))
+        with witness(primary, topic) as here, witness(secondary, topic) as there:
+            # 200 are written and copied first; what is more comes from applications at work.
+            assert Patience.of(WAIT_S).wait_until(lambda: len(there.of(SOURCE)) > 220)
+            stage.lab.signal("connect", signal.SIGSTOP)
+            still_at = time.monotonic()
+            assert Patience.of(WAIT_S).wait_until(stage.source_is_dead)
+            died_at = time.monotonic()
+            # Who reads on the target is not to wait for a worker that hangs.
+            stage.lab.signal("connect", signal.SIGCONT)
+            done = stage.ended(process, code=1)
+    without_source(stage, done, "kill-source")
     assert len(verdicts(stage)) == before + 1
-    assert done["translation"]["skipped"] == 0
+
+    rpo, copied = done["rpo"], there.of(SOURCE)
+    assert rpo["missing"] == rpo["acknowledged"] - len(copied) > 0
+    lost = here.of(SOURCE) - copied
+    assert set(rpo["examples"]) <= lost
+    assert 0 < rpo["seconds"] < died_at - still_at + SLACK_S
+    first = min(at for value, at in there.seen.items() if value.startswith(TARGET))
+    assert done["rto"]["write_seconds"] == pytest.approx(first - died_at, abs=SLACK_S)
+    # A checkpoint of a dead source does not tell whether the group went back meanwhile.
+    found = done["translation"]
+    assert (found["finished"], found["reread"], found["skipped"]) == (100, 100, 0)
+    assert found["promised"] is None
+    assert any(each.endswith("read 100 of 100 records again") for each in done["reasons"])
 
 
-def drilled_without_source(stage: Stage, fault: str) -> dict[str, Any]:
-    """What a drill comes to that has to do without the source; it leaves nothing behind."""
-    ran = stage.run(*GO, *stage.fault(fault))
-    assert ran.code in (0, 1), ran.stdout + ran.stderr
-    done = check(ran.document())
+def without_source(stage: Stage, done: dict[str, Any], fault: str) -> None:
+    """It had to do without the source, came to its end, and left nothing behind."""
     assert (done["mode"], done["inject"]) == ("unplanned", fault)
     statuses = {each["id"]: each["status"] for each in done["steps"]}
     assert statuses["fence-producers"] == "owed"
     assert statuses["open-target"] == statuses["verify-clients"] == "done"
     assert done["rto"]["since"] == "last-write"
-    assert done["rto"]["seconds"] > 0
-    assert done["rpo"]["missing"] <= done["rpo"]["acknowledged"]
     assert done["cleaned"]["left"] == []
-    assert done["untouched"]["differences"] == []
+    assert (done["untouched"]["differences"], done["untouched"]["not_seen"]) == ([], [])
     assert stage.left() == set()
-    return done
 
 
 @pytest.mark.nightly
 def test_a_source_that_accepts_connections_and_answers_nothing_is_given_up(stage: Stage) -> None:
-    done = drilled_without_source(stage, "pause-source")
+    done = stage.json(*GO, *stage.fault("pause-source"), code=1)
+    without_source(stage, done, "pause-source")
     assert done["translation"]["skipped"] == 0
+    assert done["translation"]["reread"] == done["translation"]["finished"] >= 100
     assert not stage.source_hangs()
+
+
+def test_what_somebody_else_changes_meanwhile_is_named(
+    stage: Stage, new_topic: NewTopic, primary: ClusterUnderTest, secondary: ClusterUnderTest
+) -> None:
+    topic, group, known = new_topic(on=("primary",)), f"idle-{uuid4().hex[:8]}", stage.known()
+    commit(primary.properties(), group, TopicPartition(topic, 0, 0))
+    with stage.running(*GO) as process:
+        drill = stage.new(known)
+        assert Patience.of(WAIT_S).wait_until(lambda: stage.announced(drill, "preflight"))
+        primary.configure(topic, retention_ms="7654321")
+        commit(primary.properties(), group, TopicPartition(topic, 0, 7))
+        threads = broker_threads(secondary, "11")
+        try:
+            done = stage.ended(process, code=1)
+        finally:
+            broker_threads(secondary, None)
+    changed = [
+        f"primary: position of group {group} in {topic}-0: 0 -> 7",
+        f"primary: setting of topic {topic} retention.ms: 604800000 -> 7654321",
+        *(f"secondary: setting of broker {n} background.threads: 10 -> 11" for n in threads),
+    ]
+    assert sorted(done["untouched"]["differences"]) == sorted(changed)
+    assert done["untouched"]["not_seen"] == []
+    assert done["verdict"] == "worse"
+    assert set(done["reasons"]) == {f"not as it was: {each}" for each in changed}
+    assert done["cleaned"]["left"] == []
+
+
+def broker_threads(cluster: ClusterUnderTest, count: str | None) -> list[int]:
+    """Have every broker of a cluster work with so many threads, or as it did; who they are."""
+    how = AlterConfigOpType.SET if count else AlterConfigOpType.DELETE
+    entry = ConfigEntry("background.threads", count or "", incremental_operation=how)
+    brokers = sorted(cluster.admin.list_topics(timeout=DEADLINE_S).brokers)
+    for node in brokers:
+        one = ConfigResource(ResourceType.BROKER, str(node), incremental_configs=[entry])
+        for future in cluster.admin.incremental_alter_configs([one]).values():
+            future.result()
+    return brokers
 
 
 def test_without_connect_a_planned_drill_does_not_go_through(stage: Stage) -> None:

@@ -1,59 +1,128 @@
-"""What changed beside a drill is named, each piece; members of groups move their positions."""
+"""What changed beside a drill is named, each piece; what nobody could see is never taken for it."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
-from drctl.drill.inventory import Holding, Inventory, compared
-from drctl.model.acls import Acl
+import pytest
+
+from drctl.drill.inventory import NEVER, Compared, Holding, Inventory, compared
 from drctl.model.groups import Committed
 from drctl.model.topology import TopicPartition
 
-RULE = Acl("orders", "LITERAL", "User:app", "*", "WRITE", "DENY")
 PLACE = TopicPartition("orders", 0)
+THINGS = {
+    "topic": {"orders": "3 partitions, id x"},
+    "rule": {"DENY WRITE on orders to User:app": ""},
+    "broker": {"1": ""},
+    "SCRAM user": {"app": ""},
+    "quota": {"producer_byte_rate of user app": "1"},
+}
+SETTINGS = {"topic orders": {"retention.ms": "1"}, "broker 1": {"log.retention.ms": "5"}}
 BEFORE = Holding(
-    {"orders": "3 partitions, id x"},
-    {"orders": {"retention.ms": "1"}},
-    frozenset({RULE}),
+    THINGS,
+    SETTINGS,
     {"idle": {PLACE: Committed(5)}, "busy": {PLACE: Committed(7)}},
     frozenset({"busy"}),
 )
+CONNECT = Holding({"connector": {"mm2": "RUNNING", "sink": "RUNNING"}})
+WAS = Inventory({"a": BEFORE}, CONNECT)
 
 
-def differences(after: Holding, connector: str = "RUNNING") -> tuple[str, ...]:
-    was = Inventory({"a": BEFORE}, {"mm2": "RUNNING"})
-    return compared(was, Inventory({"a": after}, {"mm2": connector})).differences
+def looked(after: Holding, connect: Holding = CONNECT) -> Compared:
+    return compared(WAS, Inventory({"a": after}, connect))
+
+
+def having(kind: str, things: Mapping[str, str]) -> Holding:
+    return replace(BEFORE, things={**THINGS, kind: things})
+
+
+def without(kind: str, **hidden: Mapping[str, str]) -> Holding:
+    things = {name: each for name, each in THINGS.items() if name != kind}
+    return replace(BEFORE, things=things, **hidden)
 
 
 def test_nothing_changed() -> None:
-    found = compared(Inventory({"a": BEFORE}), Inventory({"a": BEFORE}))
-    assert (found.differences, found.moved, found.counted) == ((), 0, 4)
+    found = compared(WAS, WAS)
+    assert (found.differences, found.moved, found.counted, found.unseen) == ((), 0, 9, ())
+    assert found.not_compared == NEVER
 
 
-def test_each_change_is_named() -> None:
-    assert differences(replace(BEFORE, topics={"orders": "4 partitions, id x", "new": "1"})) == (
-        "a: topic new is new",
-        "a: topic orders: 3 partitions, id x -> 4 partitions, id x",
-    )
-    assert differences(replace(BEFORE, topics={})) == ("a: topic orders is gone",)
-    assert differences(replace(BEFORE, settings={"orders": {"retention.ms": "2"}})) == (
-        "a: setting of orders retention.ms: 1 -> 2",
-    )
-    assert differences(replace(BEFORE, rules=frozenset())) == (
-        "a: rule DENY WRITE on orders to User:app is gone",
-    )
-    moved = {**BEFORE.groups, "idle": {PLACE: Committed(6)}}
-    assert differences(replace(BEFORE, groups=moved)) == (
-        "a: position of group idle in orders-0: 5 -> 6",
-    )
-    assert differences(BEFORE, "STOPPED") == ("connector mm2: RUNNING -> STOPPED",)
+@pytest.mark.parametrize(
+    ("after", "lines"),
+    [
+        (
+            having("topic", {"orders": "4 partitions, id x", "new": "1"}),
+            ("a: topic new is new", "a: topic orders: 3 partitions, id x -> 4 partitions, id x"),
+        ),
+        (having("topic", {}), ("a: topic orders is gone",)),
+        (having("rule", {}), ("a: rule DENY WRITE on orders to User:app is gone",)),
+        (having("broker", {}), ("a: broker 1 is gone",)),
+        (having("SCRAM user", {"app": "", "x": ""}), ("a: SCRAM user x is new",)),
+        (
+            having("quota", {"producer_byte_rate of user app": "2"}),
+            ("a: quota producer_byte_rate of user app: 1 -> 2",),
+        ),
+        (
+            replace(BEFORE, settings={**SETTINGS, "topic orders": {"retention.ms": "2"}}),
+            ("a: setting of topic orders retention.ms: 1 -> 2",),
+        ),
+        (
+            replace(BEFORE, settings={**SETTINGS, "broker 1": {}}),
+            ("a: setting of broker 1 log.retention.ms is gone",),
+        ),
+        (
+            replace(BEFORE, groups={**BEFORE.groups, "idle": {PLACE: Committed(6)}}),
+            ("a: position of group idle in orders-0: 5 -> 6",),
+        ),
+    ],
+)
+def test_each_change_is_named(after: Holding, lines: tuple[str, ...]) -> None:
+    found = looked(after)
+    assert (found.differences, found.unseen) == (lines, ())
+
+
+def test_connectors_of_others_are_compared_too() -> None:
+    after = Holding({"connector": {"mm2": "RUNNING"}})
+    assert looked(BEFORE, after).differences == ("connector sink is gone",)
 
 
 def test_members_move_their_own_positions() -> None:
-    after = replace(BEFORE, groups={**BEFORE.groups, "busy": {PLACE: Committed(9)}})
-    found = compared(Inventory({"a": BEFORE}), Inventory({"a": after}))
+    found = looked(replace(BEFORE, groups={**BEFORE.groups, "busy": {PLACE: Committed(9)}}))
     assert (found.differences, found.moved) == ((), 1)
 
 
-def test_what_could_not_be_seen_is_said() -> None:
-    after = replace(BEFORE, unseen=("rules: not allowed",))
-    found = compared(Inventory({"a": BEFORE}), Inventory({"a": after}))
-    assert found.unseen == ("a: rules: not allowed",)
+@pytest.mark.parametrize(
+    ("after", "line"),
+    [
+        (without("rule", unseen={"rule": "not allowed"}), "a: rule: not allowed"),
+        (
+            replace(having("topic", {}), unseen={"topic orders": "no answer"}),
+            "a: topic orders: no answer",
+        ),
+        (
+            replace(BEFORE, groups={}, unseen={"group idle": "no", "group busy": "no"}),
+            "a: group idle: no",
+        ),
+        # What was told at first, and is not any more, is no mere lack of a right.
+        (without("quota", barred={"quota": "no"}), "a: quota: no"),
+        (
+            replace(BEFORE, settings={}, barred={"settings of topic orders": "no"}),
+            "a: settings of topic orders: no",
+        ),
+    ],
+)
+@pytest.mark.parametrize("first", [False, True])
+def test_what_could_not_be_seen_is_no_difference(after: Holding, line: str, first: bool) -> None:
+    both = [WAS, Inventory({"a": after}, CONNECT)]
+    found = compared(*both[::-1]) if first else compared(*both)
+    assert found.differences == ()
+    told = (*found.unseen, *found.not_compared)
+    assert line in told
+    assert (line in found.unseen) or (first and after.barred)
+
+
+def test_what_this_user_may_never_see_is_said_and_asks_for_nothing() -> None:
+    barred = Inventory({"a": without("quota", barred={"quota": "not authorized"})}, CONNECT)
+    found = compared(barred, barred)
+    assert (found.differences, found.unseen) == ((), ())
+    assert found.not_compared == (*NEVER, "a: quota: not authorized")

@@ -33,7 +33,7 @@ class Cluster:
 
     def ports(self, name: str) -> Ports:
         site: Any = self
-        return Ports(name, site, site, site, site, site)
+        return Ports(name, site, site, site, site, site, site)
 
     def topic_names(self) -> frozenset[str]:
         return frozenset(self.topics)

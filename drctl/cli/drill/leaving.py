@@ -12,7 +12,7 @@ from drctl.cli.offsets.writing import command_line
 from drctl.cli.runs.link_sight import Connectors
 from drctl.cli.stopping import StoppableClock
 from drctl.drill.inventory import Compared, Inventory, compared
-from drctl.drill.looking import holding, inventory
+from drctl.drill.looking import connect_holding, holding
 from drctl.model.errors import DrctlError, ExitCode, Interrupted
 
 if TYPE_CHECKING:
@@ -85,11 +85,9 @@ def stocktaking(stage: "Stage") -> Inventory:
         Unreachable: a cluster did not answer.
     """
     ends = (stage.source, stage.target)
-    clusters = {each.name: holding(each.site, each.groups, each.acls) for each in ends}
-    named = stage.link.settings.replicator.connectors
-    names = [name for name in (named.source, named.checkpoint, named.heartbeat) if name]
+    clusters = {e.name: holding(e.site, e.groups, e.acls, e.survey) for e in ends}
     connect = wiring.connect_of(stage.link)
-    return inventory(clusters, Connectors(connect) if connect else None, names)
+    return Inventory(clusters, connect_holding(Connectors(connect) if connect else None))
 
 
 def _undo_fault(stage: "Stage", ending: Ending) -> None:
@@ -109,8 +107,9 @@ def _settled(stage: "Stage", before: Inventory, clock: StoppableClock) -> Compar
         Unreachable: a cluster did not answer.
     """
     until = clock.monotonic() + (_FAULT_S if stage.fault else _TASKS_S)
+    known = set(compared(before, before).unseen)
     while True:
         found = compared(before, stocktaking(stage))
-        if not found.differences or clock.monotonic() >= until:
+        if not (found.differences or set(found.unseen) - known) or clock.monotonic() >= until:
             return found
         clock.wait(_LOOK_EVERY_S)

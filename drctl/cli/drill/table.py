@@ -94,10 +94,17 @@ def _result_parts(result: Result, page: str | None) -> Iterator[RenderableType]:
         yield from _lines(f"{plain(each.id)}: {each.why}" for each in result.left_out)
     yield Text("\nEverything else", style="bold")
     yield Text(f"  {drill_lines.untouched(result)}")
+    if result.compared is not None:
+        yield Text(f"  Not compared: {_some(result.compared.not_compared)}", style="dim")
     left = f"; {plural(len(result.left), 'thing')} still there" if result.left else ""
     yield Text(f"  {plural(len(result.deleted), 'thing')} made by the drill and deleted{left}")
     if page:
         yield Text(f"\nPage of all drills: {page}")
+
+
+def _some(what: Sequence[str]) -> str:
+    told = "; ".join(map(sentence, what[:_MOST]))
+    return f"{told}; and more: --output json names all" if len(what) > _MOST else told
 
 
 def _step_table(result: Result) -> Table:

@@ -55,6 +55,7 @@ def ports(name: str, cluster: "ClusterConfig") -> "Iterator[Ports]":
     """
     from drctl.drill.cleaning import Ports
     from drctl.systems.kafka.drill_scratch import KafkaScratch
+    from drctl.systems.kafka.survey import KafkaSurveyor
 
     with ExitStack() as opened:
         enter = opened.enter_context
@@ -65,6 +66,7 @@ def ports(name: str, cluster: "ClusterConfig") -> "Iterator[Ports]":
             enter(plan_wiring.acl_reader(name, cluster)),
             enter(KafkaScratch(name, wiring.revealed(cluster), timeout_s=wiring.PATIENCE_S)),
             enter(plan_wiring.acl_writer(name, cluster)),
+            enter(KafkaSurveyor(name, wiring.revealed(cluster), timeout_s=wiring.PATIENCE_S)),
         )
 
 

@@ -17,6 +17,14 @@ class Connectors:
 
     client: "ConnectReader"
 
+    def names(self) -> Sequence[str]:
+        """Of all connectors that the workers run, whosever they are.
+
+        Raises:
+            Unreachable: no worker answered within the deadline.
+        """
+        return self.client.connectors()
+
     def state(self, name: str) -> ConnectorState:
         """Of one connector and its tasks.
 
