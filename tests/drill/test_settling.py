@@ -1,0 +1,65 @@
+"""The second look is taken again for a while: what settles by itself is no difference."""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from drctl.cli.drill import leaving
+from drctl.drill.inventory import Compared, Holding, Inventory
+
+RULES = {"rule": "not allowed"}
+CONNECTORS = Holding({"connector": {"mm2": "RUNNING"}})
+
+
+def at(connect: Holding = CONNECTORS, **cluster: Any) -> Inventory:
+    return Inventory({"a": Holding(**cluster)}, connect)
+
+
+class Clock:
+    """Goes on only when it is waited for."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def settled(
+    monkeypatch: pytest.MonkeyPatch, before: Inventory, looks: Sequence[Inventory]
+) -> tuple[Compared, float]:
+    """What it came to, and for how long it was waited; the last look is all there is to see."""
+    coming = list(looks)
+    monkeypatch.setattr(
+        leaving, "stocktaking", lambda _: coming.pop(0) if len(coming) > 1 else coming[0]
+    )
+    stage, clock = SimpleNamespace(fault=None), Clock()
+    return leaving._settled(stage, before, clock), clock.now  # type: ignore[arg-type]
+
+
+RESTARTING = at(Holding({"connector": {"mm2": "RUNNING+UNASSIGNED"}}))
+SILENT = at(Holding(unseen={"connector": "no answer"}))
+
+
+@pytest.mark.parametrize("passing", [RESTARTING, SILENT])
+def test_what_settles_is_waited_for(monkeypatch: pytest.MonkeyPatch, passing: Inventory) -> None:
+    found, waited = settled(monkeypatch, at(), [passing, passing, at()])
+    assert (found.differences, found.unseen) == ((), ())
+    assert waited == 2
+
+
+@pytest.mark.parametrize("lasting", [RESTARTING, SILENT])
+def test_what_does_not_is_told(monkeypatch: pytest.MonkeyPatch, lasting: Inventory) -> None:
+    found, waited = settled(monkeypatch, at(), [lasting])
+    assert found.differences or found.unseen
+    assert waited >= 10
+
+
+def test_what_could_never_be_seen_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, waited = settled(monkeypatch, at(unseen=RULES), [at(unseen=RULES)])
+    assert (found.unseen, waited) == (("a: rule: not allowed",), 0)
