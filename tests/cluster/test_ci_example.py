@@ -182,15 +182,17 @@ def test_a_question_that_nobody_answered_refuses_the_run(
 
 def test_the_drill_of_the_page(checkout: Checkout, standby: Standby) -> None:
     """MirrorMaker 2 copies no topic of that prefix here, and says so; then one that it copies."""
-    refused = checkout.run("sh ci/drill.sh")
+    refused = checkout.job("drill")
     assert (refused.code, refused.stdout) == (3, "Refused: RTO - s, lost -\n")
     assert "connector mm2-source copies topics that match flights" in refused.stderr
     assert "none is called drills.drctl-drill-" in refused.stderr
     assert not (checkout.folder / ".drctl" / "drills" / "history.jsonl").exists()
+    assert not (checkout.folder / "drill.xml").exists()
 
     copied = script("drill").replace("--topic-prefix drills.", "--topic-prefix flights-")
     assert copied != script("drill")
-    ran = checkout.run(copied)
+    (checkout.folder / "ci" / "drill.sh").write_text(copied, encoding="utf-8")
+    ran = checkout.job("drill")
     assert ran.code == 0, ran.stdout + ran.stderr
     assert re.fullmatch(r"passed: RTO [\d.]+ s, lost 0\n", ran.stdout)
     done = checkout.document("drill.json")
@@ -200,3 +202,12 @@ def test_the_drill_of_the_page(checkout: Checkout, standby: Standby) -> None:
     assert cleaned["left"] == []
     history = (checkout.folder / ".drctl" / "drills" / "history.html").read_text(encoding="utf-8")
     assert "1 of 1 drill passed" in history
+    suite = ElementTree.parse(checkout.folder / "drill.xml").getroot()[0]
+    assert (suite.get("failures"), suite.get("errors")) == ("0", "0")
+    steps = done["steps"]
+    assert isinstance(steps, list)
+    names = [str(case.get("name")) for case in suite.iter("testcase")]
+    assert names[: len(steps)] == [step["id"] for step in steps]
+    assert names[len(steps) :] == [
+        "goes-through", "within-policy", "all-else-as-before", "leaves-nothing",
+    ]  # fmt: skip

@@ -33,6 +33,10 @@ def drill(
         Path | None,
         typer.Option(metavar="DIR", help="With --inject: the lab's folder; else the user's own."),
     ] = None,
+    junit: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --execute: also write the result as JUnit XML."),
+    ] = None,
     execute: Execute = False,
     yes: Yes = False,
     clean: Annotated[
@@ -70,6 +74,7 @@ def drill(
         words += [name, value] if value else []
     words += ["--inject", inject.value] if inject else []
     words += ["--lab", str(lab)] if lab else []
+    words += ["--junit", str(junit)] if junit else []
     given = DrillOptions(
         tuple(words),
         link,
@@ -78,6 +83,7 @@ def drill(
         seconds(max_rto) if max_rto else None,
         inject,
         lab,
+        junit,
         execute,
         yes,
     )

@@ -10,6 +10,7 @@ from drctl.model.errors import DrctlError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from drctl.config.configuration import Config
     from drctl.drill.result import Result
@@ -19,13 +20,22 @@ if TYPE_CHECKING:
 PAGE = "history.html"
 
 
-def show_end(config: "Config", result: "Result") -> int:
-    """Print the end of a drill; the exit code."""
+def show_end(config: "Config", result: "Result", junit: "Path | None") -> int:
+    """Print the end of a drill; the exit code.
+
+    Args:
+        junit: where it is written as JUnit XML, too.
+
+    Raises:
+        Unknown: the history cannot be kept.
+    """
     from drctl.cli.drill.table import result_table
     from drctl.report.drill_document import result_document
 
     drill_wiring.history(config).append(result.past().line())
     page = write_page(config)
+    if junit is not None:
+        _write_junit(junit, result)
     document = result_document(result, page)
     console().result(lambda: result_table(result, page), document)
     return int(result.exit_code)
@@ -50,6 +60,16 @@ def write_page(config: "Config") -> str | None:
         console().warn(f"the page could not be written: {error.strerror}")
         return None
     return str(file)
+
+
+def _write_junit(file: "Path", result: "Result") -> None:
+    from drctl.report.drill_junit import render
+    from drctl.report.private_file import write_whole
+
+    try:
+        write_whole(file, render(result))
+    except OSError as error:
+        console().warn(f"{file} could not be written: {error.strerror}")
 
 
 def step_times(story: "Story | None") -> tuple[StepTime, ...]:

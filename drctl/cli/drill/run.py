@@ -47,6 +47,7 @@ class DrillOptions:
         words: of the command line that makes the same drill again.
         max_rto_s: None where any is good enough.
         lab: the folder of the lab in which a fault is injected; None for the user's own.
+        junit: where the result is to be in the words of CI, too.
     """
 
     words: tuple[str, ...]
@@ -56,6 +57,7 @@ class DrillOptions:
     max_rto_s: float | None
     fault: Fault | None
     lab: Path | None
+    junit: Path | None
     execute: bool
     yes: bool
 
@@ -169,7 +171,7 @@ def _carried_out(stage: Stage, left: Leftovers, given: DrillOptions) -> int:
             if logs is not None:
                 ending.measures = measured(logs, committed(stage.story))
         result = _result(stage, ending, given, stage.clock.monotonic() - start)
-        return show_end(stage.config, result)
+        return show_end(stage.config, result, given.junit)
 
 
 def _result(stage: Stage, ending: Ending, given: DrillOptions, seconds: float) -> Result:

@@ -1,0 +1,104 @@
+"""A drill as JUnit XML: red wherever its exit code is not 0, and nowhere else."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from typing import Any
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
+
+import pytest
+
+from drctl.drill.result import Result, StepTime
+from drctl.model.errors import ExitCode
+from drctl.report.drill_junit import render
+from drctl.report.run_data import Became
+from tests.drill.test_result import AS_BEFORE, CHANGED, GOOD, HIDDEN, SLOW, result
+
+SUITE = {
+    "id", "package", "name", "timestamp", "hostname", "tests", "failures", "errors", "skipped",
+    "time",
+}  # fmt: skip
+STEPS = (
+    StepTime("preflight", "ask", "done", 1.5, "no guard fails"),
+    StepTime("fence-producers", "fence", "owed", None, "the source is dead"),
+)
+ENDS: tuple[dict[str, Any], ...] = (
+    {},
+    {"measures": SLOW},
+    {"measures": None},
+    {"measures": None, "broke_off": "no"},
+    {"measures": None, "broke_off": "silent", "unanswered": True},
+    {"measures": None, "broke_off": "^C", "interrupted": True},
+)
+
+
+def every() -> Iterator[Result]:
+    looks = (AS_BEFORE, CHANGED, HIDDEN, None)
+    for end, compared, left in product(ENDS, looks, ((), ("topic x of a",))):
+        yield result(steps=STEPS, compared=compared, left=left, **end)
+
+
+def suite_of(of: Result) -> Element:
+    (suite,) = ElementTree.fromstring(render(of))
+    return suite
+
+
+def reds(suite: Element) -> int:
+    return int(suite.attrib["failures"]) + int(suite.attrib["errors"])
+
+
+def test_it_is_red_exactly_where_the_exit_code_is_not_0() -> None:
+    seen = set()
+    for each in every():
+        suite = suite_of(each)
+        seen.add(each.exit_code)
+        assert (reds(suite) > 0) == (each.exit_code is not ExitCode.DONE), render(each)
+        for tag in ("failure", "error", "skipped"):
+            total = int(suite.attrib[f"{tag}s" if tag != "skipped" else tag])
+            assert len(suite.findall(f"testcase/{tag}")) == total
+        if each.exit_code in (ExitCode.UNKNOWN, ExitCode.STOPPED, ExitCode.INTERRUPTED):
+            assert int(suite.attrib["errors"]), "that is no mere failure"
+    assert seen == {
+        ExitCode.DONE, ExitCode.FOUND, ExitCode.STOPPED, ExitCode.UNKNOWN, ExitCode.INTERRUPTED,
+    }  # fmt: skip
+
+
+def test_it_is_what_the_common_schemas_allow() -> None:
+    bad = "\x1b[2J<b>&\u202e"
+    hostile = result(
+        steps=(*STEPS, StepTime(bad, bad, "failed", 0.0, bad)),
+        broke_off=bad,
+        measures=None,
+        left=(bad,),
+        compared=replace(CHANGED, differences=(bad,)),
+    )
+    text = render(hostile)
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", text)
+    suite = suite_of(hostile)
+    assert set(suite.attrib) == SUITE
+    cases = suite.findall("testcase")
+    order = [child.tag for child in suite]
+    assert order == ["properties", *["testcase"] * len(cases), "system-out", "system-err"]
+    assert int(suite.attrib["tests"]) == len(cases) == 3 + 4
+    for case in cases:
+        assert set(case.attrib) == {"classname", "name", "time"}
+        assert len(case) <= 1
+
+
+def test_what_was_measured_is_in_it() -> None:
+    found = {
+        each.attrib["name"]: each.attrib["value"]
+        for each in suite_of(result(measures=GOOD)).iter("property")
+    }
+    assert (found["rto_seconds"], found["rpo_records"], found["verdict"]) == ("4.5", "0", "passed")
+
+
+@pytest.mark.parametrize("status", Became)
+def test_every_end_of_a_step_is_known(status: Became) -> None:
+    suite = suite_of(result(steps=(replace(STEPS[0], status=status.value),)))
+    red = status not in (
+        Became.DONE, Became.OWED, Became.PASSED, Became.TAKEN_BACK, Became.NOT_BEGUN,
+    )  # fmt: skip
+    assert (reds(suite) > 0) == red
