@@ -62,11 +62,14 @@ class Reconciliation:
         due: records that something is still to be done with.
         refused: what is not decided, or must not be done, each in words.
         done: by what became of them, records that are done.
+        newer: records that are about to be copied although something newer, which the search did
+            not see, was written since.
     """
 
     due: int
     refused: tuple[str, ...] = ()
     done: Mapping[str, int] = field(default_factory=dict)
+    newer: int = 0
 
 
 @dataclass(frozen=True, slots=True)

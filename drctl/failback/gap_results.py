@@ -8,6 +8,7 @@ from typing import Any
 from drctl.model.errors import ConfigError
 from drctl.model.gap import NotCompared, PartitionGap, TopicGap
 from drctl.model.gap_document import read_document
+from drctl.model.gap_order import OrderScope
 from drctl.model.topology import OffsetRange, TopicPartition
 
 
@@ -68,6 +69,7 @@ class GapEvidence:
         where: its folder.
         id: by which `drctl reconcile` keeps what it did.
         inversions: None where nobody looked for any.
+        within: what the order was judged within.
     """
 
     where: str
@@ -83,6 +85,7 @@ class GapEvidence:
     inversions: int | None = None
     samples: tuple[Sample, ...] = ()
     id: str = ""
+    within: OrderScope = OrderScope.KEY
 
     @property
     def unreplicated(self) -> int:
@@ -131,6 +134,7 @@ def read_gap(document: Any, where: str) -> GapEvidence:
         tuple(map(_not_compared, result.not_compared)),
         result.order.inversions,
         id=kept.id,
+        within=result.within,
     )
 
 

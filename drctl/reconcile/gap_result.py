@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from drctl.model.errors import Refused
 from drctl.model.gap import GapResult, PartitionGap, TopicGap
 from drctl.model.gap_document import KeptGap, read_document
+from drctl.model.gap_order import OrderScope
 from drctl.model.topology import OffsetRange, TopicPartition
 from drctl.reconcile.progress import Lane
 from drctl.reconcile.rows import Tally
@@ -22,7 +23,8 @@ class FoundPartition:
     Attributes:
         target_range: None where the target had no such partition.
         whole: whether all of the source's log was compared, from its start.
-        newer_on_target: whether the target may hold something newer than an unreplicated record.
+        newer_on_target: whether the target may hold something newer than an unreplicated record,
+            where the result has not said of each one whether it does: it judged by key.
         source_topic_id: Kafka's id of the topic; empty where the result does not say.
     """
 
@@ -118,12 +120,16 @@ def _found(kept: KeptGap) -> FoundGap:
         result.target,
         result.target_id,
         result.started.isoformat(timespec="milliseconds"),
-        tuple(_partition(topic, each) for topic in result.topics for each in topic.partitions),
+        tuple(
+            _partition(topic, each, result.within)
+            for topic in result.topics
+            for each in topic.partitions
+        ),
         tuple(_not_compared(result)),
     )
 
 
-def _partition(topic: TopicGap, gap: PartitionGap) -> FoundPartition:
+def _partition(topic: TopicGap, gap: PartitionGap, within: OrderScope) -> FoundPartition:
     return FoundPartition(
         TopicPartition(topic.topic, gap.partition),
         topic.target_topic,
@@ -131,7 +137,7 @@ def _partition(topic: TopicGap, gap: PartitionGap) -> FoundPartition:
         gap.target_range,
         gap.counts.unreplicated,
         gap.window is None or gap.window.whole,
-        _newer(gap),
+        within is OrderScope.KEY and _newer(gap),
         topic.topic_id,
         topic.target_topic_id,
     )

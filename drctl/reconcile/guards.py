@@ -9,6 +9,7 @@ from drctl.model.errors import Refused
 from drctl.model.overrides import reasons_given
 from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState, Unavailable
 from drctl.reconcile.gap_result import FoundGap, FoundPartition
+from drctl.reconcile.grown import Grown
 from drctl.reconcile.policy import SENDS
 from drctl.reconcile.progress import Kept, Key
 from drctl.reconcile.sight import Sight
@@ -20,6 +21,9 @@ class Guard(StrEnum):
     INCOMPLETE = "incomplete"
     SOURCE_MOVED = "source-moved"
     TARGET_MOVED_BACK = "target-moved-back"
+    TARGET_HAS_THEM = "target-has-them"
+    TARGET_MOVED = "target-moved"
+    TARGET_UNREAD = "target-unread"
     NOT_THERE = "not-there"
     RECREATED = "recreated"
     ACTED_SINCE = "acted-since"
@@ -29,7 +33,10 @@ class Guard(StrEnum):
     @property
     def overridable(self) -> bool:
         """Whether an engineer may pass it over."""
-        return self in (Guard.INCOMPLETE, Guard.SOURCE_MOVED)
+        return self in _OVERRIDABLE
+
+
+_OVERRIDABLE = (Guard.INCOMPLETE, Guard.SOURCE_MOVED, Guard.TARGET_MOVED, Guard.TARGET_UNREAD)
 
 
 class Override(NamedTuple):
@@ -97,6 +104,26 @@ def objections(
             yield from judge(partition, sight)
         for key in progress.get(partition.place, ()):
             yield from _told(gap, partition, sight, kept, key)
+
+
+def growth_objections(grown: Grown) -> Iterator[Objection]:
+    """What came to the target since the result was made, as far as it stands against copying."""
+    for place, offset in grown.there.items():
+        reason = (
+            f"offset {offset} was missing, and is on the target by now: something else has copied"
+            " it. Run `drctl gap` again: it sees what is there"
+        )
+        yield Objection(Guard.TARGET_HAS_THEM, place, reason)
+    for place, records in grown.newer.items():
+        count = f"at least {records:,}" if grown.more else f"{records:,}"
+        reason = (
+            f"{count} of the records that were safe to copy are behind something newer by now. Run"
+            " `drctl gap` again: it calls them conflicting"
+        )
+        yield Objection(Guard.TARGET_MOVED, place, reason)
+    for place, why in grown.unread.items():
+        reason = f"what came to the target since cannot be looked through: {why}"
+        yield Objection(Guard.TARGET_UNREAD, place, reason)
 
 
 def _made_anew(partition: FoundPartition, sight: Sight) -> Iterator[str]:

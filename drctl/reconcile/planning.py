@@ -4,13 +4,14 @@ Nothing here asks or writes: the same question and the same sight give the same 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState
 from drctl.reconcile.gap_result import FoundGap, FoundPartition
-from drctl.reconcile.guards import Guard, Objection, Override, objections
+from drctl.reconcile.grown import Grown
+from drctl.reconcile.guards import Guard, Objection, Override, growth_objections, objections
 from drctl.reconcile.policy import RECORDED, Action, Policies, destination
 from drctl.reconcile.progress import Kept, Key, Lane, Progress, Segment
 from drctl.reconcile.rows import Tally, WantedRows
@@ -28,6 +29,7 @@ class Line:
         due: those that are not done yet.
         done: what earlier runs did, in order.
         to: the topic they go to; empty where to none.
+        behind: whether the gap analysis knew of something newer in front of them.
         guard: why they are refused; None where they are not.
     """
 
@@ -38,6 +40,7 @@ class Line:
     done: tuple[Segment, ...]
     action: Action
     to: str
+    behind: bool = False
     guard: Guard | None = None
     reason: str = ""
 
@@ -59,6 +62,7 @@ class ReconcilePlan:
     Attributes:
         kept: progress of this gap result, as it is now.
         left_out: records of topics that nothing was said about.
+        grown: what came to the target since, as far as somebody looked.
     """
 
     gap: FoundGap
@@ -68,6 +72,7 @@ class ReconcilePlan:
     notes: tuple[str, ...]
     kept: Mapping[Lane, Progress]
     left_out: int = 0
+    grown: Grown = field(default_factory=Grown)
 
     @cached_property
     def blocked(self) -> tuple[Objection, ...]:
@@ -113,9 +118,15 @@ def build_plan(
     lines = tuple(_lines(chosen, policies, rows, tallies, sight, own))
     names = {p.place for p in chosen}
     left = sum(tally.records for lane, tally in tallies.items() if lane.place not in names)
-    return ReconcilePlan(
-        gap, lines, against, overrides, tuple(_notes(chosen, lines, sight)), own, left
-    )
+    return ReconcilePlan(gap, lines, against, overrides, tuple(_notes(lines, sight)), own, left)
+
+
+def with_growth(plan: ReconcilePlan, grown: Grown) -> ReconcilePlan:
+    """The plan, knowing what came to the target since its gap result."""
+    passed = frozenset(each.guard for each in plan.overrides)
+    more = (replace(o, passed=o.guard in passed) for o in growth_objections(grown))
+    notes = (*plan.notes, *_growth_notes(grown))
+    return replace(plan, objections=(*plan.objections, *more), notes=notes, grown=grown)
 
 
 def keys(gap: FoundGap, lane: Lane) -> Key:
@@ -138,7 +149,8 @@ def _lines(
             if not tally.records:
                 continue
             done = rows.done(lane, progress.through) if progress else Tally()
-            action = policies.of(partition.place.topic, order, partition.newer_on_target)
+            behind = policies.behind(order, partition.newer_on_target)
+            action = policies.of(partition.place.topic, behind)
             line = Line(
                 lane,
                 partition.target_topic,
@@ -147,6 +159,7 @@ def _lines(
                 progress.segments if progress else (),
                 action,
                 destination(action, partition.target_topic),
+                behind,
             )
             yield _judged(line, partition, sight)
 
@@ -188,7 +201,7 @@ def _refused(line: Line, guard: Guard, reason: str) -> Line:
     return replace(line, action=Action.REFUSE, to="", guard=guard, reason=reason)
 
 
-def _notes(chosen: Iterable[FoundPartition], lines: Iterable[Line], sight: Sight) -> Iterator[str]:
+def _notes(lines: Iterable[Line], sight: Sight) -> Iterator[str]:
     copied = sorted({ln.to for ln in lines if ln.acts and ln.action is Action.COPY})
     for topic in copied:
         state = sight.target.state(topic)
@@ -202,19 +215,16 @@ def _notes(chosen: Iterable[FoundPartition], lines: Iterable[Line], sight: Sight
         if retention >= 0 and not state.compacted:
             days = retention / 86_400_000
             yield f"{topic} of the target deletes what is older than {days:g} days, copies too"
-    more = sum(
-        log.end - p.target_range.end
-        for p in chosen
-        if p.target_range is not None
-        and isinstance(log := _target_log(p, sight), PartitionOffsets)
-        and log.end > p.target_range.end
-    )
-    if more:
+
+
+def _growth_notes(grown: Grown) -> Iterator[str]:
+    if grown.offsets:
         yield (
-            f"{more} offsets were appended to the target since, drctl's own included: verdicts of"
-            " order do not know of them"
+            f"{grown.offsets:,} offsets were appended to the target since, drctl's own included:"
+            " they were looked through for these records, and for newer ones of their keys"
         )
-
-
-def _target_log(partition: FoundPartition, sight: Sight) -> object:
-    return sight.target.log(TopicPartition(partition.target_topic, partition.place.partition))
+    if grown.waiting:
+        yield (
+            f"{grown.waiting:,} of these lie behind open transactions: they are looked at before"
+            " anything is written"
+        )

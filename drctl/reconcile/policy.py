@@ -50,14 +50,21 @@ class Policies:
         """Whether anything is to become of this topic's records."""
         return self.everywhere is not None or topic in self.by_topic
 
-    def of(self, topic: str, order: OrderVerdict, newer_on_target: bool) -> Action:
-        """What is to become of a record of a topic that is chosen.
+    def behind(self, order: OrderVerdict, newer_on_target: bool) -> bool:
+        """Whether something newer is in front of a record, as far as order counts.
 
         Args:
             newer_on_target: whether the target's partition holds anything newer.
         """
-        behind = self.per_partition and newer_on_target
-        if order is OrderVerdict.CONFLICTING or behind:
+        return order is OrderVerdict.CONFLICTING or (self.per_partition and newer_on_target)
+
+    def of(self, topic: str, behind: bool) -> Action:
+        """What is to become of a record of a topic that is chosen.
+
+        Args:
+            behind: whether something newer is in front of it.
+        """
+        if behind:
             return self.conflicting
         return self.by_topic.get(topic) or self.everywhere or Action.REFUSE
 

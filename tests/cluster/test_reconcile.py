@@ -91,7 +91,7 @@ def stage(
 ) -> Iterator[Callable[..., Stage]]:
     made: list[str] = []
 
-    def make(partitions: int = 1) -> Stage:
+    def make(partitions: int = 1, **policy: str) -> Stage:
         topic = new_topic(partitions)
         made.append(QUARANTINE + topic)
         link = {
@@ -100,7 +100,7 @@ def stage(
             "topics": [topic],
             "replicator": {"kind": "none"},
         }
-        drctl = new_drctl({topic: link})
+        drctl = new_drctl({topic: link}, policy=policy)
         return Stage(Command(drctl.config), topic, primary, secondary)
 
     yield make
@@ -266,6 +266,72 @@ def test_a_result_that_is_old_is_refused(stage: Callable[..., Stage]) -> None:
     late = at.execute(found, "--policy", "copy", "--override", "source-moved=test", code=3)
     assert [o["guard"] for o in late["objections"] if not o["overridden"]] == ["acted-since"]
     assert origins(at.held(at.secondary)[0]) == list(range(6))
+
+
+def guards(found: dict[str, Any]) -> list[tuple[str, int]]:
+    return [(o["guard"], o["partition"]) for o in found["objections"] if not o["overridden"]]
+
+
+def test_what_the_old_replication_brought_meanwhile_is_not_written_twice(
+    stage: Callable[..., Stage],
+) -> None:
+    at = stage(2)
+    at.primary.produce(at.topic, [record(n, n % 2) for n in range(6)])
+    found = at.gap()
+    # What copied before ran once more, and is stopped again: the source has not moved.
+    there = [record(n, n % 2) for n in range(6)]
+    at.secondary.produce(at.topic, there)
+    for policy in ("copy", "quarantine"):
+        refused = at.execute(found, "--policy", policy, code=3)
+        assert guards(refused) == [("target-has-them", 0), ("target-has-them", 1)]
+        assert refused["totals"]["done"] == 0
+    at.drctl.json(
+        *("reconcile", found, "--policy", "copy", "--override", "target-has-them=x"), code=2
+    )
+    assert sum(map(len, at.held(at.secondary).values())) == len(there)
+    at.gap(code=0)
+
+
+def test_a_newer_record_of_a_key_that_was_safe_is_not_overtaken(
+    stage: Callable[..., Stage],
+) -> None:
+    at = stage(1)
+    at.primary.produce(at.topic, [record(n) for n in range(5)])
+    found = at.gap()
+    # Applications write on: of other keys, which stands against nothing.
+    at.secondary.produce(at.topic, [record(100 + n) for n in range(5)])
+    assert at.reconcile(found, "--policy", "copy")["status"] == "planned"
+    at.secondary.produce(at.topic, [record(200, key=b"k3")])
+    refused = at.execute(found, "--policy", "copy", code=3)
+    assert guards(refused) == [("target-moved", 0)]
+    assert refused["objections"][0]["reason"].startswith("1 of the records")
+    assert origins(at.held(at.secondary)[0]) == []
+    fresh = at.gap()
+    assert at.reconcile(fresh, "--policy", "copy", code=3)["totals"]["refused"] == 1
+    done = at.execute(found, "--policy", "copy", "--override", "target-moved=nobody reads k3")
+    assert done["totals"]["done"] == 5
+    assert origins(at.held(at.secondary)[0]) == list(range(5))
+
+
+def test_where_order_is_by_partition_all_readers_of_a_result_count_alike(
+    stage: Callable[..., Stage],
+) -> None:
+    at = stage(1, order="per-partition")
+    at.primary.produce(at.topic, [record(n) for n in range(10)])
+    # A hole, with copies behind it, and a tail that nothing newer stands in front of.
+    at.secondary.produce(at.topic, [record(n) for n in (0, 1, 2, 3, 6, 7)])
+    found = at.gap()
+    order = json.loads((Path(found) / "gap.json").read_text())["order"]
+    assert (order["within"], order["safe"], order["conflicting"]) == ("partition", 2, 2)
+    asked = at.drctl("failback", "--check-order", "--gap", found, "--output", "json")
+    records = asked.document()["records"]
+    assert (records["safe"], records["conflicting"], records["unkeyed"]) == (2, 2, 0)
+    plan = at.reconcile(found, "--policy", "copy", code=3)
+    assert (plan["totals"]["due"], plan["totals"]["refused"]) == (2, 2)
+    done = at.execute(found, "--policy", "copy", "--conflicting", "quarantine")
+    assert done["totals"]["done"] == 4
+    assert origins(at.held(at.secondary)[0]) == [8, 9]
+    assert origins(at.held(at.secondary, at.quarantine)[0]) == [4, 5]
 
 
 def test_records_that_are_gone_meanwhile_are_named(stage: Callable[..., Stage]) -> None:

@@ -20,6 +20,7 @@ from drctl.failback.gap_results import Sample
 from drctl.failback.steps.record_order import Tally
 from drctl.failback.verdict import Verdict
 from drctl.model.errors import ExitCode
+from drctl.model.gap_order import OrderScope
 from drctl.model.topology import OffsetRange, Unavailable
 from tests.failback.ways import (
     DROP,
@@ -384,3 +385,9 @@ def test_order_by_partition() -> None:
     assert judged(in_order_to_d(), order="per-partition").tally == Tally(0, 10, 0)
     found = judged(in_order_to_d(), order="per-partition", gaps=(gap(tail),))
     assert found.tally == Tally(10, 0, 0)
+
+
+def test_a_result_that_judged_by_partition_is_taken_at_its_word() -> None:
+    some = partition(safe=7, conflicting=3, unkeyed=0)
+    result = replace(gap(some), within=OrderScope.PARTITION)
+    assert judged(in_order_to_d(), order="per-partition", gaps=(result,)).tally == Tally(7, 3, 0)

@@ -57,8 +57,8 @@ def test_named_topics_are_the_only_ones() -> None:
     found = parse_policies(Action.COPY, ("a=discard", "b"), Action.EXPORT)
     assert found.by_topic == {"a": Action.DISCARD, "b": Action.COPY}
     assert (found.chooses("a"), found.chooses("c")) == (True, False)
-    assert found.of("a", SAFE, False) is Action.DISCARD
-    assert found.of("b", CONFLICTING, False) is Action.EXPORT
+    assert found.of("a", found.behind(SAFE, False)) is Action.DISCARD
+    assert found.of("b", found.behind(CONFLICTING, False)) is Action.EXPORT
     with pytest.raises(UsageError):
         check_names(found, ["a"])
 
@@ -67,8 +67,8 @@ def test_where_the_order_of_a_partition_counts_everything_behind_something_newer
     None
 ):
     found = parse_policies(Action.COPY, (), Action.QUARANTINE, per_partition=True)
-    assert found.of("a", UNKEYED, True) is Action.QUARANTINE
-    assert found.of("a", UNKEYED, False) is Action.COPY
+    assert found.of("a", found.behind(UNKEYED, True)) is Action.QUARANTINE
+    assert found.of("a", found.behind(UNKEYED, False)) is Action.COPY
 
 
 def test_overrides() -> None:
@@ -256,6 +256,13 @@ def test_a_result_is_the_same_wherever_it_lies() -> None:
     assert not first.partitions[0].newer_on_target
     for change in ({"only_on_target": 1}, {"ranges": [[0, 1]]}, {"ranges_total": 2}):
         assert read_gap(json.dumps(gap_json(**change)), "x").partitions[0].newer_on_target
+
+
+def test_a_result_that_judged_by_partition_is_taken_at_its_word() -> None:
+    for change in ({"only_on_target": 1}, {"ranges": [[0, 1]]}, {"ranges_total": 2}):
+        told = gap_json(**change)
+        told["order"]["within"] = "partition"
+        assert not read_gap(json.dumps(told), "x").partitions[0].newer_on_target
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": "drctl/gap/1"}', '{"schema": 1}'])

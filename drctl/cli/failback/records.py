@@ -11,6 +11,7 @@ from drctl.cli.reconcile.run import Opened, ReconcileOptions, carried_out, opene
 from drctl.engine.returning import Reconciliation
 from drctl.model.errors import ExitCode, Stopped, Unknown
 from drctl.model.plan import Json
+from drctl.reconcile.guards import Guard
 from drctl.reconcile.policy import Action
 from drctl.report.reconcile_export import whole_exports
 
@@ -25,6 +26,9 @@ _WORDS = {
     Action.EXPORT: "export",
     Action.DISCARD: "discard",
 }
+
+
+_MOVED = "applications write on while a run leads home, where the order is right in any case"
 
 
 def reconciliation(config: "Config", link: "Link", wish: Json) -> Reconciliation:
@@ -47,7 +51,8 @@ def reconciliation(config: "Config", link: "Link", wish: Json) -> Reconciliation
         due = sum(_due(line, found) for line in lines if line.guard is None)
         refused = (*_refused(found, wish), *_left_out(found))
         blocked = tuple(each.reason for each in found.plan.blocked) if due else ()
-        return Reconciliation(due, (*refused, *blocked), _done(found))
+        newer = sum(found.plan.grown.newer.values())
+        return Reconciliation(due, (*refused, *blocked), _done(found), newer)
 
 
 def reconcile(config: "Config", link: "Link", wish: Json) -> None:
@@ -106,7 +111,7 @@ def _options(folder: Path, wish: Json) -> ReconcileOptions:
         None,
         execute=True,
         yes=True,
-        overrides=(),
+        overrides=(f"{Guard.TARGET_MOVED}={_MOVED}",),
         undecided=True,
         known_as=wish.get("result", ""),
     )

@@ -1,12 +1,12 @@
 """Plans `drctl reconcile`, and with `--execute` carries it out."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from drctl.cli import wiring
 from drctl.cli.console import console
@@ -68,6 +68,17 @@ class ReconcileOptions:
         return (*words, "--execute")
 
 
+class MakePlan(Protocol):
+    """Makes the plan, as both clusters are now."""
+
+    def __call__(self, kept: "Kept", *, last: bool) -> "tuple[ReconcilePlan, Sight]":
+        """Hold it against this progress.
+
+        Args:
+            last: whether records are written next.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class Opened:
     """What a run has at hand.
@@ -84,7 +95,7 @@ class Opened:
     rows: "WantedRows"
     topic: "ReconcileTopic"
     target: "ClusterReader"
-    make: "Callable[[Kept], tuple[ReconcilePlan, Sight]]"
+    make: "MakePlan"
 
 
 def reconcile_records(given: ReconcileOptions) -> int:
@@ -122,19 +133,29 @@ def opened(given: ReconcileOptions) -> "Iterator[Opened]":
         console().task("reading the gap result") as task,
         reconcile_wiring.wanted_rows(gap, given.folder) as rows,
     ):
-        task.update(description="looking at both clusters")
+        growth = reconcile_wiring.target_growth(
+            link,
+            gap,
+            rows,
+            lambda done, total: task.update(
+                done, total, f"looking through what came to {link.target}"
+            ),
+            per_partition=policies.per_partition,
+        )
 
-        def make(kept: "Kept") -> "tuple[ReconcilePlan, Sight]":
+        def make(kept: "Kept", *, last: bool) -> "tuple[ReconcilePlan, Sight]":
             from drctl.reconcile.guards import check_clusters
-            from drctl.reconcile.planning import build_plan
+            from drctl.reconcile.planning import build_plan, with_growth
             from drctl.reconcile.sight import look
 
+            task.update(description="looking at both clusters")
             chosen = [p for p in gap.partitions if policies.chooses(p.place.topic)]
             sight = look(source, target, chosen)
             check_clusters(gap, sight)
-            return build_plan(gap, policies, rows, sight, kept, overrides), sight
+            plan = build_plan(gap, policies, rows, sight, kept, overrides)
+            return with_growth(plan, growth.look(plan, sight, last=last)), sight
 
-        plan, _ = make(topic.kept())
+        plan, _ = make(topic.kept(), last=False)
         yield Opened(plan, given, config, link, gap, rows, topic, target, make)
 
 
@@ -201,7 +222,8 @@ def carried_out(opened: Opened) -> "ReconcileResult":
             _make_topics(plan, opened.topic)
             copier = stack.enter_context(reconcile_wiring.copier(opened.link))
         # Whoever wrote before is fenced now: what counts, counts for good.
-        plan, sight = opened.make(opened.topic.settled() if copier else opened.topic.kept())
+        kept = opened.topic.settled() if copier else opened.topic.kept()
+        plan, sight = opened.make(kept, last=True)
         if plan.blocked:
             moved = "something moved since the plan was made: " + plan.blocked[0].reason
             raise Refused(moved, "see the plan anew: run it without --execute")

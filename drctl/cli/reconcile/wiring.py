@@ -1,6 +1,7 @@
 """Opens what `drctl reconcile` needs from outside."""
 
-from collections.abc import Iterator, Sequence
+import secrets
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,8 @@ if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.reconcile.gap_result import FoundGap
-    from drctl.reconcile.rows import Exporter, SourceLog
+    from drctl.reconcile.growth import TargetGrowth
+    from drctl.reconcile.rows import Exporter, SourceLog, WantedRows
     from drctl.systems.journal.files import JournalFile
     from drctl.systems.kafka.reconcile_copier import TransactionalCopier
     from drctl.systems.kafka.reconcile_topics import ReconcileTopic
@@ -54,6 +56,43 @@ def source_log(link: "Link") -> "SourceLog":
     from drctl.systems.kafka.reconcile_source import KafkaSourceLog
 
     return KafkaSourceLog(link.source, wiring.revealed(link.source_config))
+
+
+def target_growth(
+    link: "Link",
+    gap: "FoundGap",
+    rows: "WantedRows",
+    progress: Callable[[int, int], None],
+    *,
+    per_partition: bool,
+) -> "TargetGrowth":
+    """What looks through the records that came to a link's target; connects when asked to.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.gap.encoding import record_digest
+    from drctl.gap.planning import identity_of
+    from drctl.reconcile.growth import TargetGrowth
+    from drctl.reconcile.newcomers import Sameness
+
+    identity, salt = identity_of(link), secrets.randbits(62)
+    same = Sameness(
+        link.settings.keeps_partitions,
+        identity.key,
+        identity.timestamp,
+        lambda timed: record_digest(identity, timed, salt),
+    )
+    target = wiring.range_reader(link.target, link.target_config)
+    return TargetGrowth(
+        gap.source_id,
+        rows,
+        source_log(link),
+        target.read,
+        same,
+        progress,
+        per_partition=per_partition,
+    )
 
 
 @contextmanager

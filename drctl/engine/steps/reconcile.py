@@ -40,7 +40,8 @@ class Reconcile:
         stands = look.reconciliation(wish)
         if stands.refused:
             raise Refused("; ".join(stands.refused), "decide: --policy, --conflicting")
-        return {**wish, "records": search["unreplicated"], "due": stands.due}
+        records = search["unreplicated"]
+        return {**wish, "records": records, "due": stands.due, "newer": stands.newer}
 
     def apply(self, intent: Json, hands: Hands) -> tuple[str, ...]:
         """Do what is left; a run that was ended in the middle goes on where it stood."""
@@ -61,6 +62,9 @@ class Reconcile:
         left = sum(number for what, number in done.items() if what != COPY)
         # On another machine than that of the run the search was made anew, and found none.
         words = f"all are done: {told}" if told else "none of them is missing any more"
+        # Journals of before do not say it.
+        if newer := intent.get("newer", 0):
+            words += f"; {newer:,} safe ones stand behind something newer that was written since"
         return Seen(State.DONE, words, {"left_behind": left, "done": done})
 
     def undo(self, intent: Json, hands: Hands) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from drctl.failback.gap_results import GapEvidence, PartitionSeen
 from drctl.failback.situation import Situation
 from drctl.failback.step import Seen, done
 from drctl.failback.steps.missing_records import missing_records
+from drctl.model.gap_order import OrderScope
 from drctl.model.topology import OffsetRange
 
 
@@ -31,9 +32,13 @@ def record_order(seen: Situation) -> Seen:
 
 
 def tallied(result: GapEvidence, order: str) -> Tally:
-    """The counts, by what the applications need."""
+    """The counts, by what the applications need.
+
+    A result that judged by key does not say of each record what its partition holds: there all of
+    a partition count that may have something newer.
+    """
     parts = result.partitions
-    if order != "per-partition":
+    if order != "per-partition" or result.within is OrderScope.PARTITION:
         return Tally(
             sum(each.safe for each in parts),
             sum(each.conflicting for each in parts),

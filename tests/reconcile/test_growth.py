@@ -1,0 +1,250 @@
+"""What came to the target since the gap result: by content and keys it stands against copying."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from drctl.model.errors import Unknown
+from drctl.model.gap import OrderVerdict
+from drctl.model.rows import Chunk, Row, TopicRanges
+from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, TopicState
+from drctl.reconcile import newcomers
+from drctl.reconcile.growth import TargetGrowth
+from drctl.reconcile.guards import Guard, parse_overrides
+from drctl.reconcile.newcomers import Sameness
+from drctl.reconcile.planning import ReconcilePlan, build_plan, with_growth
+from drctl.reconcile.policy import Action, Policies
+from drctl.reconcile.sight import Sight
+from drctl.wire import provenance
+from tests.reconcile.world import FakeSource, T, World, copies, row
+
+PLACE, OTHER = TopicPartition(T, 0), TopicPartition(T, 1)
+SAFE, CONFLICTING, UNKEYED = OrderVerdict.SAFE, OrderVerdict.CONFLICTING, OrderVerdict.UNKEYED
+NOTE = "offsets were appended to the target since"
+
+
+def wanted(n: int, key: bytes | None = None) -> Row:
+    """What the source has at this offset."""
+    return row(n, key if key is not None else b"k%d" % n, b"v%d" % n)
+
+
+def copy(of: Row, cluster: str = "A") -> Row:
+    offset, time, key, value, headers = of
+    stamp = provenance.encode(provenance.Provenance(cluster, T, 0, offset, time))
+    return (offset, time, key, value, (*headers, (b"__drctl_provenance", stamp)))
+
+
+def at(offset: int, of: Row, **changes: Any) -> Row:
+    """The record, as it lies on the target at this offset."""
+    names = ("offset", "time", "key", "value", "headers")
+    held = {**dict(zip(names, of, strict=True)), "offset": offset, **changes}
+    return (held["offset"], held["time"], held["key"], held["value"], held["headers"])
+
+
+def digest(timed: bool) -> Any:
+    return lambda time, key, value, headers: (time if timed else 0, key, value, headers)
+
+
+@dataclass
+class Stage:
+    """Five records are missing in each partition; the target held ten, and holds some more."""
+
+    came: dict[int, list[Row]]
+    orders: Sequence[OrderVerdict] = (SAFE,) * 5
+    log_start: int = 0
+    open: int = 0
+    config: dict[str, str] = field(default_factory=dict)
+    by_partition: bool = True
+    per_partition: bool = False
+    fails: bool = False
+    read: list[tuple[int, int, int]] = field(default_factory=list)
+    partitions: int = 2
+    newer: bool = False
+    overrides: tuple[str, ...] = ()
+    growth: TargetGrowth = field(init=False)
+
+    def __post_init__(self) -> None:
+        rows = {p: [wanted(n) for n in range(5)] for p in (PLACE, OTHER)}
+        verdicts = {(p, n): order for p in rows for n, order in enumerate(self.orders)}
+        self.world = World(rows, verdicts, rows)
+        self.growth = TargetGrowth(
+            "A",
+            self.world.rows(),
+            FakeSource(rows),
+            self._read,
+            Sameness(self.by_partition, True, True, digest),
+            lambda _done, _total: None,
+            per_partition=self.per_partition,
+        )
+
+    def _read(self, ranges: TopicRanges) -> Iterator[Chunk]:
+        for number, runs in ranges[T].items():
+            for start, end in runs:
+                self.read.append((number, start, end))
+                rows = [r for r in self.came.get(number, ()) if start <= r[0] < end]
+                yield Chunk(T, number, rows)
+        if self.fails:
+            raise Unknown("a broker is silent", "")
+
+    def sight(self) -> Sight:
+        seen = self.world.sight(**self.config)
+        ends = {p: 10 + len(self.came.get(p.partition, ())) for p in (PLACE, OTHER)}
+        logs = {p: self._log(end) for p, end in ends.items()}
+        state = TopicState(T, dict.fromkeys(range(self.partitions), 1), self.config, topic_id="t")
+        return replace(seen, target=replace(seen.target, logs=logs, states={T: state}))
+
+    def _log(self, end: int) -> PartitionOffsets:
+        return PartitionOffsets(log_start=self.log_start, end=end, last_stable=end - self.open)
+
+    def plan(self, policies: Policies | None = None, *, last: bool = True) -> ReconcilePlan:
+        gap, told = self.world.gap, OffsetRange(0, 10)
+        parts = tuple(
+            replace(p, target_range=told, newer_on_target=self.newer) for p in gap.partitions
+        )
+        if policies is None:
+            policies = Policies(Action.COPY, per_partition=self.per_partition)
+        sight = self.sight()
+        gap = replace(gap, partitions=parts)
+        passed = parse_overrides(self.overrides)
+        plan = build_plan(gap, policies, self.world.rows(), sight, {}, passed)
+        return with_growth(plan, self.growth.look(plan, sight, last=last))
+
+
+def against(plan: ReconcilePlan) -> list[tuple[Guard, int | None]]:
+    return [(o.guard, o.place.partition if o.place else None) for o in plan.blocked]
+
+
+def test_a_record_that_came_since_is_not_written_again() -> None:
+    plan = Stage({0: [at(10, wanted(3))]}).plan()
+    assert against(plan) == [(Guard.TARGET_HAS_THEM, 0)]
+    assert "offset 3 was missing, and is on the target by now" in plan.blocked[0].reason
+    assert not plan.acting
+    assert not Guard.TARGET_HAS_THEM.overridable
+
+
+@pytest.mark.parametrize(
+    ("came", "guards"),
+    [
+        (at(10, wanted(3), value=b"other"), [(Guard.TARGET_MOVED, 0)]),
+        (at(10, wanted(3), value=b"other", time=9_999_999_999_999), [(Guard.TARGET_MOVED, 0)]),
+        (at(10, wanted(3), time=1), []),
+        (at(10, wanted(3), key=b"another"), []),
+        (at(10, wanted(3), key=None), []),
+        (at(10, copy(wanted(3))), []),
+        (at(10, copy(wanted(3), "elsewhere")), [(Guard.TARGET_MOVED, 0)]),
+    ],
+)
+def test_only_newer_records_of_the_keys_that_are_copied_stand_against_it(
+    came: Row, guards: list[tuple[Guard, int]]
+) -> None:
+    plan = Stage({0: [came]}).plan()
+    assert against(plan) == guards
+    assert NOTE in plan.notes[-1]
+
+
+def test_records_behind_something_newer_are_counted_and_may_be_copied_for_a_reason() -> None:
+    stage = Stage({1: [at(9 + n, wanted(n), value=b"new") for n in (1, 2)]})
+    (moved,) = stage.plan().blocked
+    assert (moved.guard, moved.place) == (Guard.TARGET_MOVED, OTHER)
+    assert moved.reason.startswith("2 of the records that were safe to copy are behind something")
+    stage.overrides = ("target-moved=known",)
+    plan = stage.plan()
+    assert not plan.blocked
+    assert sum(line.due.records for line in plan.acting) == 10
+    assert plan.grown.newer == {OTHER: 2}
+
+
+def test_what_is_not_copied_into_the_order_of_its_key_needs_no_order() -> None:
+    newer, there = at(10, wanted(3), value=b"new"), at(11, wanted(4))
+    assert against(Stage({0: [newer]}).plan(copies(Action.QUARANTINE))) == []
+    assert against(Stage({0: [newer, there]}).plan(copies(Action.QUARANTINE))) == [
+        (Guard.TARGET_HAS_THEM, 0)
+    ]
+    known = Stage({0: [newer]}, (SAFE, SAFE, SAFE, CONFLICTING, SAFE))
+    assert against(known.plan(copies())) == []
+    exported = Stage({0: [newer, there]})
+    assert against(exported.plan(copies(Action.EXPORT, Action.EXPORT))) == []
+    assert exported.read == []
+
+
+def test_where_the_order_of_a_partition_counts_whatever_is_newer_does() -> None:
+    late = {0: [at(10, wanted(3), key=None, value=b"new")]}
+    (moved,) = Stage(late, per_partition=True).plan().blocked
+    assert moved.reason.startswith("4 of the records"), "the fifth is newer itself"
+    both = Policies(Action.COPY, conflicting=Action.COPY, per_partition=True)
+    assert against(Stage(late, per_partition=True, newer=True).plan(both)) == []
+
+
+def test_records_without_a_key_are_known_again_and_have_no_order() -> None:
+    plain = [at(n, wanted(n), key=None) for n in range(5)]
+    stage = Stage({0: [at(10, wanted(3), key=None)]}, (UNKEYED,) * 5)
+    stage.world.every = stage.world.held = {PLACE: plain, OTHER: plain}
+    stage.growth = TargetGrowth(
+        "A",
+        stage.world.rows(),
+        FakeSource(stage.world.held),
+        stage._read,
+        Sameness(True, True, True, digest),
+        lambda _done, _total: None,
+        per_partition=False,
+    )
+    assert against(stage.plan()) == [(Guard.TARGET_HAS_THEM, 0)]
+
+
+def test_where_the_target_keeps_its_own_time_no_time_counts() -> None:
+    own = {"message.timestamp.type": "LogAppendTime"}
+    there = at(10, wanted(3), time=1)
+    assert against(Stage({0: [there]}, config=own).plan()) == [(Guard.TARGET_HAS_THEM, 0)]
+    newer = at(10, wanted(3), time=1, value=b"new")
+    assert against(Stage({0: [newer]}, config=own).plan()) == [(Guard.TARGET_MOVED, 0)]
+
+
+def test_a_copy_may_be_in_any_partition_where_replication_does_not_keep_them() -> None:
+    assert against(Stage({1: [at(10, wanted(3))]}).plan()) == [(Guard.TARGET_HAS_THEM, 1)]
+    rows = {1: [at(10, wanted(3))]}
+    anywhere = Stage(rows, by_partition=False).plan()
+    assert against(anywhere) == [(Guard.TARGET_HAS_THEM, 0), (Guard.TARGET_HAS_THEM, 1)]
+    (more, _) = Stage({}, by_partition=False, partitions=4).plan().blocked
+    assert more.guard is Guard.TARGET_UNREAD
+    assert "says nothing of partitions 2, 3" in more.reason
+
+
+def test_what_cannot_be_looked_through_is_unknown_and_what_was_seen_counts() -> None:
+    (silent, _) = Stage({0: [at(10, wanted(3), key=b"x")]}, fails=True).plan().blocked
+    assert silent.guard is Guard.TARGET_UNREAD
+    assert "cannot be looked through: a broker is silent" in silent.reason
+    assert silent.guard.overridable
+    seen = Stage({0: [at(10, wanted(3))]}, fails=True)
+    seen.overrides = ("target-unread=test",)
+    assert against(seen.plan()) == [(Guard.TARGET_HAS_THEM, 0)]
+    gone = Stage({0: [at(10, wanted(3)), at(11, wanted(4), key=b"x")]}, log_start=11)
+    (lost, *_) = gone.plan().blocked
+    assert (lost.guard, lost.place) == (Guard.TARGET_UNREAD, PLACE)
+    assert "deleted its records from 10 to 10 since" in lost.reason
+
+
+def test_open_transactions_are_waited_for_before_anything_is_written() -> None:
+    stage = Stage({0: [at(10, wanted(1), key=b"x"), at(11, wanted(3))]}, open=1, partitions=1)
+    first = stage.plan(last=False)
+    assert first.blocked == ()
+    assert first.notes[-1].startswith("1 of these lie behind open transactions")
+    assert against(stage.plan()) == [(Guard.TARGET_HAS_THEM, 0)]
+    assert stage.read == [(0, 10, 11), (0, 11, 12)], "a second look goes on"
+
+
+def test_a_target_that_has_not_grown_is_not_read() -> None:
+    stage = Stage({})
+    plan = stage.plan()
+    assert (plan.blocked, plan.notes, stage.read) == ((), (), [])
+
+
+def test_little_is_held_of_what_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(newcomers, "MOST_SUSPECTS", 1)
+    monkeypatch.setattr(newcomers, "MOST_KEYS", 2)
+    came = [at(10 + n, wanted(n), value=b"new") for n in range(4)]
+    (moved,) = Stage({0: came}).plan().blocked
+    assert moved.reason.startswith("at least 2 of the records")
+    found = Stage({0: [*came, at(14, wanted(4))]}).plan()
+    assert (Guard.TARGET_HAS_THEM, 0) in against(found)
