@@ -40,6 +40,8 @@ class Export:
         gone: how many of them were gone from the source before they could be exported.
         others: superseded and expired ones, in a folder within; None where nobody asked for them.
         others_gone: likewise.
+        appended: offsets that were appended to the source since the comparison: what they hold was
+            neither compared nor exported.
     """
 
     folder: str
@@ -47,6 +49,7 @@ class Export:
     gone: int
     others: int | None = None
     others_gone: int = 0
+    appended: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,10 +102,22 @@ def _exported(export: Export, others: int) -> str:
     said += _gone(export.gone)
     if export.others is not None:
         more = plural(export.others, "superseded or expired record")
-        return f"{said}; {more} to {plain(export.folder)}/others{_gone(export.others_gone)}."
-    if others:
-        return f"{said}. Superseded and expired ones are not among them: --others takes them, too."
-    return f"{said}."
+        said += f"; {more} to {plain(export.folder)}/others{_gone(export.others_gone)}."
+    elif others:
+        said += ". Superseded and expired ones are not among them: --others takes them, too."
+    else:
+        said += "."
+    return said + _appended(export.appended)
+
+
+def _appended(offsets: int) -> str:
+    """What nobody has looked at."""
+    if not offsets:
+        return ""
+    return (
+        f" The source has grown by {plural(offsets, 'offset')} since the comparison: what they hold"
+        " is not exported. Fence the source, and run it again."
+    )
 
 
 def _gone(count: int) -> str:

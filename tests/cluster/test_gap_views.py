@@ -124,7 +124,7 @@ def test_what_a_cut_would_destroy_is_exported_first(
     lost = ended.document()["truncation"]
     assert lost["export"] == {
         **{"folder": str(tmp_path / "safe"), "records": 4, "gone": 0},
-        **{"others": None, "others_gone": 0},
+        **{"others": None, "others_gone": 0, "appended": 0},
     }
     (partition,) = lost["partitions"]
     assert (partition["cut_from"], partition["end"], partition["records"]) == (5, 10, 4)
@@ -166,7 +166,7 @@ def test_what_is_superseded_or_expired_is_exported_where_somebody_asks(
     assert (lost["records"], lost["others"]) == (3, 7)
     assert lost["export"] == {
         **{"folder": str(safe), "records": 3, "gone": 0},
-        **{"others": 7, "others_gone": 0},
+        **{"others": 7, "others_gone": 0, "appended": 0},
     }
     assert exported(safe) == {expiring: [b"v8", b"v9"], compacted: [b"v2"]}
     assert exported(safe / "others") == {

@@ -6,14 +6,16 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from drctl.cli.gap.export import appended
 from drctl.cli.gap.truncation_table import truncation_table
 from drctl.gap.truncation import truncation_of, with_truncation
-from drctl.model.gap import Counts, GapResult, NotCompared
-from drctl.model.topology import OffsetRange
+from drctl.model.gap import Counts, GapResult, NotCompared, OrderVerdict
+from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
 from drctl.model.truncation import Export
 from drctl.report.gap_page import render
 from drctl.report.truncation_lines import headline, kept, procedures, unsaid
 from tests.cli.documents import check
+from tests.reconcile.world import World, row
 from tests.report import gaps
 
 
@@ -82,6 +84,24 @@ def test_an_export_is_told() -> None:
         "Exported: 2 records to safe; 11 superseded or expired records to safe/others"
         " (1 more was gone before)."
     )
+
+
+def test_what_came_since_is_in_no_export_and_is_told() -> None:
+    result = lossy()
+    assert result.truncation is not None
+    grown = replace(result.truncation, export=Export("safe", 2, 0, 11, 1, appended=7))
+    assert "The source has grown by 7 offsets since the comparison" in kept(result, grown)
+    check(replace(result, truncation=grown).to_json())
+
+    place = TopicPartition("orders", 0)
+    seen = World({place: [row(0), row(1)]}, {(place, 0): OrderVerdict.SAFE}, {place: [row(0)]})
+    for ends, since in ((1, 0), (5, 4)):
+        log = PartitionOffsets(log_start=0, last_stable=ends, end=ends)
+        sight = seen.sight()
+        moved = replace(sight, source=replace(sight.source, logs={place: log}))
+        assert appended(seen.gap, moved) == since
+    gone = replace(sight, source=replace(sight.source, logs={}))
+    assert appended(seen.gap, gone) == 0
 
 
 def test_where_only_others_would_be_destroyed_the_way_to_keep_them_is_told() -> None:

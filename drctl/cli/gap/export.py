@@ -11,6 +11,7 @@ from drctl.cli.console import console
 from drctl.cli.reconcile import wiring as reconcile_wiring
 from drctl.model.errors import Refused
 from drctl.model.gap import RecordClass
+from drctl.model.topology import PartitionOffsets
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
@@ -49,16 +50,18 @@ def exported(
     from drctl.reconcile.gap_result import others_of, read_gap
 
     gap = read_gap((folder / "gap.json").read_text(encoding="utf-8"), str(folder))
-    kept, gone = _Part(config, link, folder, gap, "records", to, _FIRST).export()
+    kept, gone, since = _Part(config, link, folder, gap, "records", to, _FIRST).export()
     more: int | None = None
     more_gone = 0
     if others:
         rest = _Part(config, link, folder, others_of(gap, result), "others", to / "others", _REST)
-        more, more_gone = rest.export()
+        more, more_gone, since = rest.export()
     if lost := gone + more_gone:
         console().warn(f"{lost} of the records were gone before they could be exported")
+    if since:
+        console().warn(f"{since} offsets came to the source since the comparison: not exported")
     assert result.truncation is not None
-    done = Export(str(to), kept, gone, more, more_gone)
+    done = Export(str(to), kept, gone, more, more_gone, since)
     return replace(result, truncation=replace(result.truncation, export=done))
 
 
@@ -82,8 +85,8 @@ class _Part:
     to: Path
     classes: tuple[str, ...]
 
-    def export(self) -> tuple[int, int]:
-        """How many were exported, and how many were gone.
+    def export(self) -> tuple[int, int, int]:
+        """How many were exported, how many were gone, and how many offsets came since.
 
         Raises:
             DrctlError: not all of it could be exported.
@@ -114,7 +117,14 @@ class _Part:
             execution.run()
             journal.append([journals.ended("done", datetime.now(UTC))])
         gone = sum(each.records for each in execution.gone.values())
-        return sum(each.records for each in execution.counts.values()), gone
+        kept = sum(each.records for each in execution.counts.values())
+        return kept, gone, appended(self.gap, sight)
+
+
+def appended(gap: "FoundGap", sight: "Sight") -> int:
+    """How many offsets came to the source since it was compared: they are in no result."""
+    logs = ((p.source_range.end, sight.source.log(p.place)) for p in gap.partitions)
+    return sum(max(0, log.end - end) for end, log in logs if isinstance(log, PartitionOffsets))
 
 
 def _plan(link: "Link", gap: "FoundGap", rows: "WantedRows") -> "tuple[ReconcilePlan, Sight]":
