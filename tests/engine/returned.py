@@ -23,10 +23,13 @@ class Returned(Pair):
     Attributes:
         search: the result that decisions rest on.
         undecided: what nobody has said what becomes of.
+        discards: whether the records are given up.
     """
 
     search: Search | None = None
     undecided: tuple[str, ...] = ()
+    discards: bool = False
+    given_up: tuple[str, ...] = ()
 
     @property
     def home(self) -> Logs:
@@ -50,10 +53,16 @@ class Returned(Pair):
 
     def reconciliation(self) -> Reconciliation:
         self.away.overview()
-        due = len(tuple(self._tail()))
-        return Reconciliation(due, self.undecided, {"copy": len(self._copied())})
+        due = len(tuple(self._tail())) - len(self.given_up)
+        done = {"discard": len(self.given_up)} if self.discards else {"copy": len(self._copied())}
+        return Reconciliation(due, self.undecided, done)
 
     def reconcile(self) -> None:
+        if self.discards:
+            gone = tuple(key for _, key in self._tail())
+            note = lambda: setattr(self, "given_up", gone)  # noqa: E731
+            self.trace.change(f"records of {SECONDARY}", "given up", note)
+            return
         for place, key in tuple(self._tail()):
             # Its progress is in the same transaction as the record.
             put = lambda p=place, k=key: self.away.append(p, record(k, COPY))  # noqa: E731

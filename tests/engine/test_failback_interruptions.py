@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from drctl.cli.runs.plan_run import giving_up
 from drctl.engine.entries import What
 from drctl.engine.outcome import Status
 from drctl.engine.sequences.failback import failback, turned
+from drctl.engine.steps.reconcile import discards
 from drctl.engine.steps.stop_replication import RUNNING, STOPPED
 from tests.engine.crashing import Case, Change, assert_looked_at, assert_the_same, ends, run
 from tests.engine.failovers import SEEN, fence_falls, named
@@ -85,6 +87,32 @@ def assert_home(pair: Pair) -> None:
     assert not [r for r in pair.sites[PRIMARY].rules.rules if r.permission == "DENY"]
 
 
+def discarding() -> Case:
+    """The way home where the records that only the old cluster has are discarded."""
+
+    def begun() -> Returned:
+        pair = returned()
+        pair.discards = True
+        return pair
+
+    way = replace(turned(OLD, (BACK,)), topics=("orders=discard",))
+    return Case(failback(way), begun, nothing_wrong, cure=nothing_wrong)
+
+
+def test_what_is_discarded_stays_behind_and_is_counted() -> None:
+    given = discarding()
+    assert discards(given.plan) == "missing records of orders"
+    assert discards(PLAN) == ""
+    ran = run(given)
+    assert ran.outcome.status is Status.DONE
+    assert ran.pair.state["records"][PRIMARY] == ["a1", *BOTH, *TAIL, *NEWER]
+    assert ran.pair.state["records"][SECONDARY] == ["a1", *BOTH, *NEWER]
+    done = {each["step"]: each for each in ran.ledger.entries if each["entry"] == What.DONE}
+    assert done["reconcile"]["facts"] == {"left_behind": 2, "done": {"discard": 2}}
+    assert done["prove-away"]["facts"]["missing"] == 2
+    assert not ran.ledger.told(What.OWED)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("prepare", WRONG, ids=named)
 def test_the_end_is_the_same_wherever_the_process_ends(prepare: Change) -> None:
@@ -125,3 +153,14 @@ def test_a_fence_that_fell_meanwhile_is_set_again() -> None:
         assert not ran.ledger.told(What.OWED)
         begun_anew += bool(ran.ledger.told(What.STALE))
     assert begun_anew > 15
+
+
+def test_what_a_plan_discards_is_named() -> None:
+    way = turned(OLD, (BACK,))
+    named_ones = replace(way, policy="discard", topics=("a", "b=copy"), conflicting="discard")
+    told = "missing records of a, conflicting records of a, conflicting records of b"
+    assert discards(failback(named_ones)) == told
+    assert giving_up(failback(named_ones)).startswith(f", which discards for good: {told} (")
+    assert giving_up(PLAN) == ""
+    copied = replace(way, policy="copy", topics=("a", "b=copy"), conflicting="quarantine")
+    assert discards(failback(copied)) == ""

@@ -104,6 +104,12 @@ def _copied(source: str, target: str) -> Truth:
     return all_there
 
 
+def _decided(pair: Pair, intent: Json) -> bool:
+    """What only the old cluster has is copied, but for what was given up."""
+    ours, theirs = (set(pair.sites[name].logs.all_keys()) for name in (pair.target, pair.source))
+    return ours - theirs == set(getattr(pair, "given_up", ()))
+
+
 def _quiet(pair: Pair, intent: Json) -> bool:
     """Nobody reads there; or who does is kept from reading on."""
     return intent["fenced"] or not pair.active(intent["cluster"], "app")
@@ -211,7 +217,7 @@ TRUTHS: Mapping[str, Truth] = {
     "keep-stopped": _all(STOPPED),
     "find-missing": _always,
     "judge-records": _always,
-    "reconcile": _copied("target", "source"),
+    "reconcile": _decided,
     "leave-copies-out": _left_out,
     "take-copies-along": lambda pair, intent: not _left_out(pair, intent),
     "manual-keep-stopped": _says_so,
@@ -227,7 +233,7 @@ TRUTHS: Mapping[str, Truth] = {
     "note-ends": _always,
     "start-old-replication": _all(RUNNING),
     "prove-copies": _copied("source", "target"),
-    "prove-old-copies": _copied("target", "source"),
+    "prove-old-copies": _decided,
     "settle-owed": _always,
 }
 """By kind: what must be so."""

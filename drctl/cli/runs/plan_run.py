@@ -26,10 +26,12 @@ from drctl.engine.questions import answers, unanswered
 from drctl.engine.registry import KINDS
 from drctl.engine.sequences.circumstances import Circumstances
 from drctl.engine.steps.preflight import Preflight
+from drctl.engine.steps.reconcile import discards
 from drctl.model.errors import ExitCode, Refused
 from drctl.model.failover import Mode
 from drctl.model.plan import Plan
 from drctl.model.plan_changes import changes
+from drctl.report.printable import plain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -194,9 +196,15 @@ def show_or_go(given: PlanOptions, make: LookAndPlan, way: Way) -> int:
         _refuse(prepared, {} if asked.terminal else unanswered(plan, asked.given))
         if not given.yes:
             warn_of_loss(plan, sight)
-        confirm(plan.target, f"{plan.name} over link {link.name}", yes=given.yes)
+        confirm(plan.target, f"{plan.name} over link {link.name}{giving_up(plan)}", yes=given.yes)
         _refuse_if_changed(plan, make(sight, overrides))
         return _carry_out(config, link, way, sight, plan)
+
+
+def giving_up(plan: Plan) -> str:
+    """What a plan discards, behind what it is; empty where it discards nothing."""
+    told = discards(plan)
+    return f", which discards for good: {plain(told)} (find-missing says how many)" if told else ""
 
 
 def _prepared(plan: Plan, sight: LinkSight, given: PlanOptions, way: Way) -> Prepared:

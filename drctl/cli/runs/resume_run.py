@@ -13,7 +13,7 @@ from drctl.cli.failback.rebuild import REBUILD
 from drctl.cli.offsets.writing import check_confirming
 from drctl.cli.runs import plan_wiring, run_journal
 from drctl.cli.runs.people import people
-from drctl.cli.runs.plan_run import OVER_LINK, Way, needs_no_source
+from drctl.cli.runs.plan_run import OVER_LINK, Way, giving_up, needs_no_source
 from drctl.cli.runs.run_ending import show_end, show_state
 from drctl.cli.runs.run_watching import watched
 from drctl.cli.settings import configuration
@@ -75,7 +75,8 @@ def go_on(given: ResumeOptions) -> int:
     if given.abandon is not None:
         confirm(story.plan.target, f"leave run {story.run} behind", yes=given.yes)
         return _leave(config, link, story, given.abandon.strip())
-    confirm(story.plan.target, f"go on with run {story.run}", yes=given.yes)
+    what = f"go on with run {story.run}{giving_up(story.plan)}"
+    confirm(story.plan.target, what, yes=given.yes)
     return _carry_on(config, link, story, given, overrides)
 
 

@@ -1,14 +1,15 @@
 """Acts on the records of a search, by policy; what is done is not taken back."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from drctl.engine.kind import Description, Facts, Seen, State, Trait
 from drctl.engine.ports import Hands, Look
 from drctl.model.errors import Refused
-from drctl.model.plan import Json
+from drctl.model.plan import Json, Plan, Step
 
 _STAYS = "what was decided on stays so: the next run finds it there"
-COPY = "copy"
+COPY, DISCARD = "copy", "discard"
 
 
 class Reconcile:
@@ -74,6 +75,24 @@ class Reconcile:
     def undone(self, intent: Json, look: Look) -> Seen:
         """That it stays."""
         return Seen(State.DONE, _STAYS, {"stays": self.name} if intent["due"] else {})
+
+
+def discards(plan: Plan) -> str:
+    """What a plan gives up for good, in words: `missing records of audit`; empty for nothing."""
+    told = (words for step in plan.steps for words in _discarded(step))
+    return ", ".join(dict.fromkeys(told))
+
+
+def _discarded(step: Step) -> Iterator[str]:
+    if step.kind != Reconcile.name:
+        return
+    settings = step.settings
+    for text in settings["topics"]:
+        topic, named, own = text.partition("=")
+        if (own if named else settings["policy"]) == DISCARD:
+            yield f"missing records of {topic}"
+        if settings["conflicting"] == DISCARD:
+            yield f"conflicting records of {topic}"
 
 
 def wish_of(settings: Json, search: Json) -> dict[str, Any]:
