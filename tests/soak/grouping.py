@@ -8,9 +8,10 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from drctl.lab.cluster import LOGGER, LabCluster
+from drctl.lab.cluster import LabCluster
 from drctl.lab.scenarios.signpost import USER, Signpost
 from drctl.model.errors import DrctlError
+from tests.soak.client_log import ClientLog
 from tests.soak.logs import Committed, Log, Processed, What
 
 END_S = 30
@@ -42,6 +43,7 @@ class Member:
         self.group = group
         self.failure = ""
         self.log = Log(folder / f"{group}.jsonl")
+        self.client_log = ClientLog(group)
         self.reached: dict[str, dict[int, int]] = {}
         self._signpost = signpost
         self._topic = topic
@@ -82,7 +84,8 @@ class Member:
         self.reached[cluster.name] = {}
         stay, settings = self._stay, {**_SETTINGS, **cluster.client_properties(USER)}
         own: dict[str, Any] = {"on_commit": partial(self._told, stay, cluster.name)}
-        consumer = Consumer({**settings, "group.id": self.group, **own}, logger=LOGGER)
+        own |= {"group.id": self.group, "debug": "cgrp"}
+        consumer = Consumer({**settings, **own}, logger=self.client_log.logger)
         try:
             consumer.subscribe([self._topic])
             while self._stays(cluster):

@@ -48,6 +48,12 @@ def position(admin: AdminClient, group: str, topic: str) -> int:
     return sum(max(each.offset, 0) for each in places if each.topic == topic)
 
 
+def members_of(admin: AdminClient, group: str) -> int:
+    """How many its coordinator knows."""
+    found = admin.describe_consumer_groups([group], request_timeout=20)[group].result(20)
+    return len(found.members)
+
+
 def _ends(consumer: Consumer, topic: str) -> dict[int, int]:
     described = consumer.list_topics(timeout=20).topics.get(topic)
     places = [

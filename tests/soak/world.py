@@ -125,7 +125,7 @@ def world(lab: Lab, folder: Path, name: str, stopping: threading.Event) -> Itera
     finally:
         for each in made.people:
             each.ask_to_stop()
-        _keep_logs(lab, folder)
+        _keep_logs(lab, folder, members)
         if not stopping.is_set():  # else the lab goes down at once
             _take_away(made)
 
@@ -176,11 +176,13 @@ def _cluster(cluster: LabCluster) -> dict[str, Any]:
     return {"bootstrap": bootstrap, "properties": properties}
 
 
-def _keep_logs(lab: Lab, folder: Path) -> None:
+def _keep_logs(lab: Lab, folder: Path, members: tuple[Member, ...]) -> None:
     """What the parts of the lab have said so far, beside the logs of the applications."""
     for part in lab.parts.names:
         with suppress(FileNotFoundError):
             shutil.copyfile(lab.parts.part(part).log, folder / f"{part}.log")
+    for each in members:
+        each.client_log.write(folder / f"{each.group}.log")
 
 
 def _take_away(made: World) -> None:
