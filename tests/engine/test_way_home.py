@@ -93,6 +93,18 @@ def test_what_closed_the_returned_cluster_opens_it_again(
         assert names.index("let-in") < names.index("switch-endpoint-1")
 
 
+@pytest.mark.parametrize("fence", FenceMethod)
+def test_where_a_person_closes_the_survivor_no_fence_is_asked_of_the_link(
+    fence: FenceMethod,
+) -> None:
+    """A command of the site was written for the other cluster."""
+    plan = failback(turned(way_back(fence=fence).old, ("mm2-back",)))
+    passed = plan.step("preflight").settings["overrides"]
+    by_a_person = plan.step("fence-producers").kind == "manual-fence"
+    assert ("fence-not-possible" in passed) is by_a_person is (fence is not FenceMethod.ACL)
+    assert "replication-lag" in passed
+
+
 @pytest.mark.parametrize("kind", ["confluent-replicator", "offset-preserving", "none"])
 def test_what_drctl_does_not_set_a_person_starts_where_it_has_to_begin(kind: str) -> None:
     old = replace(way_back(("copy",)).old, replicator=kind)

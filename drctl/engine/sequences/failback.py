@@ -25,6 +25,7 @@ IN_FLIGHT = 1_000
 """So many records may be on their way when clients are moved: behind the fence none may be."""
 
 _COPIES = "caught-up compares by content; copies that are left out count as lag"
+_BY_A_PERSON = "a person keeps producers from it, and its logs have to stand still: fence-producers"
 _OLD = "positions that were committed there before it was lost"
 
 _BY_HAND = (
@@ -168,7 +169,10 @@ def _brought(way: WayBack) -> Iterator[Step]:
 
 def moved(way: WayBack) -> Iterator[Step]:
     """i: the planned switchover, the other way; and where the old replication will go on."""
-    home = replace(way.home, overrides={"replication-lag": _COPIES, **way.home.overrides})
+    passed = {"replication-lag": _COPIES}
+    if way.home.fence_method is FenceMethod.NONE:
+        passed["fence-not-possible"] = _BY_A_PERSON
+    home = replace(way.home, overrides={**passed, **way.home.overrides})
     yield parts.preflight(home, Mode.PLANNED)
     yield parts.stock(home, "take-stock-again")
     yield parts.fence(home, Duty.REQUIRED)
