@@ -4,13 +4,11 @@ A drill whose exit code is not 0 has a failure or an error here, and one that en
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import UTC
-from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from drctl.drill.judging import worse
 from drctl.drill.result import Result
 from drctl.report.drill_lines import VERDICTS, figures, untouched
+from drctl.report.junit import Case, Suite, document
 from drctl.report.printable import plain, sentence
 from drctl.report.run_data import Became
 
@@ -25,67 +23,49 @@ _OF_STEPS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """One case; `found` is the element that says what became of it, empty where all is well."""
-
-    name: str
-    found: str = ""
-    lines: Sequence[str] = ()
-    seconds: float = 0.0
-
-
 def render(result: Result) -> str:
     """The document."""
-    cases = [*_steps(result), *_shown(result)]
-    found = [case.found for case in cases]
-    suites = Element("testsuites")
-    suite = SubElement(
-        suites,
-        "testsuite",
-        id="0",
-        package="drctl",
-        name=f"drill {plain(result.link)}",
-        timestamp=f"{result.began.astimezone(UTC):%Y-%m-%dT%H:%M:%S}",
-        hostname="localhost",
-        tests=str(len(cases)),
-        failures=str(found.count("failure")),
-        errors=str(found.count("error")),
-        skipped=str(found.count("skipped")),
-        time=f"{sum(case.seconds for case in cases):.3f}",
+    return document(
+        Suite(
+            name=f"drill {plain(result.link)}",
+            began=result.began,
+            host="localhost",
+            classname="drctl.drill",
+            cases=[*_steps(result), *_shown(result)],
+            properties=_properties(result),
+            out="\n".join(_told(result)),
+        )
     )
-    _properties(suite, result)
-    for case in cases:
-        _add(suite, case)
-    SubElement(suite, "system-out").text = "\n".join(_told(result))
-    SubElement(suite, "system-err").text = ""
-    indent(suites)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suites, encoding="unicode")}\n'
 
 
-def _steps(result: Result) -> Iterator[_Case]:
+def _case(name: str, found: str, lines: Sequence[str], seconds: float = 0.0) -> Case:
+    told = [sentence(line).removesuffix(": ") for line in lines] if found else [""]
+    return Case(plain(name), found, told[0], "\n".join(told), plain(name), seconds)
+
+
+def _steps(result: Result) -> Iterator[Case]:
     for step in result.steps:
         found = _OF_STEPS.get(Became(step.status), "error")
-        yield _Case(step.id, found, (f"{step.status}: {step.detail}",), step.seconds or 0.0)
+        yield _case(step.id, found, (f"{step.status}: {step.detail}",), step.seconds or 0.0)
 
 
-def _shown(result: Result) -> Iterator[_Case]:
+def _shown(result: Result) -> Iterator[Case]:
     """What each number that it can exit with stands for."""
-    yield _Case("goes-through", _broke_off(result), (result.broke_off or "nothing was measured",))
+    yield _case("goes-through", _broke_off(result), (result.broke_off or "nothing was measured",))
     if result.measures is None:
-        yield _Case("within-policy", "skipped", ("nothing was measured",))
+        yield _case("within-policy", "skipped", ("nothing was measured",))
     else:
         lines = worse(result.measures, result.limits)
-        yield _Case("within-policy", "failure" if lines else "", lines)
+        yield _case("within-policy", "failure" if lines else "", lines)
     compared = result.compared
     if compared is None:
-        yield _Case("all-else-as-before", "error", (result.not_compared or untouched(result),))
+        yield _case("all-else-as-before", "error", (result.not_compared or untouched(result),))
     elif compared.unseen:
-        yield _Case("all-else-as-before", "error", (*compared.unseen, *compared.differences))
+        yield _case("all-else-as-before", "error", (*compared.unseen, *compared.differences))
     else:
         found = "failure" if compared.differences else ""
-        yield _Case("all-else-as-before", found, compared.differences)
-    yield _Case("leaves-nothing", "error" if result.left else "", result.left)
+        yield _case("all-else-as-before", found, compared.differences)
+    yield _case("leaves-nothing", "error" if result.left else "", result.left)
 
 
 def _broke_off(result: Result) -> str:
@@ -94,9 +74,8 @@ def _broke_off(result: Result) -> str:
     return "failure" if result.broke_off or result.measures is None else ""
 
 
-def _properties(suite: Element, result: Result) -> None:
+def _properties(result: Result) -> Iterator[tuple[str, str]]:
     measures = result.measures
-    told = SubElement(suite, "properties")
     for name, value in (
         ("drill", result.scratch.drill),
         ("verdict", result.verdict.value),
@@ -109,24 +88,7 @@ def _properties(suite: Element, result: Result) -> None:
         ("reread", measures and measures.translation.reread),
         ("skipped", measures and measures.translation.skipped),
     ):
-        SubElement(told, "property", name=name, value="" if value is None else str(value))
-
-
-def _add(suite: Element, case: _Case) -> None:
-    element = SubElement(
-        suite,
-        "testcase",
-        classname="drctl.drill",
-        name=plain(case.name),
-        time=f"{case.seconds:.3f}",
-    )
-    if not case.found:
-        return
-    lines = [sentence(line).removesuffix(": ") for line in case.lines]
-    told = SubElement(element, case.found, message=lines[0])
-    if case.found != "skipped":
-        told.set("type", plain(case.name))
-    told.text = "\n".join(lines)
+        yield name, "" if value is None else str(value)
 
 
 def _told(result: Result) -> Iterator[str]:

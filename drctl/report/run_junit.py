@@ -1,12 +1,11 @@
 """A run as JUnit XML for CI: one case a step.
 
 A run whose exit code is not 0 has a failure or an error here, whatever CI makes of the code.
-What stands here is what the schemas of Ant, Surefire and Jenkins have in common.
 """
 
-from datetime import UTC
-from xml.etree.ElementTree import Element, SubElement, indent, tostring
+from collections.abc import Iterator
 
+from drctl.report.junit import Case, Suite, document
 from drctl.report.printable import plain, sentence
 from drctl.report.run_data import Became, ReportData, Standing, StepReport
 from drctl.report.run_json import detail
@@ -26,29 +25,17 @@ _ELEMENTS = {
 
 def render(data: ReportData) -> str:
     """The document."""
-    results = [_result(step, data) for step in data.steps]
-    suites = Element("testsuites")
-    suite = SubElement(
-        suites,
-        "testsuite",
-        id="0",
-        package="drctl",
-        name=f"{plain(data.plan.name)} {plain(data.plan.link)}",
-        timestamp=f"{data.began.astimezone(UTC):%Y-%m-%dT%H:%M:%S}",
-        hostname=plain(data.attempts[-1].host),
-        tests=str(len(results)),
-        failures=str(results.count("failure")),
-        errors=str(results.count("error")),
-        skipped=str(results.count("skipped")),
-        time=f"{sum(step.seconds or 0 for step in data.steps):.3f}",
+    return document(
+        Suite(
+            name=f"{plain(data.plan.name)} {plain(data.plan.link)}",
+            began=data.began,
+            host=plain(data.attempts[-1].host),
+            classname=f"drctl.{plain(data.plan.name)}",
+            cases=[_case(step, _result(step, data)) for step in data.steps],
+            properties=_properties(data),
+            out=_lines(data),
+        )
     )
-    _properties(suite, data)
-    for step, result in zip(data.steps, results, strict=True):
-        _case(suite, step, result, data)
-    SubElement(suite, "system-out").text = _lines(data)
-    SubElement(suite, "system-err").text = ""
-    indent(suites)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suites, encoding="unicode")}\n'
 
 
 def _result(step: StepReport, data: ReportData) -> str:
@@ -62,37 +49,22 @@ def _result(step: StepReport, data: ReportData) -> str:
     return found
 
 
-def _properties(suite: Element, data: ReportData) -> None:
-    told = SubElement(suite, "properties")
+def _properties(data: ReportData) -> Iterator[tuple[str, str]]:
     rto, rpo = data.rto, data.rpo
-    for name, value in (
-        ("run", plain(data.run)),
-        ("fingerprint", data.plan.fingerprint),
-        ("status", data.ending.standing.value),
-        ("rto_seconds", "" if rto.seconds is None else f"{rto.seconds:.3f}"),
-        ("rpo_records", "" if rpo.records is None else str(rpo.records)),
-        ("rpo_seconds", "" if rpo.seconds is None else f"{rpo.seconds:.3f}"),
-        ("rpo_exact", str(rpo.exact).lower()),
-        ("journal", journal_in_words(data)),
-    ):
-        SubElement(told, "property", name=name, value=value)
+    yield "run", plain(data.run)
+    yield "fingerprint", data.plan.fingerprint
+    yield "status", data.ending.standing.value
+    yield "rto_seconds", "" if rto.seconds is None else f"{rto.seconds:.3f}"
+    yield "rpo_records", "" if rpo.records is None else str(rpo.records)
+    yield "rpo_seconds", "" if rpo.seconds is None else f"{rpo.seconds:.3f}"
+    yield "rpo_exact", str(rpo.exact).lower()
+    yield "journal", journal_in_words(data)
 
 
-def _case(suite: Element, step: StepReport, result: str, data: ReportData) -> None:
-    case = SubElement(
-        suite,
-        "testcase",
-        classname=f"drctl.{plain(data.plan.name)}",
-        name=plain(step.id),
-        time=f"{step.seconds or 0:.3f}",
-    )
-    if not result:
-        return
+def _case(step: StepReport, found: str) -> Case:
     message = f"{BECAME[step.became]}: {sentence(step.owed or step.words)}".removesuffix(": ")
-    told = SubElement(case, result, message=message)
-    if result != "skipped":
-        told.set("type", step.became.value)
-    told.text = f"{sentence(step.title)}\n{sentence(detail(step))}".rstrip()
+    text = f"{sentence(step.title)}\n{sentence(detail(step))}".rstrip()
+    return Case(plain(step.id), found, message, text, step.became.value, step.seconds or 0.0)
 
 
 def _lines(data: ReportData) -> str:
