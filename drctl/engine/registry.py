@@ -39,6 +39,7 @@ from drctl.engine.steps.other_way import OtherWay, Stays
 from drctl.engine.steps.preflight import Preflight
 from drctl.engine.steps.prepare_groups import PrepareGroups
 from drctl.engine.steps.prove_copies import ProveCopies
+from drctl.engine.steps.prove_groups import ProveGroups
 from drctl.engine.steps.quiesce import Quiesce
 from drctl.engine.steps.reconcile import Reconcile
 from drctl.engine.steps.second_look import SecondLook
@@ -115,6 +116,7 @@ _WAY_BACK: tuple[Kind, ...] = (
     OtherWay(MANUAL_START_REPLICATION, "manual-start-old-replication"),
     ProveCopies(),
     OtherWay(ProveCopies(), "prove-old-copies"),
+    ProveGroups(),
     SettleOwed(),
 )
 

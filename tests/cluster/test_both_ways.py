@@ -142,5 +142,5 @@ def test_the_lost_site_comes_back_and_the_other_direction_only_waited(sites: Bot
     for cluster in (sites.primary, sites.secondary):
         assert sites.all_of(cluster) == Counter(everything), cluster.name
         assert sites.west_on(cluster) == Counter(west), cluster.name
-    read += sites.read(sites.group, sites.primary, everything - set(read))
+    read += sites.read_on(read, everything)
     assert set(read) == everything

@@ -107,7 +107,7 @@ def test_the_way_home_loses_nothing_copies_nothing_twice_and_skips_nothing(story
     assert story.all_of(story.secondary) == Counter(everything)
     assert story.states(*forward) == ["RUNNING"] * 3
     assert story.states(story.reverse) == ["STOPPED"]
-    read += story.read(story.group, story.primary, everything - set(read))
+    read += story.read_on(read, everything)
     assert set(read) == everything
 
     story.judged_at_home()

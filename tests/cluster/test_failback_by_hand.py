@@ -143,5 +143,5 @@ def test_a_person_starts_what_copies_and_nothing_is_lost_or_doubled(by_hand: ByH
     everything.update(later)
     assert Patience.of(60).wait_until(lambda: by_hand.held(by_hand.secondary) >= everything.total())
     assert by_hand.all_of(by_hand.secondary) == everything
-    read += by_hand.read(by_hand.group, by_hand.primary, set(everything) - set(read))
+    read += by_hand.read_on(read, set(everything))
     assert set(read) == set(everything)

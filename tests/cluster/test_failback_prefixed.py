@@ -145,5 +145,5 @@ def test_records_come_home_from_the_copies_under_the_topics_own_name(story: Pref
     assert story.all_of(story.secondary) == Counter(everything)
     story.judged_at_home()
     assert story.connectors.states(story.forward, story.reverse) == ["RUNNING", "STOPPED"]
-    read += story.read(story.group, story.primary, everything - set(read))
+    read += story.read_on(read, everything)
     assert set(read) == everything

@@ -180,6 +180,28 @@ class Journey(LinkCommand):
         finally:
             client.close()
 
+    def read_on(self, before: list[str], wanted: set[str]) -> list[str]:
+        """Read at home what the group lacks; no more of it again than drctl has said it would.
+
+        Args:
+            before: what the group has read where it was.
+            wanted: everything that it has to have read in the end.
+        """
+        found = self.read(self.group, self.primary, wanted - set(before))
+        again = [value for value in found if value in set(before)]
+        assert len(again) <= self.rereads_at_most(), f"{len(again)} were read again: {again[:9]}"
+        return found
+
+    def rereads_at_most(self) -> int:
+        """Records that the group may read again, as the newest run said when it put it there."""
+        said = [
+            each["intent"]["rereads"].get(self.group, 0)
+            for each in self.journaled()
+            if each["entry"] == "intend" and each["step"].endswith("commit-offsets")
+        ]
+        assert said, "the run put no group anywhere"
+        return int(max(said))
+
     def begins(self, step: str) -> dict[int, int]:
         """Where drctl says that copying has to begin, by partition, once it asks for that."""
         name = f"begin-{step}.csv"

@@ -234,6 +234,7 @@ TRUTHS: Mapping[str, Truth] = {
     "start-old-replication": _all(RUNNING),
     "prove-copies": _copied("source", "target"),
     "prove-old-copies": _decided,
+    "prove-groups": _always,
     "settle-owed": _always,
 }
 """By kind: what must be so."""

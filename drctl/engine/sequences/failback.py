@@ -225,6 +225,7 @@ def behind(way: WayBack, *, anew: bool = False) -> Iterator[Step]:
     yield Step(
         "prove-away", "prove-old-copies", {**parts.ends(old), "old_way": True, **emptied}, 300
     )
+    yield Step("prove-groups", "prove-groups", {"cluster": home.target}, 60)
     yield Step("settle-owed", "settle-owed", {}, 30)
 
 

@@ -20,6 +20,9 @@ BATCH = 250
 LEFT_OUT = "groups-left-out"
 """The guard that stands against opening a target on which a group has no place to go on."""
 
+_STAND = (Action.SAME, Action.KEPT)
+"""A position is there already."""
+
 Position = list[Any]
 Change = tuple[str, TopicPartition, Committed | None, Committed | None]
 
@@ -78,6 +81,7 @@ class CommitOffsets:
             "left_out": left_out,
             "rereads_at_most": _sum(rereads.values()),
             "rereads": rereads,
+            "kept": [_kept(line) for line in plan.lines if line.action in _STAND],
         }
 
     def apply(self, intent: Json, hands: Hands) -> tuple[str, ...]:
@@ -95,6 +99,7 @@ class CommitOffsets:
             "same": intent["same"],
             "rereads_at_most": intent["rereads_at_most"],
             "left_out": left_out,
+            "stand": _stand(intent),
         }
         if others:
             words = f"{len(others)} of {lines} positions are not there: {others[0]}"
@@ -175,6 +180,23 @@ def _others(
 
 def _line(line: Line) -> list[Any]:
     return [line.group, *line.partition, _position(line.before), _position(line.to)]
+
+
+def _kept(line: Line) -> list[Any]:
+    return [line.group, *line.partition, line.before.offset if line.before else 0]
+
+
+def _stand(intent: Json) -> dict[str, list[list[Any]]]:
+    """By group where it stands then, also where nothing had to be written for that."""
+    found: dict[str, list[list[Any]]] = {}
+    # Journals of older drctl do not tell of those that stood there already.
+    rows = [
+        *intent.get("kept", ()),
+        *([*each[:3], each[4][0]] for each in intent["lines"] if each[4]),
+    ]
+    for group, *place_and_offset in rows:
+        found.setdefault(group, []).append(place_and_offset)
+    return found
 
 
 def _position(committed: Committed | None) -> Position | None:

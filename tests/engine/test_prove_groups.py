@@ -1,0 +1,105 @@
+"""Where groups stand in the end, held against where they were put."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+
+from drctl.engine.entries import What
+from drctl.engine.kind import State
+from drctl.engine.outcome import Status
+from drctl.engine.ports import Look
+from drctl.engine.registry import KINDS
+from drctl.engine.sequences.failback import failback, turned
+from drctl.model.groups import Committed, Positions
+from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
+from tests.engine.crashing import Case, run
+from tests.engine.failovers import SEEN
+from tests.engine.pair import BACK, ORDERS, PRIMARY
+from tests.engine.returned import returned
+
+PLACE, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
+PUT = {"commit-offsets": {"stand": {"app": [["orders", 0, 5], ["orders", 1, 0]]}}}
+SILENT = Unavailable("its coordinator did not answer")
+KIND = KINDS["prove-groups"]
+
+
+@dataclass
+class Standing:
+    """One cluster: where a group stands, and where its logs end."""
+
+    at: dict[TopicPartition, int] = field(default_factory=lambda: {PLACE: 5, OTHER: 0})
+    silent: bool = False
+
+    def groups(self, _name: str) -> "Standing":
+        return self
+
+    def site(self, _name: str) -> "Standing":
+        return self
+
+    def committed(self, names: Collection[str]) -> Mapping[str, Positions | Unavailable]:
+        assert set(names) == {"app"}
+        return {"app": SILENT if self.silent else {p: Committed(n) for p, n in self.at.items()}}
+
+    def offsets(self, places: Collection[TopicPartition]) -> Mapping[TopicPartition, Any]:
+        return {place: PartitionOffsets(0, 9, 9) for place in places}
+
+
+def seen(world: Standing) -> Any:
+    look = cast(Look, world)
+    return KIND.verify(KIND.check({"cluster": "primary"}, PUT, look), look)
+
+
+@pytest.mark.parametrize("at", [{PLACE: 5, OTHER: 0}, {PLACE: 9, OTHER: 3}])
+def test_a_group_that_stands_there_or_further_on_is_where_it_should_be(at: Any) -> None:
+    found = seen(Standing(at))
+    assert (found.state, found.owes) == (State.DONE, "")
+    assert found.words == "2 positions of 1 groups are where they were put or further on"
+
+
+@pytest.mark.parametrize(
+    ("at", "words"),
+    [
+        ({PLACE: 4, OTHER: 0}, "app stands at 4 of orders-0, and was put at 5"),
+        ({PLACE: 5}, "app has no position in orders-1 any more, and was put at 0"),
+        ({PLACE: 10, OTHER: 0}, "app stands at 10 of orders-0, which ends at 9"),
+    ],
+)
+def test_one_that_moved_backwards_or_is_gone_is_named_and_owed(at: Any, words: str) -> None:
+    found = seen(Standing(at))
+    assert (found.state, found.items) == (State.DONE, (words,))
+    assert found.owes == f"1 of 2 positions on primary are not where they should be: {words}"
+
+
+def test_what_cannot_be_read_is_waited_for() -> None:
+    assert seen(Standing(silent=True)).state is State.WAITING
+
+
+def test_nothing_was_put_anywhere() -> None:
+    look = cast(Look, Standing())
+    found = KIND.verify(KIND.check({"cluster": "primary"}, {}, look), look)
+    assert (found.state, found.owes) == (State.DONE, "")
+
+
+def test_a_group_that_is_thrown_back_while_clients_come_home_is_owed() -> None:
+    """Nobody reads in it: what throws it back is nobody's reading on."""
+    old = replace(SEEN, replicator="mirrormaker2")
+    plan = failback(replace(turned(old, (BACK,)), policy="copy"))
+    pair = returned()
+    whole = run(Case(plan, lambda: pair))
+    put = pair.sites[PRIMARY].positions.positions["old"][ORDERS].offset
+    assert put > 0
+    assert "prove-groups" not in whole.ledger.told(What.OWED)
+
+    thrown = returned()
+
+    def throw_back(point: str) -> None:
+        if thrown.endpoints[0].cluster == PRIMARY:
+            thrown.sites[PRIMARY].positions.positions["old"][ORDERS] = Committed(put - 1)
+
+    ran = run(Case(plan, lambda: thrown), throw_back)
+    assert ran.outcome.status is Status.DONE
+    assert ran.ledger.told(What.OWED) == ["prove-groups"]
+    (owed,) = [each["what"] for each in ran.ledger.entries if each["entry"] == What.OWED]
+    assert f"old stands at {put - 1} of orders-0, and was put at {put}" in owed
