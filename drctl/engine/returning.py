@@ -1,7 +1,7 @@
 """What is known of a cluster that was lost and is back; frozen values that go into journals."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from drctl.model.plan import Json
@@ -77,12 +77,28 @@ class Owed:
     """Something that a run left to a later one.
 
     Attributes:
-        fences: whether it is a fence that could not be set.
+        kind: of the step that owes it.
+        source: of the run's plan, as the next one.
+        fences: whether it is a fence that could not be set, or that something came through.
+        groups: that it is about; empty where it is about none, or nobody knows which.
     """
 
     run: str
     what: str
-    fences: bool
+    kind: str
+    source: str
+    target: str
+    fences: bool = False
+    groups: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in journals."""
+        return {**asdict(self), "groups": list(self.groups)}
+
+    @classmethod
+    def from_json(cls, data: Json) -> "Owed":
+        """From what `to_json` made."""
+        return cls(**{**data, "groups": tuple(data["groups"])})
 
 
 def rows(offsets: Offsets) -> list[list[Any]]:

@@ -119,6 +119,7 @@ def test_the_lost_site_comes_back_and_the_other_direction_only_waited(sites: Bot
     sites.write_west("alone")
     lost = sites.json("failover", "--mode", "unplanned", *GO, code=1)
     assert lost["status"] == "done"
+    (fence,) = [what for what in lost["owed"] if "fence" in what]
     assert sites.led_to == sites.secondary.bootstrap
     assert sites.connectors.states(*FORWARD) == ["STOPPED"] * 3
     assert sites.connectors.states(sites.westward) != ["STOPPED"], "nobody asked for that"
@@ -133,6 +134,15 @@ def test_the_lost_site_comes_back_and_the_other_direction_only_waited(sites: Bot
     assert done["status"] == "done"
     assert done["rpo"] == {"records": 0, "seconds": 0, "exact": True}
     assert f"{TAIL} copy" in steps_of(done, "detail")["home.reconcile"]
+    assert done["owed"] == []
+    (shown,) = [
+        e["facts"]
+        for e in sites.journaled()
+        if e["entry"] == "done" and e["step"] == "home.settle-owed"
+    ]
+    (by,) = [each for each in shown["settled"] if each.startswith(fence)]
+    assert f"(run {lost['run']}): primary was closed before its records were found" in by
+    assert (len(shown["settled"]), shown["kept"]) == (len(lost["owed"]), [])
     assert sites.led_to == sites.primary.bootstrap
     assert sites.connectors.states(*FORWARD, sites.westward) == ["RUNNING"] * 4
     assert sites.connectors.states(sites.reverse) == ["STOPPED"]

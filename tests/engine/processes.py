@@ -180,7 +180,7 @@ class Sight:
 
     def owed(self) -> Sequence[Owed]:
         self.pair.trace.look("journals")
-        return (Owed("r0", "fence primary", True),)
+        return (Owed("r0", "fence primary", "fence-producers", "primary", "secondary", True),)
 
     def _site(self, name: str) -> Site:
         return self.pair.sites[name]

@@ -10,7 +10,7 @@ from drctl.engine.copies_filter import drops_copies
 from drctl.engine.kind import Seen, State
 from drctl.engine.ports import ConnectorState, Hands, Look, Missing
 from drctl.engine.registry import KINDS
-from drctl.engine.returning import Owed, Reconciliation, Search, rows
+from drctl.engine.returning import Reconciliation, Search, rows
 from drctl.model.errors import Refused
 from drctl.model.finding import Finding, Status
 from drctl.model.plan import Json
@@ -67,7 +67,6 @@ class Around:
     stands: Reconciliation = field(default_factory=lambda: Reconciliation(0))
     found: Missing = field(default_factory=lambda: Missing(0))
     said: tuple[Finding, ...] = ()
-    owing: tuple[Owed, ...] = ()
     reconciled: int = 0
 
     def site(self, name: str) -> Site:
@@ -132,9 +131,6 @@ class Around:
 
     def findings(self, mode: str) -> Sequence[Finding]:
         return self.said
-
-    def owed(self) -> Sequence[Owed]:
-        return self.owing
 
 
 SEARCH = Search("gap/main-1", 2, 1, 1, 0, {PLACE: 3}, {PLACE: 1}).to_json()
@@ -337,11 +333,3 @@ def test_what_is_out_of_order_refuses_and_what_is_put_right_does_not() -> None:
     lost = Finding("source-lost", Status.FAIL, "primary", "it has lost records", cure="rebuild it")
     with pytest.raises(Refused, match="has lost records"):
         check("way-back-order", passed, Around(said=(lost,)))
-
-
-def test_what_was_owed_is_named_as_settled() -> None:
-    world = Around(owing=(Owed("r1", "fence primary", True), Owed("r1", "restart clients", False)))
-    seen = verify("settle-owed", check("settle-owed", {}, world), world)
-    assert seen.state is State.DONE
-    assert "it stood fenced" in seen.items[0]
-    assert "have moved again" in seen.items[1]

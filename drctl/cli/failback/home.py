@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +12,8 @@ from drctl.cli.runs.guarding import judged
 from drctl.cli.runs.link_hands import LinkHands
 from drctl.cli.runs.link_sight import LinkSight
 from drctl.cli.runs.plan_run import Way
-from drctl.engine.kind import Trait
 from drctl.engine.returning import Owed, Reconciliation, Search
-from drctl.engine.sequences.failback import MIRRORED, leads_home
+from drctl.engine.sequences.failback import MIRRORED
 from drctl.engine.steps.way_back_order import ASKED_FOR, PASSED
 from drctl.model.plan import Json
 
@@ -23,13 +21,11 @@ if TYPE_CHECKING:
     from drctl.cli.runs.people import People
     from drctl.config.configuration import Config
     from drctl.config.link import Link
-    from drctl.engine.story import Story
     from drctl.failback.answer import Answer
     from drctl.failback.standing_against import Terms
     from drctl.model.finding import Finding
     from drctl.offsets.wanted import Translated, Wanted
 
-_RUNS = 20
 _CONNECT_S = 20.0
 
 
@@ -65,18 +61,17 @@ class HomeSight(LinkSight):
         return reconciliation(self.config, self.old, wish)
 
     def owed(self) -> Sequence[Owed]:
-        """What runs owe that came after the last way home, the newest first.
+        """What runs owe since the last finished way home, and what that one left, newest first.
 
         Raises:
             Unreachable: the journal did not answer.
         """
+        from drctl.cli.failback.owing import owed_since_the_last
         from drctl.engine.story import read_story
 
         link = self.old
         reader = plan_wiring.journal_reader(link.target, link.target_config, link.name)
-        stories = (read_story(reader.entries(run)) for run in reader.runs()[:_RUNS])
-        since = takewhile(lambda story: not _came_home(story), stories)
-        return [_owed(s, step, what) for s in since for step, what in s.owed.items() if s.status]
+        return owed_since_the_last(read_story(reader.entries(run)) for run in reader.runs())
 
     def translated(self) -> "Translated":
         """Where groups are to stand at home: before every record that they have not read.
@@ -201,18 +196,6 @@ def _terms(sight: LinkSight, found: "Answer") -> "Terms":
 def _rebuild(sight: LinkSight) -> str:
     """What to type where the returned cluster has lost its records."""
     return f"drctl failback --link {sight.other_way().link.name} --rebuild shows the plan"
-
-
-def _came_home(story: "Story") -> bool:
-    return leads_home(story.plan.steps) and story.status == "done"
-
-
-def _owed(story: "Story", step: str, what: str) -> Owed:
-    from drctl.engine.registry import KINDS
-
-    kind = KINDS.get(story.plan.step(step).kind)
-    fences = kind is not None and Trait.FENCES_WRITES in kind.traits
-    return Owed(story.run, what, fences)
 
 
 def known_overrides(given: Sequence[str]) -> Mapping[str, str]:

@@ -226,7 +226,8 @@ def behind(way: WayBack, *, anew: bool = False) -> Iterator[Step]:
         "prove-away", "prove-old-copies", {**parts.ends(old), "old_way": True, **emptied}, 300
     )
     yield Step("prove-groups", "prove-groups", {"cluster": home.target}, 60)
-    yield Step("settle-owed", "settle-owed", {}, 30)
+    settling = {**parts.ends(home), "question": "settle-owed"}
+    yield Step("settle-owed", "settle-owed", settling, 30)
 
 
 _CLOSES = {

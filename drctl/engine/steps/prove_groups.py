@@ -4,6 +4,7 @@ Whatever has happened since they were put there: clients came, and commit by the
 """
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from drctl.engine.kind import Description, Facts, Looking, Seen, State, Trait
 from drctl.engine.ports import Look
@@ -50,13 +51,15 @@ class ProveGroups(Looking):
             if isinstance(found, Unavailable)
         )
         number = sum(map(len, put.values()))
-        facts = {"positions": number, "groups": len(put)}
+        facts: dict[str, Any] = {"positions": number, "groups": len(put)}
         if unread:
             words = f"where {len(unread)} groups or partitions stand is not known: {unread[0]}"
             return Seen(State.WAITING, words, facts, unread)
         ends = {p: log.end for p, log in logs.items() if isinstance(log, PartitionOffsets)}
         known = {g: p for g, p in committed.items() if not isinstance(p, Unavailable)}
-        wrong = tuple(_wrong(put, known, ends))
+        found = tuple(_wrong(put, known, ends))
+        wrong = tuple(words for _, words in found)
+        facts |= {"wrong": len(wrong), "wrong_groups": sorted({group for group, _ in found})}
         if not wrong:
             words = f"{number} positions of {len(put)} groups are where they were put or further on"
             return Seen(State.DONE, words, facts)
@@ -75,14 +78,14 @@ def _places(stand: Json) -> Places:
 
 def _wrong(
     put: Places, committed: Mapping[str, Positions], ends: Mapping[TopicPartition, int]
-) -> Iterator[str]:
-    """Each position that is missing, behind, or beyond its log, in words."""
+) -> Iterator[tuple[str, str]]:
+    """Each position that is missing, behind, or beyond its log: its group, and words."""
     for group, positions in put.items():
         for place, at in positions.items():
             now, end = committed[group].get(place), ends[place]
             if now is None:
-                yield f"{group} has no position in {place} any more, and was put at {at:,}"
+                yield group, f"{group} has no position in {place} any more, and was put at {at:,}"
             elif now.offset < at:
-                yield f"{group} stands at {now.offset:,} of {place}, and was put at {at:,}"
+                yield group, f"{group} stands at {now.offset:,} of {place}, and was put at {at:,}"
             elif now.offset > end:
-                yield f"{group} stands at {now.offset:,} of {place}, which ends at {end:,}"
+                yield group, f"{group} stands at {now.offset:,} of {place}, which ends at {end:,}"

@@ -1,0 +1,193 @@
+"""What earlier runs owe is settled by what the way home has shown, and by nothing else."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pytest
+
+from drctl.cli.failback.owing import owed_since_the_last
+from drctl.engine import entries
+from drctl.engine.kind import Facts, Seen, State
+from drctl.engine.ports import Look
+from drctl.engine.registry import KINDS
+from drctl.engine.returning import Owed
+from drctl.engine.story import Story, read_story
+from drctl.model.plan import Plan, Step
+
+AT = datetime(2026, 11, 23, tzinfo=UTC)
+WHO = {"user": "ada", "host": "laptop"}
+OUT = ("primary", "secondary")
+SETTINGS = {"source": "secondary", "target": "primary", "question": "settle-owed"}
+FENCE = Owed("r1", "fence primary", "fence-producers", *OUT, fences=True)
+THROUGH = Owed("r2", "it let records through", "fence-producers", "secondary", "primary", True)
+WHOLE: Facts = {
+    "close-source": {},
+    "fence-producers": {},
+    "commit-offsets": {"stand": {"app": [["orders", 0, 5]]}},
+    "prepare-groups": {},
+    "verify-clients": {},
+    "prove-copies": {"duplicated": 0},
+    "prove-old-copies": {"duplicated": 0},
+    "prove-groups": {"wrong": 0},
+}
+
+
+@dataclass
+class Asked:
+    """A journal that owes something, and a person, or nobody."""
+
+    owing: Sequence[Owed]
+    says: bool | None = None
+    heard: str = ""
+
+    def owed(self) -> Sequence[Owed]:
+        return self.owing
+
+    def answer(self, question: str, text: str) -> bool | None:
+        assert question == "settle-owed"
+        self.heard = text
+        return self.says
+
+
+def settled(world: Asked, facts: Facts = WHOLE) -> Seen:
+    look, kind = cast(Look, world), KINDS["settle-owed"]
+    return kind.verify(kind.check(SETTINGS, facts, look), look)
+
+
+@pytest.mark.parametrize(
+    ("owed", "proof", "without"),
+    [
+        (FENCE, "primary was closed before its records were found", "close-source"),
+        (FENCE, "lacks none but what was decided on (prove-away)", "prove-old-copies"),
+        (THROUGH, "primary lacks nothing of it (prove-home)", "prove-copies"),
+        (
+            Owed("r1", "groups of KIP-848", "prepare-groups", *OUT),
+            "clients have left it (verify-clients)",
+            "verify-clients",
+        ),
+        (
+            Owed("r1", "2 are twice", "prove-copies", "secondary", "primary"),
+            "primary holds no record twice (prove-home)",
+            "prove-copies",
+        ),
+        (
+            Owed("r1", "2 are twice", "prove-old-copies", "secondary", "primary"),
+            "primary",
+            "",
+        ),
+        (
+            Owed("r1", "it does not copy back", "start-old-replication", *OUT),
+            "primary has all that secondary has (prove-home)",
+            "prove-copies",
+        ),
+        (
+            Owed("r1", "1 left out", "commit-offsets", *OUT, groups=("app",)),
+            "app: each has a place on primary now",
+            "prove-groups",
+        ),
+    ],
+)
+def test_a_proof_settles_what_it_is_about(owed: Owed, proof: str, without: str) -> None:
+    seen = settled(Asked((owed,)))
+    if not without:
+        # It is about the other cluster than the one that the name suggests.
+        assert "secondary holds no record twice (prove-away)" in seen.items[0]
+        return
+    assert (seen.state, seen.owes) == (State.DONE, "")
+    assert seen.items[0].startswith(f"{owed.what} (run {owed.run}): ")
+    assert proof in seen.items[0]
+    less = {kind: facts for kind, facts in WHOLE.items() if kind != without}
+    kept = settled(Asked((owed,)), less)
+    assert f"{owed.what} (run {owed.run})" in kept.owes
+    assert kept.facts["kept"] == [owed.to_json()]
+
+
+@pytest.mark.parametrize(
+    ("owed", "facts"),
+    [
+        (
+            Owed("r1", "2 are twice", "prove-copies", "secondary", "primary"),
+            {"prove-copies": {"duplicated": 2}},
+        ),
+        (
+            Owed("r1", "1 left out", "commit-offsets", *OUT, groups=("other",)),
+            {},
+        ),
+        (
+            Owed("r1", "1 thrown back", "prove-groups", *OUT, groups=("app",)),
+            {"prove-groups": {"wrong": 1}},
+        ),
+        (Owed("r1", "nobody knows which", "commit-offsets", *OUT), {}),
+        (Owed("r1", "something of a runbook", "manual-change", *OUT), {}),
+    ],
+)
+def test_what_nothing_shows_stays_owed(owed: Owed, facts: Any) -> None:
+    seen = settled(Asked((owed, FENCE)), {**WHOLE, **facts})
+    assert seen.words == "1 things that were owed are settled, 1 stay owed"
+    assert seen.owes == (
+        f"nothing has proven that this is settled: {owed.what} (run r1);"
+        " once it is: --answer settle-owed=yes at the next way home"
+    )
+
+
+def test_a_person_may_know_better() -> None:
+    owed = Owed("r1", "something of a runbook", "manual-change", *OUT)
+    world = Asked((owed,), says=True)
+    seen = settled(world)
+    assert world.heard.endswith("something of a runbook (run r1)")
+    assert (seen.owes, seen.items) == (
+        "",
+        ("something of a runbook (run r1): a person says so",),
+    )
+    assert settled(Asked((owed,), says=False)).owes
+
+
+def test_nothing_is_owed() -> None:
+    assert settled(Asked(())).words == "nothing is owed"
+
+
+def story(run: str, step: Step, what: str, *, home: bool = False, ended: str = "done") -> Story:
+    """A run that owes something of one step."""
+    judge = (Step("order", "way-back-order", {}),) if home else ()
+    plan = Plan("p", "main", *OUT, (*judge, step))
+    lines = [
+        entries.began(run, plan, WHO, AT),
+        entries.intend(step.id, 1, {}, AT),
+        entries.done(step.id, 1, Seen(State.DONE, "", _facts(step)), AT),
+        entries.owed(step.id, what, AT),
+    ]
+    return read_story([*lines, *([entries.ended(ended, AT)] if ended else [])])
+
+
+def _facts(step: Step) -> dict[str, Any]:
+    if step.kind == "settle-owed":
+        return {"kept": [FENCE.to_json()]}
+    return {"left_out": ["app orders-0: no place"]} if step.kind == "commit-offsets" else {}
+
+
+FENCES, SETTLES = Step("fence", "fence-producers", {}), Step("settle", "settle-owed", {})
+COMMITS = Step("commit", "commit-offsets", {})
+
+
+def test_journals_are_read_back_to_the_last_finished_way_home_and_that_is_read_too() -> None:
+    asked: list[str] = []
+
+    def newest_first() -> Any:
+        for each in (
+            story("under-way", FENCES, "not yet", ended=""),
+            *(story(f"out-{n}", FENCES, "fence primary") for n in range(30)),
+            story("stopped", COMMITS, "1 left out", home=True, ended="stopped"),
+            story("home", SETTLES, "1 stays owed", home=True),
+            story("before", FENCES, "long ago"),
+        ):
+            asked.append(each.run)
+            yield each
+
+    found = owed_since_the_last(newest_first())
+    assert asked[-1] == "home"
+    assert len(found) == 32, "more than twenty runs may have passed since"
+    assert found[0] == Owed("out-0", "fence primary", "fence-producers", *OUT, fences=True)
+    assert found[-2].groups == ("app",)
+    assert found[-1] == FENCE, "what a way home could not settle is what it was"
