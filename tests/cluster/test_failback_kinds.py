@@ -195,6 +195,9 @@ def test_a_person_tells_replicators_where_to_begin(
     opened.callback(lab.replicate, True)
     lab.replicate(False)
     journey.lose_the_primary()
+    read = journey.read(
+        journey.group, journey.secondary, named("copied", COPIED) | named("new", NEW)
+    )
     new = Counter(
         place[0]
         for place, value in read_topic(journey.secondary.lab_cluster, topic).items()
@@ -230,3 +233,5 @@ def test_a_person_tells_replicators_where_to_begin(
     assert Patience.of(60).wait_until(lambda: journey.held(journey.secondary) >= everything.total())
     assert journey.all_of(journey.secondary) == everything
     assert journey.connectors.states(journey.there, journey.back) == ["RUNNING", "STOPPED"]
+    read += journey.read_on(read, set(everything))
+    assert set(read) == set(everything)

@@ -1,15 +1,23 @@
 """Confluent Replicator both ways: one group id, and copies that say where they come from."""
 
+import json
+from contextlib import closing
 from typing import Any
 
 import pytest
 
+from drctl.config.schema import ConnectorsConfig
+from drctl.engine.steps.way_back_order import PASSED
 from drctl.failback.facts import Replication
+from drctl.failback.observers.replication import observe_replication
 from drctl.failback.replicator_rules import GUARD, replicator_findings
 from drctl.failback.standing_against import Terms, against
 from drctl.model.finding import Status
-from tests.failback.ways import copying, in_order_to_d, judged
+from drctl.systems.connect.lister import ConnectLister
+from tests.connect.scripted_worker import Answer, scripted_worker
+from tests.failback.ways import PLACE, copying, in_order_to_d, judged
 
+NO_ENDS: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
 CLASS = "io.confluent.connect.replicator.ReplicatorSourceConnector"
 MARKS = {
     "provenance.header.enable": "true",
@@ -51,12 +59,72 @@ def test_where_the_position_comes_from_connect_it_has_to_be_set() -> None:
     [
         ({"provenance__header__enable": "false"}, {}, "do not say where they come from"),
         ({}, {"header__converter": "SimpleHeaderConverter"}, "may not know its own copies"),
+        ({}, {"provenance__header__enable": "false"}, "does not look where copies come from"),
     ],
 )
+@pytest.mark.parametrize(("start", "status"), [("connect", Status.WARN), ("consumer", Status.FAIL)])
 def test_headers_that_are_missing_or_cannot_be_read(
-    forward: dict[str, str], reverse: dict[str, str], said: str
+    forward: dict[str, str], reverse: dict[str, str], said: str, start: str, status: Status
 ) -> None:
-    assert said in told(one("copy", **forward), one("copy", **reverse))[Status.WARN]
+    """A position that a person sets is exact; a translated one is before the first new record."""
+    found = told(one("copy", **forward), one("copy", offset__start=start, **reverse))
+    assert list(found) == [status]
+    assert said in found[status]
+    assert "offset.start=connect" in found[status] or "header.converter=io" in found[status]
+
+
+def answer(**connectors: dict[str, str]) -> Answer:
+    """Of a worker that has these, all of them STOPPED."""
+    listed = {
+        name: {
+            "info": {"name": name, "type": "source", "config": config, "tasks": []},
+            "status": {
+                "name": name,
+                "connector": {"state": "STOPPED", "worker_id": "w:8083"},
+                "tasks": [],
+                "type": "source",
+            },
+        }
+        for name, config in connectors.items()
+    }
+    kept = [{"partition": {"topic": "orders", "partition": 0}, "offset": {"offset": 100}}]
+
+    def answered(path: str) -> tuple[int, bytes]:
+        found: object = {"offsets": kept} if path.endswith("/offsets") else listed
+        return 200, json.dumps(found).encode()
+
+    return answered
+
+
+@pytest.mark.parametrize(
+    ("back", "failing"),
+    [
+        ({}, ()),
+        ({"src.consumer.group.id": "another"}, ("different group ids",)),
+        ({"provenance.header.enable": "false"}, ("does not look where copies come from",)),
+        ({"header.converter": "x.SimpleHeaderConverter"}, ("may not know its own copies",)),
+    ],
+)
+def test_what_workers_say_of_replicators_is_held_against_the_rules(
+    back: dict[str, str], failing: tuple[str, ...]
+) -> None:
+    """Over HTTP, as Connect lists connectors: the class alone tells that they are Replicators."""
+    there = {"connector.class": CLASS, "name": "there", "src.consumer.group.id": "copy", **MARKS}
+    config = {**there, "name": "back", "offset.start": "consumer", **back}
+    with (
+        scripted_worker(answer(there=there, back=config)) as url,
+        closing(ConnectLister(url)) as workers,
+    ):
+        forward, reverse = (
+            observe_replication(workers, ConnectorsConfig(source=name), NO_ENDS, ("orders",))
+            for name in ("there", "back")
+        )
+    assert [each.positions for each in (*forward.copying, *reverse.copying)] == [{PLACE: 100}] * 2
+    found = against(judged(in_order_to_d(), forward=forward, reverse=reverse), Terms())
+    assert [each.check for each in found if each.status is Status.FAIL] == [GUARD] * len(failing)
+    reasons = [each.reason for each in found if each.status is Status.FAIL]
+    assert all(words in reason for words, reason in zip(failing, reasons, strict=True))
+    assert GUARD in PASSED, "who knows better passes it over"
 
 
 def test_mirrormaker_is_not_asked_for_them() -> None:

@@ -24,7 +24,10 @@ CYCLES = "cycles"
 BROKEN = "source-broken"
 """The one that stands against leading clients to a cluster that takes no records."""
 
-PASSED = (STEP_ORDER, WHOLE, CYCLES, BROKEN)
+BOTH_WAYS = "replicator-both-ways"
+"""The one that stands against two Replicators that copy again what one of them has copied."""
+
+PASSED = (STEP_ORDER, WHOLE, CYCLES, BROKEN, BOTH_WAYS)
 """Those that may be passed over."""
 
 
