@@ -201,3 +201,21 @@ def test_many_groups_in_batches(groups: int) -> None:
     assert STEP.verify(lines, look(found)).state is State.DONE
     assert STEP.undo(lines, hands(found)) == ()
     assert STEP.undone(lines, look(found)).state is State.DONE
+
+
+def test_a_group_that_stands_there_already_reads_again_all_the_same() -> None:
+    """It was put there by somebody, before; what it has read since it reads again."""
+    bounds = Bounds(4, 0)
+    wanted = tuple(
+        Wanted(group, ONE, Committed(to), bounds)
+        for group, to in (("moved", 7), ("there", 5), ("ahead", 5), ("far-ahead", 5))
+    )
+    stand = {"there": 5, "ahead": 6, "far-ahead": 9}
+    found = Translating({g: {ONE: Committed(at)} for g, at in stand.items()}, known=wanted)
+    made = STEP.check({**SETTINGS, "leave_out": True}, {}, look(found))
+    assert [line[0] for line in made["lines"]] == ["moved"]
+    assert made["rereads"] == {"moved": 4, "there": 4, "ahead": 3, "far-ahead": 0}
+    assert made["rereads_at_most"] == 11
+    STEP.apply(made, hands(found))
+    put = {group: [["orders", 0, at]] for group, at in {**stand, "moved": 7}.items()}
+    assert STEP.verify(made, look(found)).facts["stand"] == put

@@ -35,7 +35,7 @@ def _owed_by(story: Story) -> Iterator[Owed]:
         known = KINDS.get(kind)
         fences = known is not None and Trait.FENCES_WRITES in known.traits
         groups = (
-            *(row.partition(" ")[0] for row in facts.get("left_out", ())),
+            *(row.partition(" ")[0].rstrip(":") for row in facts.get("left_out", ())),
             *facts.get("wrong_groups", ()),
         )
         ends = (story.plan.source, story.plan.target)

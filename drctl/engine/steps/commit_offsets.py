@@ -71,8 +71,9 @@ class CommitOffsets:
                 f"drctl offsets explain tells why; or --override {LEFT_OUT}=REASON",
             )
         bounds: dict[str, list[int | None]] = {}
-        for line in plan.writes:
-            bounds.setdefault(line.group, []).append(line.rereads_at_most)
+        for line in plan.lines:
+            if line.action is not Action.REFUSED:
+                bounds.setdefault(line.group, []).append(_again(line))
         rereads = {group: _sum(found) for group, found in bounds.items()}
         return {
             "cluster": cluster,
@@ -180,6 +181,14 @@ def _others(
 
 def _line(line: Line) -> list[Any]:
     return [line.group, *line.partition, _position(line.before), _position(line.to)]
+
+
+def _again(line: Line) -> int | None:
+    """Records that the group reads again at most; also where it stands there already."""
+    most = line.rereads_at_most
+    if most is None or line.action is not Action.KEPT or not (line.before and line.to):
+        return most
+    return max(0, most - (line.before.offset - line.to.offset))
 
 
 def _kept(line: Line) -> list[Any]:
