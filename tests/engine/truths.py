@@ -155,6 +155,11 @@ def _says_so(pair: Pair, intent: Json) -> bool:
     return pair.deeds[intent["question"]].is_so()
 
 
+def _says_it_was(pair: Pair, intent: Json) -> bool:
+    """Whoever took it back sees that it was."""
+    return pair.deeds[f"{intent['question']}.undo"].is_so()
+
+
 def _emptied(pair: Pair, intent: Json) -> bool:
     """What it held is gone, whatever has come since."""
     logs = pair.sites[intent["cluster"]].logs
@@ -245,9 +250,8 @@ TAKEN_BACK: Mapping[str, Truth] = {
     "command-fence": _unwalled,
     "manual-fence": _unwalled,
     "manual-change": lambda pair, intent: pair.source not in pair.stopped,
-    "manual-start-replication": lambda pair, intent: pair.deeds[
-        f"{intent['question']}.undo"
-    ].is_so(),
+    "manual-start-replication": _says_it_was,
+    "manual-stop-replication": _says_it_was,
     "open-target": _closed,
     "stop-replication": _as_before,
     "commit-offsets": _put_back,

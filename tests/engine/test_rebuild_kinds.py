@@ -1,0 +1,122 @@
+"""A cluster that is filled anew where drctl does not say itself where copying begins."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from drctl.engine.copies_filter import without_own_filter
+from drctl.engine.entries import What
+from drctl.engine.outcome import Status
+from drctl.engine.sequences.failback import turned
+from drctl.engine.sequences.rebuild import rebuild
+from drctl.engine.steps.stop_replication import RUNNING, STOPPED
+from drctl.model.plan import Plan
+from tests.engine.crashing import Case, assert_looked_at, ends, run
+from tests.engine.failovers import SEEN
+from tests.engine.pair import BACK, ORDERS, PRIMARY, SECONDARY, Deed
+from tests.engine.rebuilt import ALONE, QUESTION, Rebuilt, cut, wiped
+from tests.engine.test_failback_kinds import KINDS, Kind, deeds, start, told, told_places
+from tests.engine.test_rebuild_interruptions import assert_home
+
+MADE = (wiped, cut)
+CASES = [(kind, make) for kind in KINDS for make in MADE]
+
+
+def plan(kind: Kind, make: Callable[[], Rebuilt]) -> Plan:
+    """Of the way home to it."""
+    connectors = ("mm2",) if kind.known else ()
+    old = replace(SEEN, replicator=kind.name, connectors=connectors)
+    way = replace(turned(old, (BACK,) if kind.known else ()), policy="copy")
+    return rebuild(way, empty=make is wiped)
+
+
+def followed(make: Callable[[], Rebuilt], *, begins: int = 0) -> Rebuilt:
+    """With people who do what they are asked to.
+
+    Args:
+        begins: by so much more than they were told, in each partition.
+    """
+    pair = make()
+    back, done = pair.workers.connectors[BACK], []
+
+    def bring_home() -> None:
+        begin = told_places(pair, "bring-home")
+        assert set(begin.values()) == {0}
+        # What left drctl's copies out on an earlier way home would leave them out now.
+        back.config = without_own_filter(back.config)
+        back.kept = {place: at + begins - 1 for place, at in begin.items()}
+        start(back)
+        done.append(True)
+
+    pair.deeds |= deeds(pair, cuts=False)
+
+    def filled() -> bool:
+        return bool(done and pair.home.logs.get(ORDERS))
+
+    def wants(state: str) -> Deed:
+        return Deed(lambda: setattr(back, "wanted", state), lambda: back.wanted == state)
+
+    pair.deeds["bring-home"] = Deed(bring_home, filled)
+    pair.deeds |= {"bring-home.undo": wants(STOPPED), "stop-replication.undo": wants(RUNNING)}
+    return pair
+
+
+def case(kind: Kind, make: Callable[[], Rebuilt]) -> Case:
+    return Case(plan(kind, make), lambda: followed(make))
+
+
+def named(value: object) -> str:
+    return told(value) if isinstance(value, Kind) else getattr(value, "__name__", str(value))
+
+
+@pytest.mark.parametrize(("kind", "make"), CASES, ids=named)
+def test_a_whole_run(kind: Kind, make: Callable[[], Rebuilt]) -> None:
+    ran = run(case(kind, make))
+    assert ran.outcome.status is Status.DONE, ran.ledger.entries[-1]
+    assert_looked_at(ran.pair)
+    assert_home(ran.pair, make)
+    assert not ran.ledger.told(What.OWED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "make"), CASES, ids=named)
+def test_it_comes_home_or_turns_back_wherever_the_process_ends(
+    kind: Kind, make: Callable[[], Rebuilt]
+) -> None:
+    """A source that was half open is taken for written to: it is emptied again.
+
+    Of what a person lets copy nothing tells how far it came. Where the plan asks nobody to empty
+    it, as there was nothing, the run turns back.
+    """
+    given = case(kind, make)
+    whole = run(given)
+    turned_back = 0
+    numbers = ends(given)[::2]
+    for number in numbers:
+        ran = run(given, number)
+        assert_looked_at(ran.pair)
+        if ran.outcome.status is Status.DONE:
+            assert ran.pair.state == whole.pair.state, number
+            continue
+        turned_back += 1
+        assert ran.outcome.status is Status.STOPPED
+        assert ran.ledger.told(What.FAILED)[-1] == QUESTION, (number, ran.ledger.entries[-1])
+        assert "open-target" in ran.ledger.told(What.INTEND)
+        assert ran.pair.state["endpoints"] == [SECONDARY, SECONDARY]
+        assert ran.pair.active(SECONDARY, "app")
+        assert len(set(ran.pair.home.all_keys())) == len(ran.pair.home.all_keys())
+    assert turned_back <= (len(numbers) // 10 if make is wiped else 0)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=named)
+def test_where_it_does_not_begin_at_the_beginning_nobody_is_led_home(kind: Kind) -> None:
+    """The first record of a partition would never come."""
+    ran = run(Case(plan(kind, cut), lambda: followed(cut, begins=1)))
+    assert ran.outcome.status is Status.STOPPED
+    assert ran.pair.state["endpoints"] == [SECONDARY, SECONDARY]
+    (failed,) = [each for each in ran.ledger.entries if each["entry"] == What.FAILED]
+    assert failed["step"] == "bring-home", failed
+    assert ALONE in ran.pair.state["records"][SECONDARY], "what only it had is not lost with it"
+    assert "replicate-again" not in ran.pair.asked
+    assert PRIMARY not in [each.cluster for each in ran.pair.endpoints]
