@@ -4,10 +4,8 @@ from collections.abc import Mapping
 
 from drctl.config.mirror_names import arrives_as
 from drctl.config.mirrors import pattern_of
+from drctl.failback.facts import Names
 from drctl.model.topology import Unavailable
-
-Names = Mapping[str, str]
-"""What each copy is called at home."""
 
 _ROUTER = "org.apache.kafka.connect.transforms.RegexRouter"
 

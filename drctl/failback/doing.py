@@ -17,6 +17,7 @@ class Site:
         connect: a worker of the old direction, of the way back: without user and password.
         forward: connectors of the old direction; likewise `reverse`.
         forward_runs: whether it copies now.
+        rebuilding: whether the source has lost its records, and is filled anew.
         stop: the site's own command that stops it, word by word; empty where there is none.
     """
 
@@ -33,10 +34,35 @@ class Site:
     reverse: tuple[str, ...]
     forward_runs: bool = False
     stop: tuple[str, ...] = ()
+    rebuilding: bool = False
 
 
 def doing(site: Site) -> Mapping[str, tuple[str, ...]]:
     """By step: lines that are commands, or say what has no command yet."""
+    return {**_of_each(site), **(_anew(site) if site.rebuilding else {})}
+
+
+def _anew(site: Site) -> Mapping[str, tuple[str, ...]]:
+    """Where the source is emptied, and everything is copied to it."""
+    names = site.reverse or ("CONNECTOR",)
+    offsets = f"{site.connect_back or '$CONNECT'}/connectors/{shlex.quote(names[0])}/offsets"
+    return {
+        "f": (
+            "what of this is not done, in this order; before anything is emptied:",
+            f"drctl gap --link {site.link} --scope full --view truncation --export DIR",
+            f"empty the link's topics on {site.source}: kafka-topics.sh --delete --topic TOPIC",
+            f"with the connector STOPPED: curl -s -X DELETE {offsets}",
+            *_one_way_only(site),
+            *(_put(site.connect_back, name, "resume") for name in names),
+        ),
+        "g": (
+            "while the connector is STOPPED, take the filter on __drctl_provenance out of its"
+            " transforms",
+        ),
+    }
+
+
+def _of_each(site: Site) -> Mapping[str, tuple[str, ...]]:
     there = f"drctl gap --link {site.link} --scope full"
     back = f"drctl gap --link {site.back} --scope full" if site.back else _no_link(site)
     old, way_back = site.forward, site.reverse

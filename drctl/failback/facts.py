@@ -18,6 +18,9 @@ from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 
 NOT_LOOKED_AT = Unavailable("nobody looked")
 
+Names = Mapping[str, str]
+"""What each copy is called at home."""
+
 Logs = Mapping[TopicPartition, OffsetRange | Unavailable]
 
 
@@ -211,6 +214,8 @@ class Facts:
         gaps: results of `drctl gap` from source to target, the newest first.
         back_gaps: the same in the other direction.
         stopped: what the site's own command says of the old replication; None where it has none.
+        names: of the link's copies on the target.
+        filled: whether the source holds the beginning of what the target does, and nothing else.
         not_the_same: by folder of a result, why its records are not those of the source; or why
             that is not known.
         copied_since: likewise, which record that it misses was copied since, and not by drctl.
@@ -241,6 +246,8 @@ class Facts:
     not_the_same: Mapping[str, str | Unavailable] = field(default_factory=dict)
     copied_since: Mapping[str, str | Unavailable] = field(default_factory=dict)
     apart: str | Unavailable = NOT_LOOKED_AT
+    names: Names = field(default_factory=dict)
+    filled: bool = False
     boundaries: Mapping[TopicPartition, int] | Unavailable = NOT_LOOKED_AT
     began: Mapping[TopicPartition, Began | Unavailable] | Unavailable = NOT_LOOKED_AT
     brought: Copies | Unavailable = NOT_LOOKED_AT

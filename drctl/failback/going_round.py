@@ -11,8 +11,7 @@ from drctl.checks.connectors import REPLICATOR, simple_class
 from drctl.checks.wording import several
 from drctl.config.mirror_names import arrives_as
 from drctl.engine.steps.way_back_order import CYCLES
-from drctl.failback.bringing_home import Names
-from drctl.failback.facts import Cluster, Facts, Replication, Replicator
+from drctl.failback.facts import Cluster, Facts, Names, Replication, Replicator
 from drctl.model.finding import Finding, Status
 
 

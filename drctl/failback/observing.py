@@ -23,6 +23,7 @@ from drctl.failback.observers.copied_since import copied_since
 from drctl.failback.observers.copies import MOST, observe_copies, span
 from drctl.failback.observers.decisions import observe_decisions
 from drctl.failback.observers.fence import observe_fence
+from drctl.failback.observers.filled import observe_filled
 from drctl.failback.observers.groups import observe_groups
 from drctl.failback.observers.journal import observe_journal
 from drctl.failback.observers.pieces import AT_A_LOOK
@@ -31,6 +32,7 @@ from drctl.failback.observers.samples import not_the_same
 from drctl.failback.observers.stopped import observe_stopped
 from drctl.failback.ports import WayBackPorts, Workers
 from drctl.failback.proof import clean, home_of
+from drctl.failback.rebuilding import lost_records
 from drctl.model.errors import DrctlError
 from drctl.model.topology import TopicPartition, Unavailable
 
@@ -79,6 +81,7 @@ class WayBackObserver:
             return facts
         since = self._copied_since(results, source, target)
         facts = replace(facts, not_the_same=self._not_the_same(results), copied_since=since)
+        facts = self._with_filled(facts, source, target)
         result = reference(facts)
         if result is None:
             return replace(
@@ -185,6 +188,18 @@ class WayBackObserver:
         if isinstance(found, Unavailable):
             return dict.fromkeys((each.where for each in results.there), found)
         return found
+
+    def _with_filled(self, facts: Facts, source: Cluster, target: Cluster) -> Facts:
+        """Only where something has filled it, or has to: what cannot be read is not held to."""
+        homes = {each.topic: self.link.source_topic(each.topic) for each in target.logs}
+        names = {copy: home for copy, home in homes.items() if home is not None}
+        facts = replace(facts, names=names)
+        brought = isinstance(facts.reverse, Replication) and not facts.reverse.never_ran
+        if not brought and not lost_records(facts, names):
+            return facts
+        readers = self.ports.source, self.ports.target
+        filled = _answer(lambda: observe_filled(names, source, target, *readers))
+        return replace(facts, filled=filled is True)
 
     def _apart(self, facts: Facts, source: Cluster, target: Cluster) -> str | Unavailable:
         """Only where clients are home: elsewhere the clusters are to differ."""

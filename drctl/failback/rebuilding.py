@@ -9,8 +9,7 @@ from drctl.checks.connectors import REPLICATOR, simple_class
 from drctl.checks.wording import several
 from drctl.engine.copies_filter import drops_copies, without_own_filter
 from drctl.engine.steps.way_back_order import WHOLE
-from drctl.failback.bringing_home import Names
-from drctl.failback.facts import Cluster, Facts, Replication, Replicator
+from drctl.failback.facts import Cluster, Facts, Names, Replication, Replicator
 from drctl.model.finding import Finding, Status
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 

@@ -7,6 +7,7 @@ from drctl.failback.facts import Began, Facts, Replication
 from drctl.failback.gap_results import GapEvidence
 from drctl.failback.matching import Chosen, Standing, choose, reference
 from drctl.failback.proof import Proof, home_of, proof_of
+from drctl.failback.rebuilding import lost_records
 from drctl.model.endpoints import EndpointState
 from drctl.model.topology import TopicPartition, Unavailable
 
@@ -21,6 +22,7 @@ class Situation:
         led_home: endpoints that send clients to the source.
         home: whether all of them do; None where that is not known.
         proof: whether both clusters were seen to hold the same.
+        lost: where the source holds less than was copied from it.
     """
 
     facts: Facts
@@ -29,6 +31,7 @@ class Situation:
     led_home: tuple[str, ...]
     home: bool | None
     proof: Proof
+    lost: tuple[str, ...] = ()
 
     @property
     def boundaries(self) -> Mapping[TopicPartition, int]:
@@ -61,6 +64,13 @@ class Situation:
         return self.way_back_runs or any(each in seen for each in self.arrived.values())
 
     @property
+    def rebuilding(self) -> bool:
+        """Whether the source has lost its records, and is to be filled anew, or was."""
+        if self.home is True and self.proof.holds is not False:
+            return False
+        return bool(self.lost) or (self.facts.filled and self.gap.valid is None)
+
+    @property
     def proven(self) -> bool:
         """Whether comparisons in both directions found nothing missing and nothing twice."""
         return self.proof.holds is True
@@ -71,7 +81,8 @@ def situation(facts: Facts) -> Situation:
     known = [each for each in facts.endpoints if isinstance(each, EndpointState)]
     led_home = tuple(each.endpoint for each in known if each.cluster == facts.source)
     home, proof = home_of(facts), proof_of(facts)
-    return Situation(facts, _chosen(facts, home, proof), reference(facts), led_home, home, proof)
+    chosen, lost = _chosen(facts, home, proof), lost_records(facts, facts.names)
+    return Situation(facts, chosen, reference(facts), led_home, home, proof, lost)
 
 
 def _chosen(facts: Facts, home: bool | None, proof: Proof) -> Chosen:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from drctl.checks.wording import several
 from drctl.engine.steps.way_back_order import STEP_ORDER
 from drctl.failback.answer import Answer
-from drctl.failback.bringing_home import Names, how_to_name, misled
-from drctl.failback.facts import Cluster, Facts, Replication
+from drctl.failback.bringing_home import how_to_name, misled
+from drctl.failback.facts import Cluster, Facts, Names, Replication
 from drctl.failback.going_round import going_round
 from drctl.failback.rebuilding import lost_records, rebuild_findings, survivors_records
 from drctl.failback.replicator_rules import replicator_findings

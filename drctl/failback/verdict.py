@@ -7,6 +7,7 @@ from enum import StrEnum
 from drctl.failback.facts import Began, Copies, Replication
 from drctl.failback.situation import Situation
 from drctl.failback.step import Observed, Seen
+from drctl.failback.steps.rebuilt import rebuilt
 from drctl.failback.steps.reconciled import brought, copied_conflicting
 from drctl.failback.steps.switched_home import moved_while_read
 from drctl.failback.table import TABLE
@@ -45,7 +46,7 @@ class Violation:
 
 def look(seen: Situation) -> Steps:
     """What each observer says, by step."""
-    return {row.id: row.look(seen) for row in TABLE}
+    return {row.id: row.look(seen) for row in TABLE} | dict(rebuilt(seen))
 
 
 def violations(seen: Situation, steps: Steps) -> tuple[Violation, ...]:
@@ -79,6 +80,9 @@ def _harm(seen: Situation, steps: Steps) -> Iterator[Violation]:
     facts = seen.facts
     if steps["b"].begun and seen.home is not True:
         yield Violation("b", f"the old replication runs: {steps['b'].why}")
+    if seen.rebuilding:
+        # What stood on the source, and in which order, is gone: all of it comes anew.
+        return
     if seen.gap.written_to and Began.START not in seen.arrived.values():
         repair = "a" if steps["a"].observed is Observed.NOT_DONE else "c"
         words = f"{facts.source} was written to, or copied from, after it was searched"

@@ -67,6 +67,16 @@ class Emptied(Story):
         return any(e["entry"] == "intend" and e.get("step") == step for e in self.journaled())
 
 
+def assert_in_order(story: Emptied) -> None:
+    """Killed as it began to bring everything: that is seen, also without any result of before."""
+    found = story.run("failback", "--check-order", "--output", "json").document()
+    steps = {step["id"]: step for step in found["steps"]}
+    assert found["verdict"] != "violated", found
+    assert [steps[name]["observed"] for name in "abcdeg"].count("not-done") == 0, found
+    assert "there is nothing to find" in steps["c"]["why"], found
+    assert found["next"] in ("a", "f", "h"), found
+
+
 @pytest.fixture
 def story(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[Emptied]:
     made = Emptied(lab, new_drctl, new_topic)
@@ -85,6 +95,9 @@ def test_an_emptied_primary_is_filled_and_proven_before_clients_are_home(story: 
     assert "it has lost records that it had" in refused.stdout
     assert f"drctl failback --link {story.link} --rebuild" in refused.stdout
 
+    empty = story.json("failback", "--check-order", code=5)
+    assert (empty["next"], empty["steps"][5]["observed"]) == ("a", "not-done"), empty
+    assert "bring-home is next" in empty["steps"][5]["why"]
     # Keys are as long as values; whatever the newest 200 of a partition tell is all there is.
     held = sum(2 * len(value) for value in story.all_of(story.secondary).elements())
     told = f"about {COPIED + NEW} records are copied from secondary, {size(held)} by the newest of"
@@ -101,6 +114,7 @@ def test_an_emptied_primary_is_filled_and_proven_before_clients_are_home(story: 
         story.kill_at("bring-home", *REBUILD, *GO)
         story.move_to_another_machine()
         assert story.led_to == story.secondary.bootstrap
+        assert_in_order(story)
         done = story.json("resume", *GO, code=0)
     assert done["status"] == "done", done
     assert done["rpo"] == {"records": 0, "seconds": 0, "exact": True}
@@ -120,6 +134,7 @@ def test_an_emptied_primary_is_filled_and_proven_before_clients_are_home(story: 
     assert story.states("mm2-source", story.reverse) == ["RUNNING", "STOPPED"]
     read += story.read(story.group, story.primary, everything - set(read))
     assert len(read) == len(everything), "a group has read something twice"
+    story.judged_at_home()
 
     whole = story.run(*REBUILD)
     assert whole.code == 3

@@ -68,6 +68,7 @@ def site_of(config: "Config", link: "Link", answer: "Answer") -> "Site":
         tuple(filter(None, dict(reverse.connectors).values())) if reverse else (),
         isinstance(forward, Replication) and forward.runs,
         tuple(replicator.stop) if not replicator.connect else (),
+        answer.seen.rebuilding,
     )
 
 

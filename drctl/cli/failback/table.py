@@ -10,7 +10,8 @@ from drctl.failback.answer import Answer
 from drctl.failback.doing import Site, doing
 from drctl.failback.facts import Facts
 from drctl.failback.gap_results import Sample
-from drctl.failback.table import TABLE
+from drctl.failback.steps.rebuilt import TITLES
+from drctl.failback.table import TABLE, Row
 from drctl.failback.verdict import Verdict
 from drctl.model.topology import Unavailable
 from drctl.report.printable import sentence, show
@@ -54,9 +55,13 @@ def _steps(answer: Answer) -> Table:
     for row in TABLE:
         seen = answer.steps[row.id]
         observed = Text(seen.observed.value, _STYLES[seen.observed.value])
-        title, needs = Text(row.title.format(**names)), Text(", ".join(row.needs) or "-")
+        title, needs = Text(_title(answer, row).format(**names)), Text(", ".join(row.needs) or "-")
         table.add_row(Text(row.id), title, needs, observed, Text(sentence(seen.why)))
     return table
+
+
+def _title(answer: Answer, row: Row) -> str:
+    return TITLES.get(row.id, row.title) if answer.seen.rebuilding else row.title
 
 
 def _records(answer: Answer) -> Iterator[RenderableType]:
@@ -84,12 +89,13 @@ def _next(answer: Answer, site: Site) -> Iterator[RenderableType]:
         return
     row = next(each for each in TABLE if each.id == answer.next)
     unseen = answer.next in answer.unknown
-    title = row.title.format(source=site.source, target=site.target)
+    title = _title(answer, row).format(source=site.source, target=site.target)
     look = "look yourself whether it has happened: " if unseen else ""
     yield Text(f"\nNext: {row.id}, {look}{title}", style="bold")
     for line in doing(site)[row.id]:
         yield Text(f"  {line}")
-    yield Text(f"All of it, as one plan: drctl failback --link {site.link}", style="dim")
+    how = " --rebuild" if site.rebuilding else ""
+    yield Text(f"All of it, as one plan: drctl failback --link {site.link}{how}", style="dim")
 
 
 def _journal(facts: Facts) -> Iterator[RenderableType]:

@@ -34,7 +34,7 @@ def caught_up(seen: Situation) -> Seen:
     told = f"{facts.source} is about {lag:,} records behind; policy.max_lag_records is"
     if lag > facts.max_lag:
         return not_done(f"{told} {facts.max_lag:,}")
-    return _compared(seen, target, f"{told} {facts.max_lag:,}")
+    return compared(seen, target, f"{told} {facts.max_lag:,}")
 
 
 def behind(seen: Situation, source: Cluster, target: Cluster) -> int | Unavailable:
@@ -79,7 +79,7 @@ def _positions(seen: Situation) -> dict[TopicPartition, int]:
     }
 
 
-def _compared(seen: Situation, target: Cluster, told: str) -> Seen:
+def compared(seen: Situation, target: Cluster, told: str) -> Seen:
     """Whether content was compared, too: offsets alone are no proof."""
     facts = seen.facts
     newest = facts.back_gaps[0] if facts.back_gaps else None

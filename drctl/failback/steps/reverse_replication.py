@@ -61,7 +61,7 @@ def _begun(seen: Situation, reverse: Replication, partitions: int) -> Seen:
     )
     if reverse.runs or seen.home is True:
         return done(told)
-    return not_done(f"{told}; now it does not run: {_states(reverse)}", begun=True)
+    return not_done(f"{told}; now it does not run: {states(reverse)}", begun=True)
 
 
 def _nothing_came(seen: Situation, reverse: Replication) -> Seen:
@@ -69,7 +69,7 @@ def _nothing_came(seen: Situation, reverse: Replication) -> Seen:
     if not reverse.copying:
         named = f" {listed(reverse.missing)}" if reverse.missing else ""
         return not_done(f"the workers have no connector{named} that copies back yet")
-    told, begun = _states(reverse), reverse.runs
+    told, begun = states(reverse), reverse.runs
     positions: dict[TopicPartition, int] = {}
     for each in reverse.copying:
         if isinstance(each.positions, Unavailable):
@@ -126,5 +126,6 @@ def _from_the_end(copying: tuple[Replicator, ...]) -> bool:
     return any(each.connector.config.get(name) == "latest" for each in copying for name in names)
 
 
-def _states(reverse: Replication) -> str:
+def states(reverse: Replication) -> str:
+    """What its connectors and their tasks do, in words."""
     return several(f"connector {r.name} is {'+'.join(sorted(r.states))}" for r in reverse.copying)

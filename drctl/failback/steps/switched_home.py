@@ -55,7 +55,8 @@ def _untold(seen: Situation) -> str:
 def moved_while_read(seen: Situation) -> tuple[GroupSeen, ...]:
     """Groups with members whose positions on the source lie behind all that it had when lost."""
     first, groups = seen.first, seen.facts.groups
-    if first is None or isinstance(groups, Unavailable):
+    if first is None or isinstance(groups, Unavailable) or seen.rebuilding:
+        # Where records were lost, positions of before it lie behind all that is there.
         return ()
     where = {seen.facts.source} if _synced(seen.facts) else {seen.facts.source, seen.facts.target}
     ends = first.ends

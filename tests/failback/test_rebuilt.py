@@ -1,0 +1,176 @@
+"""`--check-order` where the source has lost its records, and is filled anew."""
+
+import io
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+from rich.console import Console
+
+from drctl.cli.failback.table import failback_table
+from drctl.engine.copies_filter import filter_to_add
+from drctl.failback.answer import Answer
+from drctl.failback.facts import Cluster, Facts
+from drctl.failback.observers.filled import observe_filled
+from drctl.failback.verdict import Verdict
+from drctl.model.ports import ClusterReader
+from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
+from tests.failback.test_answer import SITE
+from tests.failback.test_observers import Log, record
+from tests.failback.ways import (
+    DROP,
+    HERE,
+    NOTHING_MISSING,
+    PLACE,
+    SILENT,
+    TARGET_END,
+    THERE,
+    at_home,
+    back_gap,
+    copying,
+    endpoint,
+    gap,
+    in_order_to_d,
+    judged,
+    states,
+)
+
+STOPPED = copying("mm2-back", "STOPPED")
+RUNNING = copying("mm2-back", "RUNNING", {PLACE: 40})
+
+
+def holding(number: int) -> Cluster:
+    return Cluster(HERE, {PLACE: OffsetRange(0, number)})
+
+
+def lost(number: int = 0, **changed: Any) -> Answer:
+    """It was copied up to 100, and holds so many now; no result of before is on this machine."""
+    facts: Facts = replace(in_order_to_d(), on_source=holding(number), gaps=(), reverse=STOPPED)
+    return judged(facts, **changed)
+
+
+def test_an_empty_source_that_waits_to_be_filled() -> None:
+    found = lost()
+    assert (states(found), found.verdict, found.next) == ("DDDDDNDNNNN", Verdict.OK, "f")
+    assert "orders-0 ends at 0, and was copied up to 100" in found.steps["f"].why
+    assert "bring-home is next" in found.steps["f"].why
+    assert "whether that was decided on cannot be seen" in found.steps["e"].why
+
+
+def test_what_the_connector_keeps_of_before_is_taken_away_first() -> None:
+    found = lost(reverse=copying("mm2-back", "STOPPED", {PLACE: 130}))
+    assert (found.verdict, found.next) == (Verdict.OK, "f")
+    assert "begin-at-start is next" in found.steps["f"].why
+    blind = lost(reverse=copying("mm2-back", "STOPPED", SILENT))
+    assert (blind.verdict, blind.steps["f"].observed) == (Verdict.UNKNOWN, "unknown")
+
+
+@pytest.mark.parametrize("config", [DROP["config"], filter_to_add({})])
+def test_a_filter_would_leave_out_what_is_nowhere_else(config: dict[str, str]) -> None:
+    found = lost(reverse=copying("mm2-back", "RUNNING", {PLACE: 40}, config), filled=True)
+    assert found.steps["g"].observed == "not-done"
+    assert "take-copies-along is next" in found.steps["g"].why
+
+
+def test_what_it_still_has_is_found_and_decided_on_before_it_is_emptied() -> None:
+    searched = gap(replace(NOTHING_MISSING, source=OffsetRange(0, 50)))
+    first, then = lost(50), lost(50, gaps=(searched,))
+    assert (states(first)[:6], first.verdict, first.next) == ("DDNNNN", Verdict.OK, "c")
+    assert (states(then)[:6], then.verdict, then.next) == ("DDDDDN", Verdict.OK, "f")
+    assert "empty-primary is next" in then.steps["f"].why
+    assert "50 offsets of before" in then.steps["f"].why
+
+
+def test_one_that_is_being_filled_is_in_order() -> None:
+    partly = lost(50, filled=True, reverse=RUNNING)
+    assert (states(partly), partly.verdict, partly.next) == ("DDDDDDDNNNN", Verdict.OK, "h")
+    assert "about 80 records behind" in partly.steps["h"].why
+    stopped = lost(50, filled=True, reverse=copying("mm2-back", "STOPPED", {PLACE: 50}))
+    assert (stopped.verdict, stopped.next) == (Verdict.OK, "f")
+    begun = lost(0, reverse=copying("mm2-back", "RUNNING"))
+    assert (begun.verdict, begun.next) == (Verdict.OK, "f")
+
+
+def test_one_that_holds_more_than_was_ever_copied_from_it_is_known_by_what_it_holds() -> None:
+    """Its run was killed, and no result is here; by the other table it began before its time."""
+    partly = lost(120, filled=True, reverse=RUNNING)
+    assert (states(partly), partly.verdict, partly.next) == ("DDDDDDDNNNN", Verdict.OK, "h")
+    assert lost(120, reverse=RUNNING).verdict is Verdict.VIOLATED
+    searched = gap(replace(NOTHING_MISSING, source=OffsetRange(0, 120), only_on_target=10))
+    other = lost(120, filled=True, reverse=RUNNING, gaps=(searched,))
+    assert not other.seen.rebuilding, "a comparison tells where what is new begins"
+
+
+def test_one_that_is_filled_is_compared_before_clients_come() -> None:
+    found = lost(TARGET_END, filled=True, reverse=RUNNING)
+    assert (found.verdict, found.next) == (Verdict.UNKNOWN, "h")
+    whole = lost(
+        TARGET_END,
+        filled=True,
+        reverse=RUNNING,
+        back_gaps=(back_gap(TARGET_END, TARGET_END),),
+    )
+    assert (states(whole), whole.verdict, whole.next) == ("DDDDDDDDNNN", Verdict.OK, "i")
+
+
+def test_clients_that_are_led_to_an_empty_cluster() -> None:
+    found = lost(endpoints=(endpoint("primary"),))
+    assert (found.verdict, found.next) == (Verdict.VIOLATED, "f")
+    running = lost(forward=copying("mm2-source", "RUNNING", {PLACE: 100}))
+    assert (running.verdict, running.next) == (Verdict.VIOLATED, "b")
+
+
+def test_one_that_is_home_is_judged_by_its_proof() -> None:
+    found = judged(at_home(), filled=True)
+    assert (states(found), found.violations) == ("DDDDDDDDDDU", ())
+    assert not found.seen.rebuilding
+
+
+def test_people_read_the_steps_of_a_rebuild() -> None:
+    out = io.StringIO()
+    table = failback_table(lost(), replace(SITE, rebuilding=True))
+    Console(file=out, width=400).print(table)
+    text = out.getvalue()
+    assert "Next: f, primary is empty, and gets everything from secondary" in text
+    assert "curl -s -X DELETE http://back:8083/connectors/mm2-back/offsets" in text
+    assert "drctl failback --link main --rebuild" in text
+    assert "boundary.json" not in text
+
+
+COPY = TopicPartition("primary.orders", 0)
+LOG = tuple(record(n, f"k{n}", n) for n in range(10, 30))
+
+
+@pytest.mark.parametrize(
+    ("log", "start", "filled"),
+    [
+        ([record(n, f"k{n + 10}", n + 10) for n in range(5)], 0, True),
+        ([record(n, f"k{n + 3}", n + 3) for n in range(7, 12)], 7, True),
+        ([record(n, f"k{n + 11}", n + 11) for n in range(5)], 0, False),
+        ([record(n, f"k{n + 10 + (n > 2)}", n + 10) for n in range(5)], 0, False),
+        ([record(n, f"k{n + 10}", n + 10) for n in (0, 1, 2, 4)], 0, True),
+        (
+            [record(n, f"k{n + 10 - (n > 2)}", n + 10 - (n > 2)) for n in range(5) if n != 2],
+            0,
+            False,
+        ),
+        ([], 0, False),
+        ([record(n, f"k{n + 10}", n + 10) for n in range(21)], 0, False),
+    ],
+)
+def test_whether_it_holds_the_beginning_of_the_target(
+    log: Sequence[Record], start: int, filled: bool
+) -> None:
+    end = log[-1].offset + 1 if log else start
+    here = Cluster(HERE, {PLACE: OffsetRange(start, end)})
+    there = Cluster(THERE, {COPY: OffsetRange(10, 30)})
+    readers = (cast(ClusterReader, Log(tuple(each))) for each in (log, LOG))
+    assert observe_filled({COPY.topic: PLACE.topic}, here, there, *readers) is filled
+
+
+def test_a_log_that_cannot_be_read_is_not_held_to_be_filled() -> None:
+    here = Cluster(HERE, {PLACE: Unavailable("it has no leader")})
+    there = Cluster(THERE, {PLACE: OffsetRange(10, 30)})
+    readers = (cast(ClusterReader, Log(LOG)) for _ in range(2))
+    assert not observe_filled({}, here, there, *readers)
