@@ -91,8 +91,8 @@ class WayBackObserver:
                 brought=_NO_RESULT,
                 came_back=_NO_RESULT,
             )
-        target_reader, origin = self.ports.target, source.identity
-        boundaries = _answer(lambda: observe_boundaries(result, target_reader, origin, self.most))
+        readers = self.ports.source, self.ports.target
+        boundaries = _answer(lambda: observe_boundaries(result, source, *readers, self.most))
         return replace(
             facts,
             apart=self._apart(facts, source, target),

@@ -10,7 +10,7 @@ from drctl.failback.observers.boundaries import observe_boundaries
 from drctl.model.topology import OffsetRange, Record, TopicPartition
 from drctl.systems.kafka.reader import KafkaClusterReader
 from tests.conftest import NewTopic
-from tests.failback.ways import HERE, gap, partition
+from tests.failback.ways import PRIMARY, gap, partition
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(120)]
@@ -53,4 +53,4 @@ def test_ends_of_transactions_are_offsets_and_no_new_records(
     found = gap(
         partition(place=place, copy=place, only_on_target=NEW, target=OffsetRange(0, end)),
     )
-    assert observe_boundaries(found, reader, HERE) == {place: OLD}
+    assert observe_boundaries(found, PRIMARY, reader, reader) == {place: OLD}

@@ -30,6 +30,9 @@ from tests.conftest import NewTopic
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(900)]
 
 
+DELETED = 3
+
+
 class Story(Journey):
     """MirrorMaker 2 keeps the names of topics."""
 
@@ -114,6 +117,24 @@ def test_the_way_home_loses_nothing_copies_nothing_twice_and_skips_nothing(story
     again = story.run("failback", "--policy", "copy")
     assert again.code == 3
     assert "there is nobody to lead home" in again.stdout
+
+
+@pytest.mark.nightly
+def test_what_the_primary_has_deleted_and_the_secondary_has_not_is_no_new_record(
+    story: Story,
+) -> None:
+    """Retention goes by segments, which end elsewhere on each cluster."""
+    before = story.all_of(story.primary)
+    for partition in range(PARTITIONS):
+        story.primary.delete_records(story.topic, partition, DELETED)
+    left = story.all_of(story.primary)
+    assert (before - left).total() == PARTITIONS * DELETED
+    done = story.json("failback", "--policy", "copy", *GO, code=0)
+    assert done["rpo"] == {"records": 0, "seconds": 0, "exact": True}
+    new = Counter(named("new", NEW))
+    assert story.all_of(story.primary) == left + new
+    assert story.all_of(story.secondary) == before + new
+    story.judged_at_home()
 
 
 def test_the_old_replication_that_ran_for_a_while_is_not_buried(story: Story) -> None:

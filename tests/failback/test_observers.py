@@ -9,6 +9,7 @@ import pytest
 from drctl.config.schema import ConnectorsConfig, FenceConfig
 from drctl.engine.copies_filter import drops_copies
 from drctl.failback.facts import Began, Cluster, Stopped
+from drctl.failback.gap_results import GapEvidence
 from drctl.failback.observers import boundaries, pieces
 from drctl.failback.observers.apart import apart_since
 from drctl.failback.observers.arrivals import observe_arrivals
@@ -27,7 +28,17 @@ from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
 from drctl.wire import provenance
 from drctl.wire.provenance import Provenance
-from tests.failback.ways import BOUNDARY, DROP, HERE, LOST_END, PLACE, connector, gap, partition
+from tests.failback.ways import (
+    BOUNDARY,
+    DROP,
+    HERE,
+    LOST_END,
+    PLACE,
+    PRIMARY,
+    connector,
+    gap,
+    partition,
+)
 
 OTHER = TopicPartition("orders", 1)
 RULE = Acl("orders", "LITERAL", "User:app", "*", "WRITE", "DENY")
@@ -300,13 +311,50 @@ def test_the_boundary_is_counted_in_records(monkeypatch: pytest.MonkeyPatch) -> 
         if offset not in two_ends
     ]
     counted = gap(partition(only_on_target=27))
-    assert observe_boundaries(counted, reader(*log), HERE) == {PLACE: 100}
-    assert observe_boundaries(gap(), reader(*log), HERE) == {PLACE: 97}
+    assert counted_in(counted, *log) == {PLACE: 100}
+    assert counted_in(gap(), *log) == {PLACE: 97}
     nothing = gap(partition(only_on_target=0))
-    assert observe_boundaries(nothing, reader(*log), HERE) == {PLACE: 130}
+    assert counted_in(nothing, *log) == {PLACE: 130}
     for step in (1, 3, 7, 27, 1_000):
         small(monkeypatch, step)
-        assert observe_boundaries(counted, reader(*log), HERE) == {PLACE: 100}, step
+        assert counted_in(counted, *log) == {PLACE: 100}, step
+
+
+def counted_in(found: GapEvidence, *log: Record) -> Any:
+    return observe_boundaries(found, PRIMARY, reader(), reader(*log))
+
+
+DELETED = OffsetRange(20, LOST_END)
+"""The source has deleted its first 20 records; the target, whose segments end elsewhere, 5."""
+
+
+def with_leftovers(
+    here: Sequence[Record], there: Sequence[Record], new: int, *, start: int = 20
+) -> Any:
+    on_source = Cluster(HERE, {PLACE: OffsetRange(start, LOST_END)})
+    found = gap(partition(source=DELETED, target=OffsetRange(5, 130), only_on_target=new))
+    return observe_boundaries(found, on_source, reader(*here), reader(*there))
+
+
+def test_what_the_source_has_deleted_and_the_target_has_not_is_not_new() -> None:
+    whole = [record(n, f"r{n}", n) for n in range(110)]
+    there = [*whole[5:100], *(record(n, f"new-{n}", n) for n in range(100, 130))]
+    assert with_leftovers(whole[20:], there, 30 + 15) == {PLACE: 100}
+    held = [*whole[5:20], *(record(n, "c", 5, origin(HERE, n)) for n in (20, 21)), *whole[20:100]]
+    moved = [replace(r, offset=5 + n) for n, r in enumerate([*held, *there[95:123]])]
+    assert with_leftovers(whole[20:], moved, 28 + 15) == {PLACE: 102}, "copies are none of them"
+
+
+def test_what_cannot_be_shown_to_be_left_over_is_counted_as_new() -> None:
+    """Too many come home then, and the run refuses; too few would be lost."""
+    whole = [record(n, f"r{n}", n) for n in range(110)]
+    there = [*whole[5:100], *(record(n, f"new-{n}", n) for n in range(100, 130))]
+    since = with_leftovers(whole[25:], there, 45, start=25)
+    assert since == {PLACE: 85}, "it has deleted more since"
+    behind = [*there[:-1], record(129, "r99", 99)]
+    assert with_leftovers(whole[20:], behind, 44) == {PLACE: 86}, "the old replication ran again"
+    other = [record(n, "own", n) if n < 20 else r for n, r in enumerate(there, 5)]
+    assert with_leftovers(whole[20:], other, 43) == {PLACE: 87}, "it is not what is left over"
 
 
 def small(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
@@ -332,7 +380,7 @@ def test_the_boundary_is_not_behind_the_first_new_record_whatever_holds_none(
     )
     small(monkeypatch, at_once)
     read = Log(tuple(log))
-    assert observe_boundaries(found, cast(ClusterReader, read), HERE, new + 1) == {
+    assert observe_boundaries(found, PRIMARY, reader(), cast(ClusterReader, read), new + 1) == {
         PLACE: 40,
         OTHER: 40 + holes * 89,
     }
@@ -342,17 +390,17 @@ def test_the_boundary_is_not_behind_the_first_new_record_whatever_holds_none(
 def test_too_many_new_records_to_count_at_a_look_are_not_guessed() -> None:
     many = gap(partition(only_on_target=11, target=OffsetRange(0, 40)))
     log = [record(2 * n, str(n), n) for n in range(20)]
-    told = observe_boundaries(many, reader(*log), HERE, 10)
+    told = observe_boundaries(many, PRIMARY, reader(), reader(*log), 10)
     assert isinstance(told, Unavailable)
     assert "11 records are new" in told.reason
-    assert observe_boundaries(many, reader(*log), HERE, 11) == {PLACE: 18}
+    assert observe_boundaries(many, PRIMARY, reader(), reader(*log), 11) == {PLACE: 18}
 
 
 def test_new_records_that_were_deleted_since_leave_no_boundary() -> None:
     few = gap(partition(only_on_target=21, target=OffsetRange(5, 40)))
     log = [record(n, str(n), n) for n in range(20, 40)]
     with pytest.raises(Unreachable, match="fewer records than were new there"):
-        observe_boundaries(few, reader(*log), HERE)
+        counted_in(few, *log)
 
 
 def test_nobody_says_what_came_first_where_the_boundary_is_not_known() -> None:

@@ -33,7 +33,7 @@ def apart_since(
     if new:
         return Unavailable(f"{new[0]} is not in it")
     origin = on_source.identity
-    boundaries = observe_boundaries(result, target, origin, MOST)
+    boundaries = observe_boundaries(result, on_source, source, target, MOST)
     if isinstance(boundaries, Unavailable):
         return boundaries
     total = span(boundaries, on_target) + span(result.ends, on_source)

@@ -2,7 +2,7 @@
 
 A result of `drctl gap` counts new records; offsets also go to ends of transactions and to what was
 compacted away, and copies that were brought over later are not new. So the records are counted
-back from its end.
+back from its end. Nor is new what the source has deleted and the target still holds.
 """
 
 from collections import Counter, deque
@@ -10,8 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from drctl.engine.first_records import is_copy
-from drctl.failback.gap_results import GapEvidence, PartitionSeen
+from drctl.failback.facts import Cluster
+from drctl.failback.gap_results import GapEvidence
 from drctl.failback.observers.copies import original
+from drctl.failback.observers.leftovers import follow_the_last, last_copied, left_over
 from drctl.failback.observers.pieces import AT_A_LOOK, AT_ONCE, in_pieces
 from drctl.model.errors import Unreachable
 from drctl.model.ports import ClusterReader
@@ -19,12 +21,15 @@ from drctl.model.topology import Record, TopicPartition, Unavailable
 
 
 def observe_boundaries(
-    result: GapEvidence, reader: ClusterReader, origin: str, most: int = AT_A_LOOK
+    result: GapEvidence,
+    on_source: Cluster,
+    source: ClusterReader,
+    target: ClusterReader,
+    most: int = AT_A_LOOK,
 ) -> Mapping[TopicPartition, int] | Unavailable:
     """By partition of the target; or why nobody has counted.
 
     Args:
-        origin: id of the cluster whose records copies name as their origin.
         most: so many new records are counted, and no more.
 
     Raises:
@@ -33,16 +38,33 @@ def observe_boundaries(
     total = sum(each.only_on_target for each in result.partitions)
     if total > most:
         return Unavailable(
-            f"{total:,} records are new on {reader.name}, too many to count at a look where they"
+            f"{total:,} records are new on {target.name}, too many to count at a look where they"
             " begin: drctl failback does it (step find-missing)"
         )
-    ends = {each.copy: each.target.end for each in result.partitions if each.target}
-    counts = [_Count.of(each) for each in result.partitions if each.only_on_target and each.target]
-    waiting = {each.copy: each for each in counts}
-    while waiting:
+    origin = on_source.identity
+    new = {each.copy: each.only_on_target for each in result.partitions}
+    old = left_over(result, on_source, source, target, most)
+    less = {copy: new[copy] - number for copy, number in old.items()}
+    sure = _counted_back(result, less, target, origin)
+    # Too few would begin behind the first new record: only what is seen to stand there counts.
+    seen = follow_the_last(result, sure, origin, source, target) if sure else frozenset()
+    sure = {copy: at for copy, at in sure.items() if copy in seen}
+    rest = {copy: number for copy, number in new.items() if copy not in sure}
+    return {**_counted_back(result, rest, target, origin), **sure}
+
+
+def _counted_back(
+    result: GapEvidence, new: Mapping[TopicPartition, int], reader: ClusterReader, origin: str
+) -> dict[TopicPartition, int]:
+    """Where so many records of each partition begin that are no copies of drctl's."""
+    counts = {
+        each.copy: _Count(each.copy, each.target.end, each.target.start, number, number)
+        for each in result.partitions
+        if each.target is not None and (number := new.get(each.copy)) is not None
+    }
+    while waiting := {place: each for place, each in counts.items() if each.left}:
         _count(waiting, reader, origin)
-        waiting = {place: each for place, each in waiting.items() if each.left}
-    return ends | {each.copy: each.at for each in counts}
+    return {place: each.at for place, each in counts.items()}
 
 
 @dataclass(slots=True)
@@ -61,12 +83,6 @@ class _Count:
     start: int
     left: int
     step: int
-
-    @classmethod
-    def of(cls, each: PartitionSeen) -> "_Count":
-        assert each.target is not None
-        new = each.only_on_target
-        return cls(each.copy, each.target.end, each.target.start, new, new)
 
     @property
     def wanted(self) -> range:
@@ -125,7 +141,7 @@ def copied_behind(
     asked = {
         each.copy: (each, at)
         for each in result.partitions
-        if each.only_on_target and each.copy in boundaries and (at := _last_copied(each)) >= 0
+        if each.only_on_target and each.copy in boundaries and (at := last_copied(each)) >= 0
     }
     if not asked:
         return ()
@@ -141,13 +157,6 @@ def copied_behind(
         if _stands(last.get((each.place, at)), records):
             found.add(str(each.place))
     return tuple(sorted(found))
-
-
-def _last_copied(each: PartitionSeen) -> int:
-    """The source offset of the last record that is on both sides, or a control record's."""
-    end = each.source.end
-    tail = each.ranges[-1] if each.ranges and each.ranges_total == len(each.ranges) else None
-    return (tail[0] if tail and tail[1] >= end - 1 else end) - 1
 
 
 def _stands(wanted: object, records: Iterable[Record]) -> bool:
