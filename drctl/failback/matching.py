@@ -186,7 +186,7 @@ def _written_to(result: GapEvidence, facts: Facts, source: Cluster) -> bool:
 
     One of other clusters says nothing of these.
     """
-    if not any(each.only_on_target for each in result.partitions):
+    if not any(_saw_new(each, facts) for each in result.partitions):
         return False
     if list(_other_clusters(result, facts)):
         return False
@@ -197,6 +197,14 @@ def _written_to(result: GapEvidence, facts: Facts, source: Cluster) -> bool:
         and not _perhaps(each, facts)
         for each in result.partitions
     )
+
+
+def _saw_new(each: PartitionSeen, facts: Facts) -> bool:
+    """What is only on the target may be what the source has deleted: the boundary tells."""
+    known = facts.boundaries
+    if each.target is None or not each.only_on_target or isinstance(known, Unavailable):
+        return False
+    return known.get(each.copy, -1) < each.target.end
 
 
 def _explained(each: PartitionSeen, facts: Facts) -> bool:

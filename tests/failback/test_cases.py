@@ -153,6 +153,15 @@ def test_a_result_of_before_the_failover_only_grew_old() -> None:
     assert (states(found)[:4], found.verdict, found.next) == ("DDNN", Verdict.OK, "c")
 
 
+def test_what_the_primary_has_deleted_is_nothing_new_that_a_nightly_run_saw() -> None:
+    nightly = gap(partition(only_on_target=5, unreplicated=0))
+    seen = {"on_source": GROWN, "gaps": (nightly,)}
+    found = judged(in_order_to_d(), boundaries={PLACE: TARGET_END}, **seen)
+    assert (states(found)[:4], found.verdict, found.next) == ("DDNN", Verdict.OK, "c")
+    assert judged(in_order_to_d(), boundaries={PLACE: 125}, **seen).verdict is Verdict.VIOLATED
+    assert not judged(in_order_to_d(), boundaries=SILENT, **seen).violations, "no guess"
+
+
 def test_who_wrote_to_the_primary_is_not_guessed() -> None:
     ran = copying("mm2-back", "STOPPED", {PLACE: 117})
     found = judged(in_order_to_d(), on_source=GROWN, began={PLACE: Began.ELSEWHERE}, reverse=ran)
