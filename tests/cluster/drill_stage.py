@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +15,7 @@ from drctl.systems.kafka.acl_reader import KafkaAclReader
 from drctl.systems.kafka.groups import KafkaGroupReader
 from tests.cli.conftest import DRCTL, Ran, clean_environment
 from tests.cli.documents import check
+from tests.cluster import dying_drill_program
 from tests.cluster.conftest import NewDrctl
 from tests.lab.cluster_under_test import DEADLINE_S, ClusterUnderTest
 
@@ -86,6 +88,22 @@ class Stage:
             assert Patience.of(WAIT_S).wait_until(now)
             os.kill(process.pid, signal.SIGKILL)
         return max(self.known())
+
+    def killed_by_itself(self, moment: str, place: str, *words: str) -> None:
+        """Run one until SIGKILL ends it there: `dying_drill_program` says where that is."""
+        program = (sys.executable, "-P", dying_drill_program.__file__, moment, place)
+        done = subprocess.run(
+            [*program, *self.line(*words)[1:]],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            cwd=self.drctl.folder,
+            env=clean_environment(),
+            timeout=WAIT_S,
+            check=False,
+        )
+        where = f"{moment} {place}: {done.stdout}{done.stderr}"
+        assert done.returncode == -signal.SIGKILL, where
 
     @contextmanager
     def running(self, *words: str) -> Iterator["subprocess.Popen[str]"]:

@@ -1,0 +1,76 @@
+"""A drill that is killed anywhere: `drill --clean` deletes what it made, and nothing else."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from drctl.drill.names import drill_of
+from drctl.lab.lab import Lab
+from tests.cluster.conftest import NewDrctl
+from tests.cluster.drill_stage import PREFIX, Stage
+from tests.cluster.killing import MOMENTS
+
+pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(1800)]
+
+SMALL = ("--topic-prefix", PREFIX, "--records", "60", "--work", "1s", "--budget", "3m")
+GO = (*SMALL, "--execute", "--yes")
+CLEAN = ("--clean", "--execute", "--yes")
+REQUESTS = 4
+"""Groups and topics of one cluster, and of the other."""
+
+
+@pytest.fixture
+def stage(lab: Lab, new_drctl: NewDrctl) -> Iterator[Stage]:
+    made = Stage(lab, new_drctl)
+    yield made
+    assert made.left() == set()
+
+
+def cleaned_up_after(stage: Stage, moment: str, place: str) -> None:
+    """Killed there, cleaned up by hand, and remembered: once, and with nothing of others gone."""
+    before, known = stage.everything_else(), stage.known()
+    stage.killed_by_itself(moment, place, *GO)
+    (died,) = stage.known() - known
+    mess = stage.left()
+    assert {drill_of(name) for name in mess} <= {died}
+    if (moment, place) != ("deleted", str(REQUESTS)):
+        assert mess, f"{moment} {place}: nothing was left to clean up"
+    stage.json(*CLEAN, code=0)
+    assert stage.left() == set(), f"{moment} {place}"
+    assert stage.everything_else() == before, f"{moment} {place}"
+    newest = stage.json("--history", code=0)["drills"][-1]
+    assert (newest["drill"], newest["verdict"]) == (died, "died")
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_killed_in_every_step_it_is_cleaned_up_after(stage: Stage, moment: str) -> None:
+    steps = [each["id"] for each in stage.json(*SMALL, code=0)["steps"]]
+    assert steps[-2:] == ["open-target", "verify-clients"]
+    for step in [*steps, *([""] if moment == "before" else [])]:
+        cleaned_up_after(stage, moment, step)
+
+
+def test_killed_beside_its_steps_it_is_cleaned_up_after(stage: Stage) -> None:
+    for moment in ("made", "moved"):
+        cleaned_up_after(stage, moment, "")
+    for requests in range(1, REQUESTS + 1):
+        cleaned_up_after(stage, "deleted", str(requests))
+
+
+def test_who_cleans_up_may_be_killed_as_well(stage: Stage) -> None:
+    before = stage.everything_else()
+    stage.killed_by_itself("behind", "verify-clients", *GO)
+    mess = shown(stage)
+    for _ in range(REQUESTS - 1):
+        stage.killed_by_itself("deleted", "1", *CLEAN)
+        less = shown(stage)
+        assert less < mess, "it was killed before it had deleted anything"
+        mess = less
+    stage.json(*CLEAN, code=0)
+    assert stage.left() == set()
+    assert stage.everything_else() == before
+
+
+def shown(stage: Stage) -> set[str]:
+    """What is there to clean up, cluster by cluster."""
+    return set(stage.json("--clean", code=1)["left"])
