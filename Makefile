@@ -8,7 +8,7 @@ BIN := .venv/bin
 SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
 MINUTES ?= 30
 
-.PHONY: help install demo test test-nightly tools test-fast soak bench lint format lock clean
+.PHONY: help install demo test test-nightly tools test-fast soak bench lint format picture lock clean
 
 help:  ## what the targets do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | column -t -s '|'
@@ -53,6 +53,9 @@ lint: install  ## ruff, mypy --strict, import-linter
 format: install  ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+picture:  ## PAGE (HTML that drctl made) as PICTURE (docs/images/NAME.png) of SIZE (1180,1330)
+	@scripts/take-picture $(PAGE) $(PICTURE) $(SIZE)
 
 lock:  ## resolve the locks again (needs uv on the path)
 	printf 'editables\nhatchling==1.33.0\nsetuptools\nwheel\n' | uv pip compile - --generate-hashes --universal --python-version 3.11 --no-header --no-annotate -o locks/build.lock
