@@ -60,7 +60,7 @@ def first_arrivals(intent: Json, look: Look) -> Seen:
     if wrong:
         words = (
             f"what came first to {', '.join(wrong[:_SHOWN])} of {intent['target']} is not the"
-            f" first new record of {intent['source']}: it would be copied twice"
+            f" first new record of {intent['source']}: records would be copied twice, or left out"
         )
         return Seen(State.FAILED, words, {}, tuple(wrong))
     if awaited:
