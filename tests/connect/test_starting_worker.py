@@ -3,6 +3,7 @@
 The bodies are those of Kafka 4.3.1, taken down while a killed worker came back.
 """
 
+import json
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
@@ -18,9 +19,13 @@ ABSENT = b'{"error_code":404,"message":"No status found for connector a"}'
 
 
 @contextmanager
-def worker(body: bytes) -> Iterator[ConnectReader]:
-    """A client of something that answers 404 with this body, whatever it is asked."""
-    with scripted_worker(lambda _: (404, body)) as url, closing(ConnectReader(url)) as client:
+def worker(body: bytes, *listed: str) -> Iterator[ConnectReader]:
+    """A client of something that answers 404 with this body, and lists its connectors."""
+
+    def answer(path: str) -> tuple[int, bytes]:
+        return (200, json.dumps(listed).encode()) if path == "/connectors" else (404, body)
+
+    with scripted_worker(answer) as url, closing(ConnectReader(url)) as client:
         yield client
 
 
@@ -29,6 +34,12 @@ def test_a_worker_that_starts_does_not_say_that_a_connector_is_not_there() -> No
         client.status("a")
 
 
+def test_one_that_has_not_read_its_statuses_yet_does_not_say_so_either() -> None:
+    """Between the first phase and the herder's start it answers in Connect's own words."""
+    with worker(ABSENT, "a", "b") as client, pytest.raises(ConnectRejected, match="of connector a"):
+        client.status("a")
+
+
 def test_connects_own_answer_says_so() -> None:
-    with worker(ABSENT) as client, pytest.raises(NoSuchConnector, match="No status found"):
+    with worker(ABSENT, "b") as client, pytest.raises(NoSuchConnector, match="No status found"):
         client.status("a")

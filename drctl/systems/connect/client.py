@@ -68,9 +68,19 @@ class ConnectReader:
 
         Raises:
             NoSuchConnector: there is none of this name.
+            ConnectRejected: nothing is known yet of one that there is.
             Unreachable: no worker answered within the deadline.
         """
-        return read_status(self._get(f"{_path(name)}/status"))
+        try:
+            return read_status(self._get(f"{_path(name)}/status"))
+        except NoSuchConnector:
+            # A worker that starts says so of every connector until it has read what it keeps.
+            if name not in self.connectors():
+                raise
+            raise ConnectRejected(
+                f"Kafka Connect does not know the status of connector {name} yet",
+                "The worker's own log says more.",
+            ) from None
 
     def config(self, name: str) -> dict[str, str]:
         """A connector's configuration, as it was given.
