@@ -224,7 +224,24 @@ def test_a_figure_of_drctl_that_is_too_high_is_wrong_as_well() -> None:
 def test_what_reconcile_did_twice_is_found() -> None:
     seen = replace(fine(), told=Told(done={"copy": 2}, twice_away=1))
     seen = on(seen, SECONDARY, *VALUES, "w0-3", copied=("w0-3",))
-    assert "copied more often than once: 1, such as w0-3" in judge(seen).wrong
+    assert "copied more often than the primary has it: 1, such as w0-3" in judge(seen).wrong
+
+
+@pytest.mark.parametrize("what", ["copy", "quarantine"])
+def test_a_record_that_its_producer_stored_twice_is_decided_on_twice(what: str) -> None:
+    home = on(fine(), PRIMARY, *VALUES, "w0-3")
+    if what == "copy":
+        seen = on(home, SECONDARY, *VALUES[:4], "w0-3", *VALUES[4:], copied=("w0-3",))
+    else:
+        seen = replace(on(home, SECONDARY, *VALUES[:3], *VALUES[4:]), aside=("w0-3", "w0-3"))
+    missing = 2 if what == "quarantine" else 0
+    acked = tuple(each for each in seen.acknowledged if each.cluster == PRIMARY)
+    failed = tuple(Failed(SECONDARY, value, "") for value in VALUES[4:])
+    seen = replace(seen, acknowledged=acked, failed=failed, told=Told(missing, done={what: 2}))
+    assert judge(seen).wrong == ()
+    thrice = on(seen, SECONDARY, *(h.value for h in seen.held[SECONDARY]), "w0-3", copied=("w0-3",))
+    thrice = replace(thrice, aside=(*seen.aside, "w0-3") if what == "quarantine" else ())
+    assert any("more often than the primary has it" in each for each in judge(thrice).wrong)
 
 
 def test_a_copy_that_came_back_is_found() -> None:

@@ -1,0 +1,54 @@
+"""A round where each cluster has three brokers, and one of them dies on the way out and home.
+
+In-sync sets shrink, leaders and coordinators move, and a fence is to be proven on a broker that
+has just gone or just come back.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from drctl.lab.jvm import lab_mark
+from drctl.lab.lab import Lab
+from drctl.lab.process import marked_processes
+from tests.soak.__main__ import settings
+from tests.soak.course import Course, Fault, Out, Strike
+from tests.soak.test_soak import RETURNING, played
+
+pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(1200)]
+
+ONE_OF_THREE = Course(
+    seed=0,
+    out=Out.PLANNED,
+    behind=0,
+    policy="quarantine",
+    leaving=(Strike(Fault.PRIMARY_BROKER, at=0.2, after_s=0.0, lasts_s=12.0, node=1),),
+    returning=(
+        Strike(Fault.PRIMARY_BROKER, at=0.31, after_s=0.0, lasts_s=8.0, node=2),
+        Strike(Fault.SECONDARY_BROKER, at=0.44, after_s=0.0, lasts_s=12.0, node=3),
+    ),
+    brokers=3,
+)
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A lab of its own, with three brokers a side; proven down at the end."""
+    root = tmp_path_factory.mktemp("wide") / "lab"
+    opened = Lab(root)
+    try:
+        opened.up(settings(brokers=3))
+        yield opened
+    finally:
+        opened.down()
+        assert not marked_processes(lab_mark(root))
+
+
+def test_a_broker_of_three_dies_on_each_way(wide: Lab, tmp_path: Path) -> None:
+    found = played(ONE_OF_THREE, RETURNING, wide, tmp_path / "round")
+    assert [each.strike.fault for each in found.struck] == [
+        Fault.PRIMARY_BROKER,
+        Fault.PRIMARY_BROKER,
+        Fault.SECONDARY_BROKER,
+    ]
