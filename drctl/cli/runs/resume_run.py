@@ -120,7 +120,10 @@ def _story(reader: "JournalReader", run: str | None, link: "Link") -> Story:
         newest = read_story(reader.entries(name))
         if not newest.status:
             return newest
-    raise UsageError(f"link {link.name} has no run to go on with", "drctl journal lists all")
+    raise UsageError(
+        f"link {link.name} has no run to go on with",
+        "drctl journal lists all; of drctl reconcile the same command line goes on",
+    )
 
 
 def _must_be_of(story: Story, link: "Link") -> None:
