@@ -1,6 +1,7 @@
 """An application that reads in a group: deals with records, commits behind them, logs both."""
 
 import threading
+import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,12 @@ from tests.soak.client_log import ClientLog
 from tests.soak.logs import Committed, Log, Processed, What
 
 END_S = 30
+ALONE_S = 45.0
+"""Who is in no group for so long begins anew, as a service does that watches itself.
+
+librdkafka 2.16 forgets its only broker where the first answer after a pause names none, for it is
+fenced then, and never looks for another.
+"""
 _REFUSALS = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -42,6 +49,7 @@ class Member:
     ) -> None:
         self.group = group
         self.failure = ""
+        self.begun_anew = 0
         self.log = Log(folder / f"{group}.jsonl")
         self.client_log = ClientLog(group)
         self.reached: dict[str, dict[int, int]] = {}
@@ -82,13 +90,24 @@ class Member:
     def _read_on(self, cluster: LabCluster) -> None:
         self._stay += 1
         self.reached[cluster.name] = {}
+        while self._stays(cluster):
+            self._read_with_a_client(cluster)
+
+    def _read_with_a_client(self, cluster: LabCluster) -> None:
+        """Until it goes elsewhere, or the client is in no group any more."""
         stay, settings = self._stay, {**_SETTINGS, **cluster.client_properties(USER)}
         own: dict[str, Any] = {"on_commit": partial(self._told, stay, cluster.name)}
         own |= {"group.id": self.group, "debug": "cgrp"}
         consumer = Consumer({**settings, **own}, logger=self.client_log.logger)
         try:
             consumer.subscribe([self._topic])
+            assigned = time.monotonic()
             while self._stays(cluster):
+                if consumer.assignment():
+                    assigned = time.monotonic()
+                elif time.monotonic() - assigned > ALONE_S:
+                    self.begun_anew += 1
+                    return
                 # What cannot be read now may be fenced, or its broker away: both pass.
                 found = consumer.consume(self._batch, timeout=_POLL_S)
                 messages = [message for message in found if message.error() is None]

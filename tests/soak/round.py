@@ -55,6 +55,7 @@ class Result:
     Attributes:
         judgement: None where it did not come to one.
         failure: why it did not; empty where it did.
+        begun_anew: clients of groups that had been in no group for long.
     """
 
     course: Course
@@ -65,6 +66,7 @@ class Result:
     attempts: tuple[Attempt, ...]
     judgement: Judgement | None
     failure: str = ""
+    begun_anew: int = 0
 
     @property
     def good(self) -> bool:
@@ -113,6 +115,7 @@ class Round:
             tuple(self._engineer.attempts),
             judgement,
             "; ".join(filter(None, told)),
+            sum(each.begun_anew for each in made.members) if made else 0,
         )
 
     def _played(self, at: World) -> Judgement:

@@ -37,6 +37,8 @@ def told(result: Result) -> Iterator[str]:
     drawn = f"seed {course.seed}  {verdict}  {course.out}, {course.policy}"
     yield "; ".join((drawn, faults, ways, counts))
     yield f"  drctl: {', '.join(map(str, result.attempts)) or 'was not called'}"
+    if result.begun_anew:
+        yield f"  clients that were in no group for long, and began anew: {result.begun_anew}"
     if result.good:
         return
     endings = (f"drctl {' '.join(a.words)}: {a.wrong}" for a in result.attempts if a.wrong)
@@ -74,6 +76,8 @@ def table(results: Sequence[Result]) -> Iterator[str]:
     yield ""
     yield f"{len(results)} rounds, {bad} bad, {spared} in which no fault came"
     yield f"{len(typed)} commands of drctl, {killed} killed, {at_fault} at fault"
+    if anew := sum(each.begun_anew for each in results):
+        yield f"{anew} clients were in no group for long, and began anew"
     yield f"{faults.total()} of {drawn} faults came: {named or 'none'}"
 
 

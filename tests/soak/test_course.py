@@ -106,6 +106,14 @@ def test_a_round_is_bad_where_drctl_itself_was_at_fault() -> None:
     assert "3 commands of drctl, 1 killed, 1 at fault" in list(table([crashed]))
 
 
+def test_clients_that_began_anew_are_told() -> None:
+    helped = replace(result(draw(7), good=True), begun_anew=2)
+    words = "clients that were in no group for long, and began anew: 2"
+    assert [line for line in told(helped) if words in line]
+    assert "2 clients were in no group for long, and began anew" in list(table([helped]))
+    assert not [line for line in table([result(draw(7), good=True)]) if "anew" in line]
+
+
 def test_where_no_round_ended_there_is_no_table() -> None:
     assert list(table([])) == ["no round was played to its end"]
 
