@@ -3,7 +3,7 @@
 import json
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,72 +14,21 @@ from drctl.lab.waiting import Patience
 from drctl.model import errors
 from drctl.model.topology import OffsetRange, Record, TopicPartition
 from drctl.reconcile.export import record_of
-from drctl.reconcile.policy import QUARANTINE
 from drctl.reconcile.progress import TOPIC
 from drctl.systems.kafka.connection import Connection
 from drctl.systems.kafka.reconcile_copier import TransactionalCopier
 from drctl.systems.kafka.reconcile_source import KafkaSourceLog
 from drctl.systems.kafka.reconcile_topics import ReconcileTopic
 from drctl.wire import provenance
-from tests.cli.conftest import DRCTL
 from tests.cluster.conftest import NewDrctl
-from tests.cluster.logs import read_logs
-from tests.cluster.offsets_command import OffsetsCommand
+from tests.cluster.reconcile_stage import NewStage, new_stages, origins, record, without_place
 from tests.conftest import NewTopic
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
-START = 1_700_000_000_000
 LARGE = bytes(range(256)) * 3600
 """Some 900 kB."""
-
-
-def record(number: int, partition: int = 0, **changes: Any) -> Record:
-    held: dict[str, Any] = {"key": f"k{number}".encode(), "value": f"v{number}".encode()}
-    return Record(partition, 0, START + number, **{**held, **changes})
-
-
-class Command(OffsetsCommand):
-    """Any command, in this process or one of its own."""
-
-    def _line(self, words: tuple[str, ...]) -> list[str]:
-        return [str(DRCTL), "--config", str(self.config), *words]
-
-
-class Stage:
-    """A link over one topic, which both clusters hold."""
-
-    def __init__(
-        self,
-        drctl: Command,
-        topic: str,
-        primary: ClusterUnderTest,
-        secondary: ClusterUnderTest,
-    ) -> None:
-        self.drctl, self.topic = drctl, topic
-        self.primary, self.secondary = primary, secondary
-        self.quarantine = QUARANTINE + topic
-        self._gaps = 0
-
-    def gap(self, code: int = 1) -> str:
-        """A fresh gap result; its folder."""
-        self._gaps += 1
-        out = str(self.drctl.folder / f"gap{self._gaps}")
-        found = self.drctl.json("gap", "--scope", "full", "--out", out, code=code)
-        assert found["complete"]
-        return out
-
-    def reconcile(self, *words: str, code: int = 0) -> dict[str, Any]:
-        return self.drctl.json("reconcile", *words, code=code)
-
-    def execute(self, *words: str, code: int = 0) -> dict[str, Any]:
-        return self.reconcile(*words, "--execute", "--yes", code=code)
-
-    def held(self, cluster: ClusterUnderTest, topic: str = "") -> dict[int, list[Record]]:
-        """The committed records of each partition."""
-        topic = topic or self.topic
-        return dict(read_logs(cluster, [topic])[topic].records)
 
 
 @pytest.fixture
@@ -88,43 +37,9 @@ def stage(
     new_topic: NewTopic,
     primary: ClusterUnderTest,
     secondary: ClusterUnderTest,
-) -> Iterator[Callable[..., Stage]]:
-    made: list[str] = []
-
-    def make(partitions: int = 1, **policy: str) -> Stage:
-        topic = new_topic(partitions)
-        made.append(QUARANTINE + topic)
-        link = {
-            "from": "primary",
-            "to": "secondary",
-            "topics": [topic],
-            "replicator": {"kind": "none"},
-        }
-        drctl = new_drctl({topic: link}, policy=policy)
-        return Stage(Command(drctl.config), topic, primary, secondary)
-
-    yield make
-    secondary.delete_topics(made)
-
-
-def without_place(found: Sequence[Record]) -> list[tuple[Any, ...]]:
-    """Partition, time, key, value and headers, drctl's own left out."""
-    return [
-        (
-            r.partition,
-            r.timestamp_ms,
-            r.key,
-            r.value,
-            tuple(h for h in r.headers if h[0] != provenance.HEADER),
-        )
-        for r in found
-    ]
-
-
-def origins(found: Sequence[Record]) -> list[int]:
-    """The source offsets that the copies among these records name."""
-    headers = (value for r in found for name, value in r.headers if name == provenance.HEADER)
-    return [provenance.decode(value).offset for value in headers]
+) -> Iterator[NewStage]:
+    with new_stages(new_drctl, new_topic, primary, secondary) as make:
+        yield make
 
 
 TAIL = [
@@ -139,7 +54,7 @@ TAIL = [
 
 
 def test_copies_are_the_records_themselves_and_say_where_they_come_from(
-    stage: Callable[..., Stage],
+    stage: NewStage,
 ) -> None:
     at = stage(2)
     both = [record(n, n % 2) for n in range(10)]
@@ -166,7 +81,7 @@ def test_copies_are_the_records_themselves_and_say_where_they_come_from(
 
 
 def test_killed_again_and_again_each_record_is_there_once_and_in_order(
-    stage: Callable[..., Stage],
+    stage: NewStage,
 ) -> None:
     at = stage(3)
     value = bytes(2000)
@@ -200,7 +115,7 @@ def test_killed_again_and_again_each_record_is_there_once_and_in_order(
 
 
 def test_conflicting_records_wait_for_a_decision_of_their_own(
-    stage: Callable[..., Stage], tmp_path: Path
+    stage: NewStage, tmp_path: Path
 ) -> None:
     at = stage(1)
     tail = [record(1, key=b"hot"), record(2), record(3, key=b"hot"), record(4, key=None)]
@@ -234,7 +149,7 @@ def test_conflicting_records_wait_for_a_decision_of_their_own(
     assert origins(at.held(at.secondary)[0]) == [1, 3]
 
 
-def test_a_discard_is_named_noted_and_ends_the_matter(stage: Callable[..., Stage]) -> None:
+def test_a_discard_is_named_noted_and_ends_the_matter(stage: NewStage) -> None:
     at = stage(1)
     at.primary.produce(at.topic, [record(1), record(2)])
     found = at.gap()
@@ -252,7 +167,7 @@ def test_a_discard_is_named_noted_and_ends_the_matter(stage: Callable[..., Stage
     assert then["lines"][0]["before"][0]["action"] == "discard"
 
 
-def test_a_result_that_is_old_is_refused(stage: Callable[..., Stage]) -> None:
+def test_a_result_that_is_old_is_refused(stage: NewStage) -> None:
     at = stage(1)
     at.primary.produce(at.topic, [record(n) for n in range(5)])
     found = at.gap()
@@ -273,7 +188,7 @@ def guards(found: dict[str, Any]) -> list[tuple[str, int]]:
 
 
 def test_what_the_old_replication_brought_meanwhile_is_not_written_twice(
-    stage: Callable[..., Stage],
+    stage: NewStage,
 ) -> None:
     at = stage(2)
     at.primary.produce(at.topic, [record(n, n % 2) for n in range(6)])
@@ -293,7 +208,7 @@ def test_what_the_old_replication_brought_meanwhile_is_not_written_twice(
 
 
 def test_a_newer_record_of_a_key_that_was_safe_is_not_overtaken(
-    stage: Callable[..., Stage],
+    stage: NewStage,
 ) -> None:
     at = stage(1)
     at.primary.produce(at.topic, [record(n) for n in range(5)])
@@ -314,7 +229,7 @@ def test_a_newer_record_of_a_key_that_was_safe_is_not_overtaken(
 
 
 def test_where_order_is_by_partition_all_readers_of_a_result_count_alike(
-    stage: Callable[..., Stage],
+    stage: NewStage,
 ) -> None:
     at = stage(1, order="per-partition")
     at.primary.produce(at.topic, [record(n) for n in range(10)])
@@ -334,7 +249,7 @@ def test_where_order_is_by_partition_all_readers_of_a_result_count_alike(
     assert origins(at.held(at.secondary, at.quarantine)[0]) == [4, 5]
 
 
-def test_records_that_are_gone_meanwhile_are_named(stage: Callable[..., Stage]) -> None:
+def test_records_that_are_gone_meanwhile_are_named(stage: NewStage) -> None:
     at = stage(1)
     at.primary.produce(at.topic, [record(n) for n in range(6)])
     found = at.gap()
@@ -348,7 +263,7 @@ def test_records_that_are_gone_meanwhile_are_named(stage: Callable[..., Stage]) 
 
 
 def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(
-    stage: Callable[..., Stage],
+    stage: NewStage,
 ) -> None:
     at = stage(1)
     at.primary.produce(at.topic, [record(n) for n in range(3)])
@@ -362,7 +277,7 @@ def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(
 
 
 def test_what_is_aborted_is_not_there_and_the_copier_can_go_on(
-    stage: Callable[..., Stage], secondary: ClusterUnderTest
+    stage: NewStage, secondary: ClusterUnderTest
 ) -> None:
     at = stage(1)
     at.primary.produce(at.topic, [record(1)])
@@ -387,9 +302,7 @@ def test_what_is_aborted_is_not_there_and_the_copier_can_go_on(
     assert [r.headers for r in at.held(secondary)[0]] == [((provenance.HEADER, b"second"),)]
 
 
-def test_a_second_engineer_fences_the_first(
-    stage: Callable[..., Stage], secondary: ClusterUnderTest
-) -> None:
+def test_a_second_engineer_fences_the_first(stage: NewStage, secondary: ClusterUnderTest) -> None:
     at = stage(1)
     at.primary.produce(at.topic, [record(1)])
     connection = Connection("secondary", secondary.properties(), 10)

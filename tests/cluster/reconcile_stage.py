@@ -1,0 +1,113 @@
+"""A link over one topic of two real clusters, whose missing records are reconciled."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from drctl.model.topology import Record
+from drctl.reconcile.policy import QUARANTINE
+from drctl.wire import provenance
+from tests.cli.conftest import DRCTL
+from tests.cluster.conftest import NewDrctl
+from tests.cluster.logs import read_logs
+from tests.cluster.offsets_command import OffsetsCommand
+from tests.conftest import NewTopic
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+START = 1_700_000_000_000
+
+NewStage = Callable[..., "Stage"]
+"""Told how many partitions, and what `policy` of drctl.yaml says."""
+
+
+def record(number: int, partition: int = 0, **changes: Any) -> Record:
+    held: dict[str, Any] = {"key": f"k{number}".encode(), "value": f"v{number}".encode()}
+    return Record(partition, 0, START + number, **{**held, **changes})
+
+
+class Command(OffsetsCommand):
+    """Any command, in this process or one of its own."""
+
+    def _line(self, words: tuple[str, ...]) -> list[str]:
+        return [str(DRCTL), "--config", str(self.config), *words]
+
+
+class Stage:
+    """A link over one topic, which both clusters hold."""
+
+    def __init__(
+        self,
+        drctl: Command,
+        topic: str,
+        primary: ClusterUnderTest,
+        secondary: ClusterUnderTest,
+    ) -> None:
+        self.drctl, self.topic = drctl, topic
+        self.primary, self.secondary = primary, secondary
+        self.quarantine = QUARANTINE + topic
+        self._gaps = 0
+
+    def gap(self, code: int = 1) -> str:
+        """A fresh gap result; its folder."""
+        self._gaps += 1
+        out = str(self.drctl.folder / f"gap{self._gaps}")
+        found = self.drctl.json("gap", "--scope", "full", "--out", out, code=code)
+        assert found["complete"]
+        return out
+
+    def reconcile(self, *words: str, code: int = 0) -> dict[str, Any]:
+        return self.drctl.json("reconcile", *words, code=code)
+
+    def execute(self, *words: str, code: int = 0) -> dict[str, Any]:
+        return self.reconcile(*words, "--execute", "--yes", code=code)
+
+    def held(self, cluster: ClusterUnderTest, topic: str = "") -> dict[int, list[Record]]:
+        """The committed records of each partition."""
+        topic = topic or self.topic
+        return dict(read_logs(cluster, [topic])[topic].records)
+
+
+@contextmanager
+def new_stages(
+    new_drctl: NewDrctl,
+    new_topic: NewTopic,
+    primary: ClusterUnderTest,
+    secondary: ClusterUnderTest,
+) -> Iterator[NewStage]:
+    """Makes stages; the quarantines that they left are gone at the end."""
+    made: list[str] = []
+
+    def make(partitions: int = 1, **policy: str) -> Stage:
+        topic = new_topic(partitions)
+        made.append(QUARANTINE + topic)
+        link = {
+            "from": "primary",
+            "to": "secondary",
+            "topics": [topic],
+            "replicator": {"kind": "none"},
+        }
+        drctl = new_drctl({topic: link}, policy=policy)
+        return Stage(Command(drctl.config), topic, primary, secondary)
+
+    yield make
+    secondary.delete_topics(made)
+
+
+def without_place(found: Sequence[Record]) -> list[tuple[Any, ...]]:
+    """Partition, time, key, value and headers, drctl's own left out."""
+    return [
+        (
+            r.partition,
+            r.timestamp_ms,
+            r.key,
+            r.value,
+            tuple(h for h in r.headers if h[0] != provenance.HEADER),
+        )
+        for r in found
+    ]
+
+
+def origins(found: Sequence[Record]) -> list[int]:
+    """The source offsets that the copies among these records name."""
+    headers = (value for r in found for name, value in r.headers if name == provenance.HEADER)
+    return [provenance.decode(value).offset for value in headers]

@@ -1,0 +1,148 @@
+"""`drctl reconcile` on two real clusters, ended by SIGKILL around each of its calls.
+
+After each death the same line again: each record is there once, in the order of the source.
+"""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from drctl.reconcile.export import MANIFEST, record_of
+from tests.cli.conftest import clean_environment
+from tests.cluster import dying_reconcile_program
+from tests.cluster.conftest import NewDrctl
+from tests.cluster.reconcile_stage import (
+    NewStage,
+    Stage,
+    new_stages,
+    origins,
+    record,
+    without_place,
+)
+from tests.conftest import NewTopic
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(900)]
+
+RECORDS = 60
+DEADLINE_S = 120
+_DYING = (sys.executable, "-P", str(Path(dying_reconcile_program.__file__)))
+
+Death = tuple[str, str, int]
+"""Moment, call, and which of them."""
+
+MOMENTS, CALLS = ("before", "after"), ("begin", "append", "settle", "keep", "commit", "journal")
+EVERYWHERE: tuple[Death, ...] = (
+    *((moment, call, number) for call, number, moment in product(CALLS, (1, 2), MOMENTS)),
+    # How it ended is written down last: nothing is left to be done then.
+    ("before", "journal", 3),
+)
+SOME: tuple[Death, ...] = (("after", "append", 1), ("before", "commit", 2), ("after", "commit", 1))
+
+
+@pytest.fixture
+def stage(
+    new_drctl: NewDrctl,
+    new_topic: NewTopic,
+    primary: ClusterUnderTest,
+    secondary: ClusterUnderTest,
+) -> Iterator[NewStage]:
+    with new_stages(new_drctl, new_topic, primary, secondary) as make:
+        yield make
+
+
+def dies(at: Stage, death: Death, *words: str) -> None:
+    """The command line, in a process that ends there."""
+    moment, call, number = death
+    line = [*_DYING, moment, call, str(number), "--config", str(at.drctl.config), *words]
+    ended = subprocess.run(
+        [*line, "--execute", "--yes"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        cwd=at.drctl.folder,
+        env=clean_environment(),
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert ended.returncode == -signal.SIGKILL, f"{death}: {ended.stdout}{ended.stderr}"
+
+
+def lost_tail(make: NewStage) -> tuple[Stage, str]:
+    """Records of two partitions that the target has none of, and the result that says so."""
+    at = make(2)
+    at.primary.produce(at.topic, [record(n, n % 2) for n in range(RECORDS)])
+    return at, at.gap()
+
+
+def sent_through(at: Stage, found: str, policy: str, deaths: Sequence[Death]) -> None:
+    """After each death a beginning of each partition is there, once; and all of it at the end."""
+    topic = at.quarantine if policy == "quarantine" else at.topic
+    words = ("reconcile", found, "--policy", policy)
+    before = 0
+    for death in deaths:
+        dies(at, death, *words)
+        there = at.drctl.json(*words)["totals"]["done_before"]
+        assert there >= before, f"{death}: what counted counts no more"
+        before = there
+    done = at.execute(found, "--policy", policy)
+    assert done["status"] == "done"
+    assert done["totals"]["done_before"] + done["totals"]["done"] == RECORDS
+    source, target = at.held(at.primary), at.held(at.secondary, topic)
+    for partition in (0, 1):
+        assert origins(target[partition]) == list(range(RECORDS // 2))
+        assert without_place(target[partition]) == without_place(source[partition])
+
+
+def test_killed_inside_of_a_transaction_each_record_is_there_once(stage: NewStage) -> None:
+    at, found = lost_tail(stage)
+    sent_through(at, found, "copy", SOME)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("policy", ["copy", "quarantine"])
+def test_killed_around_each_call_each_record_is_there_once(stage: NewStage, policy: str) -> None:
+    at, found = lost_tail(stage)
+    sent_through(at, found, policy, EVERYWHERE)
+
+
+@pytest.mark.nightly
+def test_killed_around_each_call_what_is_given_up_is_noted_once(stage: NewStage) -> None:
+    at, found = lost_tail(stage)
+    words = ("reconcile", found, "--topic", f"{at.topic}=discard")
+    calls = ("journal", "begin", "settle", "keep")
+    for moment, call in product(MOMENTS, calls):
+        dies(at, (moment, call, 1), *words)
+        assert at.drctl.json(*words)["totals"]["due"] == RECORDS
+    dies(at, ("before", "commit", 1), *words)
+    dies(at, ("after", "commit", 1), *words)
+    done = at.drctl.json(*words)
+    assert (done["totals"]["due"], done["totals"]["done_before"]) == (0, RECORDS)
+    before = [segment for line in done["lines"] for segment in line["before"]]
+    assert [(each["action"], each["records"]) for each in before] == [("discard", 30)] * 2
+    assert at.held(at.secondary) == {0: [], 1: []}
+
+
+@pytest.mark.nightly
+def test_killed_around_each_call_an_export_is_whole_or_is_none(
+    stage: NewStage, tmp_path: Path
+) -> None:
+    at, found = lost_tail(stage)
+    out = tmp_path / "export"
+    words = ("reconcile", found, "--policy", "export", "--out", str(out))
+    for death in (*product(MOMENTS, ("add",), (1, 40)), ("before", "finish", 1)):
+        dies(at, death, *words)
+        assert not (out / MANIFEST).exists(), f"{death}: what is not whole says that it is"
+    dies(at, ("after", "finish", 1), *words)
+    assert (out / MANIFEST).exists()
+    dies(at, ("after", "add", 40), *words)
+    done = at.drctl.json(*words, "--execute")
+    assert (done["status"], done["totals"]["done"]) == ("done", RECORDS)
+    for partition in (0, 1):
+        lines = (out / f"{at.topic}-{partition}.jsonl").read_bytes().splitlines()
+        assert [record_of(line).row[0] for line in lines] == list(range(RECORDS // 2))
