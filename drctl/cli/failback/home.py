@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from drctl.checks.glance import Glance
+from drctl.cli.failback.meeting import producers_that_meet
 from drctl.cli.reconcile import wiring as reconcile_wiring
 from drctl.cli.runs import plan_wiring
 from drctl.cli.runs.guarding import judged
@@ -141,7 +142,9 @@ def guards_of(
 
     found = answer(look_at(sight.config, sight.other_way().link, None))
     known = terms(sight, _terms(sight, found))
-    return (*against(found, known), *_of_other_links(sight))
+    # Filled anew, the returned cluster remembers no producer.
+    met = () if known.rebuilding else producers_that_meet(sight, found.seen.facts)
+    return (*against(found, known), *met, *_of_other_links(sight))
 
 
 def _guards(sight: LinkSight, mode: str) -> "Sequence[Finding]":

@@ -27,7 +27,10 @@ BROKEN = "source-broken"
 BOTH_WAYS = "replicator-both-ways"
 """The one that stands against two Replicators that copy again what one of them has copied."""
 
-PASSED = (STEP_ORDER, WHOLE, CYCLES, BROKEN, BOTH_WAYS)
+PRODUCERS = "producer-ids-collide"
+"""The one that stands against leading producers to where others of their id are remembered."""
+
+PASSED = (STEP_ORDER, WHOLE, CYCLES, BROKEN, BOTH_WAYS, PRODUCERS)
 """Those that may be passed over."""
 
 

@@ -1,0 +1,74 @@
+"""Producers that would meet others of their id at home are told of before anything is done."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import yaml
+
+from drctl.cli.failback.meeting import producers_that_meet
+from drctl.cli.runs.link_sight import LinkSight
+from drctl.config.link import Link
+from drctl.config.loading import read
+from drctl.engine.steps.way_back_order import PASSED
+from drctl.model.errors import Unreachable
+from drctl.model.finding import Finding, Status
+from drctl.model.producer_ids import Producer, Producers
+from drctl.model.topology import TopicPartition
+from tests.failback.ways import PLACE, SILENT, in_order_to_d, judged
+
+OURS, OTHERS = Producer(7, 0, 41, 100), Producer(7, 0, 3, 90)
+WAY_HOME = {
+    "clusters": {name: {"bootstrap": f"{name}:1"} for name in ("primary", "secondary")},
+    "links": {"home": {"from": "secondary", "to": "primary", "topics": ["orders"]}},
+}
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """What partitions of a cluster remember; a text says why nobody knows."""
+
+    producers: Mapping[TopicPartition, tuple[Producer, ...]] | str
+
+    def in_use(self, partitions: Collection[TopicPartition]) -> Producers:
+        if isinstance(self.producers, str):
+            raise Unreachable(self.producers)
+        return {place: self.producers.get(place, ()) for place in partitions}
+
+
+@dataclass(frozen=True)
+class Sight:
+    link: Link
+    clusters: Mapping[str, Remembered]
+
+    def producer_ids(self, name: str) -> Remembered:
+        return self.clusters[name]
+
+
+def told(
+    survivor: tuple[Producer, ...] | str, home: tuple[Producer, ...] | str, **changed: object
+) -> tuple[Finding, ...]:
+    link = read(yaml.safe_dump(WAY_HOME), Path("x.yaml")).link("home")
+    ids = {"secondary": survivor, "primary": home}
+    clusters = {n: Remembered(p if isinstance(p, str) else {PLACE: p}) for n, p in ids.items()}
+    facts = judged(in_order_to_d(), **changed).seen.facts
+    return producers_that_meet(cast("LinkSight", Sight(link, clusters)), facts)
+
+
+def test_ids_that_both_clusters_gave_out_stand_against_it() -> None:
+    (found,) = told((OURS,), (OTHERS,))
+    assert (found.check, found.status) == ("producer-ids-collide", Status.FAIL)
+    assert found.reason == "1 ids stand for different producers"
+    assert found.check in PASSED, "who knows that producers begin anew passes it over"
+
+
+def test_ids_of_one_cluster_only_do_not() -> None:
+    (found,) = told((OURS,), (Producer(8, 0, 3, 90),))
+    assert found.status is Status.OK
+
+
+def test_what_is_not_known_is_said_not_to_be() -> None:
+    (found,) = told((OURS,), "cluster primary did not answer")
+    assert (found.status, "did not answer" in found.reason) == (Status.NOT_CHECKED, True)
+    assert told((OURS,), (OTHERS,), on_source=SILENT) == (), "it is told of anyway"
