@@ -97,8 +97,10 @@ def _folder(config: "Config", link: "Link", wish: Json) -> Path:
     if _is_here(wish):
         return folder
     from drctl.cli.failback.search import found_here
+    from drctl.cli.failback.undecided import await_decided
 
     console().detail(f"the result of the search is not on this machine: {folder}")
+    await_decided(link)
     return found_here(config, link)
 
 

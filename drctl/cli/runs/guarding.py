@@ -12,7 +12,7 @@ from drctl.cli.runs.link_sight import LinkSight
 from drctl.model.errors import Unreachable
 from drctl.model.failover import Mode
 from drctl.model.replication import LeftOut
-from drctl.model.topology import TopicPartition, Unavailable
+from drctl.model.topology import PartitionOffsets, TopicPartition
 
 if TYPE_CHECKING:
     from drctl.checks.ports import LinkPorts
@@ -126,10 +126,21 @@ def ends_of_copies(
     Raises:
         Unreachable: the target did not answer.
     """
+    return {place: log.end for place, log in logs_of_copies(link, target, beats).items()}
+
+
+def logs_of_copies(
+    link: "Link", target: "ClusterReader", beats: str = ""
+) -> Mapping["TopicPartition", PartitionOffsets]:
+    """Those that could be read.
+
+    Raises:
+        Unreachable: the target did not answer.
+    """
     there = target.overview().partitions
     origins = {link.source_topic(name): name for name in there}
     copies = [origins[t] for t in link.topics_of(o for o in origins if o is not None)]
     copies += [beats] if beats in there and beats not in copies else []
     places = [TopicPartition(name, number) for name in copies for number in there[name]]
     known = target.offsets(places).items()
-    return {place: log.end for place, log in known if not isinstance(log, Unavailable)}
+    return {place: log for place, log in known if isinstance(log, PartitionOffsets)}
