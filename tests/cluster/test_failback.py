@@ -4,8 +4,11 @@ The primary was lost with a tail that was never copied. The secondary has taken 
 and takes more while the way home is gone.
 """
 
+import signal
+import sys
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -13,9 +16,11 @@ import pytest
 from drctl.lab.lab import Lab
 from drctl.lab.scenarios import way_back
 from drctl.lab.waiting import Patience
+from tests.cluster import dying_reconcile_program
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.way_home import (
     COPIED,
+    DEADLINE_S,
     GO,
     LATER,
     NEW,
@@ -31,6 +36,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(900)]
 
 
 DELETED = 3
+_DYING = (sys.executable, "-P", str(Path(dying_reconcile_program.__file__)))
 
 
 class Story(Journey):
@@ -117,6 +123,22 @@ def test_the_way_home_loses_nothing_copies_nothing_twice_and_skips_nothing(story
     again = story.run("failback", "--policy", "copy")
     assert again.code == 3
     assert "there is nobody to lead home" in again.stdout
+
+
+@pytest.mark.nightly
+def test_a_transaction_that_a_killed_run_left_open_is_waited_for(story: Story) -> None:
+    """Elsewhere, what was decided on is compared anew: while it is open, that is not complete."""
+    words = ("failback", "--policy", "copy", *GO)
+    program = (*_DYING, "before", "commit", "1")
+    with story.running(*words, program=program) as process:
+        assert process.wait(DEADLINE_S) == -signal.SIGKILL, story.said
+    story.move_to_another_machine()
+    done = story.run("resume", *GO, "--output", "json")
+    assert done.code == 0, done.stdout + done.stderr
+    assert "a transaction is open in" in done.stderr
+    everything = named("copied", COPIED) | named("tail", TAIL) | named("new", NEW)
+    for cluster in (story.primary, story.secondary):
+        assert story.all_of(cluster) == Counter(everything), cluster.name
 
 
 @pytest.mark.nightly

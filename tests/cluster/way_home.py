@@ -228,7 +228,8 @@ class Journey(LinkCommand):
                 assert process.poll() is None, self.said
                 return any(e["entry"] == "intend" and e["step"] == step for e in self.journaled())
 
-            assert Patience.of(120).wait_until(announced)
+            # A transaction that was killed before may have to be waited for.
+            assert Patience.of(DEADLINE_S).wait_until(announced)
             os.kill(process.pid, signal.SIGKILL)
 
 
