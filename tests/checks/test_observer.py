@@ -91,7 +91,9 @@ class Site:
             lambda: (),
             lambda: ends_of_copies(self.link, watched),
         )
-        return Observer(self.link, self.config.file.policy, ports, lambda: int(time.time() * 1000))
+        beside = self.config.beside(self.link)
+        policy, clock = self.config.file.policy, lambda: int(time.time() * 1000)
+        return Observer(self.link, policy, ports, clock, beside)
 
 
 @pytest.fixture
