@@ -49,6 +49,7 @@ def told(
 
     monkeypatch.setattr("drctl.cli.reconcile.wiring.reconcile_topic", topic)
     monkeypatch.setattr("drctl.cli.failback.search.found_here", anew)
+    monkeypatch.setattr("drctl.cli.failback.undecided.await_decided", lambda _: None)
     nowhere = cast(Config, None), cast(Link, None)
     return records.reconciliation(*nowhere, {"folder": "/nowhere", **wish})
 
