@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from drctl.failback.facts import Cluster
 from drctl.failback.gap_results import GapEvidence
 from drctl.failback.observers.boundaries import observe_boundaries
-from drctl.failback.observers.copies import MOST, original, span
+from drctl.failback.observers.copies import MOST, content, original, span
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import Record, Unavailable
 
@@ -62,10 +62,6 @@ def _first_other(own: Iterable[Record], copies: Iterable[Record]) -> int | None:
     """The offset of the first copy that is not the next of the source's own records."""
     following = iter(own)
     for copy in copies:
-        if _content(copy) != _content(next(following, None)):
+        if content(copy) != content(next(following, None)):
             return copy.offset
     return None
-
-
-def _content(record: Record | None) -> tuple[object, ...]:
-    return () if record is None else (record.key, record.value, record.timestamp_ms)

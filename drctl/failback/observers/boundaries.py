@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from drctl.engine.first_records import is_copy
 from drctl.failback.facts import Cluster
 from drctl.failback.gap_results import GapEvidence
-from drctl.failback.observers.copies import original
+from drctl.failback.observers.copies import content, original
 from drctl.failback.observers.leftovers import follow_the_last, last_copied, left_over
 from drctl.failback.observers.pieces import AT_A_LOOK, AT_ONCE, in_pieces
 from drctl.model.errors import Unreachable
@@ -162,5 +162,4 @@ def copied_behind(
 def _stands(wanted: object, records: Iterable[Record]) -> bool:
     if not isinstance(wanted, Record):
         return False
-    same = (wanted.key, wanted.value, wanted.timestamp_ms)
-    return any((r.key, r.value, r.timestamp_ms) == same and not is_copy(r) for r in records)
+    return any(content(r) == content(wanted) and not is_copy(r) for r in records)

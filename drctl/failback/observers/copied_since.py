@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from drctl.failback.facts import Cluster
 from drctl.failback.gap_results import GapEvidence, PartitionSeen
-from drctl.failback.observers.copies import original, span
+from drctl.failback.observers.copies import content, original, span
 from drctl.failback.observers.pieces import AT_A_LOOK, in_pieces
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
@@ -90,10 +90,9 @@ def _holds(
 ) -> bool:
     if not isinstance(wanted, Record) or each.target is None:
         return False
-    same = (wanted.key, wanted.value, wanted.timestamp_ms)
     return any(
         r.offset >= each.target.end
-        and (r.key, r.value, r.timestamp_ms) == same
+        and content(r) == content(wanted)
         and original(r, origin) is None
         for r in records
     )

@@ -69,3 +69,8 @@ def original(record: Record, origin: str) -> tuple[TopicPartition, int] | None:
             if where.cluster_id == origin:
                 return TopicPartition(where.topic, where.partition), where.offset
     return None
+
+
+def content(record: Record | None) -> tuple[object, ...]:
+    """What is the same in a record and in a copy of it; nothing of no record."""
+    return () if record is None else (record.key, record.value, record.timestamp_ms)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from drctl.failback.facts import Cluster
 from drctl.failback.gap_results import GapEvidence, PartitionSeen
-from drctl.failback.observers.copies import original
+from drctl.failback.observers.copies import content, original
 from drctl.failback.observers.pieces import AT_ONCE, in_pieces
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, Record, TopicPartition
@@ -38,7 +38,7 @@ def left_over(
         return {}
     begins = source.following({each.place: each.source.start for each in asked.values()}, 1)
     first = {
-        copy: _content(records[0])
+        copy: content(records[0])
         for copy, each in asked.items()
         if isinstance(records := begins.get(each.place), tuple) and records
     }
@@ -47,7 +47,7 @@ def left_over(
     wanted = {copy: _oldest(asked[copy], most) for copy in first}
     for copy, records in in_pieces(target, wanted):
         for record in records if copy not in found else ():
-            if _content(record) == first[copy]:
+            if content(record) == first[copy]:
                 found[copy] = before[copy]
                 break
             before[copy] += original(record, on_source.identity) is None
@@ -95,7 +95,7 @@ def follow_the_last(
         own = [record for record in records if original(record, origin) is None]
         if own:
             stands[copy] = own[-1]
-    return frozenset(c for c, one in stands.items() if _content(one) == _content(last[c]))
+    return frozenset(c for c, one in stands.items() if content(one) == content(last[c]))
 
 
 def last_copied(each: PartitionSeen) -> int:
@@ -122,7 +122,3 @@ def _oldest(each: PartitionSeen, most: int) -> range:
     assert each.target is not None
     many = min(2 * each.only_on_target + AT_ONCE, most)
     return range(each.target.start, min(each.target.end, each.target.start + many))
-
-
-def _content(record: Record) -> tuple[object, ...]:
-    return record.key, record.value, record.timestamp_ms
