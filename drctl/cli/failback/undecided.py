@@ -38,10 +38,12 @@ def await_decided(link: "Link") -> None:
     ):
         wanted = {place: log.end for place, log in logs_of_copies(link, target).items()}
         while not deadline.expired:
-            now = logs_of_copies(link, target).items()
-            behind = [p for p, log in now if log.last_stable < wanted.get(p, 0)]
+            now = logs_of_copies(link, target)
+            # One that cannot be read now is not known to be decided.
+            behind = [p for p, end in wanted.items() if p not in now or now[p].last_stable < end]
             if not behind:
                 return
-            what = f"a transaction is open in {behind[0]} of {link.target}: its brokers end it"
-            task.update(description=f"{what} in {deadline.remaining:.0f} s at most")
+            what = "a transaction is open in" if behind[0] in now else "nobody answers for"
+            left = f"waiting for its brokers, {deadline.remaining:.0f} s at most"
+            task.update(description=f"{what} {behind[0]} of {link.target}: {left}")
             time.sleep(_PAUSE_S)
