@@ -39,10 +39,14 @@ SIDE_BY_SIDE = 8
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When a transaction is committed: readers of committed records wait behind an open one."""
+    """When a transaction is committed: readers of committed records wait behind an open one.
 
-    records: int = 200_000
-    bytes: int = 32 << 20
+    Nothing is queued while one is committed: few long ones take less time than many short ones.
+    """
+
+    records: int = 1_000_000
+    gone: int = 100_000
+    bytes: int = 256 << 20
     seconds: float = 5.0
 
 
@@ -147,7 +151,9 @@ class Execution:
 
     def _full(self, batch: Batch, began: float) -> bool:
         limits = self.limits
-        if batch.records >= limits.records or batch.bytes >= limits.bytes:
+        if batch.records >= limits.records or len(batch.gone) >= limits.gone:
+            return True
+        if batch.bytes >= limits.bytes:
             return True
         return self.clock() - began >= limits.seconds
 

@@ -163,7 +163,8 @@ class TransactionalCopier(TransactionalWriter):
             "compression.type": "lz4",
             "linger.ms": "20",
             "message.max.bytes": "1000000000",
-            "queue.buffering.max.kbytes": "65536",
+            # What is queued must be stored within a transaction's life, over slow links too.
+            "queue.buffering.max.kbytes": "32768",
         }
 
     def _unwritten(self, error: KafkaError, to: TopicPartition, offset: int) -> DrctlError:
