@@ -74,10 +74,12 @@ class Direction:
             # So that nothing but a reader is needed on the source.
             "offset-syncs.topic.location": "target",
             "sync.topic.acls.enabled": "false",
-            # A connector that is told to stop waits so long for calls to a source that is dead.
             "admin.timeout.ms": 15_000,
-            "source.cluster.request.timeout.ms": 5_000,
-            "source.cluster.default.api.timeout.ms": 10_000,
+            # A connector that is told to stop waits so long for calls to a cluster that is dead.
+            "admin.request.timeout.ms": 5_000,
+            "admin.default.api.timeout.ms": 5_000,
+            # Brokers stay where they are: whoever looks for other ones never rests meanwhile.
+            "admin.metadata.recovery.strategy": "none",
         }
 
     def _source(self) -> dict[str, object]:

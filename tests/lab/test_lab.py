@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import stat
 import time
@@ -148,6 +149,18 @@ def test_copies_and_stops_and_goes_on(
         lab.replicate(True)
     assert soon(lambda: sum(secondary.end_offsets(topic).values()) == 20)
     assert sum(primary.end_offsets(topic).values()) == 20, "nothing comes back"
+
+
+def test_connectors_do_not_wait_long_for_a_cluster_that_is_dead(lab: Lab) -> None:
+    """What a connector is configured with need not be what its clients have."""
+    waits = "default.api.timeout.ms"
+    log = (lab.root / "connect" / "log").read_text(encoding="utf-8")
+    told = [block.split("\n20", 1)[0] for block in log.split("AdminClientConfig values:")[1:]]
+    every = [dict(re.findall(r"^\t(\S+) = (.*)$", block, re.MULTILINE)) for block in told]
+    own = [each for each in every if re.search(r"\|mm2-[a-z]+(-\d+)?\|", each["client.id"])]
+    roles = {each["client.id"].rpartition("|")[2] for each in own}
+    assert roles >= {f"replication-{end}-admin" for end in ("source", "target")}
+    assert {int(each[waits]) for each in own} == {5_000}, own
 
 
 def error_of(cluster: ClusterUnderTest, user: str, topic: str) -> int | None:
