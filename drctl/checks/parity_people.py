@@ -35,6 +35,8 @@ def scram_users(observed: Observed) -> Iterator[Verdict]:
     known = sorted(set(missing) & applications)
     told = f"{len(ours):,} on {link.source}, {len(theirs):,} on {link.target}"
     cure = "add them there with the same password: kafka-configs --alter --entity-type users"
+    if not theirs:
+        cure += "; where there were any, read docs/checks.md on KAFKA-20774 before"
     if known:
         cost = "they cannot log in after the switch: an outage of these applications"
         yield fail(subject, f"applications are missing: {listed(known)}", told, cost, cure)

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import secrets
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import psutil
 from drctl.lab.files import write_properties
 from drctl.lab.jvm import Jvm, lab_mark
 from drctl.lab.process import Part
-from drctl.lab.secrets import BROKER, USERS, Secrets, plain_login
+from drctl.lab.secrets import BROKER, FIRST, USERS, Secrets, plain_login
 from drctl.lab.settings import HOST, LabSettings
 from drctl.model.errors import Stopped
 
@@ -81,10 +82,10 @@ class Broker:
         return Secrets(self.root / "secrets")
 
     def _scram_users(self) -> tuple[str, ...]:
-        words = ((user, self._secrets.password(self.cluster, user)) for user in USERS)
+        known = ((user, self._secrets.password(self.cluster, user)) for user in USERS)
         return tuple(
             word
-            for user, password in words
+            for user, password in ((FIRST, secrets.token_hex(16)), *known)
             for word in ("-S", f"SCRAM-SHA-512=[name={user},password={password}]")
         )
 

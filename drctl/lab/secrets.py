@@ -10,6 +10,14 @@ from drctl.lab.settings import CLUSTERS
 USERS = ("admin", "replicator", "orders-app")
 BROKER = "broker"
 """The brokers' own user; nobody else has it."""
+FIRST = "keep-users-lyzutqr"
+"""A user who may do nothing, and whom nobody deletes: the others outlive a restart by it.
+
+A broker that starts reads all changes of SCRAM users since the last snapshot into one map by
+name. Where a deletion leaves it with nobody, all who come behind in that map are lost
+(KAFKA-20774, seen on 4.3.1). Java's hash of this name is 0: in a map that got it first, it is
+the first.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from drctl.cli.gap.command import Scope
 from drctl.config.loading import read
 from drctl.config.schema import ConfigFile
 from drctl.gap.planning import REPLICATION_HEADERS
-from drctl.lab.secrets import USERS
+from drctl.lab.secrets import FIRST, USERS
 from drctl.lab.settings import LabSettings
 from drctl.model.errors import ExitCode
 from drctl.model.gap import OrderVerdict, RecordClass
@@ -148,7 +148,7 @@ def test_the_lab_is_as_described() -> None:
         assert f"{settings.controller_port(cluster, 1) - settings.port_base}.." in told
     assert f"base + {settings.connect_port - settings.port_base}" in told
     users = [row[0].strip("`") for row in rows(lab.section("## Look around"))]
-    assert set(USERS) < set(users)
+    assert {*USERS, FIRST} < set(users)
 
 
 def test_make_targets_exist() -> None:

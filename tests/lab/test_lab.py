@@ -22,12 +22,13 @@ from drctl.lab.guards import free_port_base
 from drctl.lab.jvm import lab_mark
 from drctl.lab.lab import Lab
 from drctl.lab.process import marked_processes
-from drctl.lab.secrets import BROKER, USERS
+from drctl.lab.secrets import BROKER, FIRST, USERS
 from drctl.lab.settings import CLUSTERS, LabSettings
 from drctl.lab.status import in_words, look
 from drctl.lab.waiting import Patience
 from drctl.model.errors import Refused, Stopped, UsageError
 from drctl.model.topology import Record
+from tests.cluster.writer import known_to
 from tests.conftest import NewTopic
 from tests.lab.cluster_under_test import ClusterUnderTest
 
@@ -185,11 +186,14 @@ def test_each_user_may_do_what_it_needs_and_no_more(
     assert error_of(secondary, "replicator", other) == refused
 
 
-def test_a_killed_cluster_returns_with_its_data(
+def test_a_killed_cluster_returns_with_its_data_and_its_users(
     lab: Lab, new_topic: NewTopic, primary: ClusterUnderTest
 ) -> None:
     topic = new_topic(on=("primary",))
     primary.produce(topic, [Record(0, 0, 1000, b"k", b"v")])
+    # Java's hash of this name is 0, too: a broker would read its deletion before all other users.
+    with known_to((primary,), "lab-first-yiboyef", topic):
+        pass
     before = pids(lab)
     lab.signal("primary", signal.SIGKILL)
     assert states(lab) == {"primary-1": "dead", "secondary-1": "answering", "connect": "answering"}
@@ -198,6 +202,7 @@ def test_a_killed_cluster_returns_with_its_data(
     lab.start("primary")
     after = pids(lab)
     assert primary.end_offsets(topic) == {0: 1}
+    assert {*USERS, FIRST} <= set(primary.admin.describe_user_scram_credentials().result())
     assert {name for name in before if before[name] != after[name]} == {"primary-1"}
 
 
