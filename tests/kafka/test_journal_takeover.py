@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier, Timer
+from threading import Barrier, Event, Timer
 
 import pytest
 
@@ -264,16 +264,22 @@ def test_what_the_dead_one_of_another_link_left_open_is_waited_for(place: Journa
 
 
 class Frozen:
-    """A cluster whose brokers hang; a context manager."""
+    """A cluster whose brokers hang; a context manager.
+
+    Attributes:
+        thawing: set before the first of them goes on.
+    """
 
     def __init__(self, cluster: TlsCluster) -> None:
         self._cluster = cluster
+        self.thawing = Event()
 
     def freeze(self) -> None:
         for node in (1, 2):
             self._cluster.signal(node, signal.SIGSTOP)
 
     def thaw(self) -> None:
+        self.thawing.set()
         for node in (1, 2):
             self._cluster.signal(node, signal.SIGCONT)
 
@@ -312,10 +318,9 @@ def test_brokers_that_hang_for_a_while_are_waited_for(
         place.journal(beat_s=LONG_S).take(holder("A")) as held,
     ):
         held.append([BEGAN])
-        thawing = Timer(3, brokers.thaw)
-        freezing(brokers, monkeypatch, moment, thawing.start)
+        freezing(brokers, monkeypatch, moment, Timer(3, brokers.thaw).start)
         held.append(named("intend"))
-        assert thawing.finished.is_set()
+        assert brokers.thawing.is_set()
         held.append([ENDED])
     assert place.words("A") == ["began", "intend", "ended"]
 
