@@ -10,6 +10,8 @@ from drctl.model.errors import Unreachable
 
 READ_S = 60
 _BATCH = 10_000
+# A call lasts so long where fewer records come than it asks for.
+_PAUSE_S = 0.1
 
 Position = tuple[int, int]
 """Partition and offset."""
@@ -45,7 +47,7 @@ def _read(consumer: Consumer, waiting: dict[int, int], what: str) -> Mapping[Pos
     while waiting:
         if not patience.remaining:
             raise Unreachable(f"{what} was not read to its end in {READ_S} s")
-        for message in consumer.consume(_BATCH, timeout=0.5):
+        for message in consumer.consume(_BATCH, timeout=_PAUSE_S):
             if message.error():
                 raise KafkaException(message.error())
             found[message.partition() or 0, message.offset() or 0] = message.value() or b""

@@ -118,13 +118,11 @@ class Stage(LinkCommand):
         values: list[str] = []
 
         def enough() -> bool:
-            message = consumer.poll(0.2)
-            if message is None:
-                return False
-            assert message.error() is None, message.error()
-            value = (message.value() or b"").decode()
-            if but is None or not value.startswith(but):
-                values.append(value)
+            for message in consumer.consume(min(most - len(values), 500), timeout=0.2):
+                assert message.error() is None, message.error()
+                value = (message.value() or b"").decode()
+                if but is None or not value.startswith(but):
+                    values.append(value)
             return len(values) >= most
 
         try:

@@ -10,6 +10,8 @@ from drctl.model.topology import Record
 from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
 
 DEADLINE_S = 60
+# A call lasts so long where fewer records come than it asks for.
+_PAUSE_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ def read_logs(cluster: ClusterUnderTest, topics: Collection[str]) -> dict[str, T
         known = consumer.list_topics(timeout=DEADLINE_S).topics
         places = [(t, p) for t in topics if t in known for p in known[t].partitions]
         found = _read(consumer, places)
+        # A broker answers in turn: each question below would wait for a fetch that finds nothing.
+        consumer.unassign()
         bounds = {p: _bounds(consumer, p) for p in places}
     finally:
         consumer.close()
@@ -57,7 +61,7 @@ def _read(
     patience = Patience.of(DEADLINE_S)
     while waiting:
         assert patience.remaining, f"not read to the end: {waiting}"
-        for message in consumer.consume(1000, timeout=1):
+        for message in consumer.consume(1000, timeout=_PAUSE_S):
             place = (message.topic(), message.partition())
             error = message.error()
             if error is None:

@@ -123,7 +123,7 @@ class Mirror:
             patience = Patience.of(DEADLINE_S)
             while max(found, default=-1) < end - 1:
                 assert patience.remaining, f"{cluster.name} does not give its records"
-                for message in consumer.consume(1000, timeout=1):
+                for message in consumer.consume(1000, timeout=0.1):
                     assert message.error() is None
                     found[message.offset()] = message.value()
             return found
