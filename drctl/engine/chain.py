@@ -9,11 +9,12 @@ whole chain: compare the last line's digest with a copy that he could not reach.
 import json
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 
-from drctl.model.errors import Unknown
+from drctl.model.errors import DamagedJournal
 from drctl.model.journal import ENDED, Entry
 
 _OWN = frozenset({"seq", "prev", "sum"})
@@ -137,6 +138,14 @@ def head_of(line: bytes) -> Head:
     return Head(sealed.seq, sealed.digest)
 
 
+def newest_head(run: str, lines: Sequence[bytes]) -> Head:
+    """That of the newest line that is sound in itself, wherever it stands."""
+    for line in reversed(lines):
+        with suppress(Broken):
+            return head_of(line)
+    return beginning(run)
+
+
 def verify(run: str, lines: Sequence[bytes]) -> ChainVerdict:
     """Follow the chain of a run from its beginning, up to the first line that does not fit."""
     head, ended = beginning(run), False
@@ -155,14 +164,15 @@ def entries_in(run: str, lines: Sequence[bytes], where: str) -> tuple[Entry, ...
     """What was sealed in these lines.
 
     Raises:
-        Unknown: they are not as they were written.
+        DamagedJournal: they are not as they were written.
     """
     verdict = verify(run, lines)
     if verdict.harm is not None:
-        raise Unknown(
+        raise DamagedJournal(
             f"the journal of run {run} is damaged ({where}): {verdict.words}",
             "compare it with its copies: the topic __drctl_journal and the state_dir of whoever"
-            " carried it out; then look at the clusters before anything is changed",
+            " carried it out; look at the clusters;"
+            f" `drctl resume {run} --abandon REASON` then frees its link",
         )
     return tuple(opened(line).entry for line in lines)
 

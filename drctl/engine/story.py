@@ -6,7 +6,7 @@ from datetime import datetime
 
 from drctl.engine.entries import VERSION, Entry, What
 from drctl.engine.kind import Facts
-from drctl.model.errors import Unknown
+from drctl.model.errors import DamagedJournal
 from drctl.model.plan import Json, Plan, Step
 
 
@@ -71,7 +71,7 @@ class Story:
         """Let these have happened, too.
 
         Raises:
-            Unknown: one of them is not what this drctl writes.
+            DamagedJournal: one of them is not what this drctl writes.
         """
         for entry in entries:
             try:
@@ -149,7 +149,7 @@ def read_story(entries: Iterable[Entry]) -> Story:
     """The run that these entries tell of.
 
     Raises:
-        Unknown: they are not what this drctl writes.
+        DamagedJournal: they are not what this drctl writes.
     """
     first, *more = entries
     run = str(first.get("run", "?"))
@@ -164,9 +164,10 @@ def read_story(entries: Iterable[Entry]) -> Story:
     return story
 
 
-def damaged(run: str, wrong: Exception) -> Unknown:
+def damaged(run: str, wrong: Exception) -> DamagedJournal:
     """The journal says what this drctl does not write."""
-    return Unknown(
+    return DamagedJournal(
         f"the journal of run {run} cannot be read: {wrong}",
-        "another version of drctl wrote it, or somebody changed it: drctl report --verify tells",
+        "another version of drctl wrote it, or somebody changed it: drctl report --verify tells;"
+        f" `drctl resume {run} --abandon REASON` frees its link",
     )

@@ -75,6 +75,10 @@ class Unknown(DrctlError):
     exit_code = ExitCode.UNKNOWN
 
 
+class DamagedJournal(Unknown):
+    """The journal of a run is not as drctl wrote it."""
+
+
 class Unreachable(Unknown):
     """A cluster, worker or service did not answer within its deadline."""
 

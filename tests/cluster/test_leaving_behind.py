@@ -5,6 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from drctl.lab.lab import Lab
+from drctl.model.topology import Record
+from drctl.wire.journal_records import TOPIC
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.failover_stage import GO, PARTITIONS, Stage, mirror_maker
 from tests.cluster.killing import killed_at_a_new_step
@@ -62,3 +64,36 @@ def test_a_run_that_is_left_behind_frees_its_link_and_names_what_stands(stage: S
     written += stage.write(RECORDS, "after", stage.target)
     read = stage.read(stage.target, most=10_000, wait_for=2 * RECORDS)
     assert set(read) == set(written)
+
+
+@pytest.mark.nightly
+def test_one_whose_journal_is_damaged_is_left_behind_with_what_can_be_read(stage: Stage) -> None:
+    stage.write(RECORDS, "before")
+    stage.copied(RECORDS)
+    assert killed_at_a_new_step(stage, ("failover", *GO), BEFORE_FENCE) == "fence-producers"
+    (run,) = {str(entry["run"]) for entry in stage.journaled() if "run" in entry}
+    _damage(stage, run)
+    for words in (("resume", run, *GO), ("resume", *GO)):
+        lost = stage.run(*words)
+        assert lost.code == 5
+        assert f"the journal of run {run} is damaged" in lost.stderr
+        assert f"`drctl resume {run} --abandon REASON`" in lost.stderr
+
+    shown = stage.run("resume", run, "--abandon", WHY)
+    assert shown.code == 0
+    assert "may stand, for it may have been done: fence producers" in shown.stderr
+    assert stage.run("failover", *GO).code == 3
+
+    left = stage.json("resume", run, "--abandon", WHY, *GO, code=1)
+    assert left["status"] == "stopped"
+    fenced, unknown = left["owed"]
+    assert "fence producers on primary" in fenced
+    assert unknown.startswith(f"not known: what run {run} changed behind line ")
+    assert stage.json("failover", *GO, code=0)["status"] == "done"
+
+
+def _damage(stage: Stage, run: str) -> None:
+    """Somebody wrote to the journal with a tool of his own."""
+    head = b'{"v":1,"is":"line","run":"%s","part":0,"parts":1}\n' % run.encode()
+    forged = Record(0, -1, 0, stage.link.encode(), head + b"mended by hand")
+    stage.target.produce(TOPIC, [forged])

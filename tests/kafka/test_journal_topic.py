@@ -13,7 +13,14 @@ from confluent_kafka.admin import (
 )
 
 from drctl.engine import chain
-from drctl.model.errors import ConfigError, Refused, Unknown, Unreachable, UsageError
+from drctl.model.errors import (
+    ConfigError,
+    DamagedJournal,
+    Refused,
+    Unknown,
+    Unreachable,
+    UsageError,
+)
 from drctl.model.journal import Entry, JournalReader, RunJournal
 from drctl.systems.kafka.journal_settings import CONFIG
 from drctl.systems.kafka.reader import KafkaClusterReader
@@ -252,6 +259,32 @@ def test_a_journal_that_somebody_mended_is_not_gone_on_with(place: JournalPlace)
             call()
     assert len(place.reader().lines("A")) == 2, "it can be looked at"
     assert not [r for r in place.records()[-2:] if isinstance(r, Taken)]
+
+
+FORGED = chain.seal(named("done"), chain.Head(1, "0" * 64))[0]
+
+
+@pytest.mark.parametrize("line", [b"not a line", FORGED], ids=["no line", "another line"])
+def test_a_damaged_run_is_left_behind(place: JournalPlace, line: bytes) -> None:
+    place.run("A", "began", "intend")
+    (part,) = split("A", line)
+    place.bench.produce(place.topic, {"key": place.link.encode(), "value": encode(part)})
+    with pytest.raises(DamagedJournal) as damaged:
+        place.journal().take(holder("A"))
+    assert "`drctl resume A --abandon REASON`" in damaged.value.hint
+    with pytest.raises(Refused, match="run A stopped part-way"):
+        place.journal().take(holder("B"))
+    with place.journal().leave(holder("A", "bert")) as held:
+        held.append([{"entry": "abandoned"}, ENDED])
+    with place.journal().take(holder("B")) as held:
+        held.append([BEGAN])
+    found = place.reader().lines("A")
+    assert found[2] == line, "what was damaged is kept as it is"
+    assert [chain.opened(each).entry["entry"] for each in found[3:]] == ["abandoned", "ended"]
+    with pytest.raises(DamagedJournal):
+        place.reader().entries("A")
+    with pytest.raises(Refused, match="run A has ended"):
+        place.journal().leave(holder("A"))
 
 
 def test_a_cluster_that_does_not_answer(place: JournalPlace) -> None:

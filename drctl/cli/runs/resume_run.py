@@ -12,6 +12,7 @@ from drctl.cli.failback.home import HOME
 from drctl.cli.failback.rebuild import REBUILD
 from drctl.cli.offsets.writing import check_confirming
 from drctl.cli.runs import plan_wiring, run_journal
+from drctl.cli.runs.leave_damaged import leave_damaged
 from drctl.cli.runs.people import people
 from drctl.cli.runs.plan_run import OVER_LINK, Way, giving_up, needs_no_source
 from drctl.cli.runs.run_ending import show_end, show_state
@@ -29,7 +30,7 @@ from drctl.engine.sequences.rebuild import rebuilds
 from drctl.engine.sequences.repair import NAME as REPAIR
 from drctl.engine.steps.last_look import MOVED
 from drctl.engine.story import Story, read_story
-from drctl.model.errors import Refused, UsageError
+from drctl.model.errors import DamagedJournal, Refused, UsageError
 from drctl.offsets.guards import Guard
 
 if TYPE_CHECKING:
@@ -63,9 +64,12 @@ def go_on(given: ResumeOptions) -> int:
     overrides = _overrides(given)
     config = configuration()
     link = config.link(given.link)
-    with console().task(f"reading the journal on {link.target}"):
-        reader = plan_wiring.journal_reader(link.target, link.target_config, link.name)
-        story = _story(reader, given.run, link)
+    reader = plan_wiring.journal_reader(link.target, link.target_config, link.name)
+    try:
+        with console().task(f"reading the journal on {link.target}"):
+            story = _story(reader, given.run, link)
+    except DamagedJournal as damaged:
+        return _leave_damaged(config, link, reader, given, damaged)
     _must_be_of(story, link)
     if given.abandon is None:
         _must_go_on(story)
@@ -78,6 +82,25 @@ def go_on(given: ResumeOptions) -> int:
     what = f"go on with run {story.run}{giving_up(story.plan)}"
     confirm(story.plan.target, what, yes=given.yes)
     return _carry_on(config, link, story, given, overrides)
+
+
+def _leave_damaged(
+    config: "Config",
+    link: "Link",
+    reader: "JournalReader",
+    given: ResumeOptions,
+    damaged: DamagedJournal,
+) -> int:
+    """Leave a run behind of which not all is known; anything else cannot be done with it.
+
+    Raises:
+        DamagedJournal: it is not to be left behind, or nobody named it.
+    """
+    if given.abandon is None or given.run is None:
+        raise damaged
+    console().warn(damaged.message)
+    why = given.abandon.strip()
+    return leave_damaged(config, link, reader, given.run, why, execute=given.execute, yes=given.yes)
 
 
 def _overrides(given: ResumeOptions) -> Mapping[str, str]:

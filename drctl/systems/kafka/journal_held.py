@@ -43,7 +43,7 @@ class HeldRun(Closing):
         self._token = taken.token
         self._writer = writer
         self._rival = rival
-        self._head = chain.head_of(lines[-1]) if lines else chain.beginning(taken.holder.run)
+        self._head = chain.newest_head(taken.holder.run, lines)
         self._beats = Beats(beat_s, self._beat)
         self._lost = False
         self._fence: Fenced | None = None

@@ -81,7 +81,8 @@ class LinkLog:
         if run in self._runs:
             newest = self.runs[0]
             hint = f"`drctl resume {newest}` goes on with that one" if unfinished else ""
-            return Refused(f"run {run} was left behind: run {newest} came after it", hint)
+            after = f": run {newest} came after it" if newest != run else ""
+            return Refused(f"run {run} was left behind{after}", hint)
         holder = self._holders.get(unfinished)
         told = f" ({holder})" if holder else ""
         return Refused(

@@ -97,6 +97,16 @@ class JournalTopic(JournalTopicReader):
         self.lines(holder.run)
         return self.take(holder)
 
+    def leave(self, holder: Holder) -> HeldRun:
+        """Take the link from a run that nobody goes on with from here on, damaged as it may be.
+
+        Raises:
+            UsageError: there is no such run.
+            Refused, ConfigError, Unreachable, Unknown: as above.
+        """
+        self.lines(holder.run)
+        return self.take(holder, abandoning=holder.run)
+
     def _ready(self) -> LinkLog:
         """The log of a topic that keeps what is written, and that this user may write."""
         self._read()
@@ -155,7 +165,8 @@ class JournalTopic(JournalTopicReader):
         if objection := log.objection(run, taken.abandons):
             raise objection
         lines = tuple(log.lines(run))
-        chain.entries_in(run, lines, self.where)
+        if taken.abandons != run:
+            chain.entries_in(run, lines, self.where)
         return lines
 
     def _write(self, writer: JournalWriter, taken: Taken) -> None:
