@@ -62,6 +62,12 @@ def sign(rule: Acl, link: str) -> Acl:
     return rule._replace(principal=f"{_SIGN}{_owner(link)}:{rule.principal}")
 
 
+def signed(rules: Iterable[Acl], present: Iterable[Acl], link: str) -> tuple[Acl, ...]:
+    """Those of these that an earlier run of the link, or of its way home, has set."""
+    there = frozenset(present)
+    return tuple(rule for rule in rules if link and {rule, sign(rule, link)} <= there)
+
+
 def resting(present: Iterable[Acl], link: str) -> Mapping[Acl, str]:
     """Rules on which fences of other links rest, each with the name of one of those."""
     found: dict[Acl, str] = {}

@@ -10,10 +10,12 @@ from drctl.engine.outcome import Status
 from drctl.engine.sequences.failback import failback, turned
 from drctl.engine.steps.reconcile import discards
 from drctl.engine.steps.stop_replication import RUNNING, STOPPED
+from drctl.model.fencing import Denied, Topics, denials, sign
 from tests.engine.crashing import Case, Change, assert_looked_at, assert_the_same, ends, run
 from tests.engine.failovers import SEEN, fence_falls, named
 from tests.engine.pair import BACK, OF_A_PERSON, PRIMARY, SECONDARY, Pair
 from tests.engine.returned import BOTH, NEWER, TAIL, Returned, returned
+from tests.engine.sites import TOPICS
 from tests.engine.workers import CONNECT
 
 OLD = replace(SEEN, replicator="mirrormaker2")
@@ -153,6 +155,23 @@ def test_a_fence_that_fell_meanwhile_is_set_again() -> None:
         assert not ran.ledger.told(What.OWED)
         begun_anew += bool(ran.ledger.told(What.STALE))
     assert begun_anew > 15
+
+
+def test_a_source_that_an_earlier_run_had_closed_is_closed_again_and_opened_at_the_end() -> None:
+    """A process may end between the rules that open it and the record that proves it."""
+
+    def closed() -> Returned:
+        pair = returned()
+        rules = denials(["User:app"], [Topics(t) for t in TOPICS], [Denied.WRITE])
+        pair.sites[PRIMARY].rules.rules |= {*rules, *(sign(rule, PLAN.link) for rule in rules)}
+        pair.sites[PRIMARY].rules.spread()
+        return pair
+
+    given = Case(PLAN, closed, nothing_wrong)
+    for number in ends(given):
+        ran = run(given, number)
+        assert ran.outcome.status is Status.DONE, number
+        assert_home(ran.pair)
 
 
 def test_what_a_plan_discards_is_named() -> None:

@@ -131,6 +131,19 @@ def test_the_way_home_of_a_link_lifts_what_the_link_had_set() -> None:
     assert cluster.rules == set()
 
 
+def test_a_fence_of_an_earlier_run_that_fell_is_set_again_and_stays() -> None:
+    cluster = Cluster()
+    Run(cluster, "main").fence()
+    whole = set(cluster.rules)
+    home = Run(cluster, "main-back").fence()
+    assert cluster.rules == whole
+    cluster.rules.clear()
+    home.fence()
+    assert cluster.rules == whole
+    assert home.lift() == "no rule had been added"
+    assert cluster.rules == whole
+
+
 def test_a_cluster_from_which_another_link_keeps_applications_is_not_opened() -> None:
     cluster = Cluster()
     Run(cluster, "main").fence()

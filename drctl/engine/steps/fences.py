@@ -7,7 +7,7 @@ from drctl.engine.kind import Description, Facts, Seen, State, Trait
 from drctl.engine.ports import Hands, Look
 from drctl.model.acls import Acl, Acls
 from drctl.model.errors import Refused
-from drctl.model.fencing import Denied, Topics, denials, resting, sign, to_add
+from drctl.model.fencing import Denied, Topics, denials, resting, sign, signed, to_add
 from drctl.model.plan import Json
 from drctl.model.topology import Unavailable
 
@@ -55,18 +55,21 @@ class Fence:
         others = resting(present.rules, settings.get("link", ""))
         shared = (rule for rule in rules if rule in others)
         added = dict.fromkeys((*to_add(rules, present), *shared))
+        kept = signed(rules, present.rules, settings.get("link", ""))
         return {
             "cluster": cluster,
             "link": settings.get("link", ""),
             "topics": list(topics),
             "rules": [list(rule) for rule in rules],
             "added": [list(rule) for rule in added],
+            "kept": [list(rule) for rule in kept],
             "settle_seconds": settings["settle_seconds"],
         }
 
     def apply(self, intent: Json, hands: Hands) -> tuple[str, ...]:
-        """Add the rules."""
-        return _complaints(hands.acls(intent["cluster"]).deny(_rules(intent["added"])))
+        """Add the rules; also those that an earlier run of the link had set, if they are gone."""
+        rules = _rules([*intent["added"], *intent.get("kept", [])])
+        return _complaints(hands.acls(intent["cluster"]).deny(tuple(dict.fromkeys(rules))))
 
     def verify(self, intent: Json, look: Look) -> Seen:
         """Whether every broker has them, and nothing grows."""
