@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     AdminClient,
     AlterConfigOpType,
@@ -13,6 +13,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     ConfigResource,
     NewPartitions,
     NewTopic,
+    OffsetSpec,
     ResourceType,
 )
 
@@ -119,12 +120,8 @@ class ClusterUnderTest:
 
     def end_offsets(self, topic: str) -> dict[int, int]:
         """The end offset of each partition."""
-        consumer = Consumer({**self.properties(), "group.id": "tests-never-joined"}, logger=QUIET)
-        try:
-            partitions = consumer.list_topics(topic, timeout=DEADLINE_S).topics[topic].partitions
-            return {number: _end(consumer, TopicPartition(topic, number)) for number in partitions}
-        finally:
-            consumer.close()
+        partitions = self.admin.list_topics(topic, timeout=DEADLINE_S).topics[topic].partitions
+        return _ends(self.admin, [TopicPartition(topic, number) for number in partitions])
 
     def close(self) -> None:
         """Abort what is open."""
@@ -142,20 +139,22 @@ class ClusterUnderTest:
         raise AssertionError(f"{name} of {self.name} has no leaders after {DEADLINE_S} s")
 
 
-def _end(consumer: Consumer, place: TopicPartition) -> int:
-    """The end offset; a broker that has just come back may not lead yet what it will."""
-    ends: list[int] = []
+def _ends(admin: AdminClient, places: Iterable[TopicPartition]) -> dict[int, int]:
+    """End offsets; a broker that has just come back may not lead yet what it will."""
+    asked = {place: OffsetSpec.latest() for place in places}
+    ends: dict[int, int] = {}
 
     def told() -> bool:
-        try:
-            ends.append(int(consumer.get_watermark_offsets(place, timeout=DEADLINE_S)[1]))
-        except KafkaException as failed:
-            if failed.args[0].code() not in _MOVING:
-                raise
-        return bool(ends)
+        for place, future in admin.list_offsets(asked, request_timeout=DEADLINE_S).items():
+            try:
+                ends[place.partition] = int(future.result().offset)
+            except KafkaException as failed:
+                if failed.args[0].code() not in _MOVING:
+                    raise
+        return len(ends) == len(asked)
 
-    assert Patience.of(DEADLINE_S).wait_until(told), f"nobody leads {place}"
-    return ends[-1]
+    assert Patience.of(DEADLINE_S).wait_until(told), f"nobody leads all of {[*asked]}"
+    return dict(sorted(ends.items()))
 
 
 def _append(producer: Producer, topic: str, records: Iterable[Record]) -> list[int]:
