@@ -10,7 +10,7 @@ from drctl.gap.answer import Answer, Findings, topic_gaps
 from drctl.gap.choice import choose_topics
 from drctl.gap.comparison import Progress, RecordComparer
 from drctl.gap.failures import ScanFailed
-from drctl.gap.freeze import Frozen, freeze
+from drctl.gap.freeze import Frozen, at_once, freeze
 from drctl.gap.ledger import LedgerStore
 from drctl.gap.planning import plan_comparison
 from drctl.gap.remembering import Remembering, nothing_known
@@ -47,6 +47,7 @@ class GapAnalysis:
         few: fewer offsets than these are compared by another comparer than more of them.
         within: what has an order that a copy must not break.
         order: whether the order of replicated records is looked at, too.
+        settle: waits for records that are on their way, once the source is frozen.
     """
 
     link: Link
@@ -62,6 +63,7 @@ class GapAnalysis:
     few: int = 0
     within: OrderScope = OrderScope.KEY
     order: bool = False
+    settle: Callable[[], None] = at_once
 
     def run(self, topics: Sequence[str] = ()) -> GapResult:
         """Find every source record that is not on the target.
@@ -119,7 +121,7 @@ class GapAnalysis:
             raise Unreachable(f"{failed.message}; {gone.message}", gone.hint) from gone
 
     def _freeze(self, names: Sequence[str]) -> Frozen:
-        return freeze(self.link, self.source, self.target, names)
+        return freeze(self.link, self.source, self.target, names, self.settle)
 
     def _compare_scope(self, frozen: Frozen) -> tuple[Work, Answer]:
         """Compare what the scope covers, and more where what it takes for granted is not so."""

@@ -3,8 +3,8 @@
 The source is frozen first: whatever is replicated in between is then on the target's side too.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from drctl.config.link import Link
 from drctl.model.gap import NotCompared
@@ -18,6 +18,11 @@ from drctl.model.topology import (
 )
 
 Offsets = Mapping[int, PartitionOffsets]
+Places = Mapping[TopicPartition, PartitionOffsets | Unavailable]
+
+
+def at_once() -> None:
+    """The target is frozen right behind the source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +58,15 @@ class Frozen:
 class _Freezer:
     """Collects what can be compared and what cannot."""
 
-    def __init__(self, link: Link, source: ClusterReader, target: ClusterReader) -> None:
+    def __init__(
+        self,
+        link: Link,
+        source: ClusterReader,
+        target: ClusterReader,
+        settle: Callable[[], None],
+    ) -> None:
         self._link = link
+        self._settle = settle
         self._source = source
         self._target = target
         self._left_out: list[NotCompared] = []
@@ -64,12 +76,31 @@ class _Freezer:
         targets = self._target_states(states)
         states = {name: state for name, state in states.items() if name in targets}
         source = self._source.offsets(_partitions(states.values()))
+        self._settle()
+        source = self._decided(source)
         present = [state for state in targets.values() if state is not None]
         target = self._target.offsets(_partitions(present))
         topics = [
             self._topic(states[name], targets[name], source, target) for name in sorted(states)
         ]
         return Frozen(tuple(t for t in topics if t is not None), tuple(self._left_out))
+
+    def _decided(self, source: Places) -> Places:
+        """The same ends, and what became of transactions that were open before them."""
+        waiting = {
+            place: found
+            for place, found in source.items()
+            if isinstance(found, PartitionOffsets) and found.last_stable < found.end
+        }
+        if not waiting:
+            return source
+        later = self._source.offsets(list(waiting))
+        decided = {
+            place: replace(found, last_stable=min(found.end, again.last_stable))
+            for place, found in waiting.items()
+            if isinstance(again := later[place], PartitionOffsets) and again.end >= found.end
+        }
+        return {**source, **decided}
 
     def _leave_out(self, topic: str, partition: int | None, reason: str) -> None:
         self._left_out.append(NotCompared(topic, partition, reason))
@@ -153,14 +184,21 @@ class _Freezer:
 
 
 def freeze(
-    link: Link, source: ClusterReader, target: ClusterReader, topics: Sequence[str]
+    link: Link,
+    source: ClusterReader,
+    target: ClusterReader,
+    topics: Sequence[str],
+    settle: Callable[[], None] = at_once,
 ) -> Frozen:
     """Take the offsets of both sides of these source topics.
+
+    Args:
+        settle: waits for records that are on their way between the two.
 
     Raises:
         Unreachable: one of the clusters did not answer at all.
     """
-    return _Freezer(link, source, target).freeze(topics)
+    return _Freezer(link, source, target, settle).freeze(topics)
 
 
 def _partitions(states: Iterable[TopicState]) -> list[TopicPartition]:

@@ -279,3 +279,23 @@ def test_events_without_an_identity_are_not_called_fine(
     assert "Not complete: none of 3 events is there a second time." in ran.stdout
     missing = command("gap", "--identity", "debezium", "--topic", "nowhere", "--output", "json")
     assert missing.code == 2
+
+
+def test_what_is_on_its_way_arrives_while_it_settles(
+    new_topic: NewTopic,
+    new_drctl: NewDrctl,
+    primary: ClusterUnderTest,
+    secondary: ClusterUnderTest,
+) -> None:
+    topic, sent = new_topic(), [record(n) for n in range(5)]
+    primary.produce(topic, sent)
+    secondary.produce(topic, sent[:3])
+    drctl = new_drctl({"main": link_over(topic)})
+    running = drctl.start("--scope", "full", "--settle", "8s")
+    running.await_said("records on their way are waited for")
+    secondary.produce(topic, sent[3:])
+    primary.produce(topic, [record(5)])
+    ended = running.wait()
+    assert ended.code == 0, ended.stderr
+    assert ended.gap()["topics"][0]["partitions"][0]["source_range"] == [0, 5]
+    assert drctl.gap("--scope", "full", name="behind").gap()["totals"]["unreplicated"] == 1

@@ -9,6 +9,7 @@ from drctl.cli.main import run
 WRONG = {
     "--order does not go with --ledger": ("--order", "--ledger"),
     "--scope estimate reads none": ("--scope", "estimate", "--order"),
+    "--settle waits for records to arrive": ("--scope", "estimate", "--settle", "5s"),
     "--order and --view truncation go by records": (
         *("--scope", "estimate", "--view", "truncation"),
     ),

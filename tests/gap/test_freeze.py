@@ -90,3 +90,27 @@ def test_what_an_open_transaction_hides_on_the_target_is_listed() -> None:
     (item,) = left_out
     assert (item.topic, item.partition) == ("orders", 0)
     assert "open transaction keeps 3 offsets" in item.reason
+
+
+def test_what_arrives_while_it_settles_counts_and_what_is_written_meanwhile_does_not() -> None:
+    source, target = {0: PartitionOffsets(0, 7, 10)}, {0: PartitionOffsets(0, 6, 6)}
+    ends = Cluster("primary", source), Cluster("secondary", target)
+
+    def settle() -> None:
+        source[0], target[0] = PartitionOffsets(0, 12, 15), WHOLE
+
+    found = freeze(link(True), *ends, ["orders"], settle)  # type: ignore[arg-type]
+    assert found.topics[0].source == {0: WHOLE}
+    assert found.topics[0].target == {0: WHOLE}
+
+
+@pytest.mark.parametrize("later", [DARK, PartitionOffsets(0, 3, 3), PartitionOffsets(0, 7, 10)])
+def test_what_was_undecided_stays_so_where_nothing_else_is_known(
+    later: PartitionOffsets | Unavailable,
+) -> None:
+    before = PartitionOffsets(0, 7, 10)
+    source: dict[int, PartitionOffsets | Unavailable] = {0: before}
+    ends = Cluster("primary", source), Cluster("secondary", {0: WHOLE})
+    settle = lambda: source.update({0: later})  # noqa: E731
+    found = freeze(link(True), *ends, ["orders"], settle)  # type: ignore[arg-type]
+    assert found.topics[0].source == {0: before}

@@ -24,6 +24,7 @@ class Given:
     events: str | None
     cluster: str | None
     others: bool
+    settle: str | None
 
 
 def check(given: Given) -> None:
@@ -52,7 +53,7 @@ def _check_events(given: Given) -> None:
             )
         return
     others = (given.ledger, given.every, given.submit, given.out, given.order, given.truncation)
-    if any(others) or given.scope != "auto":
+    if any(others) or given.settle or given.scope != "auto":
         raise UsageError(
             "--identity looks within topics of one cluster, and goes with --topic, --cluster and"
             " --link only",
@@ -73,6 +74,11 @@ def _check_scope(given: Given) -> None:
     if given.scope == "estimate" and (given.order or given.truncation):
         raise UsageError(
             "--order and --view truncation go by records, and --scope estimate reads none",
+            "use --scope full or tail",
+        )
+    if given.scope == "estimate" and given.settle:
+        raise UsageError(
+            "--settle waits for records to arrive, and --scope estimate reads none",
             "use --scope full or tail",
         )
     if given.every and given.submit:

@@ -103,6 +103,12 @@ def gap(
     budget: Annotated[
         str, typer.Option(metavar="TIME", help="How long --scope auto may take to read all.")
     ] = "2m",
+    settle: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="How long records may be on their way, for example 30s; else none."
+        ),
+    ] = None,
     submit: Annotated[
         bool,
         typer.Option("--submit", help="Run on the Spark cluster of drctl.yaml by spark-submit."),
@@ -138,6 +144,7 @@ def gap(
             events,
             cluster,
             others,
+            settle,
         )
     )
     config = configuration()
@@ -166,6 +173,7 @@ def gap(
         execute,
         order=order,
         truncation=truncation,
+        settle_s=seconds(settle) if settle else 0.0,
     )
     folder = out or _default_folder(config, chosen)
     with GapRuns(config, chosen, wanted) as runs:

@@ -38,6 +38,7 @@ class GapOptions:
         execute: whether a ledger that lives on a cluster may be written.
         order: whether the order of replicated records is looked at.
         truncation: whether what cutting the source back would destroy is part of the result.
+        settle_s: how long records may be on their way once the source is frozen.
         only: partitions to whose tails it keeps; those whose tail has no place are read whole.
     """
 
@@ -50,6 +51,7 @@ class GapOptions:
     only: "Collection[TopicPartition] | None" = None
     order: bool = False
     truncation: bool = False
+    settle_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -135,6 +137,7 @@ class GapRuns:
                 few=0 if self.options.submit else self.config.spark.from_offsets,
                 within=self._within(),
                 order=self.options.order,
+                settle=lambda: _settle(self.options.settle_s, progress),
             )
             result = analysis.run(self.options.topics)
         return with_truncation(result) if self.options.truncation else result
@@ -191,6 +194,15 @@ class GapRuns:
 
         rate = wiring.measured_rate(self.config).offsets_a_second()
         return Budget(self.options.budget_s, rate or ASSUMED, measured=rate is not None)
+
+
+def _settle(length_s: float, progress: "Callable[[str, int, int], None]") -> None:
+    """Records that were on their way when the source was frozen get this time to arrive."""
+    until = time.monotonic() + length_s
+    while (left := until - time.monotonic()) > 0:
+        done = round(length_s - left)
+        progress("records on their way are waited for (s)", done, round(length_s))
+        time.sleep(min(left, 1.0))
 
 
 def _announce(work: "Work", weight: int | None, budget: "Budget", direct: bool) -> None:
