@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Event, Thread
 from uuid import uuid4
 
@@ -244,11 +245,10 @@ def test_records_that_compaction_or_abortion_took_are_not_replaced_by_the_next(
     assert isinstance(found[partition, 2], Record)
 
 
-def test_a_partition_that_is_written_to_has_an_end(
-    reader: KafkaClusterReader, bench: Bench
-) -> None:
-    topic, enough = bench.create(), Event()
-    bench.produce(topic, *({"value": b"%d" % number} for number in range(50)))
+@contextmanager
+def written_to(bench: Bench, topic: str) -> Iterator[None]:
+    """Somebody writes to its first partition all the time, without transactions."""
+    enough = Event()
 
     def write() -> None:
         producer = bench.producer(**{"linger.ms": "0"})
@@ -259,14 +259,37 @@ def test_a_partition_that_is_written_to_has_an_end(
     writing = Thread(target=write)
     writing.start()
     try:
-        found = reader.following({TopicPartition(topic, 0): 10}, 1_000_000)
+        yield
     finally:
         enough.set()
         writing.join(30)
+
+
+def test_a_partition_that_is_written_to_has_an_end(
+    reader: KafkaClusterReader, bench: Bench
+) -> None:
+    topic = bench.create()
+    bench.produce(topic, *({"value": b"%d" % number} for number in range(50)))
+    with written_to(bench, topic):
+        found = reader.following({TopicPartition(topic, 0): 10}, 1_000_000)
     records = found[TopicPartition(topic, 0)]
     assert isinstance(records, tuple), records
     assert [record.offset for record in records] == list(range(10, 10 + len(records)))
     assert len(records) >= 40
+
+
+def test_what_is_written_meanwhile_is_no_open_transaction(
+    reader: KafkaClusterReader, bench: Bench
+) -> None:
+    topic, seen = bench.create(), list[PartitionOffsets | Unavailable]()
+    place = TopicPartition(topic, 0)
+    with written_to(bench, topic):
+        while len(seen) < 300:
+            seen.append(reader.offsets([place])[place])
+    found = [each for each in seen if isinstance(each, PartitionOffsets)]
+    assert len(found) == len(seen)
+    assert found[-1].end > found[0].end
+    assert [each for each in found if each.last_stable != each.end] == []
 
 
 def test_hundreds_of_partitions_at_once(reader: KafkaClusterReader, bench: Bench) -> None:

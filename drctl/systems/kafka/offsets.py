@@ -7,6 +7,7 @@ librdkafka answers one list_offsets call when the slowest leader has answered, a
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -107,7 +108,13 @@ def read_offsets(
         Unreachable: no broker answered within the deadline.
     """
     answers = _ask_all(connection, partitions, (_EARLIEST, _STABLE, _LATEST), deadline)
-    return {p: _offsets(p, answers, connection) for p in partitions}
+    found = {p: _offsets(p, answers, connection) for p in partitions}
+    # Asked side by side: what was written in between is no open transaction.
+    doubtful = [p for p, o in found.items() if isinstance(o, PartitionOffsets) and _waits(o)]
+    if not doubtful:
+        return found
+    later = _ask_all(connection, doubtful, (_STABLE,), deadline)
+    return {**found, **{p: _decided(found[p], later[Question(p, _STABLE)]) for p in doubtful}}
 
 
 def read_offsets_for_time(
@@ -171,6 +178,20 @@ def _offsets(
     last = max(start.offset, stable.offset)
     epoch = -1 if end.leader_epoch is None else end.leader_epoch
     return PartitionOffsets(start.offset, last, max(last, end.offset), epoch)
+
+
+def _waits(offsets: PartitionOffsets) -> bool:
+    return offsets.last_stable < offsets.end
+
+
+def _decided(
+    offsets: PartitionOffsets | Unavailable, stable: Answer
+) -> PartitionOffsets | Unavailable:
+    """The same end; what is stable up to it by a later answer, if there is one."""
+    if isinstance(offsets, Unavailable) or isinstance(stable, Fault):
+        return offsets
+    last = min(offsets.end, max(offsets.last_stable, stable.offset))
+    return replace(offsets, last_stable=last)
 
 
 def _unavailable(
