@@ -14,6 +14,7 @@ from drctl.model.journal import RunJournal
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
 from drctl.reconcile import journal as journals
 from drctl.reconcile.batch import Batch
+from drctl.reconcile.export import digest_of
 from drctl.reconcile.matching import Match, Matcher, work_of
 from drctl.reconcile.planning import Line, ReconcilePlan, keys
 from drctl.reconcile.policy import SENDS, Action
@@ -22,6 +23,7 @@ from drctl.reconcile.results import Count, Gone
 from drctl.reconcile.rows import (
     Copier,
     Exported,
+    ExportedLane,
     Exporter,
     Piece,
     SourceLog,
@@ -103,6 +105,8 @@ class Execution:
     def _export(self, lines: Sequence[Line]) -> None:
         if not lines or self.exporter is None:
             return
+        asked = [self._asked(line) for line in lines]
+        self.exporter.begin(asked)
         batch = Batch()
         for matches in self._matched(lines, self.source.read):
             batch.take(matches)
@@ -112,8 +116,17 @@ class Execution:
                     self.exporter.add(Exported(place, target_topic, seen[-1], wanted[-1]))
             self.progress(batch.records, self._total)
         self._name_gone(batch)
-        self.exported = self.exporter.finish()
+        counts = batch.counts()
+        found = ((part, counts.get(part.lane, Count())) for part in asked)
+        self.exported = self.exporter.finish(
+            [part._replace(records=count.records, gone=count.gone) for part, count in found]
+        )
         self._note(batch)
+
+    def _asked(self, line: Line) -> ExportedLane:
+        place, order = line.lane
+        offsets = digest_of(self.rows.offsets_after(place, {order: line.through}))
+        return ExportedLane(line.lane, line.through, offsets, line.due.records)
 
     def _send(self, lines: Sequence[Line]) -> None:
         if not lines:

@@ -5,16 +5,58 @@ surrogates, so that it too comes back as it was.
 """
 
 import json
+from array import array
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from itertools import islice
 from typing import Any
 
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import TopicPartition
-from drctl.reconcile.rows import Exported
+from drctl.reconcile.progress import Lane
+from drctl.reconcile.rows import Exported, ExportedLane
 
 FORMAT = "drctl exported records, version 1"
 MANIFEST = "manifest.json"
+
+_AT_ONCE = 100_000
+
+
+def digest_of(offsets: Iterable[int]) -> str:
+    """SHA-256 of the offsets in their order, each as text with a line feed behind it."""
+    coming, found = iter(offsets), sha256()
+    while some := array("q", islice(coming, _AT_ONCE)):
+        found.update(b"".join(b"%d\n" % offset for offset in some))
+    return found.hexdigest()
+
+
+def lane_row(part: ExportedLane) -> dict[str, Any]:
+    """As it stands in a manifest."""
+    return {
+        "topic": part.lane.place.topic,
+        "partition": part.lane.place.partition,
+        "order": part.lane.order.value,
+        "after": part.after,
+        "offsets_sha256": part.offsets,
+        "records": part.records,
+        "gone": part.gone,
+    }
+
+
+def lane_of(row: Mapping[str, Any]) -> ExportedLane:
+    """From what `lane_row` made.
+
+    Raises:
+        ValueError: it did not make that.
+    """
+    try:
+        place = TopicPartition(str(row["topic"]), int(row["partition"]))
+        lane = Lane(place, OrderVerdict(row["order"]))
+        counts = int(row["records"]), int(row["gone"])
+        return ExportedLane(lane, int(row["after"]), str(row["offsets_sha256"]), *counts)
+    except (KeyError, TypeError) as wrong:
+        raise ValueError(f"not a part of an export: {wrong!r}") from None
 
 
 def line_of(record: Exported) -> bytes:

@@ -130,11 +130,40 @@ class Copier(Protocol):
 class Exporter(Protocol):
     """Takes records of an export; nothing counts before `finish`."""
 
+    def begin(self, parts: Sequence["ExportedLane"]) -> None:
+        """Make room for an export of this, as far as it is known before.
+
+        Raises:
+            Refused: another one would have to go for it.
+        """
+
     def add(self, to: "Exported") -> None:
         """Write one."""
 
-    def finish(self) -> str:
-        """Have all of it on disk; where it is."""
+    def finish(self, parts: Sequence["ExportedLane"]) -> str:
+        """Have all of it on disk; where it is.
+
+        Args:
+            parts: what it holds, as it turned out.
+        """
+
+
+class ExportedLane(NamedTuple):
+    """What an export holds of a lane.
+
+    Attributes:
+        after: of the source's offsets, the one behind which the lane was exported; -1 where all of
+            it was.
+        offsets: a digest of the offsets behind it, as the gap result lists them.
+        records: how many of them are in the file of the partition.
+        gone: how many of them the source did not hold any more.
+    """
+
+    lane: Lane
+    after: int
+    offsets: str
+    records: int
+    gone: int = 0
 
 
 class Exported(NamedTuple):

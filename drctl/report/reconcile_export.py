@@ -4,23 +4,20 @@ import hashlib
 import json
 import os
 import shutil
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from drctl.model.errors import Refused, Unknown
 from drctl.model.topology import TopicPartition
-from drctl.reconcile.export import FORMAT, MANIFEST, line_of
-from drctl.reconcile.rows import Exported
+from drctl.reconcile.export import FORMAT, MANIFEST, lane_row, line_of
+from drctl.reconcile.rows import Exported, ExportedLane
+from drctl.report.saved_exports import folders_of, standing_against
 
 _PARTIAL = ".partial"
 _APPENDED = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 _MOST_OPEN = 32
-
-
-def whole_exports(state_dir: Path) -> frozenset[str]:
-    """The results of which everything was exported; one that was interrupted has no manifest."""
-    found = state_dir.glob(f"reconcile/exports/*/{MANIFEST}")
-    return frozenset(each.parent.name for each in found)
 
 
 class _Part:
@@ -55,33 +52,50 @@ class _Part:
 
 
 class ExportFolder:
-    """Implements `drctl.reconcile.rows.Exporter`; makes nothing before the first record.
+    """Implements `drctl.reconcile.rows.Exporter`; of an earlier export nothing is lost.
+
+    One of the same records is replaced once the new one is on disk, and holds no fewer.
 
     Args:
         about: what `manifest.json` says beside the files.
+        beside: whether another folder is taken, named `FOLDER-2` and so on, where this one holds an
+            export of other records; else that is refused.
     """
 
-    def __init__(self, folder: Path, about: dict[str, Any]) -> None:
-        self._folder = folder
-        self._about = about
+    def __init__(self, folder: Path, about: dict[str, Any], *, beside: bool = False) -> None:
+        self._given = self._folder = folder
+        self._about, self._beside = about, beside
         self._parts: dict[TopicPartition, _Part] = {}
 
     @property
     def _work(self) -> Path:
         return self._folder / _PARTIAL
 
+    def begin(self, parts: Sequence[ExportedLane]) -> None:
+        """Start anew where an earlier export was interrupted.
+
+        Raises:
+            Refused: the folder holds something else, or an export of other records.
+            Unknown: it cannot be written.
+        """
+        self._folder = self._place_for(parts)
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._see_no_strangers()
+            shutil.rmtree(self._work, ignore_errors=True)
+            self._work.mkdir(mode=0o700)
+        except OSError as error:
+            raise self._unwritable(error) from error
+
     def add(self, to: Exported) -> None:
         """Write a record.
 
         Raises:
-            Refused: the folder holds something else.
             Unknown: it cannot be written.
         """
         try:
             part = self._parts.get(to.place)
             if part is None:
-                if not self._parts:
-                    self._begin()
                 part = self._parts[to.place] = _Part(self._work / f"{to.place}.jsonl")
             if not part.is_open:
                 self._make_room()
@@ -89,26 +103,70 @@ class ExportFolder:
         except OSError as error:
             raise self._unwritable(error) from error
 
-    def finish(self) -> str:
+    def finish(self, parts: Sequence[ExportedLane]) -> str:
         """Move everything to its place; `manifest.json` appears last.
 
         Raises:
-            Unknown: it cannot be written.
+            Refused: an earlier export of the same records holds more of them.
+            Unknown: it cannot be written, or is not what was to be exported.
         """
         try:
-            if not self._parts:
-                self._begin()
             for part in self._parts.values():
                 part.close()
-                part.file.rename(self._folder / part.file.name)
-            manifest = _Part(self._work / MANIFEST)
-            manifest.add(json.dumps(self._manifest(), indent=2).encode())
-            manifest.close()
-            manifest.file.rename(self._folder / MANIFEST)
-            self._work.rmdir()
         except OSError as error:
             raise self._unwritable(error) from error
-        return str(self._folder)
+        self._see_all(parts)
+        place = self._place_for(parts)
+        try:
+            manifest = _Part(self._work / MANIFEST)
+            manifest.add(json.dumps(self._manifest(parts), indent=2).encode())
+            manifest.close()
+            self._move(place, manifest.file)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        return str(place)
+
+    def _move(self, to: Path, manifest: Path) -> None:
+        """All of it is on disk by now: what it replaces, file by file, may go."""
+        to.mkdir(mode=0o700, exist_ok=True)
+        (to / MANIFEST).unlink(missing_ok=True)
+        for part in self._parts.values():
+            part.file.rename(to / part.file.name)
+        manifest.rename(to / MANIFEST)
+        self._work.rmdir()
+
+    def _see_all(self, parts: Sequence[ExportedLane]) -> None:
+        told: Counter[TopicPartition] = Counter()
+        for each in parts:
+            told[each.lane.place] += each.records
+        for place in told.keys() | self._parts.keys():
+            written = self._parts[place].records if place in self._parts else 0
+            if written != told[place]:
+                raise Unknown(
+                    f"{written} records of {place} were written to {self._folder},"
+                    f" {told[place]} were read: nothing there is a whole export",
+                    "run it again",
+                )
+
+    def _place_for(self, parts: Sequence[ExportedLane]) -> Path:
+        """The folder that this goes to.
+
+        Raises:
+            Refused: an export is there that holds what this one does not.
+        """
+        for folder in self._places():
+            against = standing_against(folder, self._about, parts)
+            if not against:
+                return folder
+            if not self._beside:
+                raise Refused(
+                    f"{folder} holds an earlier export, which stays as it is: {against}",
+                    "choose an empty folder with --out",
+                )
+        raise AssertionError("there is always another name")
+
+    def _places(self) -> Iterator[Path]:
+        return folders_of(self._given) if self._beside else iter((self._given,))
 
     def _make_room(self) -> None:
         opened = [part for part in self._parts.values() if part.is_open]
@@ -116,9 +174,7 @@ class ExportFolder:
             for part in opened:
                 part.close()
 
-    def _begin(self) -> None:
-        """Start anew where an earlier export was made, or was interrupted."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    def _see_no_strangers(self) -> None:
         ours = {MANIFEST, _PARTIAL}
         strangers = [
             p.name
@@ -130,13 +186,8 @@ class ExportFolder:
                 f"{self._folder} holds {min(strangers)!r}, which is not of an export",
                 "choose an empty folder with --out",
             )
-        (self._folder / MANIFEST).unlink(missing_ok=True)
-        for file in self._folder.glob("*.jsonl"):
-            file.unlink()
-        shutil.rmtree(self._work, ignore_errors=True)
-        self._work.mkdir(mode=0o700)
 
-    def _manifest(self) -> dict[str, Any]:
+    def _manifest(self, parts: Sequence[ExportedLane]) -> dict[str, Any]:
         files = [
             {
                 "file": part.file.name,
@@ -147,7 +198,8 @@ class ExportFolder:
             }
             for place, part in sorted(self._parts.items())
         ]
-        return {"format": FORMAT, **self._about, "files": files}
+        lanes = [lane_row(part) for part in parts]
+        return {"format": FORMAT, **self._about, "files": files, "lanes": lanes}
 
     def _unwritable(self, error: OSError) -> Unknown:
         return Unknown(

@@ -3,25 +3,22 @@
 import json
 import stat
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drctl.cli.failback import records
 from drctl.gap.rows import MissingRow
 from drctl.model.errors import Refused, Unknown
 from drctl.model.gap import OrderVerdict, RecordClass
 from drctl.model.rows import Row
 from drctl.model.topology import TopicPartition
-from drctl.reconcile.export import MANIFEST, line_of, record_of
+from drctl.reconcile.export import MANIFEST, digest_of, lane_of, line_of, record_of
 from drctl.reconcile.matching import stamp_of
 from drctl.reconcile.policy import Action
 from drctl.reconcile.progress import Key, Lane, Progress, Segment, decode, encode
-from drctl.reconcile.rows import Exported, Tally, key_digest
-from drctl.report.reconcile_export import ExportFolder, whole_exports
+from drctl.reconcile.rows import Exported, ExportedLane, Tally, key_digest
+from drctl.report.reconcile_export import ExportFolder
 from drctl.systems.parquet.gap_records import GapRow, read_records
 from drctl.systems.parquet.records import ParquetRecords
 from drctl.systems.spill.wanted_rows import TemporaryWantedRows
@@ -97,53 +94,27 @@ def record(partition: int, offset: int) -> Exported:
     return Exported(TopicPartition("orders", partition), "orders", row, OrderVerdict.UNKEYED)
 
 
+def part(records: int, place: TopicPartition) -> ExportedLane:
+    return ExportedLane(Lane(place, OrderVerdict.UNKEYED), -1, digest_of(range(records)), records)
+
+
 def test_an_export_is_for_its_owner_and_whole_or_not_there(tmp_path: Path) -> None:
     folder = tmp_path / "made" / "export"
     writer = ExportFolder(folder, {"link": "main"})
     all_of_them = [record(partition, offset) for offset in range(3) for partition in range(40)]
+    parts = [part(3, TopicPartition("orders", number)) for number in range(40)]
+    writer.begin(parts)
     for each in all_of_them:
         writer.add(each)
     assert not (folder / MANIFEST).exists()
-    assert writer.finish() == str(folder)
+    assert writer.finish(parts) == str(folder)
     for path in (folder, *folder.iterdir()):
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
     manifest = json.loads((folder / MANIFEST).read_text())
     assert (manifest["link"], len(manifest["files"])) == ("main", 40)
+    assert [lane_of(row) for row in manifest["lanes"]] == parts
     lines = (folder / "orders-7.jsonl").read_bytes().splitlines()
     assert [record_of(line) for line in lines] == [r for r in all_of_them if r.place.partition == 7]
-
-
-def test_an_export_replaces_an_earlier_one_and_nothing_else(tmp_path: Path) -> None:
-    for offset in (1, 2):
-        writer = ExportFolder(tmp_path, {})
-        writer.add(record(0, offset))
-        writer.finish()
-    (line,) = (tmp_path / "orders-0.jsonl").read_bytes().splitlines()
-    assert record_of(line).row[0] == 2
-    (tmp_path / "letter.txt").write_text("mine")
-    with pytest.raises(Refused, match=r"letter\.txt"):
-        ExportFolder(tmp_path, {}).add(record(0, 3))
-
-
-def test_an_export_that_was_interrupted_is_none(tmp_path: Path) -> None:
-    """Nor is it for a run that goes on: it would leave out the records that were not written."""
-    exports = tmp_path / "reconcile" / "exports"
-    for name in ("half", "whole"):
-        writer = ExportFolder(exports / name, {})
-        writer.add(record(0, 1))
-        writer.finish()
-    (exports / "half" / MANIFEST).unlink()  # it comes last
-    assert whole_exports(tmp_path) == {"whole"}
-
-    line: Any = SimpleNamespace(action=Action.EXPORT, due=SimpleNamespace(records=2), done=())
-    for name, due in (("half", 2), ("whole", 0), ("none", 2)):
-        found: Any = SimpleNamespace(
-            config=SimpleNamespace(state_dir=tmp_path),
-            gap=SimpleNamespace(id=name),
-            plan=SimpleNamespace(lines=(line,)),
-        )
-        assert records._due(line, found) == due, name
-        assert records._done(found).get("export", 0) == 2 - due, name
 
 
 def test_a_record_that_is_named_twice_is_refused() -> None:

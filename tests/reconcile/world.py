@@ -13,7 +13,15 @@ from drctl.reconcile.guards import parse_overrides
 from drctl.reconcile.planning import ReconcilePlan, build_plan
 from drctl.reconcile.policy import Action, Policies
 from drctl.reconcile.progress import Change, Key, Progress, decode
-from drctl.reconcile.rows import Copy, Exported, Piece, key_digest, seen_of, size_of
+from drctl.reconcile.rows import (
+    Copy,
+    Exported,
+    ExportedLane,
+    Piece,
+    key_digest,
+    seen_of,
+    size_of,
+)
 from drctl.reconcile.sight import SideSight, Sight
 from drctl.systems.spill.wanted_rows import TemporaryWantedRows
 
@@ -167,11 +175,16 @@ class FakeExporter:
     """Implements `Exporter`."""
 
     added: list[Exported] = field(default_factory=list)
+    parts: list[ExportedLane] = field(default_factory=list)
+
+    def begin(self, parts: Sequence[ExportedLane]) -> None:
+        assert not self.added
 
     def add(self, to: Exported) -> None:
         self.added.append(to)
 
-    def finish(self) -> str:
+    def finish(self, parts: Sequence[ExportedLane]) -> str:
+        self.parts += parts
         return "folder"
 
 

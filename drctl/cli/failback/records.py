@@ -11,14 +11,17 @@ from drctl.cli.reconcile.run import Opened, ReconcileOptions, carried_out, opene
 from drctl.engine.returning import Reconciliation
 from drctl.model.errors import ExitCode, Stopped, Unknown
 from drctl.model.plan import Json
+from drctl.reconcile.export import digest_of
 from drctl.reconcile.guards import Guard
 from drctl.reconcile.policy import Action
-from drctl.report.reconcile_export import whole_exports
+from drctl.report.saved_exports import saved_lanes
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.reconcile.planning import Line
+    from drctl.reconcile.progress import Lane
+    from drctl.reconcile.rows import ExportedLane
 
 _WORDS = {
     Action.COPY: "copy",
@@ -26,6 +29,10 @@ _WORDS = {
     Action.EXPORT: "export",
     Action.DISCARD: "discard",
 }
+
+_GONE = "gone before they were exported"
+
+Saved = Mapping["Lane", "ExportedLane"]
 
 
 _MOVED = "applications write on while a run leads home, where the order is right in any case"
@@ -47,12 +54,12 @@ def reconciliation(config: "Config", link: "Link", wish: Json) -> Reconciliation
     if not _is_here(wish) and (done := _kept(link, wish)):
         return Reconciliation(0, done=done)
     with opened(_options(_folder(config, link, wish), wish)) as found:
-        lines = found.plan.lines
-        due = sum(_due(line, found) for line in lines if line.guard is None)
+        lines, saved = found.plan.lines, _saved(found)
+        due = sum(_due(line, saved) for line in lines if line.guard is None)
         refused = (*_refused(found, wish), *_left_out(found))
         blocked = tuple(each.reason for each in found.plan.blocked) if due else ()
         newer = sum(found.plan.grown.newer.values())
-        return Reconciliation(due, (*refused, *blocked), _done(found), newer)
+        return Reconciliation(due, (*refused, *blocked), _done(found, saved), newer)
 
 
 def reconcile(config: "Config", link: "Link", wish: Json) -> None:
@@ -119,15 +126,32 @@ def _options(folder: Path, wish: Json) -> ReconcileOptions:
     )
 
 
-def _due(line: "Line", found: Opened) -> int:
-    if line.action is Action.EXPORT and _exported(found):
-        return 0
-    return line.due.records
+def _due(line: "Line", saved: Saved) -> int:
+    return 0 if line.action is Action.EXPORT and line.lane in saved else line.due.records
 
 
-def _exported(found: Opened) -> bool:
-    """Whether all the files are there: an export leaves no trace on a cluster."""
-    return found.gap.id in whole_exports(found.config.state_dir)
+def _saved(found: Opened) -> Saved:
+    """Of the lanes that are to be exported those that a file on this machine holds all of.
+
+    An export leaves no trace on a cluster. By lane: what the export says of it.
+    """
+    lines = [each for each in found.plan.lines if each.action is Action.EXPORT]
+    if not lines:
+        return {}
+    kept = saved_lanes(found.config.state_dir, found.gap.id)
+    fitting = (
+        (line.lane, part)
+        for line in lines
+        for part in kept.get(line.lane, ())
+        if part.after <= line.through and _is_of(found, part)
+    )
+    return dict(fitting)
+
+
+def _is_of(found: Opened, part: "ExportedLane") -> bool:
+    """Whether it is of the very records: a result that was made anew may have others."""
+    place, order = part.lane
+    return digest_of(found.rows.offsets_after(place, {order: part.after})) == part.offsets
 
 
 def _refused(found: Opened, wish: Json) -> Iterator[str]:
@@ -146,11 +170,13 @@ def _left_out(found: Opened) -> Iterator[str]:
         yield f"nothing is said of {found.plan.left_out:,} records of other topics"
 
 
-def _done(found: Opened) -> Mapping[str, int]:
+def _done(found: Opened, saved: Saved) -> Mapping[str, int]:
     done: Counter[str] = Counter()
     for line in found.plan.lines:
         for segment in line.done:
             done[_WORDS[segment.action]] += segment.records + segment.gone
-        if line.action is Action.EXPORT and _exported(found):
-            done[_WORDS[Action.EXPORT]] += line.due.records
-    return done
+        if line.action is Action.EXPORT and line.lane in saved:
+            gone = min(saved[line.lane].gone, line.due.records)
+            done[_WORDS[Action.EXPORT]] += line.due.records - gone
+            done[_GONE] += gone
+    return +done

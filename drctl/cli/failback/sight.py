@@ -86,13 +86,13 @@ def _link_back(config: "Config", link: "Link") -> str | None:
 def _results(config: "Config", link: "Link", gap: Path | None) -> "Results":
     from drctl.config.way_back import name_of
     from drctl.failback.observing import Results
-    from drctl.report.reconcile_export import whole_exports
+    from drctl.report.saved_exports import results_exported
 
     there = (gap_results.named(gap),) if gap else gap_results.kept(config.state_dir, link.name)
     names = filter(None, (_link_back(config, link), name_of(link)))
     back = (each for name in names for each in gap_results.kept(config.state_dir, name))
     newest = sorted(back, key=lambda each: each.started, reverse=True)
-    return Results(there, tuple(newest), whole_exports(config.state_dir))
+    return Results(there, tuple(newest), results_exported(config.state_dir))
 
 
 def _brokers(link: "Link") -> "Brokers":

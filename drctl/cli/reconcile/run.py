@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from drctl.reconcile.policy import Policies
     from drctl.reconcile.progress import Kept
     from drctl.reconcile.results import ReconcileResult
-    from drctl.reconcile.rows import WantedRows
+    from drctl.reconcile.rows import Exporter, WantedRows
     from drctl.reconcile.sight import Sight
     from drctl.systems.kafka.reconcile_topics import ReconcileTopic
 
@@ -237,7 +237,7 @@ def carried_out(opened: Opened) -> "ReconcileResult":
             reconcile_wiring.source_log(opened.link),
             sight,
             copier,
-            reconcile_wiring.exporter(_export_folder(opened), opened.gap),
+            _exporter(opened),
             journal,
             time.monotonic,
             lambda done, total: task.update(done=done, total=total),
@@ -295,6 +295,10 @@ def _partitions(plan: "ReconcilePlan", target_topic: str) -> int:
     return max(numbers, default=0) + 1
 
 
-def _export_folder(opened: Opened) -> Path:
-    given = opened.given.out
-    return given or opened.config.state_dir / "reconcile" / "exports" / opened.gap.id
+def _exporter(opened: Opened) -> "Exporter":
+    from drctl.report.saved_exports import exports_of
+
+    if opened.given.out is not None:
+        return reconcile_wiring.exporter(opened.given.out, opened.gap)
+    folder = exports_of(opened.config.state_dir, opened.gap.id)
+    return reconcile_wiring.exporter(folder, opened.gap, beside=True)

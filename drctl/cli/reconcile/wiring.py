@@ -125,12 +125,17 @@ def copier(link: "Link") -> "TransactionalCopier":
 
 
 def exporter(
-    folder: Path, gap: "FoundGap", classes: Sequence[str] = ("unreplicated",)
+    folder: Path,
+    gap: "FoundGap",
+    classes: Sequence[str] = ("unreplicated",),
+    *,
+    beside: bool = False,
 ) -> "Exporter":
     """What writes an export.
 
     Args:
         classes: of the records that go there.
+        beside: whether it goes to a folder beside that one where that holds other records.
     """
     from drctl.report.reconcile_export import ExportFolder
 
@@ -141,7 +146,7 @@ def exporter(
         "target": {"cluster": gap.target, "id": gap.target_id},
         "classes": list(classes),
     }
-    return ExportFolder(folder, about)
+    return ExportFolder(folder, about, beside=beside)
 
 
 def journal(config: "Config", run: str) -> "JournalFile":

@@ -1,0 +1,245 @@
+"""What counts as exported is what files on this machine hold; no export goes for another one."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from drctl.cli.failback import records
+from drctl.model.errors import Refused, Unknown
+from drctl.model.gap import OrderVerdict
+from drctl.model.topology import TopicPartition
+from drctl.reconcile.executing import Limits
+from drctl.reconcile.export import MANIFEST, digest_of, record_of
+from drctl.reconcile.policy import Action, Policies
+from drctl.reconcile.progress import Lane
+from drctl.reconcile.rows import Exported, ExportedLane
+from drctl.report.reconcile_export import ExportFolder
+from drctl.report.saved_exports import exports_of, results_exported, saved_lanes
+from tests.reconcile.world import FakeCopier, T, World
+
+ORDERS, AUDIT = TopicPartition("orders", 0), TopicPartition("audit", 0)
+SAFE, CONFLICTING = OrderVerdict.SAFE, OrderVerdict.CONFLICTING
+ABOUT = {"result": "r1", "classes": ["unreplicated"]}
+EXPORT = Policies(everywhere=Action.EXPORT, conflicting=Action.EXPORT)
+
+
+def part(
+    place: TopicPartition, *offsets: int, order: OrderVerdict = SAFE, after: int = -1
+) -> ExportedLane:
+    return ExportedLane(Lane(place, order), after, digest_of(offsets), len(offsets))
+
+
+def export(
+    folder: Path,
+    wanted: Mapping[ExportedLane, tuple[int, ...]],
+    about: Mapping[str, Any] = ABOUT,
+    *,
+    beside: bool = False,
+) -> Path:
+    """An export of these offsets; those of a part that are not among them were gone."""
+    writer = ExportFolder(folder, dict(about), beside=beside)
+    writer.begin([*wanted])
+    for each, offsets in wanted.items():
+        for offset in offsets:
+            row = offset, 5, b"k", b"v%d" % offset, ()
+            writer.add(Exported(each.lane.place, each.lane.place.topic, row, each.lane.order))
+    counts = ((each, len(offsets)) for each, offsets in wanted.items())
+    return Path(writer.finish([e._replace(records=n, gone=e.records - n) for e, n in counts]))
+
+
+def offsets_in(file: Path) -> list[int]:
+    return [record_of(line).row[0] for line in file.read_bytes().splitlines()]
+
+
+def everything(folder: Path) -> dict[str, str]:
+    return {
+        str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest()
+        for p in folder.rglob("*")
+        if p.is_file()
+    }
+
+
+def found(state: Path, offsets: Mapping[Lane, tuple[int, ...]], through: int = -1) -> Any:
+    """A run that is to export these records of result r1."""
+
+    def after(place: TopicPartition, behind: Mapping[OrderVerdict, int]) -> list[int]:
+        ((order, at),) = behind.items()
+        return [n for n in offsets[Lane(place, order)] if n > at]
+
+    lines = tuple(
+        SimpleNamespace(
+            lane=lane,
+            action=Action.EXPORT,
+            due=SimpleNamespace(records=sum(n > through for n in all_of_it)),
+            through=through,
+            done=(),
+        )
+        for lane, all_of_it in offsets.items()
+    )
+    return SimpleNamespace(
+        config=SimpleNamespace(state_dir=state),
+        gap=SimpleNamespace(id="r1"),
+        plan=SimpleNamespace(lines=lines),
+        rows=SimpleNamespace(offsets_after=after),
+    )
+
+
+def stand(state: Path, offsets: Mapping[Lane, tuple[int, ...]], through: int = -1) -> Any:
+    """How many are due, and what is done."""
+    asked = found(state, offsets, through)
+    saved = records._saved(asked)
+    return sum(records._due(line, saved) for line in asked.plan.lines), dict(
+        records._done(asked, saved)
+    )
+
+
+def test_only_the_records_that_an_export_holds_count_as_exported(tmp_path: Path) -> None:
+    """The run home goes on from here to empty the cluster that has the only copy."""
+    of_orders, of_audit = part(ORDERS, 3, 4), part(AUDIT, 7)
+    conflicting = part(ORDERS, 5, order=CONFLICTING)
+    wanted = {of_orders.lane: (3, 4), of_audit.lane: (7,), conflicting.lane: (5,)}
+    assert stand(tmp_path, wanted) == (4, {})
+    export(exports_of(tmp_path, "r1"), {of_orders: (3, 4)})
+    assert stand(tmp_path, wanted) == (2, {"export": 2})
+    export(exports_of(tmp_path, "r1"), {conflicting: (5,)}, beside=True)
+    assert stand(tmp_path, wanted) == (1, {"export": 3})
+    assert results_exported(tmp_path) == {"r1"}
+
+
+def test_an_export_counts_as_long_as_its_files_are_whole(tmp_path: Path) -> None:
+    wanted = part(ORDERS, 3, 4)
+    folder = export(exports_of(tmp_path, "r1"), {wanted: (3, 4)})
+    file, lane = folder / "orders-0.jsonl", {wanted.lane: (3, 4)}
+    whole = file.read_bytes()
+    assert stand(tmp_path, lane) == (0, {"export": 2})
+    for damaged in (whole[:-3], whole.splitlines(keepends=True)[0], b"", None):
+        file.unlink() if damaged is None else file.write_bytes(damaged)
+        assert stand(tmp_path, lane) == (2, {}), damaged
+    file.write_bytes(whole)
+    told = json.loads((folder / MANIFEST).read_text())
+    for without in ("lanes", "files", "format", "result"):
+        (folder / MANIFEST).write_text(json.dumps({k: v for k, v in told.items() if k != without}))
+        assert stand(tmp_path, lane) == (2, {}), without
+    (folder / MANIFEST).unlink()  # it comes last: where it is missing, it was interrupted
+    assert stand(tmp_path, lane) == (2, {})
+
+
+def test_an_export_of_other_records_of_the_lane_does_not_count(tmp_path: Path) -> None:
+    """A result that was made anew on another machine goes by the name of the first one."""
+    wanted = part(ORDERS, 3, 4)
+    export(exports_of(tmp_path, "r1"), {wanted: (3, 4)})
+    for others in ((3, 5), (3, 4, 5), (4,)):
+        assert stand(tmp_path, {wanted.lane: others}) == (len(others), {})
+    superseded = {**ABOUT, "classes": ["superseded", "expired"]}
+    export(exports_of(tmp_path / "other", "r1"), {wanted: (3, 4)}, superseded)
+    assert not saved_lanes(tmp_path / "other", "r1")
+
+
+def test_what_was_exported_before_a_part_was_done_otherwise_counts_and_not_the_reverse(
+    tmp_path: Path,
+) -> None:
+    lane = Lane(ORDERS, SAFE)
+    export(exports_of(tmp_path, "r1"), {part(ORDERS, 5, 6, after=4): (5, 6)})
+    assert stand(tmp_path, {lane: (3, 4, 5, 6)}, through=4) == (0, {"export": 2})
+    assert stand(tmp_path, {lane: (3, 4, 5, 6)}, through=5) == (0, {"export": 1})
+    assert stand(tmp_path, {lane: (3, 4, 5, 6)}) == (4, {})
+
+
+def test_records_that_were_gone_are_not_said_to_be_exported(tmp_path: Path) -> None:
+    wanted = part(ORDERS, 3, 4, 5)
+    export(exports_of(tmp_path, "r1"), {wanted: (4, 5)})
+    told = {"export": 2, "gone before they were exported": 1}
+    assert stand(tmp_path, {wanted.lane: (3, 4, 5)}) == (0, told)
+
+
+@pytest.mark.parametrize(
+    ("later", "about", "why"),
+    [
+        pytest.param({part(AUDIT, 7): (7,)}, ABOUT, "safe records of orders-0", id="of-others"),
+        pytest.param(
+            {part(ORDERS, 4, after=3): (4,)}, ABOUT, "safe records of orders-0", id="of-the-rest"
+        ),
+        pytest.param(
+            {part(ORDERS, 3, 4): (4,)}, ABOUT, "2 safe records of orders-0, of which", id="fewer"
+        ),
+        pytest.param({part(ORDERS, 3, 4): (3, 4)}, {**ABOUT, "result": "r2"}, "r1", id="result"),
+        pytest.param(
+            {part(ORDERS, 3, 4): (3, 4)}, {**ABOUT, "classes": ["expired"]}, "r1", id="classes"
+        ),
+    ],
+)
+def test_an_export_never_goes_for_another_one(
+    tmp_path: Path,
+    later: Mapping[ExportedLane, tuple[int, ...]],
+    about: Mapping[str, Any],
+    why: str,
+) -> None:
+    out = export(tmp_path / "out", {part(ORDERS, 3, 4): (3, 4)})
+    before = everything(out)
+    with pytest.raises(Refused, match=why):
+        export(out, later, about)
+    left = everything(out)
+    assert {name: left.get(name) for name in before} == before
+    second = export(out, later, about, beside=True)
+    assert (second, everything(second).keys() >= {MANIFEST}) == (tmp_path / "out-2", True)
+    left = everything(out)
+    assert {name: left.get(name) for name in before} == before
+
+
+def test_an_export_that_does_not_say_what_it_holds_stays(tmp_path: Path) -> None:
+    out = export(tmp_path / "out", {part(ORDERS, 3, 4): (3, 4)})
+    told = json.loads((out / MANIFEST).read_text())
+    del told["lanes"]  # as drctl wrote it before
+    (out / MANIFEST).write_text(json.dumps(told))
+    with pytest.raises(Refused, match="does not say which records it holds"):
+        export(out, {part(ORDERS, 3, 4): (3, 4)})
+    assert export(out, {part(ORDERS, 3, 4): (3, 4)}, beside=True) == tmp_path / "out-2"
+    assert offsets_in(out / "orders-0.jsonl") == [3, 4]
+
+
+def test_an_export_is_made_again_in_its_place_and_may_take_more_in(tmp_path: Path) -> None:
+    out = exports_of(tmp_path, "r1")
+    both = {part(ORDERS, 3, 4): (3, 4), part(AUDIT, 7): (7,)}
+    for again in ({part(ORDERS, 3, 4): (3, 4)}, both, both):
+        assert export(out, again, beside=True) == out
+    assert offsets_in(out / "orders-0.jsonl") == [3, 4]
+    assert offsets_in(out / "audit-0.jsonl") == [7]
+    assert not out.with_name("r1-2").exists()
+
+
+def test_what_is_no_export_stays(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("mine")
+    with pytest.raises(Refused, match=r"letter\.txt"):
+        ExportFolder(tmp_path, {}).begin([part(ORDERS, 3)])
+
+
+def test_nothing_counts_until_as_much_is_written_as_was_read(tmp_path: Path) -> None:
+    writer = ExportFolder(tmp_path / "out", dict(ABOUT))
+    writer.begin([part(ORDERS, 3, 4)])
+    writer.add(Exported(ORDERS, "orders", (3, 5, None, None, ()), SAFE))
+    with pytest.raises(Unknown, match="1 records of orders-0 were written"):
+        writer.finish([part(ORDERS, 3, 4)])
+    assert not (tmp_path / "out" / MANIFEST).exists()
+
+
+def test_a_run_says_what_its_export_holds() -> None:
+    place = TopicPartition(T, 0)
+    rows = [(offset, 5, b"k", b"v", ()) for offset in range(4)]
+    verdicts = {(place, 0): SAFE, (place, 1): CONFLICTING, (place, 2): SAFE, (place, 3): SAFE}
+    world = World(
+        {place: rows[1:]},
+        verdicts,
+        {place: rows},
+        log_start={place: 1},
+        overrides=("source-moved=they are gone",),
+    )
+    world.execution(EXPORT, FakeCopier(world.target, 0), Limits()).run()
+    assert world.exporter.parts == [
+        ExportedLane(Lane(place, SAFE), -1, digest_of((0, 2, 3)), 2, 1),
+        ExportedLane(Lane(place, CONFLICTING), -1, digest_of((1,)), 1, 0),
+    ]
