@@ -140,11 +140,13 @@ class Reader:
     def _has_enough(self, consumer: Consumer) -> bool:
         """Whether it may leave: what it has read is committed, too."""
         places, committed = consumer.assignment(), self._committed[self._home]
-        read = len(self._values[self._home])
-        if not 0 < self.habit.most <= read or not 0 < len(places) <= len(committed):
+        read = self._values[self._home]
+        if not 0 < self.habit.most <= len(read):
             return False
-        consumer.pause(places)
-        return sum(committed.values()) >= read
+        # Of a partition of which it has read nothing it still waits for a first record.
+        known = {partition for partition, _ in read}
+        consumer.pause([each for each in places if each.partition in known])
+        return 0 < len(places) <= len(committed) and sum(committed.values()) >= len(read)
 
     def _take(self, consumer: Consumer, cluster: str, messages: Sequence[Message]) -> None:
         for message in messages:
