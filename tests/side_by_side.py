@@ -27,8 +27,14 @@ LONG = (
     "tests/soak/",
     "tests/lab/",
     "tests/spark/",
+    "tests/clients/",
+    "tests/connect/",
+    "tests/kafka/",
+    "tests/parquet/",
+    "tests/checks/test_observer.py",
+    "tests/test_side_by_side.py",
 )
-"""What begins first where two files run side by side: the longest of all."""
+"""What begins first where files run side by side: the longest of all."""
 
 
 def file_of(nodeid: str) -> str:
