@@ -114,6 +114,7 @@ def test_a_proxy_moves_clients_although_the_source_lives(scene: Stage) -> None:
     assert backend.seen().cluster == "primary"
 
 
+@pytest.mark.nightly
 def test_a_name_moves_clients_of_a_source_that_is_cut_off(scene: Stage, tmp_path: Path) -> None:
     topic = scene.topic()
     record = scene.name.opened(tmp_path)

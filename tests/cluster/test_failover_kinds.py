@@ -240,7 +240,10 @@ def facts_of(stage: Stage, step: str) -> Mapping[str, Any]:
     return facts
 
 
-@pytest.mark.parametrize("name", ["offset-preserving", "confluent-replicator"])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param("offset-preserving", marks=pytest.mark.nightly), "confluent-replicator"],
+)
 def test_a_topic_that_is_made_behind_the_fence_keeps_the_target_closed(
     kinds: Kinds, name: str
 ) -> None:

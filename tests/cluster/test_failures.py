@@ -142,7 +142,13 @@ def small_disk(folder: Path, listing: Path) -> tuple[str, ...]:
 ONE_FILE = {**SPARK, "conf": {"spark.sql.shuffle.partitions": "1"}}
 
 
-@pytest.mark.parametrize("sections", [{}, {"spark": ONE_FILE}], ids=["direct", "spark"])
+@pytest.mark.parametrize(
+    "sections",
+    [
+        pytest.param({}, id="direct"),
+        pytest.param({"spark": ONE_FILE}, id="spark", marks=pytest.mark.nightly),
+    ],
+)
 def test_a_full_disk(
     bulky: str, new_drctl: NewDrctl, tmp_path: Path, sections: dict[str, Any]
 ) -> None:
