@@ -1,6 +1,7 @@
 """What to do after a gap analysis, most urgent first: the page and the terminal say the same."""
 
 from dataclasses import dataclass
+from shlex import quote
 
 from drctl.model.gap import GapResult
 from drctl.report.gap_lines import order_lines
@@ -92,9 +93,13 @@ def _keep_files(result: GapResult) -> Step:
 
 def _decide(result: GapResult) -> Step:
     said = [f"{number(line.count)} {line.name}" for line in order_lines(result) if line.count]
+    link, out = (plain(quote(each)) for each in (result.link, result.out))
     return Step(
         "Decide what to bring over, by what a copy would do to order.",
-        f"{', '.join(said)}: what that means stands under order.",
+        f"{', '.join(said)}: what that means stands under order. `drctl reconcile {out} --policy"
+        f" copy` shows what bringing them over would do; where clients are on"
+        f" {plain(result.target)} by now, `drctl failback --check-order --link {link}` says what"
+        " comes first. Neither writes anything.",
     )
 
 
