@@ -13,6 +13,8 @@ class Missing:
         partitions: of the source that lack some, each in words.
         duplicated: records that the target holds more often than the source.
         repeated: of `records`, those with an equal on the target: second copies of the source.
+        undecided: partitions of the source with an open transaction, each in words: what it wrote
+            counts in none of these numbers, and is a record once it is committed.
     """
 
     records: int
@@ -20,6 +22,12 @@ class Missing:
     partitions: tuple[str, ...] = ()
     duplicated: int = 0
     repeated: int = 0
+    undecided: tuple[str, ...] = ()
+
+    @property
+    def unproven(self) -> tuple[str, ...]:
+        """Why more may be missing than was counted, each in words."""
+        return (*self.not_compared, *self.undecided)
 
     def but_for(self, second_copies: int) -> int:
         """Records that are missing, but for as many known second copies of the source.

@@ -9,6 +9,7 @@ from drctl.config.link import Link
 from drctl.gap.answer import Answer, Findings, topic_gaps
 from drctl.gap.choice import choose_topics
 from drctl.gap.comparison import Progress, RecordComparer
+from drctl.gap.deciding import NO_PATIENCE, Patience
 from drctl.gap.failures import ScanFailed
 from drctl.gap.freeze import Frozen, at_once, freeze
 from drctl.gap.ledger import LedgerStore
@@ -48,6 +49,7 @@ class GapAnalysis:
         within: what has an order that a copy must not break.
         order: whether the order of replicated records is looked at, too.
         settle: waits for records that are on their way, once the source is frozen.
+        patience: for transactions that are open.
     """
 
     link: Link
@@ -64,6 +66,7 @@ class GapAnalysis:
     within: OrderScope = OrderScope.KEY
     order: bool = False
     settle: Callable[[], None] = at_once
+    patience: Patience = NO_PATIENCE
 
     def run(self, topics: Sequence[str] = ()) -> GapResult:
         """Find every source record that is not on the target.
@@ -121,7 +124,7 @@ class GapAnalysis:
             raise Unreachable(f"{failed.message}; {gone.message}", gone.hint) from gone
 
     def _freeze(self, names: Sequence[str]) -> Frozen:
-        return freeze(self.link, self.source, self.target, names, self.settle)
+        return freeze(self.link, self.source, self.target, names, self.settle, self.patience)
 
     def _compare_scope(self, frozen: Frozen) -> tuple[Work, Answer]:
         """Compare what the scope covers, and more where what it takes for granted is not so."""

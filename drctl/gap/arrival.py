@@ -22,7 +22,7 @@ Raises:
 """
 
 
-_UNDECIDED = "{:,} offsets lie behind an open transaction: commit or abort it on the source"
+UNDECIDED = "{:,} offsets lie behind an open transaction: commit or abort it on the source"
 
 STILL = 6
 """A partition that stands still for so many looks is compared though others move."""
@@ -209,7 +209,7 @@ class Arrivals:
                 place = TopicPartition(topic.topic, gap.partition)
                 if gap.counts.undecided:
                     # Whoever has it open may still commit it, fence or not.
-                    left_out[place] = _UNDECIDED.format(gap.counts.undecided)
+                    left_out[place] = UNDECIDED.format(gap.counts.undecided)
                 if (place.topic, None) not in left_out and place not in left_out:
                     ends = Ends(gap.source_range.end, copies[gap.partition])
                     self._compared[place] = Compared(ends, gap.counts.unreplicated)

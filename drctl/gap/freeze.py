@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from drctl.config.link import Link
+from drctl.gap.deciding import NO_PATIENCE, Patience
 from drctl.model.gap import NotCompared
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import (
@@ -64,9 +65,11 @@ class _Freezer:
         source: ClusterReader,
         target: ClusterReader,
         settle: Callable[[], None],
+        patience: Patience,
     ) -> None:
         self._link = link
         self._settle = settle
+        self._patience = patience
         self._source = source
         self._target = target
         self._left_out: list[NotCompared] = []
@@ -75,11 +78,11 @@ class _Freezer:
         states = self._source_states(names)
         targets = self._target_states(states)
         states = {name: state for name, state in states.items() if name in targets}
-        source = self._source.offsets(_partitions(states.values()))
+        source = self._patience.offsets(self._source, _partitions(states.values()))
         self._settle()
         source = self._decided(source)
         present = [state for state in targets.values() if state is not None]
-        target = self._target.offsets(_partitions(present))
+        target = self._patience.offsets(self._target, _partitions(present))
         topics = [
             self._topic(states[name], targets[name], source, target) for name in sorted(states)
         ]
@@ -189,16 +192,18 @@ def freeze(
     target: ClusterReader,
     topics: Sequence[str],
     settle: Callable[[], None] = at_once,
+    patience: Patience = NO_PATIENCE,
 ) -> Frozen:
     """Take the offsets of both sides of these source topics.
 
     Args:
         settle: waits for records that are on their way between the two.
+        patience: for transactions that are open.
 
     Raises:
         Unreachable: one of the clusters did not answer at all.
     """
-    return _Freezer(link, source, target, settle).freeze(topics)
+    return _Freezer(link, source, target, settle, patience).freeze(topics)
 
 
 def _partitions(states: Iterable[TopicState]) -> list[TopicPartition]:

@@ -5,8 +5,11 @@ from dataclasses import replace
 import pytest
 
 from drctl.cli.failback.search import of_before
-from drctl.cli.runs.link_sight_comparing import _without_new
+from drctl.cli.runs.link_sight_comparing import _told, _without_new
+from drctl.engine.kind import State
 from drctl.engine.ports import Missing
+from drctl.model.gap import Counts
+from tests.engine.test_way_back_steps import ENDS, Around, check, verify
 from tests.report.gaps import gap, result, topic
 
 
@@ -37,3 +40,27 @@ def test_what_is_on_its_way_hides_no_missing_record_behind_second_copies(
     found = _without_new(Missing(records, repeated=repeated), of_them_before)
     assert found.records == of_them_before
     assert found.but_for(7) == left
+
+
+def test_an_open_transaction_of_the_source_is_no_proof() -> None:
+    """A fence denies writes; what was written may still be committed, and is a record then."""
+    counts = Counts(97, 97, 0, undecided=3)
+    found = _told(result(topic("orders", gap(0, 100, counts=counts), gap(1, 100))))
+    open_ = "orders-0: 3 offsets lie behind an open transaction: commit or abort it on the source"
+    assert (found.records, found.not_compared, found.undecided) == (0, (), (open_,))
+    world = Around(found=found)
+    drain = check("drain", {"target": "primary"}, world, find_missing={"duplicated": 18})
+    prove = check("prove-copies", {**ENDS, "old_way": False}, world)
+    for kind, intent in (("drain", drain), ("prove-copies", prove)):
+        seen = verify(kind, intent, world)
+        assert (seen.state, seen.items) == (State.WAITING, (open_,))
+        assert open_ in seen.words
+    gapped = verify("gap", {"scope": "full", "at_most": 5}, world)
+    assert (gapped.state, gapped.items) == (State.UNKNOWN, (open_,))
+
+
+def test_how_far_behind_replication_is_needs_no_end_of_transactions() -> None:
+    """Applications write on while it is waited for; the drain waits for what they leave open."""
+    world = Around(found=Missing(0, undecided=("orders-0: 3 offsets",)))
+    seen = verify("caught-up", {"scope": "tail", "at_most": 5}, world)
+    assert seen.state is State.DONE

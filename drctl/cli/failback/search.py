@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from drctl.failback.situation import Situation
     from drctl.model.gap import GapResult, PartitionGap
 
+TRANSACTIONS_S = 900.0
+"""Producers' transactions live no longer, by the brokers' default: transaction.max.timeout.ms."""
+
 _AGAIN = "drctl failback --check-order says what happened, and what to do"
 
 
@@ -129,7 +132,9 @@ def compared(config: "Config", link: "Link") -> "GapEvidence":
 def _compare(config: "Config", link: "Link") -> Path:
     from drctl.cli.gap.run import GapOptions, GapRuns
 
-    options = GapOptions((), "full", ledger=False, submit=False, budget_s=0)
+    options = GapOptions(
+        (), "full", ledger=False, submit=False, budget_s=0, patience_s=TRANSACTIONS_S
+    )
     folder = new_folder(config.state_dir, link.name)
     with GapRuns(config, link, options) as runs:
         runs.run(folder)

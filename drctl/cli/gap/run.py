@@ -40,6 +40,7 @@ class GapOptions:
         truncation: whether what cutting the source back would destroy is part of the result.
         settle_s: how long records may be on their way once the source is frozen.
         only: partitions to whose tails it keeps; those whose tail has no place are read whole.
+        patience_s: how long transactions that are open are waited for, on each cluster.
     """
 
     topics: tuple[str, ...]
@@ -52,6 +53,7 @@ class GapOptions:
     order: bool = False
     truncation: bool = False
     settle_s: float = 0.0
+    patience_s: float = 0
 
 
 @dataclass(slots=True)
@@ -98,6 +100,7 @@ class GapRuns:
 
     def _analyse(self, out: Path, work: Path) -> "GapResult":
         from drctl.gap.analysis import GapAnalysis
+        from drctl.gap.deciding import Patience
         from drctl.gap.scoping import Scope, Scoping
         from drctl.gap.truncation import with_truncation
 
@@ -138,6 +141,7 @@ class GapRuns:
                 within=self._within(),
                 order=self.options.order,
                 settle=lambda: _settle(self.options.settle_s, progress),
+                patience=Patience(self.options.patience_s, progress),
             )
             result = analysis.run(self.options.topics)
         return with_truncation(result) if self.options.truncation else result

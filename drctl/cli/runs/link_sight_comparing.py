@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _BUDGET_S = 120.0
 
+_TRANSACTIONS_S = 60.0
+"""A producer's transaction.timeout.ms, where nobody sets it."""
+
 
 @dataclass(slots=True)
 class Comparisons:
@@ -67,7 +70,7 @@ class Comparisons:
             result = runs.run(folder)
         found, before = _told(result), self._proved
         self._proved = result
-        if found.records or found.not_compared:
+        if found.records or found.unproven:
             shutil.rmtree(folder, ignore_errors=True)
         return found if before is None else _without_new(found, of_before(result, before))
 
@@ -87,7 +90,9 @@ class Comparisons:
 
 
 def _whole(scope: str) -> GapOptions:
-    return GapOptions((), scope, ledger=False, submit=False, budget_s=_BUDGET_S)
+    return GapOptions(
+        (), scope, ledger=False, submit=False, budget_s=_BUDGET_S, patience_s=_TRANSACTIONS_S
+    )
 
 
 def _without_new(found: Missing, records: int) -> Missing:
@@ -97,6 +102,8 @@ def _without_new(found: Missing, records: int) -> Missing:
 
 
 def _told(result: "GapResult") -> Missing:
+    from drctl.gap.arrival import UNDECIDED
+
     lacking = (
         f"{topic.topic}-{partition.partition}: {partition.counts.unreplicated:,} missing"
         for topic in result.topics
@@ -104,7 +111,13 @@ def _told(result: "GapResult") -> Missing:
         if partition.counts.unreplicated
     )
     left_out = tuple(f"{each.topic}: {each.reason}" for each in result.not_compared)
+    undecided = tuple(
+        f"{topic.topic}-{partition.partition}: {UNDECIDED.format(partition.counts.undecided)}"
+        for topic in result.topics
+        for partition in topic.partitions
+        if partition.counts.undecided
+    )
     totals = result.totals
     repeated = sum(p.repeated for topic in result.topics for p in topic.partitions)
     twice = totals.duplicated_on_target
-    return Missing(totals.unreplicated, left_out, tuple(lacking), twice, repeated)
+    return Missing(totals.unreplicated, left_out, tuple(lacking), twice, repeated, undecided)

@@ -30,10 +30,9 @@ class Drain(Looking):
         second = intent.get("second_copies", 0)
         # A tail may hold some of them and not others: only where all count do they cancel out.
         missing = look.compared("full") if second else look.missing()
-        if missing.not_compared:
-            number = len(missing.not_compared)
-            words = f"{number:,} partitions are not proven yet: {missing.not_compared[0]}"
-            return Seen(State.WAITING, words, {}, missing.not_compared)
+        if unproven := missing.unproven:
+            words = f"{len(unproven):,} partitions are not proven yet: {unproven[0]}"
+            return Seen(State.WAITING, words, {}, unproven)
         records = missing.but_for(second)
         if records:
             if why := intent.get("passed"):

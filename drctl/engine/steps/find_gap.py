@@ -25,9 +25,9 @@ class FindGap(Looking):
     def verify(self, intent: Json, look: Look) -> Seen:
         """What is missing now."""
         missing = look.compared(intent["scope"])
-        if missing.not_compared:
-            words = f"not everything could be compared: {missing.not_compared[0]}"
-            return Seen(State.UNKNOWN, words, {}, missing.not_compared)
+        if unproven := missing.unproven:
+            words = f"not everything could be compared: {unproven[0]}"
+            return Seen(State.UNKNOWN, words, {}, unproven)
         words = f"{missing.records:,} records are missing on the target"
         facts = {"unreplicated": missing.records}
         most = intent["at_most"]

@@ -37,9 +37,9 @@ class ProveCopies(Looking):
     def verify(self, intent: Json, look: Look) -> Seen:
         """What a comparison finds now."""
         found = look.proof()
-        if found.not_compared:
-            words = f"not everything could be compared: {found.not_compared[0]}"
-            return Seen(State.WAITING, words, {}, found.not_compared)
+        if unproven := found.unproven:
+            words = f"not everything could be compared: {unproven[0]}"
+            return Seen(State.WAITING, words, {}, unproven)
         missing = found.but_for(intent.get("second_copies", 0))
         lacks, target = missing - intent["may_lack"], intent["target"]
         if lacks > 0:

@@ -1,0 +1,120 @@
+"""Where applications write in transactions all the time, what was there at a look gets decided."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from drctl.cli.failback import search
+from drctl.cli.gap.run import GapOptions
+from drctl.config.configuration import Config
+from drctl.gap.deciding import Offsets, Patience
+from drctl.gap.freeze import freeze
+from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
+from tests.gap.test_freeze import WHOLE, Cluster, link
+
+PLACE = TopicPartition("orders", 0)
+DARK = Unavailable("the partition has no leader")
+
+
+@dataclass
+class Busy:
+    """A partition whose leader answers one thing after another; the last one again and again."""
+
+    answers: list[PartitionOffsets | Unavailable]
+    name: str = "secondary"
+    clock: float = 0
+    told: list[str] = field(default_factory=list)
+
+    def offsets(self, partitions: Collection[TopicPartition]) -> Offsets:
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return dict.fromkeys(partitions, answer)
+
+    def pause(self, seconds: float) -> None:
+        self.clock += seconds
+
+    def waited_for(self, seconds: float) -> PartitionOffsets | Unavailable:
+        patience = Patience(seconds, self.told.append, lambda: self.clock, self.pause)
+        return patience.offsets(self, [PLACE])[PLACE]
+
+
+def writing_on() -> Iterator[PartitionOffsets]:
+    """Each time the transaction of before is committed, and another one is open."""
+    return (PartitionOffsets(0, at, at + 3) for at in range(7, 100, 3))
+
+
+def test_only_what_was_there_at_the_first_look_is_waited_for() -> None:
+    busy = Busy(list(writing_on()))
+    assert busy.waited_for(10) == PartitionOffsets(0, 10, 10)
+    assert busy.told == [
+        "a transaction is open in orders-0 of secondary: waiting until it ends, 10 s at most"
+    ]
+
+
+def test_one_that_does_not_end_in_time_stays_undecided() -> None:
+    open_ = PartitionOffsets(0, 7, 10)
+    busy = Busy([open_, PartitionOffsets(0, 7, 12), DARK, PartitionOffsets(0, 7, 15)])
+    assert busy.waited_for(10) == open_
+    assert busy.clock == 10
+
+
+def test_a_leader_that_is_silent_meanwhile_is_asked_again() -> None:
+    busy = Busy([PartitionOffsets(0, 7, 10), DARK, PartitionOffsets(0, 12, 15)])
+    assert busy.waited_for(10) == WHOLE
+
+
+def test_what_an_election_has_cut_off_was_never_decided() -> None:
+    open_ = PartitionOffsets(0, 7, 10)
+    assert Busy([open_, PartitionOffsets(0, 8, 8)]).waited_for(10) == open_
+
+
+def test_without_patience_it_is_said_that_it_is_open() -> None:
+    busy = Busy(list(writing_on()))
+    assert (busy.waited_for(0), busy.clock) == (PartitionOffsets(0, 7, 10), 0)
+
+
+class Writing(Cluster):
+    """One topic to which transactions are written all the time."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, {0: WHOLE})
+        self._goes_on = writing_on()
+
+    def offsets(self, partitions: Collection[TopicPartition]) -> Offsets:
+        return dict.fromkeys(partitions, next(self._goes_on))
+
+
+def test_a_freeze_of_what_is_written_to_in_transactions_leaves_nothing_out() -> None:
+    ends = Writing("primary"), Writing("secondary")
+    patience = Patience(10, pause=lambda _seconds: None)
+    found = freeze(link(True), *ends, ["orders"], patience=patience)  # type: ignore[arg-type]
+    (topic,) = found.topics
+    decided = {0: PartitionOffsets(0, 10, 10)}
+    assert (topic.source, topic.target, found.not_compared) == (decided, decided, ())
+
+
+def test_the_search_on_the_way_home_waits_for_open_transactions(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[GapOptions] = []
+
+    class Runs:
+        def __init__(self, _config: object, _link: object, options: GapOptions) -> None:
+            asked.append(options)
+
+        def __enter__(self) -> "Runs":
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def run(self, _out: Path) -> None: ...
+
+    @dataclass
+    class Kept:
+        state_dir: Path
+
+    monkeypatch.setattr("drctl.cli.gap.run.GapRuns", Runs)
+    search._compare(cast(Config, Kept(tmp_path)), link(True))
+    assert asked[0].patience_s == search.TRANSACTIONS_S
