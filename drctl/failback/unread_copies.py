@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from drctl.model.errors import Unreachable
+from drctl.failback.observers.pieces import in_pieces
 from drctl.model.groups import Committed, Positions
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import Record, TopicPartition, Unavailable
@@ -20,8 +20,6 @@ from drctl.wire.undecodable import Undecodable
 
 MOST = 1_000_000
 """So many offsets are looked through for copies; a group that is further behind is not moved."""
-
-_AT_ONCE = 20_000
 
 Stands = Mapping[str, Positions | Unavailable]
 """Where groups stand on the survivor."""
@@ -73,16 +71,10 @@ def find_copies(
         Unreachable: a partition could not be read.
     """
     found: dict[TopicPartition, list[Copy]] = {place: [] for place in since}
-    waiting = dict(since)
-    while waiting:
-        going_on = {}
-        for place, records in reader.following(waiting, _AT_ONCE).items():
-            if isinstance(records, Unavailable):
-                raise Unreachable(f"{place} of {reader.name} cannot be read: {records.reason}")
-            found[place] += _copies(records, home_id)
-            if records and records[-1].offset < last[place]:
-                going_on[place] = records[-1].offset + 1
-        waiting = going_on
+    for place, records in in_pieces(
+        reader, {place: range(at, last[place] + 1) for place, at in since.items()}
+    ):
+        found[place] += _copies(records, home_id)
     return found
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from drctl.failback.observers import pieces
 from drctl.failback.unread_copies import (
     Copy,
     Stands,
@@ -107,12 +108,18 @@ class Log:
         self, positions: Mapping[TopicPartition, int], number: int
     ) -> Mapping[TopicPartition, tuple[Record, ...]]:
         return {
-            place: tuple(r for r in self.records if r.offset >= at)[:2]
+            place: tuple(r for r in self.records if r.offset >= at)[:number]
             for place, at in positions.items()
         }
 
 
-def test_copies_are_found_up_to_the_last_one() -> None:
+@pytest.mark.parametrize("at_once", [1, 2, 50_000])
+def test_copies_are_found_up_to_the_last_one(
+    monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(pieces, "AT_ONCE", at_once)
+    monkeypatch.setattr(pieces, "_LEAST", 1)
+
     def record(offset: int, original: int | None, home: str = "home") -> Record:
         where = Provenance(home, "orders", 0, original or 0, 1)
         headers = () if original is None else ((HEADER, encode(where)),)
