@@ -32,6 +32,20 @@ class Copy(NamedTuple):
     original: int
 
 
+class Brought(NamedTuple):
+    """What drctl has brought to the survivor, as far as groups may not have read it.
+
+    Attributes:
+        last: by partition, the offset of the last copy; partitions without one are left out.
+        copies: those that a group may not have read.
+        too_far: partitions of which nobody has looked for copies: they are too many offsets.
+    """
+
+    last: Mapping[TopicPartition, int]
+    copies: Mapping[TopicPartition, Sequence[Copy]]
+    too_far: frozenset[TopicPartition] = frozenset()
+
+
 def last_copies(kept: Mapping[Key, Progress], home_id: str) -> dict[TopicPartition, int]:
     """By partition of the survivor, the offset of the last copy that drctl brought there.
 
@@ -81,19 +95,15 @@ def find_copies(
 def held_back(
     wanted: Iterable[Wanted],
     stands: Stands,
-    copies: Mapping[TopicPartition, Sequence[Copy]],
-    too_far: frozenset[TopicPartition],
+    brought: Brought,
     copy_of: Callable[[str], str | None] = lambda topic: topic,
 ) -> tuple[Wanted, ...]:
     """The same positions, none of them behind an original that its group has not read.
 
     Args:
-        too_far: partitions of which nobody has looked for copies: they are too many offsets.
         copy_of: what a topic of home is called on the survivor, where names differ.
     """
-    return tuple(
-        _held_back(each, _on_survivor(each, copy_of), stands, copies, too_far) for each in wanted
-    )
+    return tuple(_held_back(each, _on_survivor(each, copy_of), stands, brought) for each in wanted)
 
 
 def _on_survivor(each: Wanted, copy_of: Callable[[str], str | None]) -> TopicPartition:
@@ -101,23 +111,20 @@ def _on_survivor(each: Wanted, copy_of: Callable[[str], str | None]) -> TopicPar
     return TopicPartition(copy_of(place.topic) or place.topic, place.partition)
 
 
-def _held_back(
-    each: Wanted,
-    place: TopicPartition,
-    stands: Stands,
-    copies: Mapping[TopicPartition, Sequence[Copy]],
-    too_far: frozenset[TopicPartition],
-) -> Wanted:
-    positions = stands.get(each.group)
-    if each.to is None or positions is None or isinstance(positions, Unavailable):
+def _held_back(each: Wanted, place: TopicPartition, stands: Stands, brought: Brought) -> Wanted:
+    if each.to is None or place not in brought.last:
         return each
+    positions = stands.get(each.group, Unavailable("nobody has looked"))
+    if isinstance(positions, Unavailable):
+        why = f"whether it has read what was brought over cannot be seen: {positions.reason}"
+        return replace(each, blocked=why)
     at = positions.get(place)
     if at is None:
         return each
-    if place in too_far:
+    if place in brought.too_far:
         why = f"it may not have read what was brought over, and is over {MOST:,} offsets behind"
         return replace(each, blocked=why)
-    unread = [c.original for c in copies.get(place, ()) if c.offset >= at.offset]
+    unread = [c.original for c in brought.copies.get(place, ()) if c.offset >= at.offset]
     first = min(unread, default=each.to.offset)
     if first >= each.to.offset:
         return each

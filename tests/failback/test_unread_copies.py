@@ -6,6 +6,7 @@ import pytest
 
 from drctl.failback.observers import pieces
 from drctl.failback.unread_copies import (
+    Brought,
     Copy,
     Stands,
     find_copies,
@@ -25,11 +26,13 @@ PLACE = TopicPartition("orders", 0)
 COPIES = {PLACE: (Copy(20, 10), Copy(21, 11), Copy(25, 12))}
 """At home 10 to 12 stand before what is new; on the survivor behind it."""
 
+BROUGHT = Brought({PLACE: 25}, COPIES)
+
 
 def moved(at: int, to: int) -> Wanted:
     stands = {"app": {PLACE: Committed(at)}}
     wanted = Wanted("app", PLACE, Committed(to), Bounds(0, 0))
-    (found,) = held_back([wanted], stands, COPIES, frozenset())
+    (found,) = held_back([wanted], stands, BROUGHT)
     return found
 
 
@@ -54,18 +57,28 @@ def test_a_group_reads_again_rather_than_skip(
 def test_a_group_that_is_too_far_behind_is_not_moved() -> None:
     wanted = Wanted("app", PLACE, Committed(3), Bounds(0, 0))
     stands = {"app": {PLACE: Committed(3)}}
-    (found,) = held_back([wanted], stands, {}, frozenset({PLACE}))
+    (found,) = held_back([wanted], stands, Brought({PLACE: 25}, {}, frozenset({PLACE})))
     assert "brought over" in found.blocked
 
 
 def test_what_has_no_place_stays_as_it_is() -> None:
     rows = (
         Wanted("app", PLACE, None, blocked="no evidence"),
-        Wanted("dark", PLACE, Committed(30)),
         Wanted("none", PLACE, Committed(30)),
     )
-    stands: Stands = {"app": {PLACE: Committed(3)}, "dark": Unavailable("no answer"), "none": {}}
-    assert held_back(rows, stands, COPIES, frozenset()) == rows
+    stands: Stands = {"app": {PLACE: Committed(3)}, "none": {}}
+    assert held_back(rows, stands, BROUGHT) == rows
+
+
+def test_a_group_of_which_nobody_knows_what_it_has_read_is_not_moved() -> None:
+    """It might skip the originals; where nothing was brought to, there is nothing to skip."""
+    other = TopicPartition("orders", 1)
+    rows = [Wanted("dark", place, Committed(30), Bounds(0, 0)) for place in (PLACE, other)]
+    stands: Stands = {"dark": Unavailable("its coordinator is silent")}
+    found, elsewhere = held_back(rows, stands, BROUGHT)
+    assert found.blocked.endswith("cannot be seen: its coordinator is silent")
+    assert elsewhere == rows[1]
+    assert held_back(rows[:1], {}, BROUGHT)[0].blocked
 
 
 def test_only_copies_of_this_cluster_count() -> None:
@@ -114,9 +127,7 @@ class Log:
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 50_000])
-def test_copies_are_found_up_to_the_last_one(
-    monkeypatch: pytest.MonkeyPatch, at_once: int
-) -> None:
+def test_copies_are_found_up_to_the_last_one(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
     monkeypatch.setattr(pieces, "AT_ONCE", at_once)
     monkeypatch.setattr(pieces, "_LEAST", 1)
 

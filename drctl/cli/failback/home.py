@@ -101,7 +101,8 @@ class HomeSight(LinkSight):
         far = frozenset(p for p, at in since.items() if last[p] - at > copies.MOST)
         near = {place: at for place, at in since.items() if place not in far}
         found = copies.find_copies(self.site(survivor), near, last, home_id)
-        return copies.held_back(wanted, stands, found, far, self.link.source_topic)
+        brought = copies.Brought(last, found, far)
+        return copies.held_back(wanted, stands, brought, self.link.source_topic)
 
 
 def home_sight(config: "Config", link: "Link", asked: "People") -> HomeSight:
