@@ -165,7 +165,9 @@ def run_of(stage: Stage) -> str:
     return str(stage.journaled()[0]["run"])
 
 
+@pytest.mark.nightly
 def test_a_second_engineer_is_refused_while_the_first_is_at_it(stage: Stage) -> None:
+    """tests/kafka/test_journal_takeover holds the refusal itself."""
     stage.write(RECORDS, "before")
     stage.copied(RECORDS)
     with stage.running("failover", *GO) as process:

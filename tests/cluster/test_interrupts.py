@@ -121,6 +121,7 @@ def has_leaders(cluster: ClusterUnderTest) -> bool:
     return all(p.leader >= 0 for t in topics for p in t.partitions.values())
 
 
+@pytest.mark.nightly
 def test_records_that_are_deleted_before_they_are_read(
     primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock, new_drctl: NewDrctl
 ) -> None:
