@@ -18,6 +18,7 @@ class Site:
         forward: connectors of the old direction; likewise `reverse`.
         forward_runs: whether it copies now.
         rebuilding: whether the source has lost its records, and is filled anew.
+        anew: the one plan that leads home where what is new has no place of its own; else empty.
         stop: the site's own command that stops it, word by word; empty where there is none.
     """
 
@@ -35,10 +36,19 @@ class Site:
     forward_runs: bool = False
     stop: tuple[str, ...] = ()
     rebuilding: bool = False
+    anew: str = ""
+
+
+def whole_plan(site: Site) -> str:
+    """The command that does all of it."""
+    return site.anew or f"drctl failback --link {site.link}{' --rebuild' * site.rebuilding}"
 
 
 def doing(site: Site) -> Mapping[str, tuple[str, ...]]:
     """By step: lines that are commands, or say what has no command yet."""
+    if site.anew and not site.rebuilding:
+        boundary = "there is no boundary to begin at: start nothing that copies back by hand"
+        return {**_of_each(site), "f": (site.anew, boundary)}
     return {**_of_each(site), **(_anew(site) if site.rebuilding else {})}
 
 

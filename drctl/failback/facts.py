@@ -222,6 +222,8 @@ class Facts:
         apart: how the clusters differ behind the newest result; empty where they do not, but for
             what is on its way to the target. Looked at where clients are home.
         boundaries: where new records of the target begin, by its own partitions.
+        behind: partitions of the source of which records stand behind new ones of the target, that
+            drctl did not copy; empty where none do.
         began: by partition of the source.
         brought: records of the source that somebody copied to the target with drctl.
         came_back: such copies, on the source again.
@@ -249,6 +251,7 @@ class Facts:
     names: Names = field(default_factory=dict)
     filled: bool = False
     boundaries: Mapping[TopicPartition, int] | Unavailable = NOT_LOOKED_AT
+    behind: tuple[str, ...] | Unavailable = NOT_LOOKED_AT
     began: Mapping[TopicPartition, Began | Unavailable] | Unavailable = NOT_LOOKED_AT
     brought: Copies | Unavailable = NOT_LOOKED_AT
     came_back: Copies | Unavailable = NOT_LOOKED_AT

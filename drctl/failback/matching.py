@@ -60,11 +60,18 @@ def choose(facts: Facts) -> Chosen:
 def reference(facts: Facts) -> GapEvidence | None:
     """The oldest result over the same logs of the source: the nearest one to the failover.
 
-    What was brought over later does not disturb its count of what is new on the target.
+    What was brought over later does not disturb its count of what is new on the target. One after
+    which something else copied what it names missing ends on the target before that.
     """
+    same = over_the_same(facts)
+    still = [r for r in same if not isinstance(facts.copied_since.get(r.where), str)]
+    return (still or same)[-1] if same else None
+
+
+def over_the_same(facts: Facts) -> tuple[GapEvidence, ...]:
+    """The newest complete result of these clusters, and all others over its logs of the source."""
     known = [r for r in facts.gaps if r.complete and not list(_other_clusters(r, facts))]
-    same = [r for r in known if r.ends == known[0].ends]
-    return same[-1] if same else None
+    return tuple(r for r in known if r.ends == known[0].ends)
 
 
 def _judge(result: GapEvidence, facts: Facts) -> Chosen:

@@ -14,9 +14,10 @@ from drctl.config.link import Link
 from drctl.config.schema import ConnectorsConfig, PolicyConfig
 from drctl.failback.facts import NOT_LOOKED_AT, Cluster, Copies, Facts, Replication
 from drctl.failback.gap_results import GapEvidence
-from drctl.failback.matching import reference
+from drctl.failback.matching import over_the_same, reference
 from drctl.failback.observers.apart import apart_since
 from drctl.failback.observers.arrivals import Arrivals, observe_arrivals
+from drctl.failback.observers.behind import copied_behind
 from drctl.failback.observers.boundaries import observe_boundaries
 from drctl.failback.observers.clusters import observe_source, observe_target
 from drctl.failback.observers.copied_since import copied_since
@@ -87,6 +88,7 @@ class WayBackObserver:
             return replace(
                 facts,
                 boundaries=_NO_RESULT,
+                behind=_NO_RESULT,
                 began=_NO_RESULT,
                 brought=_NO_RESULT,
                 came_back=_NO_RESULT,
@@ -97,6 +99,7 @@ class WayBackObserver:
             facts,
             apart=self._apart(facts, source, target),
             boundaries=boundaries,
+            behind=_answer(lambda: self._behind(facts, source, boundaries)),
             began=_answer(lambda: self._began(result, boundaries, source)),
             brought=_answer(lambda: self._brought(boundaries, facts.gaps[0], source, target)),
             came_back=_answer(lambda: self._came_back(result, source)),
@@ -207,6 +210,15 @@ class WayBackObserver:
             return NOT_LOOKED_AT
         readers, newest = (self.ports.source, self.ports.target), facts.gaps[0]
         return _answer(lambda: apart_since(newest, source, target, *readers))
+
+    def _behind(
+        self,
+        facts: Facts,
+        source: Cluster,
+        boundaries: Mapping[TopicPartition, int] | Unavailable,
+    ) -> tuple[str, ...] | Unavailable:
+        readers = self.ports.source, self.ports.target
+        return copied_behind(over_the_same(facts), source, boundaries, *readers, self.most)
 
     def _began(
         self,

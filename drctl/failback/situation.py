@@ -52,6 +52,14 @@ class Situation:
         return {place: each for place, each in began.items() if each is not Began.NOTHING}
 
     @property
+    def stand_behind(self) -> tuple[str, ...]:
+        """Partitions whose records stand behind new ones of the target; at home nothing is new."""
+        behind = self.facts.behind
+        if isinstance(behind, Unavailable) or (self.home is True and self.proof.holds is not False):
+            return ()
+        return behind
+
+    @property
     def way_back_runs(self) -> bool:
         """Whether something copies from the target to the source."""
         reverse = self.facts.reverse

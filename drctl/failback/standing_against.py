@@ -80,7 +80,7 @@ def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
     put_right = _BY_EMPTYING if terms.rebuilding else _PUT_RIGHT
     for each in answer.violations:
         status = Status.WARN if each.repair in put_right else Status.FAIL
-        cure = f"drctl failback --check-order: repair step {each.repair} first"
+        cure = each.cure or f"drctl failback --check-order: repair step {each.repair} first"
         yield Finding(STEP_ORDER, status, f"step {each.repair}", each.words, cure=cure)
 
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from drctl.failback.facts import Began, Copies, Replication
 from drctl.failback.situation import Situation
+from drctl.failback.standing_behind import anew, stand_behind
 from drctl.failback.step import Observed, Seen
 from drctl.failback.steps.rebuilt import rebuilt
 from drctl.failback.steps.reconciled import brought, copied_conflicting
@@ -38,10 +39,12 @@ class Violation:
 
     Attributes:
         repair: the step that is to be done now because of it.
+        cure: the command that puts it right, where that step by itself does not.
     """
 
     repair: str
     words: str
+    cure: str = ""
 
 
 def look(seen: Situation) -> Steps:
@@ -89,6 +92,8 @@ def _harm(seen: Situation, steps: Steps) -> Iterator[Violation]:
         yield Violation(repair, f"{words}: {seen.gap.why}")
     if Began.START in seen.arrived.values():
         yield Violation("f", f"the way back began at the beginning: {steps['f'].why}")
+    if seen.stand_behind:
+        yield Violation("f", stand_behind(seen), anew(facts.link))
     if isinstance(facts.came_back, Copies) and facts.came_back.total:
         yield Violation("g", f"copies have come back: {steps['g'].why}")
     behind = _behind_newer(seen)

@@ -298,6 +298,15 @@ def test_what_is_out_of_order_is_named(way: WayBack) -> None:
     assert (after.next, after.observed[:4]) == ("c", "ddnn"), after.document
     assert "something has copied it, behind whatever is newer there" in after.why("c")
 
+    way.gap(code=0)
+    behind = way.order(3)
+    assert (behind.verdict, behind.next, behind.observed[:7]) == ("violated", "f", "dddddnd")
+    assert f"stand behind new ones of secondary ({way.topic}-0)" in behind.why("f")
+    assert "--rebuild --override source-whole=REASON" in behind.why("f")
+    plan = way.run("failback", "--link", "main", "--policy", "copy")
+    assert plan.code == 3, plan.stdout + plan.stderr
+    assert "--rebuild --override source-whole=REASON" in plan.stdout + plan.stderr
+
 
 def test_a_way_back_that_begins_at_the_beginning(way: WayBack) -> None:
     way.deploy_reverse()

@@ -13,7 +13,8 @@ from drctl.failback.gap_results import GapEvidence
 from drctl.failback.observers import boundaries, pieces
 from drctl.failback.observers.apart import apart_since
 from drctl.failback.observers.arrivals import observe_arrivals
-from drctl.failback.observers.boundaries import copied_behind, observe_boundaries
+from drctl.failback.observers.behind import copied_behind
+from drctl.failback.observers.boundaries import observe_boundaries
 from drctl.failback.observers.copied_since import copied_since
 from drctl.failback.observers.copies import MOST, observe_copies
 from drctl.failback.observers.fence import observe_fence
@@ -424,7 +425,7 @@ def test_what_the_old_replication_copied_behind_new_records_is_seen(
     """The last record that is on both sides tells: it stands before all that is new."""
     source = reader(record(99, "last", 9), record(109, "tail", 10))
     target = reader(record(99, "last", 9), *behind)
-    assert copied_behind(gap(), {PLACE: BOUNDARY}, source, target) == told
+    assert copied_behind((gap(),), PRIMARY, {PLACE: BOUNDARY}, source, target) == told
 
 
 def test_missing_records_that_something_else_has_copied_since() -> None:

@@ -1,8 +1,6 @@
 """A run reads all that what it copies rests on; who only looks does not wait for that."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -32,13 +30,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
             return facts
         return replace(facts, boundaries=TOO_MANY, began={PLACE: TOO_MANY})
 
-    @contextmanager
-    def readers(_link: Link) -> Iterator[tuple[None, None]]:
-        yield None, None
-
     monkeypatch.setattr("drctl.cli.failback.sight.look_at", look_at)
-    monkeypatch.setattr("drctl.cli.wiring.both_readers", readers)
-    monkeypatch.setattr("drctl.failback.observers.boundaries.copied_behind", lambda *_given: ())
     return asked
 
 

@@ -131,6 +131,7 @@ def in_order_to_d() -> Facts:
         reverse=copying("mm2-back", "STOPPED"),
         gaps=(gap(),),
         boundaries={PLACE: BOUNDARY},
+        behind=(),
         began={PLACE: Began.NOTHING},
         brought=Copies(),
         decided={},

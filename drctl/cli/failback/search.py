@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from drctl.cli import wiring
 from drctl.engine.returning import Offsets, Search
 from drctl.model.errors import Refused, Unknown
 from drctl.model.topology import Unavailable
@@ -151,7 +150,7 @@ def _search(link: "Link", seen: "Situation") -> Search:
     if isinstance(boundaries, Unavailable) or first is None:
         why = boundaries.reason if isinstance(boundaries, Unavailable) else seen.gap.why
         raise Unknown(f"where new records of {link.target} begin is not known: {why}", _AGAIN)
-    _see_none_behind(link, first, seen)
+    _see_none_behind(link, seen)
     found = told_by(result, first.ends, boundaries)
     return replace(found, begun=seen.way_back_begun, duplicated=result.duplicated)
 
@@ -170,20 +169,21 @@ def told_by(result: "GapEvidence", ends: Offsets, boundaries: Offsets) -> Search
     )
 
 
-def _see_none_behind(link: "Link", first: "GapEvidence", seen: "Situation") -> None:
+def _see_none_behind(link: "Link", seen: "Situation") -> None:
     """Records of the source behind the first new one of the target would come home as new.
 
     Raises:
         Refused: there are some.
+        Unknown: nobody could look.
     """
-    from drctl.failback.observers.boundaries import copied_behind
+    from drctl.failback.standing_behind import anew, stand_behind
 
-    with wiring.both_readers(link) as (source, target):
-        found = copied_behind(first, seen.boundaries, source, target)
-    if found:
-        raise Refused(
-            f"records of {link.source} stand behind new ones of {link.target} ({found[0]}): the old"
-            f" replication ran while applications wrote there; what is new cannot be told by its"
-            " place",
-            f"drctl gap of both directions names them; {_AGAIN}",
+    behind = seen.facts.behind
+    if isinstance(behind, Unavailable):
+        raise Unknown(
+            f"whether old records stand behind new ones of {link.target} is not known:"
+            f" {behind.reason}",
+            f"{_AGAIN}; where nobody can tell, let it be filled anew: {anew(link.name)}",
         )
+    if seen.stand_behind:
+        raise Refused(stand_behind(seen), f"let it be filled anew: {anew(link.name)}")

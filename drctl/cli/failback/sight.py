@@ -48,6 +48,7 @@ def site_of(config: "Config", link: "Link", answer: "Answer") -> "Site":
     """What drctl.yaml calls things, for command lines."""
     from drctl.failback.doing import Site
     from drctl.failback.facts import Cluster, Replication
+    from drctl.failback.standing_behind import anew
 
     replicator = link.settings.replicator
     reverse = replicator.reverse
@@ -69,6 +70,7 @@ def site_of(config: "Config", link: "Link", answer: "Answer") -> "Site":
         isinstance(forward, Replication) and forward.runs,
         tuple(replicator.stop) if not replicator.connect else (),
         answer.seen.rebuilding,
+        anew(link.name) if answer.seen.stand_behind else "",
     )
 
 

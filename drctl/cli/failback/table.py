@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from drctl.failback.answer import Answer
-from drctl.failback.doing import Site, doing
+from drctl.failback.doing import Site, doing, whole_plan
 from drctl.failback.facts import Facts
 from drctl.failback.gap_results import Sample
 from drctl.failback.steps.rebuilt import TITLES
@@ -94,8 +94,7 @@ def _next(answer: Answer, site: Site) -> Iterator[RenderableType]:
     yield Text(f"\nNext: {row.id}, {look}{title}", style="bold")
     for line in doing(site)[row.id]:
         yield Text(f"  {line}")
-    how = " --rebuild" if site.rebuilding else ""
-    yield Text(f"All of it, as one plan: drctl failback --link {site.link}{how}", style="dim")
+    yield Text(f"All of it, as one plan: {whole_plan(site)}", style="dim")
 
 
 def _journal(facts: Facts) -> Iterator[RenderableType]:

@@ -6,18 +6,17 @@ back from its end. Nor is new what the source has deleted and the target still h
 """
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from drctl.engine.first_records import is_copy
 from drctl.failback.facts import Cluster
 from drctl.failback.gap_results import GapEvidence
-from drctl.failback.observers.copies import content, original
-from drctl.failback.observers.leftovers import follow_the_last, last_copied, left_over
+from drctl.failback.observers.copies import original
+from drctl.failback.observers.leftovers import follow_the_last, left_over
 from drctl.failback.observers.pieces import AT_A_LOOK, AT_ONCE, in_pieces
 from drctl.model.errors import Unreachable
 from drctl.model.ports import ClusterReader
-from drctl.model.topology import Record, TopicPartition, Unavailable
+from drctl.model.topology import TopicPartition, Unavailable
 
 
 def observe_boundaries(
@@ -122,44 +121,3 @@ def _count(waiting: Mapping[TopicPartition, _Count], reader: ClusterReader, orig
             last[place].extend(new)
     for place, each in waiting.items():
         each.go_back(found[place], last.get(place, ()))
-
-
-def copied_behind(
-    result: GapEvidence,
-    boundaries: Mapping[TopicPartition, int],
-    source: ClusterReader,
-    target: ClusterReader,
-) -> tuple[str, ...]:
-    """Partitions in which a record of the source stands behind the first new one of the target.
-
-    Replication keeps the order of a partition, so the last record that it copied tells. drctl's
-    own copies are known by their header, and stand there rightly.
-
-    Raises:
-        Unreachable: a partition could not be read.
-    """
-    asked = {
-        each.copy: (each, at)
-        for each in result.partitions
-        if each.only_on_target and each.copy in boundaries and (at := last_copied(each)) >= 0
-    }
-    if not asked:
-        return ()
-    last = source.records([(each.place, at) for each, at in asked.values()])
-    behind = {
-        copy: range(boundaries[copy], each.target.end)
-        for copy, (each, _) in asked.items()
-        if each.target is not None
-    }
-    found = set()
-    for copy, records in in_pieces(target, behind):
-        each, at = asked[copy]
-        if _stands(last.get((each.place, at)), records):
-            found.add(str(each.place))
-    return tuple(sorted(found))
-
-
-def _stands(wanted: object, records: Iterable[Record]) -> bool:
-    if not isinstance(wanted, Record):
-        return False
-    return any(content(r) == content(wanted) and not is_copy(r) for r in records)

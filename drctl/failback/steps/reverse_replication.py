@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from drctl.checks.wording import listed, several
 from drctl.failback.facts import Began, Cluster, Facts, Replication, Replicator
 from drctl.failback.situation import Situation
+from drctl.failback.standing_behind import anew, stand_behind
 from drctl.failback.step import Seen, done, not_done, unknown
 from drctl.failback.steps.afterwards import afterwards
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
@@ -19,6 +20,18 @@ def reverse_replication(seen: Situation) -> Seen:
     home = afterwards(seen)
     if home is not None:
         return home
+    if seen.stand_behind:
+        told = f"{stand_behind(seen)}; it has to be filled anew: {anew(facts.link)}"
+        return not_done(told, begun=seen.way_back_begun)
+    found = _where(seen)
+    if isinstance(facts.behind, Unavailable) and seen.first is not None:
+        untold = f"whether old records stand behind new ones of {facts.target} is not known"
+        return unknown(several((found.why, f"{untold}: {facts.behind.reason}")), begun=found.begun)
+    return found
+
+
+def _where(seen: Situation) -> Seen:
+    facts = seen.facts
     if isinstance(facts.on_source, Unavailable):
         return unknown(f"what came to {facts.source} cannot be seen: {facts.on_source.reason}")
     if isinstance(facts.reverse, Unavailable):
