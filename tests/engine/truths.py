@@ -257,8 +257,6 @@ TAKEN_BACK: Mapping[str, Truth] = {
     "commit-offsets": _put_back,
     "prepare-groups": _always,
     "skip-producer-ids": _always,
-    "leave-copies-out": lambda pair, intent: not _left_out(pair, intent),
-    "take-copies-along": lambda pair, intent: not intent["changes"] or _left_out(pair, intent),
     "start-replication": _as_before,
     "seed-old-replication": _always,
 }

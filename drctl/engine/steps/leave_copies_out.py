@@ -1,6 +1,8 @@
 """Has a connector leave drctl's own copies out: their originals are where they would come to.
 
 Where they are not, for that cluster has lost them, the connector takes the copies along again.
+Either stays where the run turns back, as the copies do: a connector that could not be stopped, or
+that somebody lets go on, still brings home what belongs there, and no more.
 """
 
 from collections.abc import Mapping
@@ -12,6 +14,8 @@ from drctl.engine.ports import Hands, Look
 from drctl.model.plan import Json
 from drctl.wire.provenance import HEADER
 
+_OUT = "what drctl has copied is there for good, and must not come back with whatever starts it"
+_ALONG = "a cluster that was emptied gets what drctl has copied in no other way"
 _UNSETTLED = frozenset({"UNASSIGNED", "RESTARTING"})
 
 
@@ -29,7 +33,11 @@ class LeaveCopiesOut:
     @property
     def traits(self) -> Trait:
         """What the rules of order need to know."""
-        return Trait.CHANGES
+        return Trait.CHANGES | Trait.STAYS
+
+    @property
+    def _why(self) -> str:
+        return _OUT if self.out else _ALONG
 
     def describe(self, settings: Json) -> Description:
         """The step in words."""
@@ -37,7 +45,7 @@ class LeaveCopiesOut:
         return Description(
             f"have connector {settings['connector']} {what} records with header {HEADER}",
             "its configuration says so",
-            "give the keys that were changed their old values",
+            f"none: {self._why}",
         )
 
     def check(self, settings: Json, facts: Facts, look: Look) -> Json:
@@ -52,11 +60,7 @@ class LeaveCopiesOut:
         changes: Mapping[str, str | None] = {}
         if drops_copies(config) is not self.out:
             changes = filter_to_add(config) if self.out else filter_to_take_out(config)
-        return {
-            "connector": name,
-            "changes": dict(changes),
-            "before": {key: config.get(key) for key in changes},
-        }
+        return {"connector": name, "changes": dict(changes)}
 
     def apply(self, intent: Json, hands: Hands) -> tuple[str, ...]:
         """Change them."""
@@ -74,20 +78,12 @@ class LeaveCopiesOut:
         return _settled(name, look) or Seen(State.DONE, words)
 
     def undo(self, intent: Json, hands: Hands) -> tuple[str, ...]:
-        """Change them back."""
-        if intent["changes"]:
-            hands.connectors().configure(intent["connector"], intent["before"])
+        """Nothing: it stays."""
         return ()
 
     def undone(self, intent: Json, look: Look) -> Seen:
-        """Whether they are as before."""
-        config = look.connectors().config(intent["connector"])
-        others = tuple(key for key, was in intent["before"].items() if config.get(key) != was)
-        if others:
-            return Seen(State.WAITING, f"{', '.join(others)} are not as before", {}, others)
-        return _settled(intent["connector"], look) or Seen(
-            State.DONE, "its configuration is as before"
-        )
+        """That it stays."""
+        return Seen(State.DONE, self._why, {"stays": self.name} if intent["changes"] else {})
 
 
 def _settled(name: str, look: Look) -> Seen | None:
