@@ -54,6 +54,7 @@ from drctl.engine.steps.take_stock import TakeStock
 from drctl.engine.steps.verify_clients import VerifyClients
 from drctl.engine.steps.wait import Wait
 from drctl.engine.steps.way_back_order import WayBackOrder
+from drctl.engine.steps.while_stopped import WhileStopped
 
 _ALL: tuple[Kind, ...] = (
     Preflight(),
@@ -77,7 +78,7 @@ _ALL: tuple[Kind, ...] = (
     MANUAL_CHECK,
     MANUAL_FENCE,
     MANUAL_STOP_REPLICATION,
-    MANUAL_START_REPLICATION,
+    WhileStopped(MANUAL_START_REPLICATION),
     MANUAL_RECONCILE,
     MANUAL_CHANGE,
     COMMAND,
@@ -93,25 +94,33 @@ _WAY_BACK: tuple[Kind, ...] = (
     CLOSE_SOURCE,
     COMMAND_CLOSE_SOURCE,
     MANUAL_CLOSE_SOURCE,
-    OtherWay(Stays(StopReplication(), "keep-stopped", _STOPPED), "keep-stopped"),
+    OtherWay(Stays(StopReplication(), "keep-stopped", _STOPPED, looks=True), "keep-stopped"),
     OtherWay(
         Stays(MANUAL_STOP_REPLICATION, "manual-keep-stopped", _STOPPED), "manual-keep-stopped"
     ),
     OtherWay(
-        Stays(COMMAND_STOP_REPLICATION, "command-keep-stopped", _STOPPED), "command-keep-stopped"
+        Stays(COMMAND_STOP_REPLICATION, "command-keep-stopped", _STOPPED, looks=True),
+        "command-keep-stopped",
     ),
     FindMissing(),
     JudgeRecords(),
-    Reconcile(),
-    LeaveCopiesOut("leave-copies-out", out=True),
-    LeaveCopiesOut("take-copies-along", out=False),
-    Stays(SeedReplication("seed-replication", from_search=True), "seed-replication", _SEEDED),
-    EmptySource(),
-    SeedFromStart(),
-    StartReplication(),
-    CaughtUp(),
-    OtherWay(SeedReplication("seed-old-replication", from_search=False), "seed-old-replication"),
-    OtherWay(NoteEnds(), NoteEnds.name),
+    WhileStopped(Reconcile()),
+    WhileStopped(LeaveCopiesOut("leave-copies-out", out=True)),
+    WhileStopped(LeaveCopiesOut("take-copies-along", out=False)),
+    WhileStopped(
+        Stays(SeedReplication("seed-replication", from_search=True), "seed-replication", _SEEDED)
+    ),
+    WhileStopped(EmptySource()),
+    WhileStopped(SeedFromStart()),
+    WhileStopped(StartReplication()),
+    WhileStopped(CaughtUp()),
+    WhileStopped(
+        OtherWay(
+            SeedReplication("seed-old-replication", from_search=False), "seed-old-replication"
+        ),
+        refuses=False,
+    ),
+    WhileStopped(OtherWay(NoteEnds(), NoteEnds.name), refuses=False),
     OtherWay(StartReplication(), "start-old-replication"),
     OtherWay(MANUAL_START_REPLICATION, "manual-start-old-replication"),
     ProveCopies(),

@@ -7,7 +7,7 @@ from datetime import datetime
 from drctl.engine import entries
 from drctl.engine.entries import Entry
 from drctl.engine.kind import Kind, Seen, State, Trait
-from drctl.engine.looking import AGAIN_S, Patience, told
+from drctl.engine.looking import AGAIN_S, Patience
 from drctl.engine.outcome import Outcome, Status
 from drctl.engine.ports import Hands, Look
 from drctl.engine.story import Effect, Story
@@ -43,7 +43,9 @@ class TurningBack:
             if Trait.CHANGES not in kind.traits:
                 continue
             if Trait.STAYS in kind.traits:
-                staying.append((effect, self._what_stays(kind, effect)))
+                seen = self._what_stays(kind, effect, step.patience_s)
+                fell = effect.done and seen.state is not State.DONE
+                (remaining if fell else staying).append((effect, seen))
                 continue
             changed = True
             seen = self._taken_back(kind, effect, step.patience_s, write)
@@ -66,9 +68,10 @@ class TurningBack:
         write(entries.undoing(effect.step, effect.number, self.now()))
         return self._undo(kind, effect, seconds)
 
-    def _what_stays(self, kind: Kind, effect: Effect) -> Seen:
-        """Without facts where it changed nothing."""
-        return told(lambda: kind.undone(effect.intent, self.look))
+    def _what_stays(self, kind: Kind, effect: Effect, seconds: float) -> Seen:
+        """Without facts where it changed nothing; not done where it did not stay."""
+        sight = lambda: kind.undone(effect.intent, self.look)  # noqa: E731
+        return self.patience.wait_for_word(sight, effect.step, seconds)
 
     def _undo(self, kind: Kind, effect: Effect, seconds: float) -> Seen:
         """Sent again where it was complained of, and whoever is asked answers again."""

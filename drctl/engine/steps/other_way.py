@@ -67,11 +67,13 @@ class Stays:
 
     Attributes:
         why: it stays, in words that stand behind "none:".
+        looks: whether the kind is looked at where the run turns back: it may not stand any more.
     """
 
     kind: Kind
     name: str
     why: str
+    looks: bool = False
 
     @property
     def traits(self) -> Trait:
@@ -109,5 +111,8 @@ class Stays:
         return ()
 
     def undone(self, intent: Json, look: Look) -> Seen:
-        """What stays."""
+        """What stays, and whether it does where that is looked at."""
+        seen = self.kind.verify(intent, look) if self.looks else None
+        if seen is not None and seen.state is not State.DONE:
+            return Seen(seen.state, f"{seen.words}, but: {self.why}", seen.facts, seen.items)
         return Seen(State.DONE, self.why, {"stays": self.name})

@@ -1,0 +1,120 @@
+"""The way home by its real steps, where somebody lets the old replication go on between two."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pytest
+
+from drctl.engine.entries import What
+from drctl.engine.outcome import Status
+from drctl.engine.steps.stop_replication import RUNNING, STOPPED
+from tests.engine.crashing import Case, Change, Ran, run
+from tests.engine.failovers import named
+from tests.engine.pair import BACK, PRIMARY, SECONDARY, Pair
+from tests.engine.returned import BOTH, TAIL, returned
+from tests.engine.test_failback_interruptions import PLAN, assert_home
+
+LAST_COPY = (f"records of {SECONDARY}", TAIL[-1])
+BEGINS = ("Connect", f"{BACK} {RUNNING}")
+GROUPS = (f"positions of {PRIMARY}", "")
+FILTERED = ("Connect", f"configure {BACK}")
+FENCED = (f"rules of {SECONDARY}", "")
+"""Changes that drctl makes on the way: what, and how it begins."""
+
+
+@dataclass(frozen=True)
+class Behind:
+    """Somebody does something right behind one of drctl's changes, once."""
+
+    point: tuple[str, str]
+    deed: Callable[[Pair], None]
+
+    def __call__(self, pair: Pair) -> None:
+        """Wait for it."""
+        change, left = pair.trace.change, [self.deed]
+
+        def watched(what: str, how: str, do: Callable[[], None]) -> bool:
+            done = change(what, how, do)
+            if left and what == self.point[0] and how.startswith(self.point[1]):
+                left.pop()(pair)
+            return done
+
+        pair.trace.change = watched  # type: ignore[method-assign]
+
+
+def goes_on(pair: Pair) -> None:
+    """It is let go on, and stays so."""
+    pair.workers.connectors["mm2"].wanted = RUNNING
+
+
+def goes_on_for_a_moment(pair: Pair) -> None:
+    """It copies what it has not, and is stopped again."""
+    old = pair.workers.connectors["mm2"]
+    old.wanted = RUNNING
+    old.copy()
+    old.wanted = old.state = STOPPED
+
+
+def going(change: Change) -> Ran:
+    """One attempt, and those that follow, over a cluster that is back."""
+    return run(Case(PLAN, returned, change))
+
+
+def words_of(ran: Ran) -> str:
+    return f"{ran.outcome.words} {' '.join(ran.outcome.items)}"
+
+
+@pytest.mark.parametrize("deed", [goes_on, goes_on_for_a_moment], ids=named)
+@pytest.mark.parametrize("point", [LAST_COPY, FILTERED], ids=lambda point: point[0].split()[0])
+def test_nothing_comes_home_once_the_old_replication_has_gone_on(
+    point: tuple[str, str], deed: Callable[[Pair], None]
+) -> None:
+    """What it appended on the survivor would come home as new, and be equal on both sides."""
+    ran = going(Behind(point, deed))
+    assert ran.first is Status.STOPPED
+    assert ran.pair.state["records"][PRIMARY] == ["a1", *BOTH, *TAIL]
+    assert ran.pair.workers.connectors[BACK].state == STOPPED
+    assert ran.pair.state["endpoints"] == [SECONDARY, SECONDARY]
+    why = "mm2 is RUNNING" if deed is goes_on else "mm2 stood at offset 3 of orders-0, and stands"
+    assert why in words_of(ran)
+
+
+def test_what_stays_stopped_is_looked_at_where_the_run_turns_back() -> None:
+    ran = going(Behind(LAST_COPY, goes_on))
+    assert not ran.outcome.over, "somebody still has to stop it"
+    assert any(each.startswith("old-replication: mm2 is RUNNING") for each in ran.outcome.items)
+
+
+def test_a_run_that_turned_back_is_over_once_it_is_stopped_again() -> None:
+    def stops(pair: Pair) -> None:
+        old = pair.workers.connectors["mm2"]
+        old.wanted = old.state = STOPPED
+
+    ran = run(replace(Case(PLAN, returned, Behind(LAST_COPY, goes_on)), cure=stops))
+    assert ran.outcome.over
+    assert "old-replication" in " ".join(ran.outcome.items)
+
+
+def test_what_it_copies_behind_the_start_keeps_clients_where_they_are() -> None:
+    ran = going(Behind(BEGINS, goes_on_for_a_moment))
+    assert ran.first is Status.STOPPED
+    assert "mm2 stood at offset 3 of orders-0, and stands" in words_of(ran)
+    assert ran.pair.workers.connectors[BACK].state == STOPPED
+    assert ran.pair.state["endpoints"] == [SECONDARY, SECONDARY]
+
+
+def test_what_it_copied_while_clients_were_moved_is_owed() -> None:
+    """It is on both sides by then: no comparison tells, and no way back takes it away."""
+    ran = going(Behind(FENCED, goes_on_for_a_moment))
+    assert ran.outcome.status is Status.DONE
+    assert ran.outcome.owes
+    assert ran.ledger.told(What.OWED) == ["begin-at-end"]
+    owed = next(each for each in ran.ledger.entries if each["entry"] == What.OWED)
+    assert "mm2 stood at offset 3 of orders-0, and stands at offset" in owed["what"]
+    assert ran.pair.state["records"][PRIMARY].count(TAIL[0]) == 2
+
+
+def test_a_move_that_is_the_runs_own_is_not_owed() -> None:
+    ran = going(lambda pair: None)
+    assert_home(ran.pair)
+    assert not ran.ledger.told(What.OWED)
