@@ -27,6 +27,7 @@ class Guard(StrEnum):
     NOT_THERE = "not-there"
     RECREATED = "recreated"
     ACTED_SINCE = "acted-since"
+    DECIDED_BEFORE = "decided-before"
     CONFLICTING = "conflicting"
     NO_TIMESTAMP = "no-timestamp"
 
@@ -36,7 +37,13 @@ class Guard(StrEnum):
         return self in _OVERRIDABLE
 
 
-_OVERRIDABLE = (Guard.INCOMPLETE, Guard.SOURCE_MOVED, Guard.TARGET_MOVED, Guard.TARGET_UNREAD)
+_OVERRIDABLE = (
+    Guard.INCOMPLETE,
+    Guard.SOURCE_MOVED,
+    Guard.TARGET_MOVED,
+    Guard.TARGET_UNREAD,
+    Guard.DECIDED_BEFORE,
+)
 
 
 class Override(NamedTuple):

@@ -6,9 +6,11 @@ Nothing here asks or writes: the same question and the same sight give the same 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState
+from drctl.reconcile.decided_before import decided_before
 from drctl.reconcile.gap_result import FoundGap, FoundPartition
 from drctl.reconcile.grown import Grown
 from drctl.reconcile.guards import Guard, Objection, Override, growth_objections, objections
@@ -106,9 +108,6 @@ def build_plan(
     """One line for each lane of the chosen topics that holds records."""
     chosen = [p for p in gap.partitions if policies.chooses(p.place.topic)]
     passed = frozenset(each.guard for each in overrides)
-    against = tuple(
-        replace(o, passed=o.guard in passed) for o in objections(gap, chosen, sight, kept)
-    )
     own = {
         key.lane: progress
         for key, progress in kept.items()
@@ -116,6 +115,9 @@ def build_plan(
     }
     tallies = rows.tallies()
     lines = tuple(_lines(chosen, policies, rows, tallies, sight, own))
+    twice = decided_before(gap, lines, rows, sight.source, kept)
+    found = chain(objections(gap, chosen, sight, kept), twice)
+    against = tuple(replace(o, passed=o.guard in passed) for o in found)
     names = {p.place for p in chosen}
     left = sum(tally.records for lane, tally in tallies.items() if lane.place not in names)
     return ReconcilePlan(gap, lines, against, overrides, tuple(_notes(lines, sight)), own, left)

@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-from drctl.cli.gap.results import kept, named
+from drctl.cli.gap.results import NEWEST, kept, named, with_id
 from drctl.gap.rows import MissingRow
 from drctl.model.gap import (
     Counts,
@@ -67,3 +67,13 @@ def test_examples_show_what_conflicts_first(tmp_path: Path) -> None:
     assert (found.samples[0].offset, found.samples[0].timestamp_ms) == (3, 1_700_000_000_003)
     assert (found.samples[0].key, found.samples[4].key) == (b"k", None)
     assert found.id
+
+
+def test_one_that_many_are_newer_than_is_found_by_its_id(tmp_path: Path) -> None:
+    gap = tmp_path / "gap"
+    for hour in range(NEWEST + 2):
+        result(gap / "main" / f"20261122T{hour:02}0000.000000Z", hour)
+    oldest = named(gap / "main" / "20261122T000000.000000Z")
+    assert oldest.id not in {each.id for each in kept(tmp_path, "main")}
+    assert [each.id for each in with_id(tmp_path, "main", {oldest.id})] == [oldest.id]
+    assert list(with_id(tmp_path, "other", {oldest.id})) == []

@@ -3,16 +3,26 @@
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from drctl.cli.failback.search import found_here, searched
 from drctl.config.configuration import Config
 from drctl.config.link import Link
-from drctl.failback.facts import Facts
-from drctl.model.topology import Unavailable
-from tests.failback.ways import BOUNDARY, PLACE, in_order_to_h
+from drctl.failback.facts import Decision, Facts
+from drctl.failback.gap_results import GapEvidence
+from drctl.model.topology import OffsetRange, Unavailable
+from tests.failback.ways import (
+    BOUNDARY,
+    LOST_END,
+    PLACE,
+    gap,
+    in_order_to_d,
+    in_order_to_h,
+    partition,
+)
 
 NOWHERE = cast(Config, None), cast(Link, None)
 TOO_MANY = Unavailable("2,000,000 records are new on secondary")
@@ -45,3 +55,67 @@ def test_which_result_holds_is_looked_at_shortly_first(looks: list[int | None]) 
     """The way back has begun, and only what was counted explains it."""
     assert found_here(*NOWHERE) == Path("gap/main-1")
     assert looks == [None, sys.maxsize]
+
+
+QUARANTINED = {Decision("safe", "quarantine"): 9, Decision("unkeyed", "quarantine"): 1}
+NEWER = gap(where="gap/main-2", id="result-2")
+STATE = (
+    cast(Config, SimpleNamespace(state_dir=Path("/nowhere"))),
+    cast(Link, SimpleNamespace(name="main")),
+)
+
+
+class Compared(Exception):
+    """Everything was compared anew."""
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch, looks: list[int | None]) -> Any:
+    """Searches a way back on which nothing has come home yet."""
+
+    def search(facts: Facts, *older: GapEvidence) -> str:
+        def look_at(_config: Config, _link: Link, only: Path | None, _most: int) -> Facts:
+            one = tuple(each for each in older if only == Path(each.where))
+            return replace(facts, gaps=one) if only else facts
+
+        def compare(_config: Config, _link: Link) -> Path:
+            raise Compared
+
+        def with_id(_state: Path, _link: str, ids: set[str]) -> list[GapEvidence]:
+            return [each for each in older if each.id in ids]
+
+        monkeypatch.setattr("drctl.cli.failback.sight.look_at", look_at)
+        monkeypatch.setattr("drctl.cli.failback.search._compare", compare)
+        monkeypatch.setattr("drctl.cli.gap.results.with_id", with_id)
+        return searched(*STATE).id
+
+    return search
+
+
+@pytest.mark.parametrize("action", ["quarantine", "discard"])
+def test_what_was_left_missing_on_purpose_is_not_found_again(found: Any, action: str) -> None:
+    """`drctl gap` ran since: its result lists these records, and knows of no decision."""
+    facts = replace(in_order_to_d(), gaps=(NEWER, gap()))
+    decided = {"result-1": {Decision("safe", action): 9}}
+    assert found(replace(facts, decided=decided)) == "result-1"
+
+
+def test_nor_where_many_results_are_newer(found: Any) -> None:
+    facts = replace(in_order_to_d(), gaps=(NEWER,), decided={"result-1": QUARANTINED})
+    assert found(facts, gap()) == "result-1"
+
+
+def test_a_decision_on_other_logs_or_to_copy_is_no_reason_to_take_an_old_result(
+    found: Any,
+) -> None:
+    """Of another incident; and what was copied is not missing any more."""
+    moved = gap(partition(source=OffsetRange(0, LOST_END - 5)))
+    facts = replace(in_order_to_d(), decided={"result-1": QUARANTINED})
+    copied = {"result-1": {Decision("safe", "copy"): 9}}
+    for seen, older in (
+        (replace(facts, gaps=(NEWER, moved)), ()),
+        (replace(facts, gaps=(NEWER,)), (moved,)),
+        (replace(facts, gaps=(NEWER, gap()), decided=copied), ()),
+    ):
+        with pytest.raises(Compared):
+            found(seen, *older)

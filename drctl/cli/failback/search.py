@@ -3,6 +3,7 @@
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,13 +57,14 @@ def _older(gap: "PartitionGap", end: int) -> int:
 def searched(config: "Config", link: "Link") -> Search:
     """What only the source of a link has that was lost and is back.
 
-    A result that decisions, or the way home, rest on already is taken as it is.
+    A result that decisions, or the way home, rest on already is taken as it is: a newer one lists
+    what was quarantined or discarded once more, and knows nothing of it.
 
     Raises:
         Refused: what was found cannot be rested on.
         Unknown: not everything could be compared.
     """
-    seen = _seen(config, link)
+    seen = _resting_on_decisions(config, link, _seen(config, link))
     if not _rested_on(seen):
         if seen.way_back_begun:
             raise Refused(
@@ -93,12 +95,47 @@ def _at_a_look(config: "Config", link: "Link") -> "Situation":
     return situation(look_at(config, link, None))
 
 
-def _seen(config: "Config", link: "Link") -> "Situation":
-    """However many records have to be read for it: what is copied rests on this."""
+def _seen(config: "Config", link: "Link", folder: Path | None = None) -> "Situation":
+    """However many records have to be read for it: what is copied rests on this.
+
+    Args:
+        folder: of the only result to look at.
+    """
     from drctl.cli.failback.sight import look_at
     from drctl.failback.situation import situation
 
-    return situation(look_at(config, link, None, sys.maxsize))
+    return situation(look_at(config, link, folder, sys.maxsize))
+
+
+def _resting_on_decisions(config: "Config", link: "Link", seen: "Situation") -> "Situation":
+    """Resting on the newest valid result of which records were left missing on purpose.
+
+    Results may be many: one that is not looked at otherwise is looked for by what the target keeps.
+    """
+    from drctl.cli.gap import results as gap_results
+    from drctl.failback.matching import choose
+
+    ids, known = _left_missing(seen.facts), {each.id for each in seen.facts.gaps}
+    here = [each for each in seen.facts.gaps if each.id in ids]
+    others = gap_results.with_id(config.state_dir, link.name, ids - known) if ids - known else ()
+    for each in chain(here, others):
+        chosen = choose(replace(seen.facts, gaps=(each,)))
+        if chosen.valid is None:
+            continue
+        if each.id in known:
+            return replace(seen, gap=chosen)
+        older = _seen(config, link, Path(each.where))
+        if older.gap.valid is not None:
+            return older
+    return seen
+
+
+def _left_missing(facts: "Facts") -> frozenset[str]:
+    """The ids of results of which records were decided on that stay missing: not only copied."""
+    if isinstance(facts.decided, Unavailable):
+        return frozenset()
+    decided = facts.decided.items()
+    return frozenset(id for id, kept in decided if any(each.action != "copy" for each in kept))
 
 
 def _rested_on(seen: "Situation") -> bool:
@@ -121,7 +158,7 @@ def compared(config: "Config", link: "Link") -> "GapEvidence":
     """
     from drctl.cli.gap.results import named
 
-    seen = _seen(config, link)
+    seen = _resting_on_decisions(config, link, _seen(config, link))
     valid = seen.gap.valid
     if valid is not None and _decided(seen.facts, valid):
         return valid

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,17 +37,30 @@ def named(folder: Path) -> "GapEvidence":
 
 def kept(state: Path, link: str) -> "tuple[GapEvidence, ...]":
     """Those of a link in the state_dir, the newest first; one that cannot be read is told of."""
-    of_link = re.compile(f"{re.escape(link)}-{_MOMENT}")
-    once = [f for f in _folders(state / "gap") if of_link.fullmatch(f.name)]
-    again = [f for f in _folders(state / "gap" / link) if re.fullmatch(_MOMENT, f.name)]
-    mine = sorted([*once, *again], key=lambda f: f.name.removeprefix(f"{link}-"), reverse=True)
     found = []
-    for folder in mine[:NEWEST]:
+    for folder in _mine(state, link)[:NEWEST]:
         try:
             found.append(_read(folder))
         except DrctlError as error:
             console().warn(error.message)
     return tuple(sorted(found, key=lambda each: each.started, reverse=True))
+
+
+def with_id(state: Path, link: str, ids: Collection[str]) -> "Iterator[GapEvidence]":
+    """Those of a link that have one of these ids, however many are newer; the newest first."""
+    for folder in _mine(state, link):
+        with suppress(DrctlError):
+            found = _read(folder)
+            if found.id in ids:
+                yield found
+
+
+def _mine(state: Path, link: str) -> list[Path]:
+    """Their folders, the newest first."""
+    of_link = re.compile(f"{re.escape(link)}-{_MOMENT}")
+    once = [f for f in _folders(state / "gap") if of_link.fullmatch(f.name)]
+    again = [f for f in _folders(state / "gap" / link) if re.fullmatch(_MOMENT, f.name)]
+    return sorted([*once, *again], key=lambda f: f.name.removeprefix(f"{link}-"), reverse=True)
 
 
 def _folders(of: Path) -> "Iterator[Path]":
