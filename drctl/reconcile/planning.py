@@ -3,7 +3,7 @@
 Nothing here asks or writes: the same question and the same sight give the same plan.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -123,12 +123,34 @@ def build_plan(
     return ReconcilePlan(gap, lines, against, overrides, tuple(_notes(lines, sight)), own, left)
 
 
-def with_growth(plan: ReconcilePlan, grown: Grown) -> ReconcilePlan:
-    """The plan, knowing what came to the target since its gap result."""
+def with_growth(
+    plan: ReconcilePlan, grown: Grown, kept_from: Collection[TopicPartition] = ()
+) -> ReconcilePlan:
+    """The plan, knowing what came to the target since its gap result.
+
+    Args:
+        kept_from: partitions of which `target-moved` is not passed over, whatever was said.
+    """
     passed = frozenset(each.guard for each in plan.overrides)
-    more = (replace(o, passed=o.guard in passed) for o in growth_objections(grown))
+    more = (
+        replace(o, passed=o.guard in passed and not _is_kept(o, kept_from))
+        for o in growth_objections(grown)
+    )
     notes = (*plan.notes, *_growth_notes(grown))
     return replace(plan, objections=(*plan.objections, *more), notes=notes, grown=grown)
+
+
+def _is_kept(objection: Objection, kept_from: Collection[TopicPartition]) -> bool:
+    return objection.guard is Guard.TARGET_MOVED and objection.place in kept_from
+
+
+def compacted(gap: FoundGap, sight: Sight) -> frozenset[TopicPartition]:
+    """The partitions of the source whose copies are compacted.
+
+    There an old record that is put behind a newer one of its key is the only one that stays.
+    """
+    states = ((p.place, sight.target.state(p.target_topic)) for p in gap.partitions)
+    return frozenset(p for p, state in states if isinstance(state, TopicState) and state.compacted)
 
 
 def keys(gap: FoundGap, lane: Lane) -> Key:

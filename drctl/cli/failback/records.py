@@ -19,6 +19,7 @@ from drctl.report.saved_exports import saved_lanes
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.config.link import Link
+    from drctl.reconcile.guards import Objection
     from drctl.reconcile.planning import Line
     from drctl.reconcile.progress import Lane
     from drctl.reconcile.rows import ExportedLane
@@ -53,11 +54,11 @@ def reconciliation(config: "Config", link: "Link", wish: Json) -> Reconciliation
     """
     if not _is_here(wish) and (done := _kept(link, wish)):
         return Reconciliation(0, done=done)
-    with opened(_options(_folder(config, link, wish), wish)) as found:
+    with opened(_options(config, _folder(config, link, wish), wish)) as found:
         lines, saved = found.plan.lines, _saved(found)
         due = sum(_due(line, saved) for line in lines if line.guard is None)
         refused = (*_refused(found, wish), *_left_out(found))
-        blocked = tuple(each.reason for each in found.plan.blocked) if due else ()
+        blocked = tuple(map(_reason, found.plan.blocked)) if due else ()
         newer = sum(found.plan.grown.newer.values())
         return Reconciliation(due, (*refused, *blocked), _done(found, saved), newer)
 
@@ -69,7 +70,7 @@ def reconcile(config: "Config", link: "Link", wish: Json) -> None:
         Stopped: some are not done.
         Unknown: nobody can say what was done, or not everything could be compared.
     """
-    with opened(_options(_folder(config, link, wish), wish)) as found:
+    with opened(_options(config, _folder(config, link, wish), wish)) as found:
         if not found.plan.acting:
             return
         result = carried_out(found)
@@ -111,7 +112,12 @@ def _folder(config: "Config", link: "Link", wish: Json) -> Path:
     return found_here(config, link)
 
 
-def _options(folder: Path, wish: Json) -> ReconcileOptions:
+def _options(config: "Config", folder: Path, wish: Json) -> ReconcileOptions:
+    """What was safe is copied all the same, but where the survivor would keep the disorder.
+
+    It does in compacted topics; where the order of a whole partition counts, it is one in any case.
+    """
+    within = config.file.policy.order == "per-partition"
     return ReconcileOptions(
         folder,
         wish["policy"],
@@ -120,9 +126,19 @@ def _options(folder: Path, wish: Json) -> ReconcileOptions:
         None,
         execute=True,
         yes=True,
-        overrides=(f"{Guard.TARGET_MOVED}={_MOVED}",),
+        overrides=() if within else (f"{Guard.TARGET_MOVED}={_MOVED}",),
         undecided=True,
         known_as=wish.get("result", ""),
+        spares_compacted=True,
+    )
+
+
+def _reason(against: "Objection") -> str:
+    if against.guard is not Guard.TARGET_MOVED:
+        return against.reason
+    return (
+        f"{against.place}: {against.reason}. A way home goes on only where the copies are not"
+        " compacted and policy.order is per-key or none: begin again, or choose --policy quarantine"
     )
 
 

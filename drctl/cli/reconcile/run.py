@@ -40,6 +40,8 @@ class ReconcileOptions:
         undecided: whether nothing may be said of the records: they are refused then.
         known_as: the id of the result that this one was made anew for; what was done by that one
             is done. Empty where it stands for itself.
+        spares_compacted: whether `target-moved` is not passed over where the target's topic is
+            compacted.
     """
 
     folder: Path
@@ -52,6 +54,7 @@ class ReconcileOptions:
     overrides: tuple[str, ...]
     undecided: bool = False
     known_as: str = ""
+    spares_compacted: bool = False
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -145,7 +148,7 @@ def opened(given: ReconcileOptions) -> "Iterator[Opened]":
 
         def make(kept: "Kept", *, last: bool) -> "tuple[ReconcilePlan, Sight]":
             from drctl.reconcile.guards import check_clusters
-            from drctl.reconcile.planning import build_plan, with_growth
+            from drctl.reconcile.planning import build_plan, compacted, with_growth
             from drctl.reconcile.sight import look
 
             task.update(description="looking at both clusters")
@@ -153,7 +156,8 @@ def opened(given: ReconcileOptions) -> "Iterator[Opened]":
             sight = look(source, target, chosen)
             check_clusters(gap, sight)
             plan = build_plan(gap, policies, rows, sight, kept, overrides)
-            return with_growth(plan, growth.look(plan, sight, last=last)), sight
+            spared = compacted(gap, sight) if given.spares_compacted else ()
+            return with_growth(plan, growth.look(plan, sight, last=last), spared), sight
 
         plan, _ = make(topic.kept(), last=False)
         yield Opened(plan, given, config, link, gap, rows, topic, target, make)

@@ -1,0 +1,86 @@
+"""What a way home does where something newer was written behind the search."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from drctl.cli.failback import records
+from drctl.engine.returning import Reconciliation
+from drctl.model.gap import OrderVerdict
+from drctl.model.topology import TopicPartition
+from drctl.reconcile.grown import Grown
+from tests.reconcile.world import T, World, row
+
+PLACE = TopicPartition(T, 0)
+COMPACTED = {"cleanup.policy": "compact"}
+
+
+@pytest.fixture
+def stand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """How decisions stand: a safe record is to be copied, and is behind something newer now."""
+    rows = [row(0)]
+    world = World({PLACE: rows}, {(PLACE, 0): OrderVerdict.SAFE}, {PLACE: rows})
+    (tmp_path / "gap.json").write_text("{}")
+
+    def stands(policy: str, order: str, topic: dict[str, str]) -> Reconciliation:
+        file = SimpleNamespace(policy=SimpleNamespace(order=order))
+        config: Any = SimpleNamespace(file=file, state_dir=tmp_path, link=lambda name: name)
+        newer = {PLACE: 1} if policy == "copy" else {}
+
+        @contextmanager
+        def opened(*_given: object, **_more: object) -> Iterator[Any]:
+            yield SimpleNamespace(kept=dict)
+
+        @contextmanager
+        def wanted(*_given: object) -> Iterator[Any]:
+            yield world.rows()
+
+        @contextmanager
+        def readers(_link: object) -> Iterator[tuple[None, None]]:
+            yield None, None
+
+        growth = SimpleNamespace(look=lambda *_given, last: Grown(newer=newer))
+        monkeypatch.setattr("drctl.cli.wiring.both_readers", readers)
+        monkeypatch.setattr("drctl.cli.reconcile.wiring.reconcile_topic", opened)
+        monkeypatch.setattr("drctl.cli.reconcile.wiring.wanted_rows", wanted)
+        monkeypatch.setattr("drctl.cli.reconcile.wiring.target_growth", lambda *_, **__: growth)
+        monkeypatch.setattr("drctl.cli.reconcile.run.configuration", lambda: config)
+        monkeypatch.setattr("drctl.reconcile.gap_result.read_gap", lambda *_given: world.gap)
+        monkeypatch.setattr("drctl.reconcile.sight.look", lambda *_given: world.sight(**topic))
+        wish = {
+            "folder": str(tmp_path),
+            "policy": policy,
+            "topics": [],
+            "conflicting": "refuse",
+            "result": "g1",
+        }
+        return records.reconciliation(config, config.link("main"), wish)
+
+    return stands
+
+
+@pytest.mark.parametrize("order", ["per-key", "none"])
+def test_it_goes_on_where_the_order_at_home_is_what_counts(stand: Any, order: str) -> None:
+    assert stand("copy", order, {}) == Reconciliation(1, newer=1)
+
+
+@pytest.mark.parametrize(
+    ("order", "topic"),
+    [
+        pytest.param("per-key", COMPACTED, id="compacted"),
+        pytest.param("none", {"cleanup.policy": "compact,delete"}, id="compacted-and-deleted"),
+        pytest.param("per-partition", {}, id="the-order-of-a-partition"),
+    ],
+)
+def test_it_asks_where_the_older_record_would_stay(
+    stand: Any, order: str, topic: dict[str, str]
+) -> None:
+    """A compacted survivor would keep the old value only, and nobody has chosen that."""
+    (told,) = stand("copy", order, topic).refused
+    assert told.startswith("orders-0: 1 of the records that were safe to copy are behind something")
+    assert "choose --policy quarantine" in told
+    assert stand("quarantine", order, topic) == Reconciliation(1)
