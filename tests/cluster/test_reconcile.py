@@ -165,6 +165,13 @@ def test_a_discard_is_named_noted_and_ends_the_matter(stage: NewStage) -> None:
     then = at.reconcile(found, "--policy", "copy")
     assert then["totals"]["due"] == 0
     assert then["lines"][0]["before"][0]["action"] == "discard"
+    # They are still missing: a new result lists them again.
+    fresh = at.gap()
+    refused = at.execute(fresh, "--policy", "copy", code=3)
+    assert guards(refused) == [("decided-before", 0)]
+    assert at.held(at.secondary)[0] == []
+    again = at.execute(fresh, "--policy", "copy", "--override", "decided-before=they are wanted")
+    assert again["totals"]["done"] == 2
 
 
 def test_a_result_that_is_old_is_refused(stage: NewStage) -> None:
