@@ -279,6 +279,14 @@ def test_records_that_are_not_those_that_were_counted_are_refused() -> None:
         check_rows(seen.gap, fewer.rows().tallies(), "x")
 
 
+def test_the_document_names_every_guard_that_may_be_passed_over() -> None:
+    seen = world(SAFE)
+    seen.overrides = tuple(f"{guard}=known" for guard in Guard if guard.overridable)
+    plan = seen.plan(copies())
+    told = check(document(ReconcileResult(plan, results=planned(plan)), "dir", "drctl ..."))
+    assert {each["guard"] for each in told["overrides"]} >= {"target-moved", "decided-before"}
+
+
 def test_the_document_fits_its_schema() -> None:
     seen = world(SAFE, CONFLICTING)
     seen.not_compared = ("orders-3: no leader",)

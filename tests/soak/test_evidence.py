@@ -5,7 +5,9 @@ from pathlib import Path
 
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import TopicPartition
-from drctl.reconcile.rows import Exported
+from drctl.reconcile.export import digest_of
+from drctl.reconcile.progress import Lane
+from drctl.reconcile.rows import Exported, ExportedLane
 from drctl.report.reconcile_export import ExportFolder
 from tests.soak.evidence import exported, reconciled
 
@@ -14,8 +16,11 @@ def test_exported_values_are_those_of_whole_exports(tmp_path: Path) -> None:
     for name, value in (("one", b"w0-1"), ("two", b"w0-2"), ("half", b"w0-3")):
         writer = ExportFolder(tmp_path / "reconcile" / "exports" / name, {})
         place = TopicPartition("flights", 0)
+        lane = Lane(place, OrderVerdict.SAFE)
+        parts = [ExportedLane(lane, -1, digest_of([0]), 1)]
+        writer.begin(parts)
         writer.add(Exported(place, "flights", (0, 5, None, value, ()), OrderVerdict.SAFE))
-        writer.finish()
+        writer.finish(parts)
     (tmp_path / "reconcile" / "exports" / "half" / "manifest.json").unlink()
     assert exported(tmp_path / "runs") == {"w0-1", "w0-2"}
 
