@@ -37,6 +37,13 @@ class ConnectorsReader(Protocol):
             Unreachable: no worker answered within the deadline.
         """
 
+    def kafka_cluster_id(self) -> str:
+        """The cluster that the workers are of, and write to where a connector names no other.
+
+        Raises:
+            Unreachable: no worker answered within the deadline.
+        """
+
     def config(self, name: str) -> Mapping[str, str]:
         """How it is configured. It may hold passwords: read named keys only, and keep no others.
 

@@ -96,10 +96,16 @@ class Replication:
 
     Attributes:
         missing: connectors that drctl.yaml names and the workers have not.
+        workers: id of the Kafka cluster that the workers are of, and write to by themselves.
+        into: addresses of the cluster that is to be written to, as drctl.yaml has them.
+        out_of: likewise, of the one that is read from.
     """
 
     found: tuple[Replicator, ...]
     missing: tuple[str, ...] = ()
+    workers: str | Unavailable = NOT_LOOKED_AT
+    into: frozenset[str] = frozenset()
+    out_of: frozenset[str] = frozenset()
 
     @property
     def copying(self) -> tuple[Replicator, ...]:

@@ -23,6 +23,13 @@ class Workers(Protocol):
             Unreachable: no worker answered within the deadline.
         """
 
+    def kafka_cluster_id(self) -> str:
+        """The cluster that they keep their state in, and write to where nothing else is said.
+
+        Raises:
+            Unreachable: no worker answered within the deadline.
+        """
+
     def offsets(self, name: str) -> Sequence[Mapping[str, Any]]:
         """What a connector keeps of how far it got.
 

@@ -12,6 +12,7 @@ from drctl.failback.going_round import going_round
 from drctl.failback.rebuilding import lost_records, rebuild_findings, survivors_records
 from drctl.failback.replicator_rules import replicator_findings
 from drctl.failback.source_health import health_findings
+from drctl.failback.written_to import written_to
 from drctl.model.finding import Finding, Status
 from drctl.model.topology import Unavailable
 
@@ -144,6 +145,7 @@ def _reverse(answer: Answer, terms: Terms) -> Iterator[Finding]:
         )
         yield Finding(REVERSE, Status.FAIL, subject, reason, cure=cure)
     yield from _other_names(answer.seen.facts, reverse, terms)
+    yield from written_to(answer.seen.facts, reverse, terms.connectors)
     running = [each.name for each in reverse.found if each.name in connectors and not each.idle]
     if running and not answer.seen.arrived:
         begun = all(_keeps_positions(reverse, name) for name in running)

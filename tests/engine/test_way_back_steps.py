@@ -46,6 +46,9 @@ class Site:
     def overview(self) -> Overview:
         return Overview(self.name, {"orders": (0,)})
 
+    def cluster_id(self) -> str:
+        return f"id-of-{self.name}"
+
     def offsets(self, places: Sequence[TopicPartition]) -> Mapping[TopicPartition, Any]:
         end = len(self.records)
         return {place: PartitionOffsets(0, end, end) for place in places}
@@ -68,6 +71,10 @@ class Around:
     found: Missing = field(default_factory=lambda: Missing(0))
     said: tuple[Finding, ...] = ()
     reconciled: int = 0
+    workers_of: str = "id-of-secondary"
+
+    def kafka_cluster_id(self) -> str:
+        return self.workers_of
 
     def site(self, name: str) -> Site:
         return self.sites[name]
@@ -261,6 +268,27 @@ def test_the_first_arrival_tells_where_it_began(
     KINDS["start-replication"].undo(intent, cast(Hands, world))
     assert world.states == {"mm2": "STOPPED"}
     assert KINDS["start-replication"].undone(intent, cast(Look, world)).state is State.DONE
+
+
+SOURCE_CLASS = {"connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector"}
+NAMED = "producer.override.bootstrap.servers"
+
+
+def started(workers: str = "id-of-secondary", said: Json | None = None, **config: str) -> None:
+    """What would be started is asked of how it is configured now."""
+    world = Around({"primary": Site("primary", ())}, workers_of=workers)
+    world.settings = {**SOURCE_CLASS, **config}
+    check("start-replication", {**STARTS, **(said or {})}, world, seed_replication=SEEDED)
+
+
+def test_a_connector_that_would_write_beside_itself_is_never_started() -> None:
+    """Also where the guards saw another configuration, when the run began."""
+    with pytest.raises(Refused, match="would not write to primary") as told:
+        started()
+    assert NAMED in (told.value.hint or "")
+    started("id-of-primary")
+    started(**{NAMED: "one:9092"})
+    started(said={"writes_passed": True})
 
 
 SAID = {**ENDS, "policy": "copy", "topics": [], "conflicting": "refuse"}

@@ -137,6 +137,9 @@ class Connect:
     known: Mapping[str, Connector]
     kept: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
 
+    def kafka_cluster_id(self) -> str:
+        return "id-of-the-worker's"
+
     def described(self) -> Mapping[str, Connector]:
         return self.known
 
@@ -169,6 +172,7 @@ def test_a_replicator_that_nobody_named_is_seen() -> None:
     assert [each.name for each in found.found] == ["named", "forgotten"]
     assert found.runs
     assert found.missing == ("gone",)
+    assert (found.workers, found.out_of, found.into) == ("id-of-the-worker's", *ENDS)
 
 
 def test_a_replicator_of_other_topics_is_left_alone() -> None:

@@ -11,7 +11,17 @@ from drctl.failback.standing_against import Terms, against
 from drctl.model.finding import Status
 from drctl.model.health import ClusterHealth, Shortage
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
-from tests.failback.ways import HERE, PLACE, SILENT, WHOLE, copying, endpoint, in_order_to_d, judged
+from tests.failback.ways import (
+    HERE,
+    PLACE,
+    SILENT,
+    THERE,
+    WHOLE,
+    copying,
+    endpoint,
+    in_order_to_d,
+    judged,
+)
 
 CONNECTORS = ("mm2-back",)
 TERMS = Terms(CONNECTORS, "make it anew")
@@ -124,3 +134,49 @@ def test_harm_that_no_step_repairs_refuses() -> None:
 def test_where_a_person_starts_what_copies_no_connector_is_asked_for() -> None:
     facts = replace(in_order_to_d(), reverse=Unavailable("drctl.yaml names no workers"))
     assert [each.status for each in against(judged(facts), Terms())] == [Status.OK]
+
+
+ADDRESSES = {"into": frozenset({"one:9092"}), "out_of": frozenset({"two:9092"})}
+NAMED = "producer.override.bootstrap.servers"
+TO_PRIMARY = {
+    "target.cluster.bootstrap.servers": "one:9092",
+    "target.cluster.security.protocol": "SASL_SSL",
+    "target.cluster.sasl.jaas.config": "secret",
+    "target.cluster.alias": "primary",
+}
+
+
+def written(workers: str | Unavailable = THERE, **config: str) -> list[Any]:
+    """What is said of where the connector writes."""
+    back = copying("mm2-back", "STOPPED", config={**TO_PRIMARY, **config})
+    back = replace(back, workers=workers, **ADDRESSES)
+    found = against(judged(in_order_to_d(), reverse=back), TERMS)
+    return [each for each in found if each.check == "reverse-writes"]
+
+
+def test_a_connector_that_would_write_to_the_workers_own_cluster_is_refused() -> None:
+    """MirrorMaker 2 on Connect writes with the worker's producer, whatever it calls its target."""
+    (told,) = written()
+    assert told.status is Status.FAIL
+    assert "writes to secondary, not to primary" in told.reason
+    assert f"{NAMED}=one:9092" in told.cure
+    assert "producer.override.sasl.jaas.config" in told.cure
+    assert "producer.override.security.protocol" in told.cure
+    assert "connector.client.config.override.policy=All" in told.cure
+    assert "secret" not in told.cure
+    assert "another cluster (id-3)" in written("id-3")[0].reason
+    assert "reverse-writes" in PASSED, "the worker itself may name another cluster"
+
+
+def test_one_that_names_its_producer_is_known_by_the_addresses() -> None:
+    assert written(**{NAMED: "one:9092,elsewhere:1"}) == []
+    (wrong,) = written(HERE, **{NAMED: "two:9092"})
+    assert (wrong.status, "writes to secondary" in wrong.reason) == (Status.FAIL, True)
+    (unknown,) = written(**{NAMED: "inside:19092"})
+    assert (unknown.status, "not checked" in unknown.reason) == (Status.WARN, True)
+
+
+def test_a_worker_beside_the_primary_writes_there_by_itself() -> None:
+    assert written(HERE) == []
+    (unknown,) = written(Unavailable("no worker answered"))
+    assert (unknown.status, "not checked" in unknown.reason) == (Status.WARN, True)

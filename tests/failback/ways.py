@@ -53,7 +53,7 @@ def copying(
 ) -> Replication:
     """A direction with one connector."""
     known = {} if positions is None else positions
-    return Replication((Replicator(connector(name, state, config), True, known),))
+    return Replication((Replicator(connector(name, state, config), True, known),), workers=HERE)
 
 
 def partition(**changed: Any) -> PartitionSeen:

@@ -45,6 +45,14 @@ class Connectors:
         """
         return self.client.offsets(name)
 
+    def kafka_cluster_id(self) -> str:
+        """The cluster that the workers are of.
+
+        Raises:
+            Unreachable: no worker answered within the deadline.
+        """
+        return self.client.kafka_cluster_id()
+
     def config(self, name: str) -> Mapping[str, str]:
         """How it is configured; it may hold passwords.
 

@@ -13,7 +13,7 @@ from drctl.engine.sequences import parts
 from drctl.engine.sequences.circumstances import Circumstances, FenceMethod, Mode
 from drctl.engine.steps.manual_start import BOUNDARY, END
 from drctl.engine.steps.note_ends import NoteEnds
-from drctl.engine.steps.way_back_order import ASKED_FOR, REBUILDING, WayBackOrder
+from drctl.engine.steps.way_back_order import ASKED_FOR, REBUILDING, WRITES, WayBackOrder
 from drctl.model.plan import Duty, Plan, Step
 
 NAME = "failback"
@@ -252,7 +252,9 @@ def starts(seen: Circumstances, seeded_by: str) -> dict[str, Any]:
     Args:
         seeded_by: the kind of the step that told them where to begin.
     """
-    return {**parts.ends(seen), "connectors": list(seen.connectors), "seeded_by": seeded_by}
+    passed = {"writes_passed": True} if WRITES in seen.overrides else {}
+    told = {"connectors": list(seen.connectors), "seeded_by": seeded_by}
+    return {**parts.ends(seen), **told, **passed}
 
 
 def _again_by_hand(old: Circumstances) -> Step:

@@ -4,8 +4,12 @@ from drctl.engine.first_arrivals import first_arrivals
 from drctl.engine.kind import Description, Facts, Seen, State, Trait
 from drctl.engine.ports import Hands, Look
 from drctl.engine.steps.stop_replication import RUNNING, STOPPED
+from drctl.engine.writing_home import must_write_to
 from drctl.model.errors import DrctlError
 from drctl.model.plan import Json
+
+BRINGS_HOME = ("seed-replication", "seed-from-start")
+"""What tells connectors where to begin that have perhaps never run in this direction."""
 
 
 class StartReplication:
@@ -27,10 +31,13 @@ class StartReplication:
         """Where it begins.
 
         Raises:
+            Refused: one of them would write to another cluster.
             UsageError: there is no such connector.
             Unreachable: no worker answered.
         """
         names, connectors = settings["connectors"], look.connectors()
+        if settings["seeded_by"] in BRINGS_HOME and not settings.get("writes_passed"):
+            must_write_to(settings["target"], names, look)
         seeded = facts[settings["seeded_by"]]
         return {
             "before": {name: connectors.state(name).state for name in names},

@@ -30,7 +30,10 @@ BOTH_WAYS = "replicator-both-ways"
 PRODUCERS = "producer-ids-collide"
 """The one that stands against leading producers to where others of their id are remembered."""
 
-PASSED = (STEP_ORDER, WHOLE, CYCLES, BROKEN, BOTH_WAYS, PRODUCERS)
+WRITES = "reverse-writes"
+"""The one that stands against a connector that does not write to the cluster it copies to."""
+
+PASSED = (STEP_ORDER, WHOLE, CYCLES, BROKEN, BOTH_WAYS, PRODUCERS, WRITES)
 """Those that may be passed over."""
 
 

@@ -36,7 +36,15 @@ def observe_replication(
     names = tuple(filter(None, (named.source, named.checkpoint, named.heartbeat)))
     others = tuple(name for name in _alike(known, ends, topics) if name not in names)
     found = tuple(_replicator(known[name], workers) for name in (*names, *others) if name in known)
-    return Replication(found, tuple(name for name in names if name not in known))
+    missing = tuple(name for name in names if name not in known)
+    return Replication(found, missing, _cluster_of(workers), into=ends[1], out_of=ends[0])
+
+
+def _cluster_of(workers: Workers) -> str | Unavailable:
+    try:
+        return workers.kafka_cluster_id()
+    except DrctlError as error:
+        return Unavailable(error.message)
 
 
 def _alike(known: Mapping[str, Connector], ends: Ends, topics: Collection[str]) -> Iterator[str]:
