@@ -1,5 +1,6 @@
 """What stands against a way back, as findings; what its own steps put right is a warning."""
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -40,6 +41,7 @@ class Terms:
         rebuild: what to type where the source has lost its records.
         rebuilding: whether it is to be filled anew, because of that.
         cost: of copying everything, in words, where it is.
+        connect: address of a worker that brings records home; empty where nobody named one.
         names: what each copy is called at home; copies that keep their names need not be in it.
         elsewhere: topics that another link brings to the source.
     """
@@ -50,6 +52,7 @@ class Terms:
     elsewhere: frozenset[str] = frozenset()
     rebuilding: bool = field(default=False, kw_only=True)
     cost: str = field(default="", kw_only=True)
+    connect: str = field(default="", kw_only=True)
 
 
 def against(answer: Answer, terms: Terms) -> tuple[Finding, ...]:
@@ -155,7 +158,8 @@ def _reverse(answer: Answer, terms: Terms) -> Iterator[Finding]:
             if begun
             else f"{', '.join(running)} may begin to copy at any moment, from the beginning"
         )
-        cure = "; ".join(f"curl -X PUT $CONNECT/connectors/{name}/stop" for name in running)
+        where = f"{terms.connect or '$CONNECT'}/connectors"
+        cure = "; ".join(f"curl -X PUT {where}/{shlex.quote(name)}/stop" for name in running)
         yield Finding(REVERSE, Status.FAIL, subject, reason, cure=cure)
 
 

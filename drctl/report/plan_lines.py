@@ -18,6 +18,9 @@ from drctl.report.run_reading import described
 _PASSABLE = frozenset(overridable((*PASSED, GUARD)))
 """Guards that nobody may pass over are not offered."""
 
+_COMMANDS = ("curl ", "drctl ", "kafka-")
+"""What cures begin with that are to be pasted."""
+
 _WORST_FIRST = (Status.FAIL, Status.NOT_CHECKED, Status.WARN, Status.OK)
 _DUTIES = {
     Duty.REQUIRED: "",
@@ -161,7 +164,7 @@ def what_to_type(
     """What to do now; `execute` is the command line that carries the plan out."""
     against = objections(plan, findings)
     told = [f"The plan itself breaks a rule: {sentence(each)}." for each in violations]
-    told += list(dict.fromkeys(f"{_capital(sentence(f.cure))}." for f in against if f.cure))
+    told += list(dict.fromkeys(_as_line(sentence(f.cure)) for f in against if f.cure))
     passable = dict.fromkeys(plain(f.check) for f in against if f.check in _PASSABLE)
     if passable:
         told.append(
@@ -173,5 +176,8 @@ def what_to_type(
     return tuple(told)
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _as_line(cure: str) -> str:
+    """A sentence; a command line stays as it is to be typed."""
+    if cure.startswith(_COMMANDS):
+        return cure
+    return f"{cure[:1].upper()}{cure[1:]}."

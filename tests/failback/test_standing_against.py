@@ -120,7 +120,14 @@ def test_a_connector_that_is_missing_is_created_stopped() -> None:
 
 def test_one_that_runs_and_has_not_begun_at_the_boundary_is_stopped_first() -> None:
     told = failing(reverse=copying("mm2-back", "RUNNING"))
-    assert "mm2-back/stop" in told["reverse-replication"]
+    assert "$CONNECT/connectors/mm2-back/stop" in told["reverse-replication"]
+
+
+def test_where_the_workers_are_known_their_address_is_typed() -> None:
+    running = judged(in_order_to_d(), reverse=copying("mm2-back", "RUNNING"))
+    found = against(running, replace(TERMS, connect="http://c:8083"))
+    cures = [each.cure for each in found if each.check == "reverse-replication"]
+    assert cures == ["curl -X PUT http://c:8083/connectors/mm2-back/stop"]
 
 
 def test_harm_that_no_step_repairs_refuses() -> None:

@@ -134,6 +134,13 @@ def test_what_to_type() -> None:
         "Wait until it is 0.",
         "Or pass over with a reason, guard by guard: --override GUARD=REASON (replication-lag)",
     )
+    for line in (
+        "curl -X PUT http://connect:8083/connectors/x/stop",
+        "drctl resume R",
+        "kafka-x y",
+    ):
+        typed = tuple(replace(each, cure=line) for each in lagging)
+        assert what_to_type(plan, typed, (), EXECUTE)[0] == line, "it is pasted as it stands"
     for name in ("target-unreachable", "source-lost", "way-back-silent"):
         final = tuple(replace(each, check=name) for each in lagging)
         assert what_to_type(plan, final, (), EXECUTE) == ("Wait until it is 0.",), name

@@ -194,6 +194,7 @@ def _terms(sight: LinkSight, found: "Answer") -> "Terms":
         _rebuild(sight),
         {place.topic: sight.link.target_topic(place.topic) for place in known.logs},
         frozenset(p.topic for p in known.beside if any(each.carries(p.topic) for each in others)),
+        connect=str(replicator.connect[0].shown) if replicator.connect else "",
     )
 
 
