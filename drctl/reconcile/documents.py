@@ -4,15 +4,36 @@ from typing import Any
 
 from drctl.model.topology import TopicPartition
 from drctl.reconcile.guards import Objection
+from drctl.reconcile.policy import Action
 from drctl.reconcile.progress import TOPIC, Segment
 from drctl.reconcile.results import Gone, LineResult, ReconcileResult
 
 SCHEMA = "drctl/reconcile/1"
 
-WAY_BACK = (
-    "what was appended to a topic cannot be taken back: the header __drctl_provenance finds the"
-    " copies; a quarantine topic or an export changes nothing for applications"
+_CONSEQUENCES = (
+    (
+        Action.COPY,
+        "what was appended to a topic cannot be taken back: the header __drctl_provenance finds"
+        " the copies",
+    ),
+    (
+        Action.QUARANTINE,
+        "what was appended to a quarantine topic stays there; applications do not read it",
+    ),
+    (
+        Action.DISCARD,
+        "a discard is noted on the target for good: no later run brings these records over, and"
+        " they are gone when the source deletes them",
+    ),
+    (Action.EXPORT, "an export changes nothing on either cluster"),
 )
+
+
+def way_back(result: ReconcileResult) -> str:
+    """What follows from what was done, or would be: whether it can be taken back."""
+    ours = {line.action for line in result.plan.acting}
+    told = [words for action, words in _CONSEQUENCES if action in ours]
+    return "; ".join(told) or "nothing is done that would have to be taken back"
 
 
 def document(result: ReconcileResult, folder: str, execute: str) -> dict[str, Any]:
@@ -44,7 +65,7 @@ def document(result: ReconcileResult, folder: str, execute: str) -> dict[str, An
         "totals": _totals(result),
         "lines": [_line(each) for each in result.results],
         "gone": [_gone(place, gone) for place, gone in sorted(result.gone.items())],
-        "way_back": WAY_BACK,
+        "way_back": way_back(result),
     }
 
 

@@ -75,8 +75,8 @@ class ExportFolder:
         """Start anew where an earlier export was interrupted.
 
         Raises:
-            Refused: the folder holds something else, or an export of other records.
-            Unknown: it cannot be written.
+            Refused: the folder cannot be written, or holds something else, or an export of other
+                records.
         """
         self._folder = self._place_for(parts)
         try:
@@ -85,7 +85,10 @@ class ExportFolder:
             shutil.rmtree(self._work, ignore_errors=True)
             self._work.mkdir(mode=0o700)
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise Refused(
+                f"the export cannot be written to {self._folder}: {error.strerror}",
+                "nothing was written; choose another folder with --out",
+            ) from error
 
     def add(self, to: Exported) -> None:
         """Write a record.

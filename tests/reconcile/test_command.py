@@ -10,11 +10,14 @@ from rich.console import Console
 from drctl.cli.main import run
 from drctl.cli.reconcile.confirming import in_words
 from drctl.cli.reconcile.table import reconcile_table
+from drctl.model.errors import Refused
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import TopicPartition
+from drctl.reconcile.executing import Limits
 from drctl.reconcile.policy import Action, Policies
-from drctl.reconcile.results import Gone, ReconcileResult, planned
-from tests.reconcile.world import T, World, copies, row
+from drctl.reconcile.results import Count, Gone, LineResult, Outcome, ReconcileResult, planned
+from drctl.report.reconcile_export import ExportFolder
+from tests.reconcile.world import FakeCopier, T, World, copies, row
 
 PLACE = TopicPartition(T, 0)
 
@@ -59,10 +62,12 @@ def drawn(result: ReconcileResult) -> str:
 def test_a_plan_says_what_is_refused_and_what_to_type() -> None:
     plan = world(OrderVerdict.SAFE, OrderVerdict.CONFLICTING).plan(Policies(Action.COPY))
     text = drawn(ReconcileResult(plan, results=planned(plan)))
-    assert text.startswith("Plan for cluster b: 1 record to be done\n")
+    assert text.startswith("Plan for cluster b: 1 record to be done, 1 refused\n")
     assert "refused (conflicting)" in text
     assert "say with --conflicting what becomes of them" in text
-    assert text.endswith("Nothing was written. To do this:\n  drctl reconcile tail --execute\n")
+    assert text.endswith(
+        "Nothing was written. To do what is not refused:\n  drctl reconcile tail --execute\n"
+    )
     assert in_words(plan) == "copies 1 record to orders"
 
 
@@ -86,3 +91,52 @@ def test_a_result_names_what_is_gone_and_why_it_stopped() -> None:
     assert "gone from the source: 4 records of orders-0: 3..5, 9" in text
     assert "Stopped: the wire broke" in text
     assert "cannot be taken back" in text
+
+
+def test_where_all_is_refused_the_headline_says_so() -> None:
+    plan = world(OrderVerdict.CONFLICTING).plan(Policies(Action.COPY))
+    text = drawn(ReconcileResult(plan, results=planned(plan)))
+    assert text.startswith("Plan for cluster b: nothing may be done, 1 record refused\n")
+    assert "To do" not in text
+    assert "taken back" not in text
+
+
+def test_what_was_decided_before_is_told_as_it_was_decided() -> None:
+    seen = world(OrderVerdict.SAFE)
+    seen.execution(copies(Action.DISCARD), FakeCopier(seen.target), Limits()).run()
+    plan = seen.plan(copies())
+    text = drawn(ReconcileResult(plan, results=planned(plan)))
+    assert "discarded" in text
+    assert "copy to" not in text, "nobody copied it, and nobody will"
+    assert text.startswith("Plan for cluster b: nothing is left to be done\n")
+
+
+@pytest.mark.parametrize(
+    ("action", "said", "unsaid"),
+    [
+        (Action.DISCARD, "no later run brings these records over", "appended"),
+        (Action.EXPORT, "an export changes nothing on either cluster", "appended"),
+        (Action.QUARANTINE, "stays there", "an export"),
+        (Action.COPY, "finds the copies", "an export"),
+    ],
+)
+def test_the_consequence_is_that_of_what_is_done(action: Action, said: str, unsaid: str) -> None:
+    plan = world(OrderVerdict.SAFE).plan(copies(action))
+    text = " ".join(drawn(ReconcileResult(plan, results=planned(plan))).split())
+    assert said in text.lower()
+    assert unsaid not in text
+
+
+def test_an_export_that_cannot_begin_is_refused_and_not_repeated(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Refused, match="cannot be written") as told:
+        ExportFolder(tmp_path / "file" / "out", {}).begin([])
+    plan = world(OrderVerdict.SAFE).plan(copies(Action.EXPORT))
+    lines = tuple(LineResult(line, Outcome.PARTIAL, Count()) for line in plan.lines)
+    code, failure = told.value.exit_code, told.value.message
+    result = ReconcileResult(plan, "R", "J", 1, lines, failure=failure, failure_code=code)
+    assert result.exit_code == 3
+    text = drawn(result)
+    assert text.startswith("Nothing was written")
+    assert "not done" in text
+    assert "To go on" not in text

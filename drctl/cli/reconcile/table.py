@@ -6,8 +6,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from drctl.reconcile.documents import WAY_BACK
+from drctl.model.errors import ExitCode
+from drctl.reconcile.documents import way_back
 from drctl.reconcile.guards import Objection
+from drctl.reconcile.planning import Line, ReconcilePlan
+from drctl.reconcile.policy import Action
 from drctl.reconcile.results import LineResult, Outcome, ReconcileResult
 from drctl.report.printable import number, plain, plural, sentence, size
 
@@ -20,6 +23,12 @@ _ENDINGS = {
     "stopped": "Not all is done",
     "refused": "Nothing was written",
     "unknown": "Look before you go on",
+}
+_DONE = {
+    Action.COPY: "copied",
+    Action.QUARANTINE: "quarantined",
+    Action.EXPORT: "exported",
+    Action.DISCARD: "discarded",
 }
 _NUMBERS = ("Part.", "Records", "Size", "Left")
 
@@ -46,13 +55,21 @@ def _parts(result: ReconcileResult, execute: str) -> Iterator[RenderableType]:
         yield Text(f"\nExported: {plain(result.exported)}")
     if plan.left_out:
         yield Text(f"\n{plural(plan.left_out, 'record')} of other topics are left as they are.")
-    if result.run:
-        yield Text(f"\n{WAY_BACK[0].upper()}{WAY_BACK[1:]}.", style="dim")
-    if any(each.outcome in (Outcome.PLANNED, Outcome.PARTIAL) for each in result.results):
-        go_on = "To go on" if result.run else "Nothing was written. To do this"
+    if plan.acting and not _in_vain(result):
+        told = way_back(result)
+        yield Text(f"\n{told[0].upper()}{told[1:]}.", style="dim")
+    open_ = any(each.outcome in (Outcome.PLANNED, Outcome.PARTIAL) for each in result.results)
+    if open_ and not _in_vain(result):
+        these = "do what is not refused" if plan.refused else "do this"
+        go_on = "To go on" if result.run else f"Nothing was written. To {these}"
         if not plan.blocked:
             yield Text(f"\n{go_on}:", style="bold")
             yield Text(f"  {plain(execute)}")
+
+
+def _in_vain(result: ReconcileResult) -> bool:
+    """Whether it was refused before anything was written: the same command would be, again."""
+    return bool(result.failure) and result.exit_code is ExitCode.REFUSED
 
 
 def _headline(result: ReconcileResult) -> str:
@@ -61,11 +78,20 @@ def _headline(result: ReconcileResult) -> str:
         return f"Refused: {plural(len(plan.blocked), 'guard')} against it, nothing was written"
     if not result.run:
         due = sum(line.due.records for line in plan.acting)
-        what = f"{plural(due, 'record')} to be done" if due else "nothing is left that may be done"
-        return f"Plan for cluster {plain(plan.gap.target)}: {what}"
+        return f"Plan for cluster {plain(plan.gap.target)}: {_planned(plan, due)}"
     done = sum(each.count.records for each in result.results)
     ending = _ENDINGS.get(result.status, result.status)
     return f"{ending}: {plural(done, 'record')} in {result.seconds:.1f} s"
+
+
+def _planned(plan: ReconcilePlan, due: int) -> str:
+    refused = sum(line.due.records for line in plan.refused)
+    if refused and not due:
+        return f"nothing may be done, {plural(refused, 'record')} refused"
+    if not due:
+        return "nothing is left to be done"
+    told = f"{plural(due, 'record')} to be done"
+    return f"{told}, {number(refused)} refused" if refused else told
 
 
 def _objections(found: Sequence[Objection]) -> Iterator[Text]:
@@ -103,8 +129,25 @@ def _cells(each: LineResult) -> Iterator[str]:
     yield size(line.all.bytes)
     yield number(line.due.records - each.count.records - each.count.gone)
     yield line.lane.order.value
-    yield f"{line.action.value} to {plain(line.to)}" if line.to else line.action.value
-    yield f"{each.outcome.value} ({line.guard})" if line.guard else each.outcome.value
+    yield _what(line)
+    yield f"{each.outcome.value} ({line.guard})" if line.guard else _outcome(each)
+
+
+def _what(line: Line) -> str:
+    """What is done with it; where nothing is left to do, what earlier runs did."""
+    if line.done and not line.due.records:
+        before = dict.fromkeys((segment.action, segment.to) for segment in line.done)
+        told = (f"{_DONE[what]} to {plain(to)}" if to else _DONE[what] for what, to in before)
+        return ", ".join(told)
+    return f"{line.action.value} to {plain(line.to)}" if line.to else line.action.value
+
+
+def _outcome(each: LineResult) -> str:
+    if each.line.done and not each.line.due.records:
+        return "before"
+    if each.outcome is Outcome.PARTIAL and not (each.count.records or each.count.gone):
+        return "not done"
+    return each.outcome.value
 
 
 def _reasons(result: ReconcileResult) -> Iterator[Text]:
