@@ -13,9 +13,11 @@ from drctl.failback.going_round import going_round
 from drctl.failback.rebuilding import lost_records, rebuild_findings, survivors_records
 from drctl.failback.replicator_rules import replicator_findings
 from drctl.failback.source_health import health_findings
+from drctl.failback.undecided import undecided
 from drctl.failback.written_to import written_to
 from drctl.model.finding import Finding, Status
 from drctl.model.topology import Unavailable
+from drctl.reconcile.policy import Policies
 
 SILENT, HOME, LOST, REVERSE, BESIDE = (
     "way-back-silent",
@@ -41,6 +43,8 @@ class Terms:
         rebuild: what to type where the source has lost its records.
         rebuilding: whether it is to be filled anew, because of that.
         cost: of copying everything, in words, where it is.
+        policies: what is to become of records that only the returned cluster has; None where
+            nobody is to be asked, as on the way that a run goes on with.
         connect: address of a worker that brings records home; empty where nobody named one.
         names: what each copy is called at home; copies that keep their names need not be in it.
         elsewhere: topics that another link brings to the source.
@@ -53,6 +57,7 @@ class Terms:
     rebuilding: bool = field(default=False, kw_only=True)
     cost: str = field(default="", kw_only=True)
     connect: str = field(default="", kw_only=True)
+    policies: Policies | None = field(default=None, kw_only=True)
 
 
 def against(answer: Answer, terms: Terms) -> tuple[Finding, ...]:
@@ -81,6 +86,8 @@ def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
     yield from _beside(facts, terms)
     if terms.connectors:
         yield from _reverse(answer, terms)
+    if terms.policies is not None and not terms.rebuilding:
+        yield from undecided(answer, terms.policies)
     put_right = _BY_EMPTYING if terms.rebuilding else _PUT_RIGHT
     for each in answer.violations:
         status = Status.WARN if each.repair in put_right else Status.FAIL

@@ -89,6 +89,9 @@ def test_the_way_home_loses_nothing_copies_nothing_twice_and_skips_nothing(story
     )
     assert story.write("closed", 1, story.primary) == [], "the primary is not closed"
     assert story.held(story.secondary) == COPIED + NEW
+    known = story.run("failback")
+    assert known.code == 3, known.stdout
+    assert f"nothing is said of {TAIL + 1} records" in known.stdout
 
     with story.writing() as live:
         story.kill_at("reconcile", "failback", "--policy", "copy", *GO)

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from drctl.engine.steps.way_back_order import PASSED
-from drctl.failback.facts import Began, Cluster, Copies, Replication
+from drctl.failback.facts import Began, Cluster, Copies, Decision, Replication
 from drctl.failback.standing_against import Terms, against
 from drctl.model.finding import Status
 from drctl.model.health import ClusterHealth, Shortage
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
+from drctl.reconcile.policy import Action, Policies
 from tests.failback.ways import (
     HERE,
     PLACE,
@@ -19,8 +20,10 @@ from tests.failback.ways import (
     WHOLE,
     copying,
     endpoint,
+    gap,
     in_order_to_d,
     judged,
+    partition,
 )
 
 CONNECTORS = ("mm2-back",)
@@ -187,3 +190,39 @@ def test_a_worker_beside_the_primary_writes_there_by_itself() -> None:
     assert written(HERE) == []
     (unknown,) = written(Unavailable("no worker answered"))
     assert (unknown.status, "not checked" in unknown.reason) == (Status.WARN, True)
+
+
+def undecided(policies: Policies, **changed: Any) -> list[str]:
+    """What is said of missing records on which nobody has decided: ten are, one without a key."""
+    found = against(judged(in_order_to_d(), **changed), replace(TERMS, policies=policies))
+    told = [each for each in found if each.check == "records-undecided"]
+    assert all(each.status is Status.FAIL for each in told)
+    return [f"{each.reason} | {each.cure}" for each in told]
+
+
+UNSAID = Policies(Action.REFUSE)
+CONFLICTING = gap(partition(safe=6, conflicting=3))
+
+
+def test_known_missing_records_without_a_decision_refuse_before_anything_is_closed() -> None:
+    (told,) = undecided(UNSAID)
+    assert "of 10 records that only primary has (9 safe, 0 conflicting, 1 unkeyed)" in told
+    assert "nothing is said of 10 records" in told
+    assert "--policy copy|quarantine|export|discard" in told
+    assert "drctl reconcile gap/main-1" in told
+    (some,) = undecided(UNSAID, decided={"result-1": {Decision("safe", "copy"): 4}})
+    assert "nothing is said of 6 records" in some
+    (conflicting,) = undecided(Policies(Action.COPY), gaps=(CONFLICTING,))
+    assert "3 conflicting ones: the target holds something newer" in conflicting
+    (other,) = undecided(Policies(None, {"flights": Action.COPY}))
+    assert "10 of other topics" in other
+
+
+def test_a_decision_on_each_of_them_refuses_nothing() -> None:
+    assert undecided(Policies(Action.COPY)) == []
+    assert undecided(Policies(Action.COPY, {}, Action.QUARANTINE), gaps=(CONFLICTING,)) == []
+    assert undecided(Policies(None, {"orders": Action.DISCARD})) == []
+    assert undecided(UNSAID, decided={"result-1": {Decision("safe", "copy"): 10}}) == []
+    assert undecided(UNSAID, gaps=()) == [], "nobody knows yet of any"
+    resumed = against(judged(in_order_to_d()), TERMS)
+    assert [each.check for each in resumed] == ["step-order"], "who goes on is not asked"

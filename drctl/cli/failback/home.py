@@ -1,7 +1,8 @@
 """What the steps of a way home look at and change, over the real systems of one link."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from drctl.failback.standing_against import Terms
     from drctl.model.finding import Finding
     from drctl.offsets.wanted import Translated, Wanted
+    from drctl.reconcile.policy import Policies
 
 _CONNECT_S = 20.0
 
@@ -105,8 +107,14 @@ class HomeSight(LinkSight):
         return copies.held_back(wanted, stands, brought, self.link.source_topic)
 
 
-def home_sight(config: "Config", link: "Link", asked: "People") -> HomeSight:
+def home_sight(
+    config: "Config", link: "Link", asked: "People", policies: "Policies | None" = None
+) -> HomeSight:
     """What looks along the way home of a link.
+
+    Args:
+        policies: what is to become of records that only the returned cluster has; None where the
+            guards are not to ask.
 
     Raises:
         ConfigError: nothing says what copies back.
@@ -114,7 +122,8 @@ def home_sight(config: "Config", link: "Link", asked: "People") -> HomeSight:
     from drctl.config.way_back import way_home
 
     back = way_home(link, map(config.link, config.links))
-    return HomeSight(config, back, _guards, asked, opposite=LinkSight(config, link, judged, asked))
+    guards = partial(_guards, policies)
+    return HomeSight(config, back, guards, asked, opposite=LinkSight(config, link, judged, asked))
 
 
 def home_hands(config: "Config", sight: LinkSight, folder: Path) -> LinkHands:
@@ -148,8 +157,8 @@ def guards_of(
     return (*against(found, known), *met, *_of_other_links(sight))
 
 
-def _guards(sight: LinkSight, mode: str) -> "Sequence[Finding]":
-    return guards_of(sight, mode, ASKED_FOR)
+def _guards(policies: "Policies | None", sight: LinkSight, mode: str) -> "Sequence[Finding]":
+    return guards_of(sight, mode, ASKED_FOR, lambda _, terms: replace(terms, policies=policies))
 
 
 def _of_other_links(sight: LinkSight) -> "tuple[Finding, ...]":
@@ -223,3 +232,8 @@ HOME = Way(
     lambda _plan: ASKED_FOR,
 )
 """From a link's target to its source, which was lost and is back."""
+
+
+def home_with(policies: "Policies") -> Way:
+    """The same, where somebody was to say what becomes of the records that only it has."""
+    return replace(HOME, sight=lambda c, link, asked, _: home_sight(c, link, asked, policies))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from drctl.cli.durations import seconds
-from drctl.cli.failback.home import HOME
+from drctl.cli.failback.home import HOME, home_with
 from drctl.cli.failback.rebuild import REBUILD, holds_nothing
 from drctl.cli.runs import circumstances
 from drctl.cli.runs.plan_run import MakePlan, PlanOptions, show_or_go, show_or_run
@@ -14,7 +14,7 @@ from drctl.engine.sequences.failback import SEEDED, WayBack, turned
 from drctl.engine.sequences.failback import failback as sequence
 from drctl.engine.sequences.rebuild import rebuild
 from drctl.model.errors import ConfigError, UsageError
-from drctl.reconcile.policy import POLICIES, Action, parse_policies
+from drctl.reconcile.policy import POLICIES, Action, Policies, parse_policies
 
 if TYPE_CHECKING:
     from drctl.cli.runs.link_sight import LinkSight
@@ -67,7 +67,7 @@ def lead_home(
         UsageError: policies do not go together.
         Refused: something stands against it, or nobody confirmed.
     """
-    _check_policies(options)
+    policies = _policies(options)
     patience_s, grace_s = seconds(options.patience), seconds(options.grace)
 
     def make(sight: "LinkSight", passed: Mapping[str, str]) -> "Plan":
@@ -79,7 +79,7 @@ def lead_home(
     given = PlanOptions(
         options.words, link, False, execute, yes, overrides, answers, plan_out, expect_plan
     )
-    return show_or_go(given, make, REBUILD if options.rebuild else HOME)
+    return show_or_go(given, make, REBUILD if options.rebuild else home_with(policies))
 
 
 def home_or_there(given: PlanOptions, make: MakePlan, *, home: bool) -> int:
@@ -114,14 +114,20 @@ def with_way_back(config: "Config", link: "Link", seen: "Circumstances") -> "Cir
     return replace(seen, way_back=turned(seen, connectors))
 
 
-def _check_policies(options: FailbackOptions) -> None:
+def _policies(options: FailbackOptions) -> Policies:
+    """As they are typed; nothing may be said.
+
+    Raises:
+        UsageError: they do not go together.
+    """
     if options.policy is not None and options.policy not in list(POLICIES):
         raise UsageError(
             f"there is no policy {options.policy!r}", f"there are: {', '.join(POLICIES)}"
         )
-    if options.policy or options.topics:
-        policy = Action(options.policy) if options.policy else None
-        parse_policies(policy, options.topics, options.conflicting)
+    if not options.policy and not options.topics:
+        return Policies(Action.REFUSE, {}, options.conflicting)
+    policy = Action(options.policy) if options.policy else None
+    return parse_policies(policy, options.topics, options.conflicting)
 
 
 def way_back(

@@ -1,0 +1,79 @@
+"""Whether each record is decided on that is known to be missing; else the run would turn back.
+
+Known is what a result of `drctl gap` says that still holds. A run compares anew, and asks again at
+`judge-records`, when the source is closed already.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from drctl.failback.answer import Answer
+from drctl.failback.facts import Facts
+from drctl.failback.gap_results import GapEvidence, PartitionSeen
+from drctl.failback.step import Observed
+from drctl.failback.steps.record_order import tallied
+from drctl.model.finding import Finding, Status
+from drctl.model.topology import Unavailable
+from drctl.reconcile.policy import Action, Policies
+
+GUARD = "records-undecided"
+
+_NEWER = (
+    "conflicting ones: the target holds something newer: say with --conflicting what becomes of"
+    " them"
+)
+
+
+def undecided(answer: Answer, policies: Policies) -> Iterator[Finding]:
+    """What nothing is said of, as far as that is known before anything is closed."""
+    facts, result = answer.seen.facts, answer.seen.gap.valid
+    if result is None or answer.steps["e"].observed is not Observed.NOT_DONE:
+        return
+    told = [*_left(facts, result, policies)]
+    if told:
+        tally = tallied(result, facts.order)
+        counts = (
+            f"{tally.safe:,} safe, {tally.conflicting:,} conflicting, {tally.unkeyed:,} unkeyed"
+        )
+        reason = (
+            f"of {result.unreplicated:,} records that only {facts.source} has ({counts}):"
+            f" {'; '.join(told)}; the run would turn back at judge-records"
+        )
+        cure = (
+            "decide: --policy copy|quarantine|export|discard, --conflicting likewise; look at"
+            f" them: drctl reconcile {result.where} --policy copy"
+        )
+        yield Finding(GUARD, Status.FAIL, "missing records", reason, cure=cure)
+
+
+def _left(facts: Facts, result: GapEvidence, policies: Policies) -> Iterator[str]:
+    done = _decided(facts, result)
+    if policies.everywhere in (None, Action.REFUSE) and not policies.by_topic:
+        yield f"nothing is said of {result.unreplicated - done:,} records"
+        return
+    if done:
+        # Of which topics these are is kept by record: step judge-records says what is left.
+        return
+    left: Counter[str] = Counter()
+    for each in result.partitions:
+        for words, number in _of_partition(each, facts, result, policies):
+            left[words] += number
+    yield from (f"{number:,} {words}" for words, number in left.items() if number)
+
+
+def _of_partition(
+    each: PartitionSeen, facts: Facts, result: GapEvidence, policies: Policies
+) -> Iterator[tuple[str, int]]:
+    if not policies.chooses(each.place.topic):
+        yield "of other topics: nothing is said of them", each.unreplicated
+        return
+    tally = tallied(replace(result, partitions=(each,)), facts.order)
+    if policies.conflicting is Action.REFUSE:
+        yield _NEWER, tally.conflicting
+
+
+def _decided(facts: Facts, result: GapEvidence) -> int:
+    if isinstance(facts.decided, Unavailable):
+        return 0
+    return sum(facts.decided.get(result.id, {}).values())
