@@ -13,6 +13,7 @@ from drctl.failback.observers.replication import observe_replication
 from drctl.failback.replicator_rules import GUARD, replicator_findings
 from drctl.failback.standing_against import Terms, against
 from drctl.model.finding import Status
+from drctl.model.topology import Unavailable
 from drctl.systems.connect.lister import ConnectLister
 from tests.connect.scripted_worker import Answer, scripted_worker
 from tests.failback.ways import PLACE, copying, in_order_to_d, judged
@@ -120,6 +121,7 @@ def test_what_workers_say_of_replicators_is_held_against_the_rules(
             for name in ("there", "back")
         )
     assert [each.positions for each in (*forward.copying, *reverse.copying)] == [{PLACE: 100}] * 2
+    assert isinstance(reverse.workers, Unavailable), "this worker does not say whose it is"
     found = against(judged(in_order_to_d(), forward=forward, reverse=reverse), Terms())
     assert [each.check for each in found if each.status is Status.FAIL] == [GUARD] * len(failing)
     reasons = [each.reason for each in found if each.status is Status.FAIL]

@@ -42,9 +42,17 @@ class ConnectReader:
         """The cluster that the workers keep their state in.
 
         Raises:
+            ConnectRejected: whatever answered does not say it, as a proxy may.
             Unreachable: no worker answered within the deadline.
         """
-        return str(self._get("/")["kafka_cluster_id"])
+        found = self._get("/")
+        if not isinstance(found, dict) or not found.get("kafka_cluster_id"):
+            workers = ", ".join(map(_printable, self.urls))
+            raise ConnectRejected(
+                f"Kafka Connect ({workers}) does not say of which Kafka cluster it is",
+                "See that GET / comes to the worker itself.",
+            )
+        return str(found["kafka_cluster_id"])
 
     def connectors(self) -> tuple[str, ...]:
         """Names of all connectors, sorted.
