@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from drctl.checks.causes import causes_first
 from drctl.checks.check import Family
 from drctl.checks.client_settings import CLIENT_CHECKS
 from drctl.checks.observed import Observed
@@ -75,7 +76,7 @@ def diagnosed(observed: Observed, of_clients: tuple[Finding, ...] = ()) -> Diagn
     Args:
         of_clients: what was found in the settings of applications.
     """
-    found = (*findings(observed), *of_clients)
+    found = causes_first((*findings(observed), *of_clients))
     refusing = set(standing_against(found, (), observed.mode))
     link = observed.link
     ends = ((link.source, observed.source), (link.target, observed.target))

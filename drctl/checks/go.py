@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from drctl.checks.causes import MOVED, causes_first
 from drctl.checks.observed import Observed
 from drctl.checks.registry import guard_findings
 from drctl.checks.rpo import Rpo, TopicRpo, link_now, topics_now
@@ -114,7 +115,11 @@ def judged(observed: Observed, groups: GroupsNow, lost: Rpo | None, took_s: floa
     why = observed.lag.reason if isinstance(observed.lag, Unavailable) else "it carries no topic"
     rpo = lost if lost is not None else link_now(topics, why)
     planned = _asked(replace(observed, mode=Mode.PLANNED))
-    unplanned = (*_asked(replace(observed, mode=Mode.UNPLANNED)), *_beyond(rpo, observed))
+    if any(f.check == MOVED and f.status is Status.FAIL for f in planned):
+        # What the target lacks is not what clients would lose: they write to the target.
+        topics, rpo = (), Rpo(None, None, None, f"clients are on {link.target}")
+    unplanned = _asked(replace(observed, mode=Mode.UNPLANNED))
+    unplanned = causes_first((*unplanned, *_beyond(rpo, observed)))
     blocking = _standing(planned, Mode.PLANNED), _standing(unplanned, Mode.UNPLANNED)
     others = [f for f in planned if f.status is not Status.OK and f not in blocking[0]]
     connectors = observed.connectors
@@ -140,7 +145,8 @@ def judged(observed: Observed, groups: GroupsNow, lost: Rpo | None, took_s: floa
 def _asked(observed: Observed) -> tuple[Finding, ...]:
     """What the guards say; that the source is alive is no reproach."""
     beside = (*NOT_ASKED, _IF_LOST)
-    return tuple(f for f in guard_findings(observed) if f.check not in beside)
+    found = tuple(f for f in guard_findings(observed) if f.check not in beside)
+    return causes_first(found)
 
 
 def _standing(findings: tuple[Finding, ...], mode: Mode) -> tuple[Finding, ...]:

@@ -16,6 +16,7 @@ from drctl.model.health import ClusterHealth, OpenTransactions
 from drctl.model.producer_ids import Producers
 from drctl.model.replication import Lag, LeftOut, Tail
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
+from drctl.model.whereabouts import Whereabouts
 
 NOT_LOOKED_AT = Unavailable("nobody looked")
 
@@ -59,6 +60,7 @@ class Observed:
         left_out: positions of groups that have no place on the target.
         endpoints: the link's, in their order.
         journal: by place that a run writes its journal to None where it can, or why not.
+        whereabouts: of the link's clients, as the journal of its runs tells.
         survey: what only `doctor` looks at.
     """
 
@@ -91,4 +93,5 @@ class Observed:
     left_out: tuple[LeftOut, ...] | Unavailable = NOT_LOOKED_AT
     endpoints: tuple[EndpointState | Unavailable, ...] | Unavailable = NOT_LOOKED_AT
     journal: Mapping[str, Unavailable | None] | Unavailable = NOT_LOOKED_AT
+    whereabouts: Whereabouts | Unavailable = NOT_LOOKED_AT
     survey: Surveyed = field(default_factory=Surveyed)

@@ -53,6 +53,7 @@ class Observer:
         left_out = Glance(ports.left_out, self.translation_s) if ports.left_out else None
         endpoints = [Glance(each.observe, self.patience_s) for each in ports.endpoints]
         journal = [(each.where, Glance(each.check, self.patience_s)) for each in ports.journal]
+        where = Glance(ports.whereabouts, self.patience_s) if ports.whereabouts else None
         source, target, behind = ends.source, ends.target, ends.behind.answer()
         rows = left_out.answer() if left_out else _NO_TRANSLATION
         return Observed(
@@ -83,7 +84,8 @@ class Observer:
             target_producers=target.producers.answer(),
             left_out=rows if isinstance(rows, Unavailable) else tuple(rows),
             endpoints=tuple(each.answer() for each in endpoints),
-            journal={where: each.answer() for where, each in journal},
+            journal={place: each.answer() for place, each in journal},
+            whereabouts=where.answer() if where else NOT_LOOKED_AT,
         )
 
     def _arriving(self, mode: Mode, source: Source) -> Glance[Arriving] | None:

@@ -13,6 +13,7 @@ from drctl.model.ports import ClusterReader, GroupReader
 from drctl.model.producer_ids import ProducerIdReader
 from drctl.model.replication import LeftOut, ReplicationProgress
 from drctl.model.rights import RightsReader
+from drctl.model.whereabouts import Whereabouts
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,8 @@ class LinkPorts:
         left_out: which positions of groups have no place on the target; may raise `Unreachable`.
         copies: where the target's copies end; uses none of the readers here; may raise
             `Unreachable`. None where nobody looks.
+        whereabouts: of the link's clients, by the journal; may raise any `DrctlError`. None where
+            nobody looks.
         beats: the topic among these that holds copied heartbeats; empty where none is known.
     """
 
@@ -54,3 +57,4 @@ class LinkPorts:
     left_out: Callable[[], Sequence[LeftOut]] | None
     copies: Ends | None = None
     beats: str = ""
+    whereabouts: Callable[[], Whereabouts] | None = None

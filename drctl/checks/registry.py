@@ -33,6 +33,7 @@ from drctl.checks import (
     secret_files,
     source,
     target,
+    whereabouts,
 )
 from drctl.checks.check import Check
 from drctl.checks.observed import Observed
@@ -130,6 +131,7 @@ CHECKS: tuple[Check, ...] = (
     endpoints.elsewhere,
     journal.unwritable,
     runs.unfinished,
+    whereabouts.moved,
     anchors.age,
     secret_files.permissions,
 )

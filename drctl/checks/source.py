@@ -37,7 +37,8 @@ _OLD_MS = 5 * 60_000
 def unreachable(observed: Observed) -> Iterator[Verdict]:
     """Whether what is left on the source can be brought over."""
     subject = _subject(observed)
-    cure = "see that its brokers run; if it is lost, use --mode unplanned"
+    lost = f"`drctl failover --mode unplanned --link {observed.link.name}`"
+    cure = f"{lost} where it is lost; else see that its brokers run"
     identity = asked(observed.source, subject, "whether it answers is", cure)
     if isinstance(identity, Unavailable):
         cost = "it can neither be fenced nor drained: records would be left behind"

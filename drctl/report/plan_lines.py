@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from drctl.checks.causes import CAUSES, without_consequences
 from drctl.checks.fixing_guard import GUARD
 from drctl.checks.standing import overridable, standing_against
 from drctl.engine.kind import Kind, Trait
@@ -88,10 +89,13 @@ def step_rows(plan: Plan, kinds: Mapping[str, Kind] = KINDS) -> tuple[PlanRow, .
 
 
 def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """In an order that does not hang on who asked first."""
-    return tuple(
-        sorted(findings, key=lambda f: (_WORST_FIRST.index(f.status), f.check, f.subject, f.reason))
-    )
+    """In an order that does not hang on who asked first; what others follow from comes first."""
+
+    def place(f: Finding) -> tuple[int, int, str, str, str]:
+        cause = list(CAUSES).index(f.check) if f.check in CAUSES else len(CAUSES)
+        return _WORST_FIRST.index(f.status), cause, f.check, f.subject, f.reason
+
+    return tuple(sorted(findings, key=place))
 
 
 def objections(plan: Plan, findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -162,7 +166,8 @@ def what_to_type(
     plan: Plan, findings: Sequence[Finding], violations: Sequence[str], execute: str
 ) -> tuple[str, ...]:
     """What to do now; `execute` is the command line that carries the plan out."""
-    against = objections(plan, findings)
+    now = without_consequences(findings, plan.overrides)
+    against = objections(plan, now)
     told = [f"The plan itself breaks a rule: {sentence(each)}." for each in violations]
     told += list(dict.fromkeys(_as_line(sentence(f.cure)) for f in against if f.cure))
     passable = dict.fromkeys(plain(f.check) for f in against if f.check in _PASSABLE)

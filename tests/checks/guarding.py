@@ -14,6 +14,7 @@ from drctl.model.producer_ids import Producer
 from drctl.model.reachability import Locked, Silent
 from drctl.model.replication import Lag, LeftOut, Tail
 from drctl.model.topology import TopicPartition, Unavailable
+from drctl.model.whereabouts import Moved, Unfinished, Whereabouts
 
 NOW_MS = 1_800_000_000_000
 
@@ -105,6 +106,15 @@ def _endpoint(given: Mapping[str, Any]) -> EndpointState:
     return EndpointState(given["endpoint"], given.get("cluster"), given.get("words", "as seen"))
 
 
+def _whereabouts(given: Mapping[str, Any]) -> Whereabouts:
+    moved, unfinished = given.get("moved"), given.get("unfinished")
+    run, plan, seconds = moved or ("", "", 0)
+    return Whereabouts(
+        Moved(run, plan, NOW_MS - 1000 * seconds) if moved else None,
+        Unfinished(*unfinished) if unfinished else None,
+    )
+
+
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     "target": lambda given: given["id"],
     "arriving": lambda given: Arriving(*given),
@@ -121,6 +131,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "target_producers": _by_place(lambda ids: tuple(Producer(*each) for each in ids)),
     "left_out": lambda given: tuple(LeftOut(g, _place(p), why) for g, p, why in given),
     "endpoints": lambda given: tuple(_seen(each, _endpoint) for each in given),
+    "whereabouts": _whereabouts,
     "journal": lambda given: {
         place: None if why is None else Unavailable(why) for place, why in given.items()
     },

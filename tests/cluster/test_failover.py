@@ -48,6 +48,19 @@ def values_of(result: dict[str, Any], name: str) -> list[Any]:
     return [step[name] for step in result["steps"]]
 
 
+def clients_are_on_the_target(stage: Stage, run: str) -> None:
+    """Status says so, of the run that moved them, and advises nothing that would harm them."""
+    seen = stage.json("status", code=1)
+    for mode in ("planned", "unplanned"):
+        first, *rest = seen[mode]["blockers"]
+        assert first["check"] == "clients-moved"
+        assert f"by run {run} (failover-planned)" in first["reason"]
+        assert "its fence stands" in first["evidence"]
+        assert not [each for each in rest if "restart" in each["cure"] or "stop " in each["cure"]]
+    assert "replication-not-running" in {each["check"] for each in seen["planned"]["blockers"]}
+    assert seen["rpo"]["records"] is None
+
+
 def test_a_planned_one_loses_nothing_and_skips_nothing(stage: Stage) -> None:
     stage.modern()
     written = stage.write(RECORDS, "before")
@@ -84,6 +97,8 @@ def test_a_planned_one_loses_nothing_and_skips_nothing(stage: Stage) -> None:
 
     again = stage.run("failover", *GO)
     assert again.code == 3, again.stdout
+    assert f"by run {done['run']} (failover-planned)" in again.stderr
+    clients_are_on_the_target(stage, done["run"])
     shown = stage.json("journal", done["run"], code=0)
     assert next(entry["entry"] for entry in shown["runs"][0]["entries"]) == "began"
     assert shown["runs"][0]["status"] == "done"
@@ -220,6 +235,9 @@ def test_ctrl_c_stops_between_two_effects(stage: Stage) -> None:
         assert process.wait(DEADLINE_S) == 130
     assert stage.journaled()[-1]["entry"] == "interrupted"
     assert "drctl resume" in stage.said
+    first = stage.json("failover", code=3)["refused"][0]
+    assert first["guard"] == "runs-unfinished"
+    assert first["cure"].startswith("`drctl resume ")
     assert stage.json("resume", *GO, code=0)["status"] == "done"
 
 

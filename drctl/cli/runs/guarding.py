@@ -1,8 +1,12 @@
 """Asks the guards of a failover, over the real systems of one link."""
 
+import os
+import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from drctl.cli import wiring
@@ -19,6 +23,8 @@ if TYPE_CHECKING:
     from drctl.config.link import Link
     from drctl.model.finding import Finding
     from drctl.model.ports import ClusterReader
+    from drctl.model.whereabouts import Unfinished, Whereabouts
+    from drctl.systems.kafka.journal_reading import JournalTopicReader
 
 
 def known_overrides(given: Iterable[str]) -> Mapping[str, str]:
@@ -95,7 +101,73 @@ def opened_ports(
             left_out,
             lambda: ends_of_copies(link, watched, beats),
             beats,
+            _journaled(sight),
         )
+
+
+def _journaled(sight: LinkSight) -> "Callable[[], Whereabouts] | None":
+    """What the journal of the link tells; None where it is turned round, and kept elsewhere."""
+    config, link = sight.config, sight.link
+    if link.name not in config.links or config.link(link.name).source != link.source:
+        return None
+    reader = plan_wiring.journal_reader(link.target, link.target_config, link.name)
+    return partial(whereabouts, link, reader)
+
+
+def whereabouts(link: "Link", reader: "JournalTopicReader") -> "Whereabouts":
+    """Where the link's clients are, and which run stands half-way.
+
+    Raises:
+        ConfigError: the journal may not be read.
+        Unreachable: the cluster that keeps it did not answer.
+        Unknown: it cannot be read, or is damaged.
+    """
+    from drctl.engine.registry import KINDS
+    from drctl.engine.story import read_story
+    from drctl.engine.whereabouts import moved
+    from drctl.model.whereabouts import Whereabouts
+
+    stories = (read_story(reader.entries(run)) for run in reader.runs())
+    return Whereabouts(moved(stories, link.target, KINDS), half_way(reader))
+
+
+def half_way(reader: "JournalTopicReader") -> "Unfinished | None":
+    """The newest run where it has not ended, and this process does not carry it out.
+
+    Raises:
+        ConfigError, Unreachable, Unknown: as above.
+    """
+    from drctl.engine.registry import KINDS
+    from drctl.engine.story import read_story
+    from drctl.engine.whereabouts import unfinished
+
+    newest = next(iter(reader.runs()), None)
+    if newest is None:
+        return None
+    found = unfinished(read_story(reader.entries(newest)), KINDS)
+    held = reader.holder_of(newest)
+    if found is None or (held and (held.host, held.pid) == (socket.gethostname(), os.getpid())):
+        return None
+    alive = reader.alive()
+    return replace(found, alive=alive is not None and alive.run == newest)
+
+
+def unfinished_run(link: "Link") -> "Sequence[Finding]":
+    """The run of a link that stands half-way, as a finding; nothing where there is none.
+
+    What cannot be seen of the journal is none here: who takes the link refuses for it.
+    """
+    from drctl.checks.observed import Observed
+    from drctl.checks.runs import unfinished
+    from drctl.model.errors import DrctlError
+    from drctl.model.whereabouts import Whereabouts
+
+    reader = plan_wiring.journal_reader(link.target, link.target_config, link.name)
+    try:
+        run = half_way(reader)
+    except DrctlError:
+        return ()
+    return unfinished.findings(Observed(link, whereabouts=Whereabouts(None, run))) if run else ()
 
 
 def heartbeats_of(sight: LinkSight) -> str:

@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from drctl.checks.causes import UNFINISHED, causes_first
 from drctl.checks.standing import standing_against
 from drctl.cli.confirmation import confirm
 from drctl.cli.console import console
 from drctl.cli.offsets.writing import check_confirming, command_line
 from drctl.cli.runs import circumstances, run_journal
-from drctl.cli.runs.guarding import judged, known_overrides
+from drctl.cli.runs.guarding import judged, known_overrides, unfinished_run
 from drctl.cli.runs.link_hands import LinkHands
 from drctl.cli.runs.link_sight import LinkSight
 from drctl.cli.runs.loss_before import estimated, warn_of_loss
@@ -189,7 +190,7 @@ def show_or_go(given: PlanOptions, make: LookAndPlan, way: Way) -> int:
         plan = make(sight, overrides)
         sight.lost = sight.lost or needs_no_source(plan)
         asked.given = answers(plan, given.answers)
-        prepared = _prepared(plan, sight, given, way)
+        prepared = _prepared(plan, link, sight, given, way)
         _plan_files(prepared, given)
         if not given.execute or not plan.steps:
             return _show(replace(prepared, loss=estimated(plan, sight)), way)
@@ -207,11 +208,14 @@ def giving_up(plan: Plan) -> str:
     return f", which discards for good: {plain(told)} (find-missing says how many)" if told else ""
 
 
-def _prepared(plan: Plan, sight: LinkSight, given: PlanOptions, way: Way) -> Prepared:
+def _prepared(plan: Plan, link: "Link", sight: LinkSight, given: PlanOptions, way: Way) -> Prepared:
     from drctl.report.plan_lines import mode_of
 
     mode, asked = mode_of(plan), way.asked(plan)
-    findings = asked_of(plan, sight.findings(asked)) if asked else ()
+    said = asked_of(plan, sight.findings(asked)) if asked else ()
+    if not any(each.check == UNFINISHED for each in said):
+        said = (*said, *unfinished_run(link))
+    findings = causes_first(said, plan.overrides)
     failing = standing_against(findings, plan.overrides, mode)
     words = [*given.words, "--link", plan.link]
     for name, why in plan.overrides.items():

@@ -1,0 +1,137 @@
+"""What comes first: an unfinished run, clients that were moved, a source that is silent."""
+
+from typing import Any
+
+from drctl.checks.causes import causes_first, without_consequences
+from drctl.checks.diagnosis import diagnosed
+from drctl.checks.go import GroupsNow, judged
+from drctl.checks.registry import guard_findings
+from drctl.model.finding import Finding, Status
+from drctl.report.plan_lines import guard_rows, verdict, what_to_type
+from tests.checks.observing import observed
+from tests.checks.test_go import HEALTHY
+from tests.report import runs
+
+LINK = {
+    "topics": ["orders"],
+    "replicator": {
+        "kind": "mirrormaker2",
+        "connect": "http://c:8083",
+        "connectors": {"source": "mm2-source"},
+    },
+    "fence": {"method": "acl", "principals": ["User:app"]},
+}
+AFTER: dict[str, Any] = {
+    **HEALTHY,
+    "link": LINK,
+    "connectors": {"mm2-source": {"state": "STOPPED"}},
+    "target_groups": {"orders-app": {"members": ["c@/h"]}},
+    "acls": ["DENY User:app WRITE LITERAL:orders *"],
+    "lag": {"orders-0": [161_413, 161_413, "by time", 1_800_000_000_000 - 538_800]},
+    "whereabouts": {"moved": ["R1", "failover-unplanned", 3600]},
+}
+HALF_WAY = {
+    **AFTER,
+    "whereabouts": {
+        "moved": ["R1", "failover-unplanned", 3600],
+        "unfinished": [
+            "R2",
+            "failback",
+            "ada on laptop-7",
+            "nobody can write: b is fenced, and a is not open",
+        ],
+    },
+}
+HARM = ("restart what has failed", "stop these consumers", "raise policy", "see why replication")
+
+
+def cures(found: tuple[Finding, ...]) -> str:
+    return "\n".join(each.cure for each in found)
+
+
+def test_after_a_failover_status_says_where_clients_are_and_harms_nobody() -> None:
+    seen = judged(observed(AFTER), GroupsNow(), None, 0.5)
+    for answer in (seen.planned, seen.unplanned):
+        first = answer.blockers[0]
+        assert first.check == "clients-moved"
+        assert "on b since 2027-01-15 07:00:00 UTC, by run R1 (failover-unplanned)" in first.reason
+        assert "`drctl failback --check-order --link main`" in first.cure
+        assert not any(harm in cures(answer.blockers) for harm in HARM)
+    by_name = {each.check: each for each in seen.planned.blockers}
+    assert by_name["replication-not-running"].cure == "see clients-moved"
+    assert by_name["groups-active-on-target"].cure == "see clients-moved"
+    assert (seen.rpo.records, seen.rpo.seconds, seen.topics) == (None, None, ())
+    assert "clients are on b" in seen.rpo.how
+
+
+def test_the_doctor_advises_none_of_it_either() -> None:
+    found = diagnosed(observed(AFTER))
+    assert found.rows[0].finding.check == "clients-moved"
+    assert not found.ready
+    assert not any(harm in cures(tuple(r.finding for r in found.rows)) for harm in HARM)
+
+
+def test_what_is_not_known_of_the_journal_is_said_and_changes_nothing() -> None:
+    seen = judged(observed({**AFTER, "whereabouts": "no answer"}), GroupsNow(), None, 0.5)
+    unknown = {each.check: each for each in seen.others}
+    assert unknown["clients-moved"].status is Status.NOT_CHECKED
+    assert "no answer" in unknown["clients-moved"].reason
+    assert "stop these consumers" in cures(seen.planned.blockers)
+
+
+def test_a_run_that_stands_half_way_comes_before_everything() -> None:
+    seen = judged(observed(HALF_WAY), GroupsNow(), None, 0.5)
+    first, *rest = seen.planned.blockers
+    assert first.check == "runs-unfinished"
+    assert first.reason == (
+        "run R2 stopped part-way; nobody can write: b is fenced, and a is not open"
+    )
+    assert first.cure.startswith("`drctl resume R2 --execute` goes on with it")
+    assert {each.cure for each in rest} == {"see runs-unfinished"}
+
+
+def test_a_plan_names_the_run_alone_and_is_not_ready() -> None:
+    findings = causes_first(guard_findings(observed(HALF_WAY)))
+    plan = runs.planned()
+    assert verdict(plan, findings, ()).startswith("Refused")
+    assert guard_rows(findings, {})[0].check == "runs-unfinished"
+    (line,) = what_to_type(plan, findings, (), "drctl failover --execute")
+    assert line.startswith("`drctl resume R2 --execute` goes on with it")
+
+
+def test_a_plan_after_a_failover_names_the_way_home_alone() -> None:
+    findings = causes_first(guard_findings(observed(AFTER)))
+    lines = what_to_type(runs.planned(), findings, (), "drctl failover --execute")
+    assert "drctl failback --check-order" in lines[0]
+    told = "\n".join(lines)
+    assert not any(harm in told for harm in HARM)
+    assert "groups-active-on-target" not in told
+
+
+def test_whoever_passes_the_cause_over_is_told_the_rest() -> None:
+    findings = guard_findings(observed(AFTER))
+    assert causes_first(findings, {"clients-moved": "home by hand"}) == findings
+    assert without_consequences(findings, {"clients-moved": "home by hand"}) == findings
+    assert "stop these consumers" in cures(causes_first(findings, ["clients-moved"]))
+
+
+def test_a_source_that_is_dead_is_one_cause() -> None:
+    dead = {
+        **HEALTHY,
+        "link": LINK,
+        "source": "a does not answer: 3 brokers are down",
+        "acls": "a does not answer: 3 brokers are down",
+        "lag": "a does not answer: 3 brokers are down",
+        "transactions": "a does not answer: 3 brokers are down",
+        "connectors": {"mm2-source": {"state": "RUNNING", "tasks": [["RUNNING"]]}},
+        "left_out": [],
+        "whereabouts": {},
+    }
+    findings = causes_first(guard_findings(observed(dead)))
+    by_name = {each.check: each for each in findings}
+    assert by_name["fence-not-possible"].cure == "see source-unreachable"
+    assert by_name["hanging-transactions"].cure == "see source-unreachable"
+    lines = what_to_type(runs.planned(), findings, (), "drctl failover --execute")
+    assert lines[0].startswith("`drctl failover --mode unplanned --link main` where it is lost")
+    assert "kafka-transactions" not in "\n".join(lines)
+    assert "grant drctl's user" not in "\n".join(lines)

@@ -1,0 +1,58 @@
+"""Where clients are, by the journals of runs that the real engine wrote."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from drctl.engine.registry import KINDS
+from drctl.engine.story import Story, read_story
+from drctl.engine.whereabouts import moved, unfinished
+from drctl.model.plan import Plan
+from tests.report import runs
+
+
+def story(run: runs.Run) -> Story:
+    return read_story(run.entries)
+
+
+def home() -> Plan:
+    """The same steps the other way: a way home opens the link's source."""
+    return runs.planned(ends=("secondary", "primary"))
+
+
+def test_the_run_that_opened_the_target_moved_them_and_says_when() -> None:
+    done = story(runs.Run(runs.unplanned(), "R1").play(runs.LOST))
+    found = moved([done], "secondary", KINDS)
+    assert found is not None
+    assert (found.run, found.plan) == ("R1", "failover-unplanned")
+    opened = next(e for e in done.entries if e["entry"] == "done" and e["step"] == "open-target")
+    assert datetime.fromtimestamp(found.since_ms / 1000, UTC) == datetime.fromisoformat(
+        opened["at"]
+    ).replace(microsecond=found.since_ms % 1000 * 1000)
+
+
+def test_what_turned_back_moved_nobody_and_a_way_home_brings_them_home() -> None:
+    away = story(runs.owed())
+    back = story(runs.turned_back())
+    assert moved([back], "secondary", KINDS) is None
+    found = moved([back, away], "secondary", KINDS)
+    assert found is not None
+    assert found.run == away.run
+    returned = story(runs.Run(home()).play(runs.GOOD))
+    assert moved([back, returned, away], "secondary", KINDS) is None
+
+
+def test_one_that_died_behind_the_fence_stands_half_way_and_nobody_can_write() -> None:
+    dies = {**runs.GOOD, "stop-replication": replace(runs.GOOD["stop-replication"], dies=True)}
+    died = unfinished(story(runs.Run(runs.planned(), "R2").play(dies)), KINDS)
+    assert died is not None
+    assert (died.run, died.plan, died.who) == ("R2", "failover-planned", "ada on laptop-7")
+    assert died.writes == "nobody can write: primary is fenced, and secondary is not open"
+    dies = {**runs.GOOD, "verify-clients": replace(runs.GOOD["verify-clients"], dies=True)}
+    opened = unfinished(story(runs.Run(runs.planned()).play(dies)), KINDS)
+    assert opened is not None
+    assert opened.writes == "secondary is open for writes"
+
+
+def test_what_has_ended_does_not_however_it_ended() -> None:
+    for run in (runs.done(), runs.refused(), runs.turned_back()):
+        assert unfinished(story(run), KINDS) is None
