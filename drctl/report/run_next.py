@@ -85,7 +85,9 @@ def _stopped(data: ReportData) -> Iterator[NextStep]:
     else:
         why = "It looks at the fence first; nothing that was done is done again without a look."
     yield NextStep(
-        "Then go on with the run." if stuck else "Go on with the run.", why, _resume(data)
+        "Then go on with the run." if stuck else "Go on with the run.",
+        why,
+        f"{_resume(data)} --execute",
     )
     yield from _past(data, stuck)
     if data.writes is Writes.NOWHERE:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from drctl.engine.ports import Clock, Watcher
     from drctl.model.journal import Entry, HeldJournal
 
-_EVERY_S = 2.0
+_EVERY_S = 5.0
 
 
 @dataclass(slots=True)
