@@ -1,0 +1,91 @@
+"""Where clients are and what stands half-way, from a journal as its reader gives it."""
+
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pytest
+
+from drctl.cli.runs import guarding
+from drctl.config.link import Link
+from drctl.model.errors import DamagedJournal
+from drctl.model.journal import Entry, Holder
+from drctl.systems.kafka.journal_reading import JournalTopicReader
+from tests.checks.observing import observed
+from tests.report import runs
+
+NOW = datetime(2026, 3, 5, tzinfo=UTC)
+ELSEWHERE = Holder("R2", "ada", "laptop-7", 41, NOW)
+HERE = replace(ELSEWHERE, host=socket.gethostname(), pid=os.getpid())
+
+
+class Journal:
+    """Implements what is asked of `JournalTopicReader`."""
+
+    def __init__(
+        self, *newest_first: runs.Run, held: Holder | None = ELSEWHERE, alive: bool = False
+    ) -> None:
+        self._runs = {run.notes.run: run for run in newest_first}
+        self._held, self._alive = held, alive
+
+    def runs(self) -> Sequence[str]:
+        return tuple(self._runs)
+
+    def entries(self, run: str) -> Sequence[Entry]:
+        return self._runs[run].entries
+
+    def holder_of(self, run: str) -> Holder | None:
+        return self._held
+
+    def alive(self) -> Holder | None:
+        return self._held if self._alive else None
+
+
+def read(journal: Any) -> Any:
+    link: Link = replace(observed({"link": {}}).link, source="primary", target="secondary")
+    return guarding.whereabouts(link, cast(JournalTopicReader, journal))
+
+
+def away() -> runs.Run:
+    return runs.Run(runs.unplanned(), "R1").play(runs.LOST)
+
+
+def dies() -> runs.Run:
+    script = {**runs.GOOD, "drain": replace(runs.GOOD["drain"], dies=True)}
+    return runs.Run(runs.planned(), "R2").play(script)
+
+
+def test_a_failover_and_a_run_that_died_after_it() -> None:
+    seen = read(Journal(dies(), away()))
+    assert seen.moved.run == "R1"
+    assert (seen.unfinished.run, seen.unfinished.alive) == ("R2", False)
+    assert read(Journal(away())).unfinished is None
+
+
+def test_who_is_at_it_still_is_told_apart_and_oneself_is_in_nobodys_way() -> None:
+    assert read(Journal(dies(), alive=True)).unfinished.alive
+    assert read(Journal(dies(), held=HERE, alive=True)).unfinished is None
+
+
+def test_a_journal_that_cannot_be_read_is_no_answer() -> None:
+    class Damaged(Journal):
+        def entries(self, run: str) -> Sequence[Entry]:
+            raise DamagedJournal(f"the journal of run {run} is damaged")
+
+    with pytest.raises(DamagedJournal):
+        read(Damaged(away()))
+
+
+def test_a_plan_of_any_kind_is_told_of_the_run_that_stands_half_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    link = observed({"link": {}}).link
+    monkeypatch.setattr(guarding.plan_wiring, "journal_reader", lambda *_: Journal(dies()))
+    (finding,) = guarding.unfinished_run(link)
+    assert finding.check == "runs-unfinished"
+    assert "`drctl resume R2 --execute` goes on with it" in finding.cure
+    monkeypatch.setattr(guarding.plan_wiring, "journal_reader", lambda *_: Journal(away()))
+    assert list(guarding.unfinished_run(link)) == []
