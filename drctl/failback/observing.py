@@ -240,7 +240,9 @@ class WayBackObserver:
         whole = not isinstance(boundaries, Unavailable) and span(since, target) <= MOST
         if not whole:
             since = {each.copy: each.target.end for each in newest.partitions if each.target}
-        return observe_copies(since, target, self.ports.target, source.identity, whole=whole)
+        homes = {each.copy: each.place for each in newest.partitions}
+        reader, origin = self.ports.target, source.identity
+        return observe_copies(since, target, reader, origin, homes=homes, whole=whole)
 
     def _came_back(self, result: GapEvidence, source: Cluster) -> Copies | Unavailable:
         since: dict[TopicPartition, int] = dict(result.ends)

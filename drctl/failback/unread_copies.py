@@ -8,15 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from drctl.failback.observers.copies import original
 from drctl.failback.observers.pieces import in_pieces
 from drctl.model.groups import Committed, Positions
 from drctl.model.ports import ClusterReader
-from drctl.model.topology import Record, TopicPartition, Unavailable
+from drctl.model.topology import TopicPartition, Unavailable
 from drctl.offsets.wanted import Bounds, Wanted
 from drctl.reconcile.policy import Action
 from drctl.reconcile.progress import Key, Progress
-from drctl.wire import provenance
-from drctl.wire.undecodable import Undecodable
 
 MOST = 1_000_000
 """So many offsets are looked through for copies; a group that is further behind is not moved."""
@@ -78,8 +77,12 @@ def find_copies(
     since: Mapping[TopicPartition, int],
     last: Mapping[TopicPartition, int],
     home_id: str,
+    home_topic: Callable[[str], str] = lambda topic: topic,
 ) -> Mapping[TopicPartition, Sequence[Copy]]:
     """The copies from these offsets on, up to the last one.
+
+    Args:
+        home_topic: what a topic of the survivor is called at home, where names differ.
 
     Raises:
         Unreachable: a partition could not be read.
@@ -88,7 +91,12 @@ def find_copies(
     for place, records in in_pieces(
         reader, {place: range(at, last[place] + 1) for place, at in since.items()}
     ):
-        found[place] += _copies(records, home_id)
+        home = TopicPartition(home_topic(place.topic), place.partition)
+        found[place] += (
+            Copy(record.offset, at)
+            for record in records
+            if (at := original(record, home_id, home)) is not None
+        )
     return found
 
 
@@ -132,16 +140,3 @@ def _held_back(each: Wanted, place: TopicPartition, stands: Stands, brought: Bro
     known = each.bounds.rereads_at_most if each.bounds else 0
     rereads = None if known is None else known + more
     return replace(each, to=Committed(first), bounds=Bounds(rereads, 0))
-
-
-def _copies(records: Iterable[Record], home_id: str) -> Iterable[Copy]:
-    for record in records:
-        for name, value in record.headers:
-            if name != provenance.HEADER:
-                continue
-            try:
-                where = provenance.decode(value)
-            except Undecodable:
-                continue
-            if where.cluster_id == home_id:
-                yield Copy(record.offset, where.offset)

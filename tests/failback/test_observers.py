@@ -16,7 +16,7 @@ from drctl.failback.observers.arrivals import observe_arrivals
 from drctl.failback.observers.behind import copied_behind
 from drctl.failback.observers.boundaries import observe_boundaries
 from drctl.failback.observers.copied_since import copied_since
-from drctl.failback.observers.copies import MOST, observe_copies
+from drctl.failback.observers.copies import MOST, observe_copies, passed_on
 from drctl.failback.observers.fence import observe_fence
 from drctl.failback.observers.replication import observe_replication
 from drctl.failback.observers.samples import not_the_same
@@ -263,8 +263,8 @@ def test_records_that_are_alike_tell_nothing() -> None:
     assert isinstance(came(record(LOST_END, "first", 1), OLDEST, alike), Unavailable)
 
 
-def origin(cluster: str, offset: int) -> tuple[str, bytes]:
-    return provenance.HEADER, provenance.encode(Provenance(cluster, "orders", 0, offset, 5))
+def origin(cluster: str, offset: int, place: TopicPartition = PLACE) -> tuple[str, bytes]:
+    return provenance.HEADER, provenance.encode(Provenance(cluster, *place, offset, 5))
 
 
 def test_copies_name_their_originals() -> None:
@@ -280,6 +280,57 @@ def test_copies_name_their_originals() -> None:
     assert found.offsets == {PLACE: frozenset({7, 9})}
     assert found.others == {PLACE: 2}
     assert found.whole
+
+
+def processed() -> tuple[Record, ...]:
+    """Behind a copy, what stream processors made of copies in other partitions."""
+    return (
+        record(100, "a", 5, origin(HERE, 7)),
+        record(101, "b", 5, origin(HERE, 7, TopicPartition("payments", 0))),
+        record(102, "c", 5, origin(HERE, 7, TopicPartition("orders", 1))),
+        record(103, "d", 5, origin(HERE, 7, TopicPartition("payments", 0)), origin(HERE, 8)),
+    )
+
+
+def test_what_a_stream_processor_made_of_a_copy_is_none() -> None:
+    """It passes headers on, so that they name a record of another partition."""
+    there = Cluster("two", {PLACE: OffsetRange(0, 104)})
+    found = observe_copies({PLACE: 100}, there, reader(*processed()), HERE)
+    assert not isinstance(found, Unavailable)
+    assert (found.offsets, found.others) == ({PLACE: frozenset({7, 8})}, {PLACE: 2})
+    elsewhere = TopicPartition("primary.orders", 0)
+    there = Cluster("two", {elsewhere: OffsetRange(0, 104)})
+    homes = {elsewhere: PLACE}
+    found = observe_copies({elsewhere: 100}, there, reader(*processed()), HERE, homes=homes)
+    assert not isinstance(found, Unavailable)
+    assert found.offsets == {PLACE: frozenset({7, 8})}
+
+
+def test_what_a_stream_processor_made_of_a_copy_is_new() -> None:
+    """It was counted as new: to take it for a copy would count an old one in its place."""
+    whole = [record(n, f"r{n}", n) for n in range(100)]
+    found = gap(partition(only_on_target=2, target=OffsetRange(0, 104)))
+    log = reader(*whole, *processed())
+    assert observe_boundaries(found, PRIMARY, reader(), log, 10) == {PLACE: 101}
+
+
+def test_the_first_record_that_a_filter_would_take_for_a_copy_is_found() -> None:
+    there = Cluster("two", {PLACE: OffsetRange(0, 104)})
+    log = processed()
+
+    def first(*records: Record, since: int = 100) -> dict[TopicPartition, int]:
+        return passed_on({PLACE: since}, {}, HERE, there, reader(*records))
+
+    assert first(*log) == {PLACE: 101}
+    assert first(*log, since=102) == {PLACE: 102}
+    assert first(*log, since=103) == {}, "its copy has a header of its own, too"
+    assert first(log[0], record(101, "n", 6), log[3]) == {}
+    assert first(record(101, "n", 6, (provenance.HEADER, b"damaged"))) == {PLACE: 101}
+    elsewhere = TopicPartition("primary.orders", 0)
+    there = Cluster("two", {elsewhere: OffsetRange(0, 104)})
+    asked = {elsewhere: 100}, {elsewhere: PLACE}, HERE, there
+    assert passed_on(*asked, reader(log[0], log[3])) == {}
+    assert passed_on(*asked, reader(*log)) == {elsewhere: 101}
 
 
 def test_too_much_to_look_through_is_said() -> None:

@@ -1,6 +1,8 @@
 """A run reads all that what it copies rests on; who only looks does not wait for that."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,9 +15,11 @@ from drctl.config.configuration import Config
 from drctl.config.link import Link
 from drctl.failback.facts import Decision, Facts
 from drctl.failback.gap_results import GapEvidence
-from drctl.model.topology import OffsetRange, Unavailable
+from drctl.model.errors import Refused
+from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 from tests.failback.ways import (
     BOUNDARY,
+    HERE,
     LOST_END,
     PLACE,
     gap,
@@ -23,8 +27,9 @@ from tests.failback.ways import (
     in_order_to_h,
     partition,
 )
+from tests.gap.test_freeze import link
 
-NOWHERE = cast(Config, None), cast(Link, None)
+NOWHERE = cast(Config, None), link(True)
 TOO_MANY = Unavailable("2,000,000 records are new on secondary")
 
 
@@ -40,7 +45,13 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
             return facts
         return replace(facts, boundaries=TOO_MANY, began={PLACE: TOO_MANY})
 
+    @contextmanager
+    def readers(_link: Link) -> Iterator[tuple[None, None]]:
+        yield None, None
+
     monkeypatch.setattr("drctl.cli.failback.sight.look_at", look_at)
+    monkeypatch.setattr("drctl.cli.wiring.both_readers", readers)
+    monkeypatch.setattr("drctl.failback.observers.copies.passed_on", lambda *_given: {})
     return asked
 
 
@@ -61,7 +72,7 @@ QUARANTINED = {Decision("safe", "quarantine"): 9, Decision("unkeyed", "quarantin
 NEWER = gap(where="gap/main-2", id="result-2")
 STATE = (
     cast(Config, SimpleNamespace(state_dir=Path("/nowhere"))),
-    cast(Link, SimpleNamespace(name="main")),
+    link(True),
 )
 
 
@@ -119,3 +130,25 @@ def test_a_decision_on_other_logs_or_to_copy_is_no_reason_to_take_an_old_result(
     ):
         with pytest.raises(Compared):
             found(seen, *older)
+
+
+@pytest.mark.usefixtures("looks")
+def test_new_records_that_would_be_left_out_as_copies_are_named_before_anything_comes_home(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[object, ...]] = []
+
+    def found(*given: object) -> dict[TopicPartition, int]:
+        asked.append(given)
+        return {PLACE: 117}
+
+    monkeypatch.setattr("drctl.failback.observers.copies.passed_on", found)
+    with pytest.raises(Refused, match=r"no copies that drctl made \(orders-0 offset 117;") as told:
+        searched(*NOWHERE)
+    assert "drctl failback --link main --rebuild" in told.value.hint
+    assert asked[0][:3] == ({PLACE: BOUNDARY}, {PLACE: PLACE}, HERE)
+    plain = link(True)
+    mirror = plain.settings.replicator.model_copy(update={"kind": "offset-preserving"})
+    settings = plain.settings.model_copy(update={"replicator": mirror})
+    mirrored = replace(plain, settings=settings)
+    assert searched(NOWHERE[0], mirrored).boundaries, "a mirror leaves nothing out"

@@ -1,6 +1,7 @@
 """On the way home a group is not put behind an original of which it has not read the copy."""
 
 from collections.abc import Mapping
+from typing import cast
 
 import pytest
 
@@ -16,6 +17,7 @@ from drctl.failback.unread_copies import (
 )
 from drctl.model.gap import OrderVerdict
 from drctl.model.groups import Committed
+from drctl.model.ports import ClusterReader
 from drctl.model.topology import Record, TopicPartition, Unavailable
 from drctl.offsets.wanted import Bounds, Wanted
 from drctl.reconcile.policy import Action
@@ -131,8 +133,10 @@ def test_copies_are_found_up_to_the_last_one(monkeypatch: pytest.MonkeyPatch, at
     monkeypatch.setattr(pieces, "AT_ONCE", at_once)
     monkeypatch.setattr(pieces, "_LEAST", 1)
 
-    def record(offset: int, original: int | None, home: str = "home") -> Record:
-        where = Provenance(home, "orders", 0, original or 0, 1)
+    def record(
+        offset: int, original: int | None, home: str = "home", topic: str = "orders"
+    ) -> Record:
+        where = Provenance(home, topic, 0, original or 0, 1)
         headers = () if original is None else ((HEADER, encode(where)),)
         return Record(0, offset, 1, b"k", b"v", headers)
 
@@ -142,6 +146,15 @@ def test_copies_are_found_up_to_the_last_one(monkeypatch: pytest.MonkeyPatch, at
         record(21, 11, "another"),
         record(22, 12),
         record(23, None),
+        record(24, 3, topic="payments"),
+        record(25, 13),
     )
-    found = find_copies(Log(records), {PLACE: 18}, {PLACE: 22}, "home")  # type: ignore[arg-type]
-    assert found == {PLACE: [Copy(20, 10), Copy(22, 12)]}
+    log = cast(ClusterReader, Log(records))
+    assert find_copies(log, {PLACE: 18}, {PLACE: 22}, "home") == {
+        PLACE: [Copy(20, 10), Copy(22, 12)]
+    }
+    processed = "what a stream processor made of a copy is none"
+    assert find_copies(log, {PLACE: 23}, {PLACE: 25}, "home") == {PLACE: [Copy(25, 13)]}, processed
+    there = TopicPartition("primary.orders", 0)
+    named = find_copies(log, {there: 23}, {there: 25}, "home", lambda _name: "orders")
+    assert named == {there: [Copy(25, 13)]}

@@ -102,7 +102,8 @@ class HomeSight(LinkSight):
         since = copies.unread_from(last, stands)
         far = frozenset(p for p, at in since.items() if last[p] - at > copies.MOST)
         near = {place: at for place, at in since.items() if place not in far}
-        found = copies.find_copies(self.site(survivor), near, last, home_id)
+        reader, home_topic = self.site(survivor), self.link.target_topic
+        found = copies.find_copies(reader, near, last, home_id, home_topic)
         brought = copies.Brought(last, found, far)
         return copies.held_back(wanted, stands, brought, self.link.source_topic)
 

@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from drctl.cli import wiring
 from drctl.engine.returning import Offsets, Search
 from drctl.model.errors import Refused, Unknown
 from drctl.model.topology import Unavailable
@@ -188,6 +189,7 @@ def _search(link: "Link", seen: "Situation") -> Search:
         why = boundaries.reason if isinstance(boundaries, Unavailable) else seen.gap.why
         raise Unknown(f"where new records of {link.target} begin is not known: {why}", _AGAIN)
     _see_none_behind(link, seen)
+    _see_none_passed_on(link, first, seen)
     found = told_by(result, first.ends, boundaries)
     return replace(found, begun=seen.way_back_begun, duplicated=result.duplicated)
 
@@ -224,3 +226,37 @@ def _see_none_behind(link: "Link", seen: "Situation") -> None:
         )
     if seen.stand_behind:
         raise Refused(stand_behind(seen), f"let it be filled anew: {anew(link.name)}")
+
+
+def _see_none_passed_on(link: "Link", first: "GapEvidence", seen: "Situation") -> None:
+    """New records with drctl's header would be left out as copies, and be missing at home.
+
+    A mirror leaves nothing out.
+
+    Raises:
+        Refused: there are some.
+        Unreachable: the target could not be read.
+    """
+    from drctl.engine.sequences.failback import MIRRORED
+    from drctl.failback.facts import Cluster
+    from drctl.failback.observers.copies import passed_on
+    from drctl.failback.standing_behind import anew
+    from drctl.wire.provenance import HEADER
+
+    source, target = seen.facts.on_source, seen.facts.on_target
+    if not isinstance(source, Cluster) or not isinstance(target, Cluster):
+        return
+    if link.settings.replicator.kind == MIRRORED:
+        return
+    homes = {each.copy: each.place for each in first.partitions}
+    with wiring.both_readers(link) as (_, reader):
+        found = passed_on(seen.boundaries, homes, source.identity, target, reader)
+    if found:
+        place, at = min(found.items())
+        raise Refused(
+            f"new records of {link.target} have the header {HEADER} and are no copies that drctl"
+            f" made ({place} offset {at}; {len(found):,} partitions): a stream processor has passed"
+            f" it on. What brings records home leaves them out: {link.source} would lack them",
+            f"have the processor drop the header (docs/reconcile.md), then fill {link.source} anew,"
+            f" which leaves nothing out: {anew(link.name)}",
+        )

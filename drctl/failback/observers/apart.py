@@ -49,7 +49,7 @@ def apart_since(
                 return Unavailable(f"{place}: {records.reason}")
         assert not isinstance(own, Unavailable)
         assert not isinstance(copies, Unavailable)
-        first = _first_other(own, [c for c in copies if original(c, origin) is None])
+        first = _first_other(own, [c for c in copies if original(c, origin, each.place) is None])
         if first is not None:
             return (
                 f"offset {first} of {each.copy} on {target.name} is not what follows on"

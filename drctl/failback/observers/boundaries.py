@@ -57,7 +57,7 @@ def _counted_back(
 ) -> dict[TopicPartition, int]:
     """Where so many records of each partition begin that are no copies of drctl's."""
     counts = {
-        each.copy: _Count(each.copy, each.target.end, each.target.start, number, number)
+        each.copy: _Count(each.copy, each.place, each.target.end, each.target.start, number, number)
         for each in result.partitions
         if each.target is not None and (number := new.get(each.copy)) is not None
     }
@@ -71,6 +71,7 @@ class _Count:
     """How far back the new records of a partition are counted.
 
     Attributes:
+        home: the partition of the source.
         at: offset of the last one counted; all behind it are.
         start: where the partition began when they were found.
         left: how many are not counted yet.
@@ -78,6 +79,7 @@ class _Count:
     """
 
     copy: TopicPartition
+    home: TopicPartition
     at: int
     start: int
     left: int
@@ -115,7 +117,8 @@ def _count(waiting: Mapping[TopicPartition, _Count], reader: ClusterReader, orig
     found: Counter[TopicPartition] = Counter()
     last = {p: deque[int](maxlen=e.left) for p, e in waiting.items() if e.step > e.left}
     for place, records in in_pieces(reader, {p: each.wanted for p, each in waiting.items()}):
-        new = [record.offset for record in records if original(record, origin) is None]
+        home = waiting[place].home
+        new = [record.offset for record in records if original(record, origin, home) is None]
         found[place] += len(new)
         if place in last:
             last[place].extend(new)

@@ -93,6 +93,6 @@ def _holds(
     return any(
         r.offset >= each.target.end
         and content(r) == content(wanted)
-        and original(r, origin) is None
+        and original(r, origin, each.place) is None
         for r in records
     )

@@ -1,9 +1,15 @@
-"""Records that drctl brought over: each names its original in a header."""
+"""Records that drctl brought over: each names its original in a header.
+
+A stream processor passes headers on: what it makes of a copy has the header, too. So a record is a
+copy only where the header names the partition that it stands in; drctl copies to no other one.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 
+from drctl.engine.first_records import is_copy
 from drctl.failback.facts import Cluster, Copies
+from drctl.failback.observers.pieces import in_pieces
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
 from drctl.wire import provenance
@@ -25,12 +31,14 @@ def observe_copies(
     reader: ClusterReader,
     origin: str,
     *,
+    homes: Mapping[TopicPartition, TopicPartition] | None = None,
     whole: bool = True,
 ) -> Copies | Unavailable:
     """Copies behind these offsets of a cluster, or why they cannot be seen.
 
     Args:
         origin: id of the cluster whose records they copy.
+        homes: what the partitions are on that cluster, where names differ.
         whole: whether that is all that was written since the failover.
 
     Raises:
@@ -49,26 +57,62 @@ def observe_copies(
     for place, records in reader.following(since, MOST).items():
         if isinstance(records, Unavailable):
             return Unavailable(f"{place} of {reader.name}: {records.reason}")
+        home = (homes or {}).get(place, place)
         for record in records:
-            first = original(record, origin)
+            first = original(record, origin, home)
             if first is None:
                 others[place] += 1
             else:
-                found[first[0]].add(first[1])
+                found[home].add(first)
     return Copies({p: frozenset(offsets) for p, offsets in found.items()}, others, whole)
 
 
-def original(record: Record, origin: str) -> tuple[TopicPartition, int] | None:
-    """What a record names as its original; None where it is no copy of that cluster's."""
+def original(record: Record, origin: str, home: TopicPartition) -> int | None:
+    """The offset of its original; None where it is no copy of that cluster's.
+
+    Args:
+        home: what the partition that it stands in is on that cluster.
+    """
     for name, value in record.headers:
         if name == provenance.HEADER:
             try:
                 where = provenance.decode(value)
             except Undecodable:
                 continue
-            if where.cluster_id == origin:
-                return TopicPartition(where.topic, where.partition), where.offset
+            if where[:3] == (origin, *home):
+                return where.offset
     return None
+
+
+def passed_on(
+    since: Mapping[TopicPartition, int],
+    homes: Mapping[TopicPartition, TopicPartition],
+    origin: str,
+    cluster: Cluster,
+    reader: ClusterReader,
+) -> dict[TopicPartition, int]:
+    """By partition, the first record with drctl's header that is no copy of that cluster's.
+
+    A filter of Connect sees that there is the header, and not what it says.
+
+    Args:
+        since: where copying begins; nothing before it is looked at.
+        homes: what the partitions are on the cluster that copies come from.
+        origin: id of that cluster.
+
+    Raises:
+        Unreachable: a partition could not be read.
+    """
+    logs = ((place, at, cluster.logs.get(place)) for place, at in since.items())
+    wanted = {p: range(at, log.end) for p, at, log in logs if isinstance(log, OffsetRange)}
+    found: dict[TopicPartition, int] = {}
+    for place, records in in_pieces(reader, wanted):
+        home = homes.get(place, place)
+        strange = (r.offset for r in records if is_copy(r) and original(r, origin, home) is None)
+        first = next(strange, None)
+        if first is not None:
+            found.setdefault(place, first)
+    return found
 
 
 def content(record: Record | None) -> tuple[object, ...]:

@@ -50,7 +50,7 @@ def left_over(
             if content(record) == first[copy]:
                 found[copy] = before[copy]
                 break
-            before[copy] += original(record, on_source.identity) is None
+            before[copy] += original(record, on_source.identity, asked[copy].place) is None
         if found.keys() == first.keys():
             break
     return {
@@ -92,7 +92,7 @@ def follow_the_last(
     for copy, records in in_pieces(
         target, {c: range(max(0, at[c] - _BEFORE), at[c]) for c in last}
     ):
-        own = [record for record in records if original(record, origin) is None]
+        own = [record for record in records if original(record, origin, asked[copy].place) is None]
         if own:
             stands[copy] = own[-1]
     return frozenset(c for c, one in stands.items() if content(one) == content(last[c]))
