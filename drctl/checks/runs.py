@@ -51,5 +51,6 @@ def _half_way(subject: str, run: Unfinished) -> Verdict:
         "no other may begin before it is at its end: it would begin on half a change",
         f"let it come to its end; where its process is gone, {goes_on}"
         if run.alive
-        else f"{goes_on}; without --execute it shows how far the run came",
+        else f"{goes_on}, without --execute it shows how far it came; with --abandon REASON the run"
+        " is left behind",
     )
