@@ -5,8 +5,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from drctl.checks.observed import Observed
+from drctl.checks.wording import utc
 from drctl.model.replication import Lag
 from drctl.model.topology import TopicPartition, Unavailable
+
+PLAUSIBLE_S = 365 * 86_400
+"""A producer gives records a time of its own, as that of an event of years ago: a time older than
+this tells nothing of when the record was written. No replication stands still for so long."""
 
 Lags = Mapping[TopicPartition, Lag | Unavailable]
 
@@ -90,11 +95,22 @@ def _topic(observed: Observed, topic: str, lags: Lags) -> TopicRpo:
         seconds = 0.0
     elif min(times) >= 0:
         seconds = max(0.0, (observed.now_ms - min(times)) / 1000)
+    undated = ""
+    if seconds is not None and seconds > PLAUSIBLE_S and not _dated_by_broker(observed, topic):
+        undated = f"; the oldest bears the time {utc(min(times))}, which is its producer's: no age"
+        seconds = None
     worst = max(known.values(), key=lambda each: (each.records, each.at_most))
     records, at_most = (sum(getattr(e, n) for e in known.values()) for n in ("records", "at_most"))
     return TopicRpo(
-        topic, target, len(lags), Rpo(records, at_most, seconds, worst.evidence), unknown
+        topic, target, len(lags), Rpo(records, at_most, seconds, worst.evidence + undated), unknown
     )
+
+
+def _dated_by_broker(observed: Observed, topic: str) -> bool:
+    """Whether its records bear the time at which the broker took them."""
+    topics = observed.source_topics
+    state = None if isinstance(topics, Unavailable) else topics.get(topic)
+    return state is not None and state.log_append_time
 
 
 def _worst(row: TopicRpo) -> tuple[bool, float, int, str]:

@@ -7,7 +7,7 @@ from drctl.checks.go import NOT_ASKED, RPO, GroupsNow, judged
 from drctl.checks.rpo import Rpo, link_now, topics_now
 from drctl.model.errors import ExitCode
 from drctl.model.replication import Lag
-from drctl.model.topology import TopicPartition, Unavailable
+from drctl.model.topology import TopicPartition, TopicState, Unavailable
 from tests.checks.guarding import NOW_MS
 from tests.checks.observing import observed
 
@@ -42,6 +42,23 @@ def test_the_rpo_of_a_topic_is_its_oldest_record() -> None:
     assert [(r.topic, r.partitions, r.unknown) for r in rows] == [("orders", 2, 0)]
     assert rows[0].rpo == Rpo(40, 60, 2.5, "by time")
     assert link_now(rows, "").seconds == 2.5
+
+
+def test_the_time_of_an_event_of_years_ago_is_no_age() -> None:
+    old_ms = NOW_MS - 13 * 365 * 86_400_000
+    lag = {TopicPartition("orders", 0): Lag(45, 45, "as told", old_ms)}
+    case = replace(observed(HEALTHY), lag=lag)
+    (row,) = topics_now(case)
+    assert (row.rpo.records, row.rpo.seconds) == (45, None)
+    assert "no age" in row.rpo.how
+    by_broker = {
+        "orders": TopicState("orders", {0: 1}, {"message.timestamp.type": "LogAppendTime"})
+    }
+    (known,) = topics_now(replace(case, source_topics=by_broker))
+    assert known.rpo.seconds == 13 * 365 * 86_400, "the broker's own clock is believed"
+    weeks = {TopicPartition("orders", 0): Lag(45, 45, "as told", NOW_MS - 30 * 86_400_000)}
+    (dead,) = topics_now(replace(case, lag=weeks))
+    assert dead.rpo.seconds == 30 * 86_400, "so long may replication have stood still"
 
 
 def test_what_nobody_knows_comes_first_and_is_no_zero() -> None:
