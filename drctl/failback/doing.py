@@ -2,7 +2,9 @@
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from drctl.failback.starting import Start
 
 BY_HAND = "runbooks/before-the-primary-returns.md"
 
@@ -20,6 +22,7 @@ class Site:
         rebuilding: whether the source has lost its records, and is filled anew.
         anew: the one plan that leads home where what is new has no place of its own; else empty.
         stop: the site's own command that stops it, word by word; empty where there is none.
+        start: how what copies back is started.
     """
 
     link: str
@@ -37,6 +40,7 @@ class Site:
     stop: tuple[str, ...] = ()
     rebuilding: bool = False
     anew: str = ""
+    start: Start = field(kw_only=True)
 
 
 def whole_plan(site: Site) -> str:
@@ -75,7 +79,6 @@ def _anew(site: Site) -> Mapping[str, tuple[str, ...]]:
 def _of_each(site: Site) -> Mapping[str, tuple[str, ...]]:
     there = f"drctl gap --link {site.link} --scope full"
     back = f"drctl gap --link {site.back} --scope full" if site.back else _no_link(site)
-    old, way_back = site.forward, site.reverse
     return {
         "a": (_deny(site),),
         "b": _stop(site),
@@ -85,25 +88,60 @@ def _of_each(site: Site) -> Mapping[str, tuple[str, ...]]:
             f"drctl reconcile {shlex.quote(site.gap or 'DIR')} --policy copy",
             f"without --execute it is only shown; what to decide: {BY_HAND}, steps 7 and 8",
         ),
-        "f": (
-            *_one_way_only(site),
-            "with the connector STOPPED, set its offsets to the boundary:",
-            _patch(site.connect_back, way_back[0] if way_back else "CONNECTOR"),
-            *(_put(site.connect_back, name, "resume") for name in way_back or ("CONNECTOR",)),
-        ),
+        "f": _start(site, back),
         "g": (
-            "give the connector that copies back transforms.NAME.type=org.apache.kafka.connect"
-            ".transforms.Filter with a predicate HasHeaderKey on __drctl_provenance",
+            "while it is STOPPED, give the connector that copies back"
+            " transforms.NAME.type=org.apache.kafka.connect.transforms.Filter with a predicate"
+            " HasHeaderKey on __drctl_provenance",
         ),
         "h": (back,),
         "i": (_home(site),),
         "j": (
-            "with the connector STOPPED, set its offsets to where the switchover was:",
-            _patch(site.connect, old[0] if old else "CONNECTOR"),
-            *(_put(site.connect, name, "resume") for name in old or ("CONNECTOR",)),
+            *_again(site),
+            *(_put(site.connect, name, "resume") for name in site.forward or ("CONNECTOR",)),
         ),
         "k": (there, back, f"drctl offsets translate --link {site.link}"),
     }
+
+
+def _start(site: Site, back: str) -> tuple[str, ...]:
+    """What copies back, by where it stands."""
+    names = site.reverse or ("CONNECTOR",)
+    if site.start.twice:
+        return (
+            *(_put(site.connect_back, name, "stop") for name in names),
+            f"what {site.source} holds twice stays there: {back}",
+            f"or empty {site.source}, and fill it anew: drctl failback --link {site.link}"
+            " --rebuild --override source-whole=REASON",
+        )
+    if site.start.unsure:
+        return (f"do not start what copies back yet: {site.start.unsure}",)
+    return (
+        *_one_way_only(site),
+        *_begin(site, names[0]),
+        *(_put(site.connect_back, name, "resume") for name in names),
+    )
+
+
+def _begin(site: Site, connector: str) -> tuple[str, ...]:
+    if not site.start.body:
+        return ("it stands where it has to: nothing is to be set, only started",)
+    return (
+        "with the connector STOPPED, set its offsets to the boundary:",
+        _patch(site.connect_back, connector, site.start.body),
+    )
+
+
+def _again(site: Site) -> tuple[str, ...]:
+    """Where the old connector goes on; from outside nobody sees where the switchover was."""
+    name = shlex.quote(site.forward[0] if site.forward else "CONNECTOR")
+    at = f" --link {site.link}"
+    return (
+        "with the connector STOPPED, see that it keeps where the switchover was, and not less:",
+        f"drctl connect offsets export --connector {name} --out offsets.json{at}",
+        f"where it keeps less: write the right offsets into that file, and"
+        f" drctl connect offsets apply --from offsets.json{at} --execute",
+    )
 
 
 def _stop(site: Site) -> tuple[str, ...]:
@@ -137,10 +175,10 @@ def _put(connect: str, connector: str, what: str) -> str:
     return f"curl -s -X PUT {connect or '$CONNECT'}/connectors/{shlex.quote(connector)}/{what}"
 
 
-def _patch(connect: str, connector: str) -> str:
+def _patch(connect: str, connector: str, body: str) -> str:
     return (
-        'curl -s -X PATCH -H "Content-Type: application/json" --data @boundary.json'
-        f" {connect or '$CONNECT'}/connectors/{shlex.quote(connector)}/offsets"
+        f"curl -s -X PATCH {connect or '$CONNECT'}/connectors/{shlex.quote(connector)}/offsets"
+        f' -H "Content-Type: application/json" --data {shlex.quote(body)}'
     )
 
 

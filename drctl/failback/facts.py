@@ -201,6 +201,7 @@ class RunTold:
 
     Attributes:
         home: whether it led clients home, to its end.
+        halfway: whether it is to lead them home, and has not ended.
     """
 
     run: str
@@ -208,6 +209,7 @@ class RunTold:
     status: str
     owed: tuple[str, ...] = ()
     home: bool = False
+    halfway: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,9 @@ from drctl.model.topology import Unavailable
 
 Steps = Mapping[str, Seen]
 
+_IN_TURN = tuple(sorted((row.id for row in TABLE), key="abcdegfhijk".index))
+"""What leaves copies out is there before anything comes back: g is done before f."""
+
 
 class Verdict(StrEnum):
     """What the order of things is."""
@@ -75,7 +78,7 @@ def next_step(found: tuple[Violation, ...], steps: Steps) -> str | None:
     """The step that is to be done now, or looked at where nobody can see it; None: all is done."""
     if found:
         return found[0].repair
-    waiting = (row.id for row in TABLE if steps[row.id].observed is not Observed.DONE)
+    waiting = (name for name in _IN_TURN if steps[name].observed is not Observed.DONE)
     return next(waiting, None)
 
 
@@ -126,7 +129,7 @@ def _behind_newer(seen: Situation) -> str:
 def _too_early(seen: Situation, steps: Steps) -> Iterator[Violation]:
     """Steps that have happened, or begun, though one that they need has not."""
     for row in TABLE:
-        if not steps[row.id].happened:
+        if not steps[row.id].happened or (row.id == "h" and _halted(seen)):
             continue
         for needed in row.needs:
             if steps[needed].observed is Observed.NOT_DONE:
@@ -134,6 +137,11 @@ def _too_early(seen: Situation, steps: Steps) -> Iterator[Violation]:
                 back = f"; {_until_then(seen)}" * (row.id == "i")
                 words = f"{why}: {steps[needed].why}{back}"
                 yield Violation(_first_undone(needed, steps), words)
+
+
+def _halted(seen: Situation) -> bool:
+    """Whether what copies back came as far as it did, and waits: a run turned back, or died."""
+    return seen.way_back_begun and not seen.way_back_runs
 
 
 def _until_then(seen: Situation) -> str:
@@ -145,12 +153,12 @@ def _until_then(seen: Situation) -> str:
 
 
 def _first_undone(step: str, steps: Steps) -> str:
-    """Of a step and all that it rests on, the first in the table that has not happened."""
+    """Of a step and all that it rests on, the first to be done that has not happened."""
     rows = {row.id: row for row in TABLE}
     wanted, waiting = {step}, [step]
     while waiting:
         needs = rows[waiting.pop()].needs
         waiting += [each for each in needs if each not in wanted]
         wanted.update(needs)
-    undone = (n for n in rows if n in wanted and steps[n].observed is Observed.NOT_DONE)
+    undone = (n for n in _IN_TURN if n in wanted and steps[n].observed is Observed.NOT_DONE)
     return next(undone, step)

@@ -11,6 +11,7 @@ from drctl.cli.failback.table import failback_table
 from drctl.failback.answer import Answer
 from drctl.failback.doing import Site, doing
 from drctl.failback.facts import Facts, RunTold
+from drctl.failback.starting import Start
 from drctl.failback.table import TABLE
 from drctl.failback.verdict import Verdict
 from drctl.model.topology import Unavailable
@@ -32,6 +33,7 @@ SITE = Site(
     ("mm2-source", "mm2-checkpoint"),
     "http://back:8083",
     ("mm2-back",),
+    start=Start(),
 )
 EVERY = (
     in_order_to_d(),

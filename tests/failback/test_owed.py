@@ -34,6 +34,16 @@ def run(name: str, plan: str, owed: str, status: str) -> list[Mapping[str, Any]]
     return [*told, entries.ended(status, AT)]
 
 
+def test_a_way_home_without_an_end_stands_halfway() -> None:
+    journal = Journal(
+        r3=run("r3", "failback", "x", "done")[:-1],
+        r2=run("r2", "failback", "x", "stopped"),
+        r1=run("r1", "failover-unplanned", "x", "done")[:-1],
+    )
+    found = observe_journal(cast(JournalReader, journal))
+    assert [each.run for each in found if each.halfway] == ["r3"]
+
+
 @pytest.mark.parametrize(("status", "owed"), [("done", ()), ("stopped", ("fence a",))])
 def test_a_way_home_that_came_to_its_end_settles_it(status: str, owed: tuple[str, ...]) -> None:
     journal = Journal(

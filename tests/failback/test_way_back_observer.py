@@ -15,6 +15,7 @@ from drctl.failback.gap_results import GapEvidence
 from drctl.failback.observing import Results
 from drctl.failback.standing_against import Terms, against
 from drctl.failback.standing_behind import anew
+from drctl.failback.starting import Start
 from drctl.failback.verdict import Verdict
 from drctl.model.errors import Refused, Unknown
 from drctl.model.topology import OffsetRange, Record, Unavailable
@@ -142,7 +143,9 @@ def test_too_much_to_look_through_for_it_is_unknown() -> None:
 def test_the_plan_that_is_offered_then_is_the_one_that_fills_it_anew() -> None:
     found = seen(LATE, AFTER)
     nobody: tuple[str, ...] = ()
-    site = Site("main", "primary", "secondary", None, nobody, nobody, "", "", nobody, "", nobody)
+    ends = "primary", "secondary"
+    names = None, nobody, nobody, "", "", nobody, "", nobody
+    site = Site("main", *ends, *names, start=Start())
     out = io.StringIO()
     Console(file=out, width=150).print(failback_table(found, replace(site, anew=anew("main"))))
     text = out.getvalue()

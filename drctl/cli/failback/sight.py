@@ -49,6 +49,7 @@ def site_of(config: "Config", link: "Link", answer: "Answer") -> "Site":
     from drctl.failback.doing import Site
     from drctl.failback.facts import Cluster, Replication
     from drctl.failback.standing_behind import anew
+    from drctl.failback.starting import start_of
 
     replicator = link.settings.replicator
     reverse = replicator.reverse
@@ -71,6 +72,7 @@ def site_of(config: "Config", link: "Link", answer: "Answer") -> "Site":
         tuple(replicator.stop) if not replicator.connect else (),
         answer.seen.rebuilding,
         anew(link.name) if answer.seen.stand_behind else "",
+        start=start_of(answer.seen),
     )
 
 

@@ -1,6 +1,7 @@
 """The order of a way back for a terminal; nothing of what clusters say is rich markup."""
 
 from collections.abc import Iterator
+from textwrap import indent
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -8,7 +9,7 @@ from rich.text import Text
 
 from drctl.failback.answer import Answer
 from drctl.failback.doing import Site, doing, whole_plan
-from drctl.failback.facts import Facts
+from drctl.failback.facts import Facts, RunTold
 from drctl.failback.gap_results import Sample
 from drctl.failback.steps.rebuilt import TITLES
 from drctl.failback.table import TABLE, Row
@@ -92,9 +93,29 @@ def _next(answer: Answer, site: Site) -> Iterator[RenderableType]:
     title = _title(answer, row).format(source=site.source, target=site.target)
     look = "look yourself whether it has happened: " if unseen else ""
     yield Text(f"\nNext: {row.id}, {look}{title}", style="bold")
-    for line in doing(site)[row.id]:
-        yield Text(f"  {line}")
+    halfway = _halfway(answer.seen.facts)
+    if halfway is None or answer.violations:
+        for line in doing(site)[row.id]:
+            yield Text(indent(line, "  "))
+    if halfway is not None:
+        yield from _resume(halfway, site)
+        return
     yield Text(f"All of it, as one plan: {whole_plan(site)}", style="dim")
+
+
+def _halfway(facts: Facts) -> RunTold | None:
+    """A run of the way home that nobody has brought to its end: no other may begin."""
+    runs = () if isinstance(facts.journal, Unavailable) else facts.journal
+    return next((each for each in runs if each.halfway), None)
+
+
+def _resume(run: RunTold, site: Site) -> Iterator[RenderableType]:
+    name = f"{sentence(run.run)} --link {site.link}"
+    yield Text(
+        "  by the journal a run of the way home has not ended: it goes on from where it came"
+    )
+    yield Text(f"  drctl resume {name}")
+    yield Text(f"  drctl resume {name} --execute")
 
 
 def _journal(facts: Facts) -> Iterator[RenderableType]:

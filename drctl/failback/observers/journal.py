@@ -21,8 +21,10 @@ def observe_journal(reader: JournalReader) -> tuple[RunTold, ...]:
     for run in islice(reader.runs(), _RUNS):
         story = read_story(reader.entries(run))
         owed = () if home else tuple(story.owed.values())
-        led_home = leads_home(story.plan.steps) and story.status == Status.DONE
+        way_home = leads_home(story.plan.steps)
+        led_home = way_home and story.status == Status.DONE
         status = story.status or "not ended"
-        found.append(RunTold(run, story.plan.name, status, owed, led_home))
+        halfway = way_home and not story.status
+        found.append(RunTold(run, story.plan.name, status, owed, led_home, halfway))
         home = home or led_home
     return tuple(found)

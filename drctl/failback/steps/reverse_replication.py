@@ -97,7 +97,7 @@ def _nothing_came(seen: Situation, reverse: Replication) -> Seen:
     apart = seen.facts.apart
     if seen.home is True and isinstance(apart, str) and apart:
         return not_done(f"clients are home on {seen.facts.source}, and {apart}", begun=begun)
-    wanted = {place: at for place, at in seen.boundaries.items() if _held(place, at, seen)}
+    wanted = {place: at for place, at in seen.boundaries.items() if held_before(place, at, seen)}
     if not positions.keys() & seen.boundaries.keys() and wanted:
         return _no_position(reverse, told)
     off = {p: positions.get(p, 0) for p, at in wanted.items() if positions.get(p, 0) != at}
@@ -109,7 +109,7 @@ def _nothing_came(seen: Situation, reverse: Replication) -> Seen:
     return not_done(f"{told}, and its position is the boundary: it can be started")
 
 
-def _held(place: TopicPartition, boundary: int, seen: Situation) -> bool:
+def held_before(place: TopicPartition, boundary: int, seen: Situation) -> bool:
     """Whether the target holds something before the boundary, so that a position is needed."""
     target = seen.facts.on_target
     log = target.logs.get(place) if isinstance(target, Cluster) else None

@@ -1,0 +1,140 @@
+"""How what copies back is started: by what was seen, and never so that anything comes twice."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from drctl.failback.answer import Answer
+from drctl.failback.doing import doing
+from drctl.failback.facts import Began, Cluster, Copies, Facts, RunTold
+from drctl.failback.starting import Start, start_of
+from drctl.failback.verdict import Verdict
+from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
+from tests.failback.test_answer import SITE, drawn
+from tests.failback.ways import (
+    DROP,
+    HERE,
+    PLACE,
+    SILENT,
+    TARGET_END,
+    at_home,
+    copying,
+    gap,
+    in_order_to_d,
+    in_order_to_e,
+    in_order_to_h,
+    judged,
+    partition,
+)
+
+OTHER = TopicPartition("orders", 1)
+RESUME = "curl -s -X PUT http://back:8083/connectors/mm2-back/resume"
+
+
+def begun(at: int = TARGET_END) -> Facts:
+    """All but a few have come; then the run was killed, and its connector stopped."""
+    return replace(in_order_to_h(), reverse=copying("mm2-back", "STOPPED", {PLACE: at}, **DROP))
+
+
+def typed(answer: Answer) -> tuple[str, ...]:
+    """What `--check-order` says to type for step f."""
+    return doing(replace(SITE, start=start_of(answer.seen)))["f"]
+
+
+def told(answer: Answer) -> str:
+    return drawn(answer, replace(SITE, start=start_of(answer.seen)))
+
+
+def test_what_began_at_the_boundary_is_only_started_again() -> None:
+    found = judged(begun())
+    assert (found.verdict, found.next, found.steps["f"].begun) == (Verdict.OK, "f", True)
+    lines = typed(found)
+    assert lines[-1] == RESUME
+    assert not any("offsets" in line for line in lines), "set back it would copy all of it again"
+
+
+def test_what_has_come_is_not_copied_again_where_connect_does_not_keep_it() -> None:
+    for kept in ({}, {PLACE: 99}):
+        found = judged(begun(), reverse=copying("mm2-back", "STOPPED", kept, **DROP))
+        (line,) = typed(found)
+        assert line.startswith("do not start what copies back yet: of orders-0")
+    silent = judged(begun(), reverse=copying("mm2-back", "STOPPED", SILENT, **DROP))
+    (line,) = typed(silent)
+    assert SILENT.reason in line
+
+
+def test_a_run_of_the_way_home_that_has_not_ended_is_gone_on_with() -> None:
+    run = RunTold("20261123T110610Z", "failback", "not ended", halfway=True)
+    text = told(judged(begun(), journal=(run,)))
+    assert "drctl resume 20261123T110610Z --link main --execute" in text
+    assert "curl" not in text
+    assert "drctl failback --link" not in text, "no other run may begin"
+    wrong = judged(begun(), journal=(run,), forward=copying("mm2-source", "RUNNING"))
+    assert wrong.verdict is Verdict.VIOLATED
+    assert "/connectors/mm2-source/stop" in told(wrong), "what does harm is ended first"
+
+
+def test_copies_are_left_out_before_anything_comes_back() -> None:
+    """A run that turned back takes its filter along."""
+    facts = replace(in_order_to_e(), reverse=copying("mm2-back", "STOPPED", {PLACE: 100}))
+    found = judged(facts)
+    assert [found.steps[each].observed for each in "fg"] == ["not-done", "not-done"]
+    assert found.next == "g"
+    late = judged(begun(), reverse=copying("mm2-back", "STOPPED", {PLACE: TARGET_END}))
+    assert (late.verdict, late.next) == (Verdict.OK, "g")
+
+
+def test_what_has_to_be_set_is_printed_whole() -> None:
+    two = gap(partition(), partition(place=OTHER, copy=OTHER))
+    config: dict[str, Any] = {"source.cluster.alias": "secondary", **DROP["config"]}
+    found = judged(
+        in_order_to_e(),
+        gaps=(two,),
+        on_source=Cluster(HERE, {place: OffsetRange(0, 110) for place in (PLACE, OTHER)}),
+        boundaries={PLACE: 100, OTHER: 70},
+        brought=Copies(),
+        decided={},
+        reverse=copying("mm2-back", "STOPPED", {PLACE: 100}, config),
+    )
+    (line,) = (each for each in typed(found) if "PATCH" in each)
+    body = json.loads(line.rpartition("--data ")[2].strip("'"))
+    entry = {"cluster": "secondary", "topic": "orders", "partition": 1}
+    assert body == {"offsets": [{"partition": entry, "offset": {"offset": 69}}]}
+    assert "@" not in line
+
+
+def test_replicator_keeps_the_next_offset_and_no_alias() -> None:
+    config = {"connector.class": "io.confluent.connect.replicator.ReplicatorSourceConnector"}
+    found = judged(in_order_to_e(), reverse=copying("back", "STOPPED", {PLACE: 90}, config))
+    (entry,) = json.loads(start_of(found.seen).body)["offsets"]
+    assert entry == {
+        "partition": {"topic": "orders", "partition": 0},
+        "offset": {"offset": 100},
+    }
+
+
+def test_one_that_began_at_the_beginning_is_stopped() -> None:
+    found = judged(in_order_to_h(), began={PLACE: Began.START})
+    assert (found.next, start_of(found.seen)) == ("f", Start(twice=True))
+    assert typed(found)[0].endswith("/connectors/mm2-back/stop")
+    assert not any("resume" in line or "PATCH" in line for line in typed(found))
+
+
+@pytest.mark.parametrize(
+    "unsure",
+    [
+        judged(in_order_to_h(), began={PLACE: Began.ELSEWHERE}),
+        judged(in_order_to_d(), boundaries=Unavailable("too many to count")),
+        judged(in_order_to_d(), reverse=SILENT),
+        judged(at_home(), apart="offset 100 of orders-0 is not what follows"),
+    ],
+)
+def test_nothing_is_started_where_nobody_knows_what_it_would_bring(unsure: Answer) -> None:
+    (line,) = typed(unsure)
+    assert line.startswith("do not start what copies back yet: ")
+
+
+def test_no_command_names_a_file_that_nobody_has_written() -> None:
+    assert not any("@" in line for lines in doing(SITE).values() for line in lines)
