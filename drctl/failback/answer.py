@@ -85,7 +85,7 @@ def answer(facts: Facts) -> Answer:
         steps,
         found,
         verdict(found, steps),
-        next_step(found, steps),
+        next_step(found, steps, seen.home),
         tallied(valid, facts.order) if valid is not None else None,
     )
 

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from drctl.checks.wording import listed
 from drctl.failback.starting import Start
 
 BY_HAND = "runbooks/before-the-primary-returns.md"
@@ -23,6 +24,7 @@ class Site:
         anew: the one plan that leads home where what is new has no place of its own; else empty.
         stop: the site's own command that stops it, word by word; empty where there is none.
         start: how what copies back is started.
+        led_home: endpoints that lead to the source already; None where that is not known.
     """
 
     link: str
@@ -41,6 +43,7 @@ class Site:
     rebuilding: bool = False
     anew: str = ""
     start: Start = field(kw_only=True)
+    led_home: tuple[str, ...] | None = field(default=(), kw_only=True)
 
 
 def whole_plan(site: Site) -> str:
@@ -80,7 +83,7 @@ def _of_each(site: Site) -> Mapping[str, tuple[str, ...]]:
     there = f"drctl gap --link {site.link} --scope full"
     back = f"drctl gap --link {site.back} --scope full" if site.back else _no_link(site)
     return {
-        "a": (_deny(site),),
+        "a": (*_before_closing(site), _deny(site)),
         "b": _stop(site),
         "c": (there,),
         "d": (there, "then read gap.html of its folder"),
@@ -159,6 +162,16 @@ def _one_way_only(site: Site) -> tuple[str, ...]:
         " names, both at once copy records round for ever:",
         *_stop(site),
     )
+
+
+def _before_closing(site: Site) -> tuple[str, ...]:
+    """Nobody is to be kept from writing where applications are at work."""
+    if site.led_home is None:
+        return (f"only where no application is at work on {site.source}: it cannot be seen here:",)
+    if not site.led_home:
+        return ()
+    there = f"{listed(site.led_home)} leads to {site.source}"
+    return (f"only when clients are back on {site.target} ({there} now):",)
 
 
 def _deny(site: Site) -> str:

@@ -118,6 +118,12 @@ class Replication:
         return any(each.runs for each in self.copying)
 
     @property
+    def positions(self) -> Mapping[TopicPartition, int]:
+        """The next offset that is read, of each partition of which that is known."""
+        known = [e.positions for e in self.copying if not isinstance(e.positions, Unavailable)]
+        return {place: offset for each in known for place, offset in each.items()}
+
+    @property
     def never_ran(self) -> bool:
         """Whether no connector is there that copies, or has ever copied anything."""
         return all(each.idle and each.positions == {} for each in self.copying)
@@ -235,6 +241,7 @@ class Facts:
         began: by partition of the source.
         brought: records of the source that somebody copied to the target with drctl.
         came_back: such copies, on the source again.
+        waiting: on the target, behind where the way back stands by its own word.
         decided: what `drctl reconcile` has done, as the target keeps it.
         exported: ids of results of which an export is on this machine.
     """
@@ -263,6 +270,7 @@ class Facts:
     began: Mapping[TopicPartition, Began | Unavailable] | Unavailable = NOT_LOOKED_AT
     brought: Copies | Unavailable = NOT_LOOKED_AT
     came_back: Copies | Unavailable = NOT_LOOKED_AT
+    waiting: Copies | Unavailable = NOT_LOOKED_AT
     decided: Decided | Unavailable = NOT_LOOKED_AT
     exported: frozenset[str] = frozenset()
     endpoints: tuple[EndpointState | Unavailable, ...] = ()

@@ -21,7 +21,7 @@ from drctl.failback.observers.behind import copied_behind
 from drctl.failback.observers.boundaries import observe_boundaries
 from drctl.failback.observers.clusters import observe_source, observe_target
 from drctl.failback.observers.copied_since import copied_since
-from drctl.failback.observers.copies import MOST, observe_copies, span
+from drctl.failback.observers.copies import MOST, observe_copies, observe_waiting, span
 from drctl.failback.observers.decisions import observe_decisions
 from drctl.failback.observers.fence import observe_fence
 from drctl.failback.observers.filled import observe_filled
@@ -94,6 +94,7 @@ class WayBackObserver:
                 came_back=_NO_RESULT,
             )
         readers = self.ports.source, self.ports.target
+        homes = {each.copy: each.place for each in result.partitions}
         boundaries = _answer(lambda: observe_boundaries(result, source, *readers, self.most))
         return replace(
             facts,
@@ -103,6 +104,11 @@ class WayBackObserver:
             began=_answer(lambda: self._began(result, boundaries, source)),
             brought=_answer(lambda: self._brought(boundaries, facts.gaps[0], source, target)),
             came_back=_answer(lambda: self._came_back(result, source)),
+            waiting=_answer(
+                lambda: observe_waiting(
+                    facts.reverse, boundaries, source.identity, target, readers[1], homes
+                )
+            ),
             decided=_answer(lambda: observe_decisions(self.ports.decisions, source.identity)),
         )
 

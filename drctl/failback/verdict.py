@@ -74,10 +74,16 @@ def verdict(found: tuple[Violation, ...], steps: Steps) -> Verdict:
     return Verdict.UNKNOWN if unseen else Verdict.OK
 
 
-def next_step(found: tuple[Violation, ...], steps: Steps) -> str | None:
-    """The step that is to be done now, or looked at where nobody can see it; None: all is done."""
+def next_step(found: tuple[Violation, ...], steps: Steps, home: bool | None) -> str | None:
+    """The step that is to be done now, or looked at where nobody can see it; None: all is done.
+
+    Where clients are home, the traces of a to h are gone: what has still to be done, or shown, is
+    behind them, and nothing closes the cluster that applications write to.
+    """
     if found:
         return found[0].repair
+    if home is True:
+        return "j" if steps["j"].observed is Observed.NOT_DONE else "k"
     waiting = (name for name in _IN_TURN if steps[name].observed is not Observed.DONE)
     return next(waiting, None)
 

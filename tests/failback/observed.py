@@ -116,6 +116,9 @@ class Around:
     decided: Mapping[Key, Progress] = field(default_factory=dict)
     endpoint: str = "file bootstrap"
 
+    def kafka_cluster_id(self) -> str:
+        return HERE
+
     def described(self) -> Mapping[str, Connector]:
         mirror = {**IDENTITY, "connector.class": "org.apache.kafka.connect.mirror.x"}
         source = {**mirror, "connector.class": f"{mirror['connector.class'][:-1]}{_SOURCE}"}

@@ -114,6 +114,15 @@ def test_names_of_clusters_do_not_act_on_the_terminal() -> None:
     assert "\x1b[2J" not in text
 
 
+def test_nobody_is_kept_from_writing_where_applications_may_be_at_work() -> None:
+    known = replace(SITE, led_home=("file bootstrap",))
+    for site, words in ((known, "file bootstrap leads to primary"), (None, "cannot be seen")):
+        first, deny = doing(site or replace(SITE, led_home=None))["a"]
+        assert words in first
+        assert "--deny-principal" in deny
+    assert len(doing(SITE)["a"]) == 1
+
+
 def test_each_step_says_what_to_type() -> None:
     own = replace(SITE, connect="", forward=(), stop=("stop copier.sh", "main"))
     assert doing(own)["b"] == ("'stop copier.sh' main",)

@@ -46,6 +46,7 @@ from tests.failback.ways import (
     states,
 )
 
+SECONDARY_AT_END = Cluster(THERE, {PLACE: OffsetRange(0, TARGET_END)})
 GROWN = Cluster(HERE, {PLACE: OffsetRange(0, LOST_END + 7)})
 
 
@@ -309,6 +310,48 @@ def test_much_that_was_written_at_home_is_unknown_and_no_violation() -> None:
     assert states(found) == "UUUUUUUUDUU"
     assert (found.verdict, found.violations) == (Verdict.UNKNOWN, ())
     assert many.reason in found.steps["f"].why
+
+
+def over() -> Facts:
+    """A way home that is over; what was quarantined keeps comparisons from finding nothing."""
+    decided = {"result-1": {Decision("safe", "quarantine"): 10}}
+    return replace(
+        in_order_to_h(),
+        endpoints=(endpoint("primary"),),
+        fence=OPEN,
+        forward=copying("mm2-source", "RUNNING", {PLACE: 140}),
+        reverse=copying("mm2-back", "STOPPED", {PLACE: TARGET_END}, **DROP),
+        on_source=Cluster(HERE, {PLACE: OffsetRange(0, 140)}),
+        on_target=Cluster(THERE, {PLACE: OffsetRange(0, TARGET_END + 90)}),
+        decided=decided,
+        brought=SILENT,
+        came_back=SILENT,
+    )
+
+
+def test_a_way_home_that_is_over_is_not_begun_again() -> None:
+    found = judged(over())
+    assert (found.verdict, found.violations, found.next) == (Verdict.UNKNOWN, (), "k")
+    assert "how far it was behind when they came cannot be told" in found.steps["h"].why
+    waits = judged(over(), forward=copying("mm2-source", "STOPPED"), back_gaps=())
+    assert waits.next == "h", "nothing else writes there: what is missing at home is lag"
+    even = replace(over(), on_target=SECONDARY_AT_END, forward=copying("mm2-source", "STOPPED"))
+    assert judged(even).next == "j"
+
+
+def test_copies_that_are_left_out_are_no_lag() -> None:
+    """Connect's position stays before them, and they are too many to look through at once."""
+    decided = {"result-1": {Decision("safe", "copy"): 10}}
+    facts = replace(in_order_to_h(), brought=SILENT, came_back=SILENT, decided=decided)
+    grown = Cluster(THERE, {PLACE: OffsetRange(0, TARGET_END + 11)})
+    copies = Copies({PLACE: frozenset(range(100, 110))}, {})
+    assert "about 11 records behind" in judged(facts, on_target=grown).steps["h"].why
+    left_out = judged(facts, on_target=grown, waiting=copies, max_lag=1)
+    assert left_out.steps["h"].observed == "done"
+    assert "about 0 records behind" in left_out.steps["h"].why
+    some = Copies(copies.offsets, {PLACE: 3})
+    more = Cluster(THERE, {PLACE: OffsetRange(0, TARGET_END + 30)})
+    assert "about 3 records" in judged(facts, on_target=more, waiting=some).steps["h"].why
 
 
 def test_comparisons_of_before_the_loss_prove_no_way_home() -> None:

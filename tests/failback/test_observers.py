@@ -16,7 +16,7 @@ from drctl.failback.observers.arrivals import observe_arrivals
 from drctl.failback.observers.behind import copied_behind
 from drctl.failback.observers.boundaries import observe_boundaries
 from drctl.failback.observers.copied_since import copied_since
-from drctl.failback.observers.copies import MOST, observe_copies, passed_on
+from drctl.failback.observers.copies import MOST, observe_copies, observe_waiting, passed_on
 from drctl.failback.observers.fence import observe_fence
 from drctl.failback.observers.replication import observe_replication
 from drctl.failback.observers.samples import not_the_same
@@ -36,7 +36,9 @@ from tests.failback.ways import (
     LOST_END,
     PLACE,
     PRIMARY,
+    SILENT,
     connector,
+    copying,
     gap,
     partition,
 )
@@ -331,6 +333,21 @@ def test_the_first_record_that_a_filter_would_take_for_a_copy_is_found() -> None
     asked = {elsewhere: 100}, {elsewhere: PLACE}, HERE, there
     assert passed_on(*asked, reader(log[0], log[3])) == {}
     assert passed_on(*asked, reader(*log)) == {elsewhere: 101}
+
+
+def test_copies_behind_where_the_way_back_stands_are_not_waited_for() -> None:
+    log = (
+        record(101, "b", 3, origin(HERE, 7)),
+        record(102, "c", 4, origin(HERE, 8)),
+        record(103, "new", 5),
+    )
+    there = Cluster("two", {PLACE: OffsetRange(0, 104)})
+    found = observe_waiting(
+        copying("back", "RUNNING", {PLACE: 101}), {PLACE: 90}, HERE, there, reader(*log), {}
+    )
+    assert not isinstance(found, Unavailable)
+    assert found.others == {PLACE: 1}
+    assert observe_waiting(SILENT, SILENT, HERE, there, reader(), {}) is SILENT
 
 
 def test_too_much_to_look_through_is_said() -> None:

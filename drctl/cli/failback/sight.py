@@ -73,6 +73,7 @@ def site_of(config: "Config", link: "Link", answer: "Answer") -> "Site":
         answer.seen.rebuilding,
         anew(link.name) if answer.seen.stand_behind else "",
         start=start_of(answer.seen),
+        led_home=answer.seen.led_home or (None if answer.seen.home is None else ()),
     )
 
 

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 
 from drctl.engine.first_records import is_copy
-from drctl.failback.facts import Cluster, Copies
+from drctl.failback.facts import Cluster, Copies, Replication
 from drctl.failback.observers.pieces import in_pieces
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
@@ -65,6 +65,32 @@ def observe_copies(
             else:
                 found[home].add(first)
     return Copies({p: frozenset(offsets) for p, offsets in found.items()}, others, whole)
+
+
+def observe_waiting(
+    reverse: Replication | Unavailable,
+    boundaries: Mapping[TopicPartition, int] | Unavailable,
+    origin: str,
+    target: Cluster,
+    reader: ClusterReader,
+    homes: Mapping[TopicPartition, TopicPartition],
+) -> Copies | Unavailable:
+    """What the target holds behind where the way back stands by Connect's word.
+
+    That word stays before copies that are left out: only the records tell what is to come.
+
+    Args:
+        origin: id of the source, whose records are copied.
+        homes: what the target's partitions are on the source.
+
+    Raises:
+        Unreachable: no broker answered within the deadline.
+    """
+    if isinstance(boundaries, Unavailable):
+        return boundaries
+    at = reverse.positions if isinstance(reverse, Replication) else {}
+    since = {place: max(start, at.get(place, start)) for place, start in boundaries.items()}
+    return observe_copies(since, target, reader, origin, homes=homes)
 
 
 def original(record: Record, origin: str, home: TopicPartition) -> int | None:

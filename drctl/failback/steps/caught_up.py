@@ -5,7 +5,7 @@ from drctl.failback.gap_results import GapEvidence
 from drctl.failback.situation import Situation
 from drctl.failback.step import Seen, done, not_done, unknown
 from drctl.failback.steps.afterwards import afterwards
-from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
+from drctl.model.topology import OffsetRange, Unavailable
 
 
 def caught_up(seen: Situation) -> Seen:
@@ -32,9 +32,20 @@ def caught_up(seen: Situation) -> Seen:
     if isinstance(lag, Unavailable):
         return unknown(lag.reason)
     told = f"{facts.source} is about {lag:,} records behind; policy.max_lag_records is"
+    if lag > facts.max_lag and _written_forward(seen):
+        return unknown(
+            f"clients are home on {facts.source}, and what they write comes to {facts.target}: how"
+            " far it was behind when they came cannot be told any more"
+        )
     if lag > facts.max_lag:
         return not_done(f"{told} {facts.max_lag:,}")
     return compared(seen, target, f"{told} {facts.max_lag:,}")
+
+
+def _written_forward(seen: Situation) -> bool:
+    """Whether the target grows by what comes from the source, which looks like lag."""
+    forward = seen.facts.forward
+    return seen.home is True and (isinstance(forward, Unavailable) or forward.runs)
 
 
 def behind(seen: Situation, source: Cluster, target: Cluster) -> int | Unavailable:
@@ -51,7 +62,8 @@ def behind(seen: Situation, source: Cluster, target: Cluster) -> int | Unavailab
 
 def _by_offsets(seen: Situation, source: Cluster, target: Cluster) -> int | Unavailable:
     assert seen.first is not None
-    positions = _positions(seen)
+    reverse, waiting = seen.facts.reverse, seen.facts.waiting
+    positions = {} if isinstance(reverse, Unavailable) else reverse.positions
     total = 0
     for each in seen.first.partitions:
         here, there = source.logs.get(each.place), target.logs.get(each.copy)
@@ -61,22 +73,15 @@ def _by_offsets(seen: Situation, source: Cluster, target: Cluster) -> int | Unav
         if not isinstance(here, OffsetRange) or not isinstance(there, OffsetRange):
             return Unavailable(f"where {each.place} or its copy ends is not known")
         new, came = there.end - boundary, here.end - each.source.end
-        # Ends of transactions are offsets and no records: the connector's own word may be nearer.
-        told = there.end - positions.get(each.copy, boundary)
+        # Ends of transactions are offsets and no records: the connector's own word may be nearer,
+        # and nearer yet what stands behind that, without the copies that it leaves out.
+        told = (
+            there.end - positions.get(each.copy, boundary)
+            if isinstance(waiting, Unavailable)
+            else waiting.others.get(each.copy, 0)
+        )
         total += max(0, min(new - came, told))
     return total
-
-
-def _positions(seen: Situation) -> dict[TopicPartition, int]:
-    reverse = seen.facts.reverse
-    if isinstance(reverse, Unavailable):
-        return {}
-    return {
-        place: offset
-        for each in reverse.copying
-        if not isinstance(each.positions, Unavailable)
-        for place, offset in each.positions.items()
-    }
 
 
 def compared(seen: Situation, target: Cluster, told: str) -> Seen:
