@@ -6,6 +6,7 @@ was lost and is back, the target the one on which applications run.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -208,6 +209,7 @@ class RunTold:
     Attributes:
         home: whether it led clients home, to its end.
         halfway: whether it is to lead them home, and has not ended.
+        left: when it began, where it led clients to the target, or may have; None where not.
     """
 
     run: str
@@ -216,6 +218,7 @@ class RunTold:
     owed: tuple[str, ...] = ()
     home: bool = False
     halfway: bool = False
+    left: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,3 +279,13 @@ class Facts:
     endpoints: tuple[EndpointState | Unavailable, ...] = ()
     groups: tuple[GroupSeen, ...] | Unavailable = NOT_LOOKED_AT
     journal: tuple[RunTold, ...] | Unavailable = NOT_LOOKED_AT
+
+    def left_since(self, result: GapEvidence) -> str:
+        """The run that led clients to the target after a comparison; empty where none did."""
+        runs = () if isinstance(self.journal, Unavailable) else self.journal
+        later = (each.run for each in runs if each.left and each.left > result.started)
+        return next(later, "")
+
+    def of_now(self, results: tuple[GapEvidence, ...]) -> tuple[GapEvidence, ...]:
+        """Those that know what was written since clients came to the target."""
+        return tuple(each for each in results if not self.left_since(each))

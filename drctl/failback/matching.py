@@ -1,7 +1,7 @@
 """Whether a result of `drctl gap` is still about what the clusters hold: else it is no evidence."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from drctl.checks.wording import several
@@ -47,7 +47,9 @@ def choose(facts: Facts) -> Chosen:
     judged = [_judge(result, facts) for result in facts.gaps]
     valid = next((each for each in judged if each.standing is Standing.VALID), None)
     if valid is not None:
-        return valid
+        newer = (each for each in judged[: judged.index(valid)] if _incomplete(each))
+        told = [f"newer than it, and no evidence: {each.why}" for each in newer]
+        return replace(valid, why="; ".join((valid.why, *told[:1])))
     if judged:
         return judged[0]
     why = (
@@ -70,11 +72,20 @@ def reference(facts: Facts) -> GapEvidence | None:
 
 def over_the_same(facts: Facts) -> tuple[GapEvidence, ...]:
     """The newest complete result of these clusters, and all others over its logs of the source."""
-    known = [r for r in facts.gaps if r.complete and not list(_other_clusters(r, facts))]
+    now = facts.of_now(facts.gaps)
+    known = [r for r in now if r.complete and not list(_other_clusters(r, facts))]
     return tuple(r for r in known if r.ends == known[0].ends)
 
 
+def _incomplete(judged: Chosen) -> bool:
+    return judged.standing is Standing.INCOMPLETE
+
+
 def _judge(result: GapEvidence, facts: Facts) -> Chosen:
+    since = facts.left_since(result)
+    if since:
+        why = f"{result.told} is of before clients came to {facts.target} (run {since})"
+        return Chosen(Standing.STALE, result, why)
     source, target = facts.on_source, facts.on_target
     for name, seen in ((facts.source, source), (facts.target, target)):
         if isinstance(seen, Unavailable):

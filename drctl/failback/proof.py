@@ -35,8 +35,8 @@ def home_of(facts: Facts) -> bool | None:
 
 def proof_of(facts: Facts) -> Proof:
     """Of comparisons in both directions, and of what was written since."""
-    there = clean(facts.gaps, facts.on_source, facts.on_target)
-    back = clean(facts.back_gaps, facts.on_target, facts.on_source)
+    there = clean(facts.of_now(facts.gaps), facts.on_source, facts.on_target)
+    back = clean(facts.of_now(facts.back_gaps), facts.on_target, facts.on_source)
     if not (there and back):
         return Proof(False, "no full comparisons of both directions are here that found nothing")
     if isinstance(facts.apart, Unavailable):

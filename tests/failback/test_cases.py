@@ -1,6 +1,8 @@
 """The ten cases of a way back, judged over facts."""
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -310,6 +312,44 @@ def test_much_that_was_written_at_home_is_unknown_and_no_violation() -> None:
     assert states(found) == "UUUUUUUUDUU"
     assert (found.verdict, found.violations) == (Verdict.UNKNOWN, ())
     assert many.reason in found.steps["f"].why
+
+
+def test_results_of_before_the_newest_failover_are_no_evidence() -> None:
+    """What applications wrote at home since looks like what came back, its first record, too."""
+    night = datetime(2026, 11, 23, 11, 3, tzinfo=UTC)
+    led_away = RunTold("r2", "failover-planned", "done", left=night)
+    home = (GroupSeen("readers", ("secondary",), {PLACE: 138}),)
+    back = replace(
+        in_order_to_h(), groups=home, reverse=copying("mm2-back", "STOPPED", {PLACE: 130}, **DROP)
+    )
+    assert "positions of groups were committed" in judged(back).steps["i"].why
+    # Where no result counts, nobody looks what came first.
+    unseen: dict[str, Any] = {"began": SILENT, "boundaries": SILENT}
+    old = judged(back, journal=(led_away,), **unseen)
+    assert old.steps["c"].observed == "not-done"
+    assert "is of before clients came to secondary (run r2)" in old.steps["c"].why
+    assert "positions of groups were committed" not in old.steps["i"].why
+    assert (old.verdict, old.next, old.seen.first) == (Verdict.OK, "c", None)
+    new = gap(started=night + timedelta(minutes=1), where="gap/main-2")
+    assert judged(in_order_to_d(), gaps=(new, gap()), journal=(led_away,)).next == "e"
+    earlier = replace(led_away, left=night - timedelta(days=9))
+    assert judged(in_order_to_d(), journal=(earlier,)).next == "e"
+
+
+def test_comparisons_of_before_the_newest_failover_prove_nothing_at_home() -> None:
+    since = RunTold("r2", "failover-planned", "done", left=datetime(2026, 11, 23, tzinfo=UTC))
+    assert not judged(at_home(), journal=(since,)).seen.proven
+    compared = judged(in_order_to_h(), journal=(since,), gaps=(gap(started=since.left),))
+    assert "was not compared" in compared.steps["h"].why, "the one back is of before it"
+
+
+def test_a_newer_result_that_is_not_complete_is_named_beside_the_one_that_is() -> None:
+    newer = gap(where="gap/main-2", complete=False, not_compared=("orders-0: it hung up",))
+    found = judged(in_order_to_d(), gaps=(newer, gap()))
+    assert found.steps["c"].observed == "done"
+    assert "main-2" in found.steps["c"].why
+    assert "orders-0: it hung up" in found.steps["c"].why
+    assert "main-2" not in judged(in_order_to_d(), gaps=(gap(), newer)).steps["c"].why
 
 
 def over() -> Facts:

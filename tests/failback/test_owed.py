@@ -44,6 +44,25 @@ def test_a_way_home_without_an_end_stands_halfway() -> None:
     assert [each.run for each in found if each.halfway] == ["r3"]
 
 
+def test_when_clients_were_led_away_is_known_by_what_a_run_opened() -> None:
+    steps = (Step("fence", "fence-producers"), Step("open", "open-target"))
+
+    def failover(name: str, *then: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        made = Plan("failover-planned", "main", "a", "b", steps)
+        return [entries.began(name, made, {"user": "ada"}, AT), *then]
+
+    opened = entries.intend("open", 1, {}, AT)
+    journal = Journal(
+        r5=failover("r5", opened),
+        r4=failover("r4", opened, entries.undone("open", 1, "closed", AT)),
+        r3=failover("r3", entries.intend("fence", 1, {}, AT)),
+        r2=run("r2", "failback", "x", "done"),
+        r1=failover("r1", opened, entries.ended("done", AT)),
+    )
+    found = observe_journal(cast(JournalReader, journal))
+    assert {each.run: each.left for each in found if each.left} == {"r5": AT, "r1": AT}
+
+
 @pytest.mark.parametrize(("status", "owed"), [("done", ()), ("stopped", ("fence a",))])
 def test_a_way_home_that_came_to_its_end_settles_it(status: str, owed: tuple[str, ...]) -> None:
     journal = Journal(

@@ -4,7 +4,8 @@ from itertools import islice
 
 from drctl.engine.outcome import Status
 from drctl.engine.sequences.failback import leads_home
-from drctl.engine.story import read_story
+from drctl.engine.steps.open_target import OpenTarget
+from drctl.engine.story import Story, read_story
 from drctl.failback.facts import RunTold
 from drctl.model.journal import JournalReader
 
@@ -25,6 +26,13 @@ def observe_journal(reader: JournalReader) -> tuple[RunTold, ...]:
         led_home = way_home and story.status == Status.DONE
         status = story.status or "not ended"
         halfway = way_home and not story.status
-        found.append(RunTold(run, story.plan.name, status, owed, led_home, halfway))
+        left = story.began if not way_home and _opened(story) else None
+        found.append(RunTold(run, story.plan.name, status, owed, led_home, halfway, left))
         home = home or led_home
     return tuple(found)
+
+
+def _opened(story: Story) -> bool:
+    """Whether it opened the target to clients, or may have, and did not take that back."""
+    opening = {step.id for step in story.plan.steps if step.kind == OpenTarget.name}
+    return any(each.step in opening and not each.undone for each in story.effects)

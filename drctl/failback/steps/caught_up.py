@@ -87,7 +87,7 @@ def _by_offsets(seen: Situation, source: Cluster, target: Cluster) -> int | Unav
 def compared(seen: Situation, target: Cluster, told: str) -> Seen:
     """Whether content was compared, too: offsets alone are no proof."""
     facts = seen.facts
-    newest = facts.back_gaps[0] if facts.back_gaps else None
+    newest = next(iter(facts.of_now(facts.back_gaps)), None)
     ask = f"a complete drctl gap from {facts.target} to {facts.source} tells"
     if newest is None or not _of_these(newest, seen, target):
         return unknown(f"{told}; whether anything is missing there was not compared: {ask}")
