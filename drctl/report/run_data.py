@@ -242,6 +242,8 @@ class ReportData:
         chain: whether the journal is as it was written; None where nobody looked.
         topics: of the source, that the run moved; empty where the journal does not tell.
         abandoned: why somebody left it behind; empty where nobody did.
+        set_aside: records that only the returned cluster had and that were not copied: how many
+            were quarantined, exported or discarded.
     """
 
     run: str
@@ -269,6 +271,7 @@ class ReportData:
     overrides: Mapping[str, str] = field(default_factory=dict)
     topics: tuple[str, ...] = ()
     abandoned: str = ""
+    set_aside: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def seconds(self) -> float:

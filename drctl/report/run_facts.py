@@ -44,6 +44,17 @@ def topics(story: Story) -> tuple[str, ...]:
     return tuple(sorted({str(place).rpartition("-")[0] for place in ends}))
 
 
+def set_aside(story: Story) -> dict[str, int]:
+    """Records that only the returned cluster had and that were not copied, by what became of them.
+
+    A comparison allows for them: they are on the returned cluster alone.
+    """
+    done = story.facts_by_kind().get("reconcile", {}).get("done", {})
+    known = done if isinstance(done, Mapping) else {}
+    found = {kind: _count(known.get(kind)) or 0 for kind in ("quarantine", "export", "discard")}
+    return {kind: number for kind, number in found.items() if number}
+
+
 def warned(story: Story) -> tuple[Warned, ...]:
     """What guards said that let the run go on."""
     told = story.facts_by_kind().get("preflight", {}).get("warnings", ())

@@ -161,6 +161,13 @@ def _home(data: ReportData) -> Iterator[NextStep]:
         f"Records go from {target} to {source} again; in both directions they would be copied"
         " round for ever.",
     )
+    if count := data.set_aside.get("quarantine", 0):
+        gone = rebuild.rebuilds(data.plan.steps)
+        originals = "nothing else holds them" if gone else f"their originals are on {target} alone"
+        yield NextStep(
+            f"Decide what becomes of the {plural(count, 'record')} in quarantine.",
+            f"Topics __drctl_quarantine.* of {source} hold copies of them; {originals}.",
+        )
 
 
 def _anew(data: ReportData) -> str:

@@ -58,6 +58,7 @@ def report_data(
         writes_since=since,
         overrides={**story.plan.overrides, **story.overrides},
         topics=run_facts.topics(story),
+        set_aside=run_facts.set_aside(story),
     )
 
 

@@ -95,7 +95,19 @@ def _end(data: ReportData) -> str:
         return f"All {plural(len(data.steps), 'step')} of {plain(data.plan.name)} are through"
     moved = f"{plain(data.plan.target)} has taken over from {plain(data.plan.source)}"
     lost = {True: "no record was left behind", False: lost_in_words(data)}[lossless(data)]
-    return f"{moved}; {lost}"
+    return "; ".join(filter(None, (moved, lost, set_aside(data))))
+
+
+_ASIDE = {"quarantine": "in quarantine", "export": "exported", "discard": "discarded"}
+
+
+def set_aside(data: ReportData) -> str:
+    """What was not copied of the records that only the returned cluster had; empty for nothing."""
+    told = [
+        f"{number(count)} {'is' if count == 1 else 'are'} {_ASIDE[kind]}"
+        for kind, count in data.set_aside.items()
+    ]
+    return f"of what only {plain(data.plan.target)} had {', '.join(told)}" if told else ""
 
 
 def lossless(data: ReportData) -> bool:

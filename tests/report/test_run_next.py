@@ -11,6 +11,7 @@ from drctl.engine.sequences.rebuild import rebuild
 from drctl.engine.steps.last_look import MOVED
 from drctl.report.run_data import Became
 from drctl.report.run_next import next_steps
+from drctl.report.run_words import verdict
 from tests.engine.test_way_home import way_back
 from tests.report import runs
 from tests.report.runs import Part, Run
@@ -25,6 +26,22 @@ def test_a_way_home_that_is_done_leaves_its_own_replication_stopped(name: str) -
     data = Run(HOME[name]).play(at_once).data
     (step,) = next_steps(data)
     assert step.what.startswith(f"Leave the replication from {data.plan.source} to")
+
+
+def test_what_was_not_copied_is_part_of_the_answer_and_of_what_is_to_be_done() -> None:
+    done = {"copy": 984, "quarantine": 610, "discard": 1}
+    at_once = {step.id: Part(takes=0) for step in HOME["failback"].steps}
+    data = Run(HOME["failback"]).play({**at_once, "reconcile": Part(facts={"done": done})}).data
+    home, survivor = data.plan.target, data.plan.source
+    assert f"of what only {home} had 610 are in quarantine, 1 is discarded." in verdict(data)
+    *_, decide = next_steps(data)
+    assert decide.what == "Decide what becomes of the 610 records in quarantine."
+    assert decide.why == (
+        f"Topics __drctl_quarantine.* of {survivor} hold copies of them; their originals are on"
+        f" {home} alone."
+    )
+    nothing = Run(HOME["failback"]).play(at_once).data
+    assert "of what only" not in verdict(nothing)
 
 
 @pytest.mark.parametrize(("name", "command"), [("failback", ""), ("rebuild", " --rebuild")])
