@@ -14,13 +14,19 @@ from drctl.wire.connect_offsets import ConnectKey, copied_offset, copied_partiti
 ALIAS = "source.cluster.alias"
 
 
-def kept_offsets(name: str, entries: Iterable[Mapping[str, Any]]) -> Offsets:
-    """The last offset that the connector says it copied, by partition."""
+def kept_offsets(
+    name: str, entries: Iterable[Mapping[str, Any]], alias: str | None = None
+) -> Offsets:
+    """The last offset that the connector says it copied, by partition.
+
+    Args:
+        alias: of its source, by which it finds them again; None for whatever there is.
+    """
     found = {}
     for each in entries:
         place = copied_partition(ConnectKey(name, dict(each.get("partition") or {})))
         at = copied_offset(dict(each.get("offset") or {}))
-        if place is not None and at is not None:
+        if place is not None and at is not None and alias in (None, place.cluster):
             found[TopicPartition(place.topic, place.partition)] = at
     return found
 

@@ -189,12 +189,49 @@ def test_at_the_beginning_there_is_nothing_to_keep() -> None:
     assert world.kept == {}
 
 
-def test_a_way_home_that_has_begun_goes_on_where_it_stands() -> None:
-    world = Around(states={"mm2": "RUNNING"}, kept={PLACE: 7})
-    intent = check("seed-replication", SEEDS, world, find_missing={**SEARCH, "begun": True})
+BEGUN = {**SEARCH, "boundaries": [["orders", 0, 2]], "begun": True}
+
+
+def begun(kept: Mapping[TopicPartition, int], alias: str = "sec", *keys: str) -> Around:
+    """Records have come home behind `a` and `b`, through a connector that keeps where it is."""
+    sites = {"secondary": Site("secondary", log(*(keys or ("a", "b", "n1", "n2"))))}
+    config = {"source.cluster.alias": alias}
+    return Around(sites, states={"mm2": "RUNNING"}, settings=config, kept=dict(kept))
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        begun({PLACE: 2}),
+        begun({PLACE: 1}),
+        # What it leaves out moves nothing that it keeps.
+        begun({PLACE: 0}, "sec", "a", "t1*", "n1"),
+        begun({PLACE: 0}, "sec", "a", "t1*"),
+    ],
+)
+def test_a_way_home_that_has_begun_goes_on_where_it_stands(world: Around) -> None:
+    kept = dict(world.kept)
+    intent = check("seed-replication", SEEDS, world, find_missing=BEGUN)
     apply("seed-replication", intent, world)
-    assert world.kept == {PLACE: 7}
+    assert world.kept == kept
     assert verify("seed-replication", intent, world).state is State.DONE
+
+
+@pytest.mark.parametrize(
+    ("world", "first"),
+    [
+        (begun({}), 0),
+        (begun({PLACE: 0}), 1),
+        (begun({PLACE: 3}, "other"), 0),
+    ],
+    ids=["deleted", "set back", "another alias"],
+)
+def test_one_that_has_begun_and_forgotten_it_does_not_begin_again(
+    world: Around, first: int
+) -> None:
+    told = f"go on with orders-0, offset {first} where 2 is the first new one"
+    with pytest.raises(Refused, match=told):
+        check("seed-replication", SEEDS, world, find_missing=BEGUN)
 
 
 def test_where_a_running_connector_begins_is_not_set() -> None:

@@ -6,6 +6,7 @@ the beginning, and copies everything twice.
 
 from dataclasses import dataclass
 
+from drctl.engine.first_records import first_new_records
 from drctl.engine.kind import Description, Facts, Seen, State, Trait
 from drctl.engine.ports import Hands, Look
 from drctl.engine.returning import Offsets, offsets_of, rows
@@ -57,7 +58,7 @@ class SeedReplication:
         """Which offsets, and what it had.
 
         Raises:
-            Refused: the connector is not stopped.
+            Refused: the connector is not stopped; or it would go on before where it had to begin.
             UsageError: there is no such connector.
             Unreachable: a cluster, or every worker, did not answer.
         """
@@ -65,6 +66,7 @@ class SeedReplication:
         search = facts["find-missing"] if self.from_search else {}
         if search.get("begun"):
             # What has begun at the right place goes on from where it came to.
+            _see_where_it_goes_on(settings, offsets_of(search["boundaries"]), look)
             begun = {"connector": name, "alias": "", "wanted": [], "before": []}
             return {**begun, "from": search["boundaries"], "ends": search["ends"]}
         state = connectors.state(name).state
@@ -122,6 +124,35 @@ class SeedReplication:
         if others:
             return Seen(State.WAITING, f"{len(others)} offsets are not as before", {}, others)
         return Seen(State.DONE, f"{name} has the offsets that it had")
+
+
+def _see_where_it_goes_on(settings: Json, boundaries: Offsets, look: Look) -> None:
+    """Without what it kept of how far it came it would copy what is there already.
+
+    Raises:
+        Refused: it would go on with a record that is older than the first new one. What drctl has
+            copied is left out, and may stand between both.
+    """
+    name, connectors = settings["connector"], look.connectors()
+    alias = connectors.config(name).get(ALIAS, "source")
+    kept = kept_offsets(name, connectors.offsets(name), alias)
+    before = {p: kept.get(p, -1) + 1 for p, at in boundaries.items() if kept.get(p, -1) + 1 < at}
+    first = first_new_records(look.site(settings["source"]), before)
+    wrong = tuple(
+        f"{place}, offset {one.offset} where {boundaries[place]} is the first new one"
+        for place, one in sorted(first.items())
+        if one.offset < boundaries[place]
+    )
+    if wrong:
+        told = "; ".join((*wrong[:_SHOWN], *(["..."] if len(wrong) > _SHOWN else [])))
+        raise Refused(
+            f"the way home has begun, and connector {name} (source.cluster.alias {alias}) does not"
+            f" keep how far it came: it would go on with {told}, and copy everything from there on"
+            " a second time",
+            "give it back the name and the alias with which it began; or set its offsets, while it"
+            " is STOPPED, to the last record that has come home: Connect's PATCH"
+            f" /connectors/{name}/offsets",
+        )
 
 
 def _last(start: int) -> int | None:
