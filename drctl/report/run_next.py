@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from drctl.engine.sequences import failback, rebuild
 from drctl.engine.steps.drain import Drain
 from drctl.engine.steps.last_look import ALIVE, MOVED
+from drctl.engine.steps.reconcile import Reconcile
 from drctl.report.printable import plain, plural
 from drctl.report.run_data import Became, ReportData, Standing, StepReport, Writes
 from drctl.report.run_words import closed
+
+_UNSAID = "refuse"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +179,18 @@ def _anew(data: ReportData) -> str:
     if not failback.leads_home(data.plan.steps):
         return ""
     anew = " --rebuild" if rebuild.rebuilds(data.plan.steps) else ""
-    return f"{_command(data, failback.NAME)}{anew}"
+    return f"{_command(data, failback.NAME)}{anew}{_decisions(data)}"
+
+
+def _decisions(data: ReportData) -> str:
+    """What was said of the records that only the returned cluster has, as it is typed."""
+    settings = next((s.settings for s in data.plan.steps if s.kind == Reconcile.name), {})
+    words = ["--policy", settings["policy"]] if settings.get("policy") else []
+    for topic in settings.get("topics", ()):
+        words += ["--topic", topic]
+    if settings.get("conflicting", _UNSAID) != _UNSAID:
+        words += ["--conflicting", settings["conflicting"]]
+    return "".join(f" {shlex.quote(plain(word))}" for word in words)
 
 
 def _again(data: ReportData) -> NextStep:

@@ -9,6 +9,7 @@ from drctl.engine.entries import owed
 from drctl.engine.sequences.failback import failback
 from drctl.engine.sequences.rebuild import rebuild
 from drctl.engine.steps.last_look import MOVED
+from drctl.model.errors import Refused
 from drctl.report.run_data import Became
 from drctl.report.run_next import next_steps
 from drctl.report.run_words import verdict
@@ -44,7 +45,9 @@ def test_what_was_not_copied_is_part_of_the_answer_and_of_what_is_to_be_done() -
     assert "of what only" not in verdict(nothing)
 
 
-@pytest.mark.parametrize(("name", "command"), [("failback", ""), ("rebuild", " --rebuild")])
+@pytest.mark.parametrize(
+    ("name", "command"), [("failback", " --policy copy"), ("rebuild", " --rebuild --policy copy")]
+)
 def test_a_way_home_that_was_left_behind_is_planned_anew_as_it_was(name: str, command: str) -> None:
     plan = HOME[name]
     dies = Part(takes=20, dies=True)
@@ -70,3 +73,18 @@ def test_a_drain_that_stops_a_half_open_run_can_be_passed_over() -> None:
     assert f"drctl resume {data.run} --override {MOVED}=REASON" in commands
     back = replace(moved, turned_back="it was refused")
     assert not [c for c in (s.command for s in next_steps(back)) if MOVED in c]
+
+
+def test_a_way_home_that_turned_back_is_planned_anew_with_what_was_decided() -> None:
+    plan = HOME["failback"]
+    said = {"policy": "copy", "topics": ["flights-orders=discard"], "conflicting": "quarantine"}
+    steps = tuple(
+        replace(s, settings={**s.settings, **said}) if s.kind == "reconcile" else s
+        for s in plan.steps
+    )
+    refuses = Part(refuses=Refused("not today", "tomorrow"))
+    data = Run(replace(plan, steps=steps)).play({plan.steps[0].id: refuses}).data
+    assert next_steps(data)[-1].command == (
+        f"drctl failback --link {plan.link} --policy copy --topic flights-orders=discard"
+        " --conflicting quarantine"
+    )
