@@ -33,6 +33,7 @@ class Cluster:
         identity: Kafka's own id of the cluster.
         logs: of the link's topics, or of their copies, by the cluster's own names.
         topic_ids: Kafka's ids of these topics, as far as the cluster tells them.
+        own_time: those of which records may have another time than their originals.
         beside: where copies have other names: the logs of topics that have the link's own names.
     """
 
@@ -40,6 +41,7 @@ class Cluster:
     logs: Logs
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     beside: Logs = field(default_factory=dict)
+    own_time: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +197,13 @@ class GroupSeen:
     Attributes:
         reading_on: clusters on which it has members.
         positions: that it has committed on the source.
+        unseen: why not all of this is known; empty where it is.
     """
 
     name: str
     reading_on: tuple[str, ...]
     positions: Mapping[TopicPartition, int]
+    unseen: str = ""
 
 
 @dataclass(frozen=True, slots=True)

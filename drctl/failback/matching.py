@@ -9,6 +9,9 @@ from drctl.failback.facts import Began, Cluster, Facts
 from drctl.failback.gap_results import GapEvidence, PartitionSeen
 from drctl.model.topology import OffsetRange, Unavailable
 
+FULL = "full"
+"""The scope of a result that has compared everything."""
+
 
 class Standing(StrEnum):
     """What a result is worth now."""
@@ -71,9 +74,9 @@ def reference(facts: Facts) -> GapEvidence | None:
 
 
 def over_the_same(facts: Facts) -> tuple[GapEvidence, ...]:
-    """The newest complete result of these clusters, and all others over its logs of the source."""
-    now = facts.of_now(facts.gaps)
-    known = [r for r in now if r.complete and not list(_other_clusters(r, facts))]
+    """The newest result of these clusters that compares all, and others over the same logs."""
+    whole = [r for r in facts.of_now(facts.gaps) if r.complete and r.scope == FULL]
+    known = [r for r in whole if not list(_other_clusters(r, facts))]
     return tuple(r for r in known if r.ends == known[0].ends)
 
 
@@ -104,6 +107,9 @@ def _judge(result: GapEvidence, facts: Facts) -> Chosen:
     if not result.complete:
         why = several(result.not_compared) or "transactions were open"
         told = f"{result.told} is not complete: {why}"
+        return Chosen(Standing.INCOMPLETE, result, told)
+    if result.scope != FULL:
+        told = f"{result.told} compares the {result.scope} alone: drctl gap --scope full is needed"
         return Chosen(Standing.INCOMPLETE, result, told)
     return Chosen(Standing.VALID, result, result.told)
 
@@ -193,8 +199,10 @@ def _moved_on_source(each: PartitionSeen, log: OffsetRange, facts: Facts) -> Ite
 def _perhaps(each: PartitionSeen, facts: Facts) -> bool:
     """Whether the way back has run and may have written that, though it cannot be told."""
     reverse, began = facts.reverse, facts.began
-    if isinstance(reverse, Unavailable) or reverse.never_ran or isinstance(began, Unavailable):
+    if isinstance(reverse, Unavailable) or reverse.never_ran:
         return False
+    if isinstance(began, Unavailable):
+        return True
     found = began.get(each.place)
     return found is Began.ELSEWHERE or isinstance(found, Unavailable)
 

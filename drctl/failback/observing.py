@@ -15,6 +15,7 @@ from drctl.config.schema import ConnectorsConfig, PolicyConfig
 from drctl.failback.facts import NOT_LOOKED_AT, Cluster, Copies, Facts, Replication
 from drctl.failback.gap_results import GapEvidence
 from drctl.failback.matching import over_the_same, reference
+from drctl.failback.observers.alike import Alike
 from drctl.failback.observers.apart import apart_since
 from drctl.failback.observers.arrivals import Arrivals, observe_arrivals
 from drctl.failback.observers.behind import copied_behind
@@ -100,7 +101,7 @@ class WayBackObserver:
             facts,
             apart=self._apart(facts, source, target),
             boundaries=boundaries,
-            behind=_answer(lambda: self._behind(facts, source, boundaries)),
+            behind=_answer(lambda: self._behind(facts, source, target, boundaries)),
             began=_answer(lambda: self._began(result, boundaries, source)),
             brought=_answer(lambda: self._brought(boundaries, facts.gaps[0], source, target)),
             came_back=_answer(lambda: self._came_back(result, source)),
@@ -192,7 +193,9 @@ class WayBackObserver:
     ) -> Mapping[str, str | Unavailable]:
         readers = self.ports.source, self.ports.target
         found = _answer(
-            lambda: copied_since(results.there, source.identity, target, *readers, self.most)
+            lambda: copied_since(
+                results.there, source.identity, target, *readers, self.most, self._alike(target)
+            )
         )
         if isinstance(found, Unavailable):
             return dict.fromkeys((each.where for each in results.there), found)
@@ -221,10 +224,15 @@ class WayBackObserver:
         self,
         facts: Facts,
         source: Cluster,
+        target: Cluster,
         boundaries: Mapping[TopicPartition, int] | Unavailable,
     ) -> tuple[str, ...] | Unavailable:
+        same, alike = over_the_same(facts), self._alike(target)
         readers = self.ports.source, self.ports.target
-        return copied_behind(over_the_same(facts), source, boundaries, *readers, self.most)
+        return copied_behind(same, source, boundaries, *readers, self.most, alike)
+
+    def _alike(self, target: Cluster) -> Alike:
+        return Alike(self.link.settings.identity, target.own_time)
 
     def _began(
         self,
@@ -252,7 +260,8 @@ class WayBackObserver:
 
     def _came_back(self, result: GapEvidence, source: Cluster) -> Copies | Unavailable:
         since: dict[TopicPartition, int] = dict(result.ends)
-        return observe_copies(since, source, self.ports.source, source.identity)
+        most = min(self.most, AT_A_LOOK)
+        return observe_copies(since, source, self.ports.source, source.identity, most=most)
 
 
 def _names(

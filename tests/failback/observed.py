@@ -31,6 +31,7 @@ from drctl.reconcile.progress import Key, Progress
 from tests.failback.ways import DROP, HERE, IDENTITY, PLACE, THERE, WHOLE, connector
 
 NAME = PLACE.topic
+CREATE_TIME = {"message.timestamp.type": "CreateTime"}
 
 
 @dataclass
@@ -44,7 +45,7 @@ class Side:
 
     identity: str
     log: Sequence[Record]
-    settings: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=lambda: CREATE_TIME)
     read_in: Mapping[str, Group | Unavailable] = field(default_factory=dict)
     stands: Mapping[str, Positions | Unavailable] = field(default_factory=dict)
     name: str = ""

@@ -1,8 +1,9 @@
 """The whole look of `--check-order`, over clusters in memory."""
 
 import io
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, get_type_hints
 
 import pytest
 from rich.console import Console
@@ -11,6 +12,7 @@ from drctl.cli.failback.search import _search
 from drctl.cli.failback.table import failback_table
 from drctl.failback.answer import Answer, answer
 from drctl.failback.doing import Site
+from drctl.failback.facts import Copies, Facts
 from drctl.failback.gap_results import GapEvidence
 from drctl.failback.observing import Results
 from drctl.failback.standing_against import Terms, against
@@ -21,8 +23,28 @@ from drctl.model.errors import Refused, Unknown
 from drctl.model.topology import OffsetRange, Record, Unavailable
 from drctl.wire import provenance
 from drctl.wire.provenance import Provenance
-from tests.failback.observed import Around, link, looked_at, primary, secondary
-from tests.failback.ways import HERE, gap, in_order_to_d, judged, partition
+from tests.failback.observed import (
+    Around,
+    link,
+    looked_at,
+    primary,
+    read_by,
+    secondary,
+    stands_at,
+)
+from tests.failback.ways import (
+    HERE,
+    SILENT,
+    at_home,
+    back_gap,
+    gap,
+    in_order_to_d,
+    in_order_to_e,
+    in_order_to_h,
+    judged,
+    partition,
+    states,
+)
 
 
 def log(*keys: str) -> tuple[Record, ...]:
@@ -126,6 +148,178 @@ def test_what_came_before_anything_was_new_is_a_boundary() -> None:
     found = seen(target, compared(LOST, target, 0, 1), lagging)
     assert (found.seen.facts.behind, found.verdict) == ((), Verdict.OK), found.to_json()
     assert "its position is the boundary" in found.steps["f"].why
+
+
+OWN_TIME = {"message.timestamp.type": "LogAppendTime"}
+
+
+def later(record: Record) -> Record:
+    """As a topic keeps it that has its own time."""
+    return replace(record, timestamp_ms=record.timestamp_ms + 10**6)
+
+
+@pytest.mark.parametrize(
+    ("settings", "link_settings"),
+    [
+        pytest.param(OWN_TIME, {}, id="the-target-keeps-its-own-time"),
+        pytest.param({}, {}, id="nobody-may-see-whether-it-does"),
+        pytest.param(None, {"identity": ["key", "value"]}, id="the-link-compares-no-time"),
+        pytest.param(None, {"identity": ["headers"]}, id="nothing-is-compared"),
+    ],
+)
+def test_copies_with_another_time_are_not_taken_for_none(
+    settings: dict[str, str] | None, link_settings: dict[str, object]
+) -> None:
+    """One that is alike may be a copy, or another of the same content: nobody knows."""
+    around = Around({"mm2-source": 101, "mm2-back": 101})
+
+    def looked(target: Sequence[Record], *results: GapEvidence) -> Answer:
+        there = secondary(
+            *map(later, target), **({} if settings is None else {"settings": settings})
+        )
+        return answer(looked_at(primary(*LOST), there, Results(results), around, **link_settings))
+
+    after = looked(LATE, AFTER)
+    assert after.verdict is Verdict.UNKNOWN, after.to_json()
+    assert after.steps["f"].observed == "unknown"
+    assert "may be a copy or another" in after.steps["f"].why
+    with pytest.raises(Unknown, match="may be a copy or another"):
+        _search(link(), after.seen)
+    again = looked(LATE, BEFORE)
+    assert again.steps["c"].observed == "unknown", again.to_json()
+    assert "may be a copy or another" in again.steps["c"].why
+    if "headers" not in str(link_settings):
+        assert looked(NEW, BEFORE).seen.facts.behind == (), "one that is not alike is no copy"
+        assert looked(NEW, BEFORE).seen.gap.valid is BEFORE
+
+
+def test_a_header_that_the_identity_names_tells_a_copy() -> None:
+    def named(records: Sequence[Record]) -> list[Record]:
+        return [replace(each, headers=(("id", each.key),)) for each in records]
+
+    there = secondary(*map(later, named(LATE)), settings=OWN_TIME)
+    around = Around({"mm2-source": 101, "mm2-back": 101})
+    results = Results((AFTER,))
+    source = primary(*named(LOST))
+    facts = looked_at(source, there, results, around, identity=["header:id"])
+    assert facts.behind == ("orders-0",)
+
+
+def test_a_partition_that_came_to_be_since_is_looked_through() -> None:
+    """The survivor had no such partition when it was compared; the old replication made it."""
+    (part,) = BEFORE.partitions
+    none = replace(
+        part, target=None, only_on_target=0, unreplicated=102, safe=102, ranges=((0, 101),)
+    )
+    results, around = Results((replace(BEFORE, partitions=(none,)),)), Around({"mm2-source": 101})
+    found = answer(looked_at(primary(*LOST), secondary(*LOST), results, around))
+    assert found.steps["c"].observed == "not-done", found.to_json()
+    assert "offset 0 of orders-0 was missing, and is on secondary by now" in found.steps["c"].why
+
+
+def test_a_result_of_the_tail_is_no_full_comparison() -> None:
+    found = seen(NEW, replace(BEFORE, scope="tail"), position=99)
+    assert found.seen.gap.valid is None
+    assert found.seen.first is None
+    assert (found.steps["c"].observed, found.next) == ("not-done", "c"), found.to_json()
+    assert "compares the tail alone: drctl gap --scope full" in found.steps["c"].why
+    home = judged(in_order_to_h(), back_gaps=(back_gap(scope="tail"),))
+    assert (home.steps["h"].observed, home.verdict) == ("unknown", Verdict.UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    "silent",
+    [
+        {"read_in": {"readers": Unavailable("its coordinator is gone")}},
+        {"stands": {"readers": Unavailable("its coordinator is gone")}},
+    ],
+    ids=["who-reads", "where-it-stands"],
+)
+def test_groups_that_do_not_tell_are_not_taken_for_unread(silent: dict[str, Any]) -> None:
+    """Positions that were committed too early are the trap of step i."""
+    around = Around({"mm2-source": 101, "mm2-back": 99})
+    source = primary(*LOST, **silent)
+    facts = looked_at(source, secondary(*NEW), Results((BEFORE,)), around)
+    found = answer(facts)
+    assert (found.steps["i"].observed, found.verdict) == ("unknown", Verdict.UNKNOWN)
+    assert "readers: its coordinator is gone" in found.steps["i"].why
+
+
+def test_groups_that_tell_are_judged() -> None:
+    around = Around({"mm2-source": 101, "mm2-back": 99})
+    there = secondary(*NEW, read_in={"readers": read_by("readers")})
+    source = primary(*LOST, stands={"readers": stands_at(102)})
+    found = answer(looked_at(source, there, Results((BEFORE,)), around))
+    assert (found.steps["i"].observed, found.verdict) == ("not-done", Verdict.OK)
+    early = primary(*LOST, stands={"readers": stands_at(103)})
+    moved = answer(looked_at(early, there, Results((BEFORE,)), around))
+    assert (moved.verdict, moved.next) == (Verdict.VIOLATED, "i"), moved.to_json()
+
+
+def test_a_filter_may_have_been_added_behind_the_first_copies() -> None:
+    """That it is there now says nothing of what has come already."""
+    too_many = Unavailable("1,060,000 offsets were written")
+    found = judged(in_order_to_h(), came_back=too_many)
+    assert (found.steps["g"].observed, found.verdict) == ("unknown", Verdict.UNKNOWN)
+    assert too_many.reason in found.steps["g"].why
+
+
+def test_what_came_home_is_looked_through_for_copies_up_to_a_million(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("drctl.failback.observers.copies.MOST", 1)
+    header = provenance.HEADER, provenance.encode(Provenance(HERE, "orders", 0, 100, 5))
+    source = (*LOST, at(102, "n1"), at(103, "n2"), at(104, "t1", header))
+    facts = looked_at(
+        primary(*source), secondary(*NEW), Results((BEFORE,)), Around({"mm2-source": 101})
+    )
+    assert isinstance(facts.came_back, Copies)
+    assert facts.came_back.total == 1
+
+
+SILENT_FIELDS: Mapping[str, tuple[Facts, Any]] = {
+    "on_source": (in_order_to_d(), SILENT),
+    "on_target": (in_order_to_d(), SILENT),
+    "health": (in_order_to_d(), SILENT),
+    "fence": (in_order_to_d(), SILENT),
+    "forward": (in_order_to_d(), SILENT),
+    "stopped": (replace(in_order_to_d(), forward=SILENT), SILENT),
+    "reverse": (in_order_to_d(), SILENT),
+    "not_the_same": (in_order_to_d(), {"gap/main-1": SILENT}),
+    "copied_since": (in_order_to_d(), {"gap/main-1": SILENT}),
+    "apart": (at_home(), SILENT),
+    "boundaries": (in_order_to_d(), SILENT),
+    "behind": (in_order_to_d(), SILENT),
+    "began": (in_order_to_h(), SILENT),
+    "brought": (in_order_to_e(), SILENT),
+    "came_back": (in_order_to_h(), SILENT),
+    "decided": (in_order_to_d(), SILENT),
+    "endpoints": (in_order_to_d(), (SILENT,)),
+    "groups": (in_order_to_d(), SILENT),
+}
+TOLD_BESIDE = {"journal"}
+"""Evidence beside what is seen: no step is judged by it."""
+
+
+def test_every_field_that_may_be_silent_is_among_them() -> None:
+    hints = get_type_hints(Facts)
+    may = {each.name for each in fields(Facts) if "Unavailable" in str(hints[each.name])}
+    assert may == SILENT_FIELDS.keys() | TOLD_BESIDE
+
+
+@pytest.mark.parametrize("name", SILENT_FIELDS)
+def test_what_nobody_saw_is_never_ok(name: str) -> None:
+    facts, silent = SILENT_FIELDS[name]
+    found = judged(facts, **{name: silent})
+    assert found.verdict is Verdict.UNKNOWN, (states(found), found.violations)
+
+
+@pytest.mark.parametrize(
+    "name", ["boundaries", "behind", "began", "came_back", "groups", "brought"]
+)
+def test_nor_is_it_when_the_way_back_has_caught_up(name: str) -> None:
+    found = judged(in_order_to_h(), **{name: SILENT})
+    assert found.verdict is Verdict.UNKNOWN, (states(found), found.violations)
 
 
 def test_too_much_to_look_through_for_it_is_unknown() -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from drctl.engine.first_records import is_copy
 from drctl.failback.facts import Cluster
 from drctl.failback.gap_results import GapEvidence
-from drctl.failback.observers.copies import content
+from drctl.failback.observers.alike import Alike, Told
 from drctl.failback.observers.leftovers import last_copied
 from drctl.failback.observers.pieces import AT_A_LOOK, in_pieces
 from drctl.model.ports import ClusterReader
@@ -20,6 +20,9 @@ from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailabl
 
 _NEAR, _FAR = 4, 100
 """So many offsets are looked at for a record: ends of transactions hold none."""
+
+
+_ALIKE = Alike()
 
 
 class _Last(NamedTuple):
@@ -43,6 +46,7 @@ def copied_behind(
     source: ClusterReader,
     target: ClusterReader,
     most: int = AT_A_LOOK,
+    alike: Alike = _ALIKE,
 ) -> tuple[str, ...] | Unavailable:
     """Partitions in which a record of the source stands behind the first new one of the target.
 
@@ -50,6 +54,7 @@ def copied_behind(
         results: over the same logs of the source, each of which tells what was copied by then.
         boundaries: where new records of the target begin, by its own partitions.
         most: so many offsets are looked through, and no more.
+        alike: by what a copy is known.
 
     Raises:
         Unreachable: a partition could not be read.
@@ -72,16 +77,19 @@ def copied_behind(
     if unread:
         where = f"{unread[0].place} offset {unread[0].at}"
         return Unavailable(f"{source.name} has no record at {where}, nor shortly before it")
-    wanted: dict[TopicPartition, set[tuple[object, ...]]] = defaultdict(set)
+    wanted: dict[TopicPartition, set[Told]] = defaultdict(set)
     for each in asked:
-        wanted[each.copy].add(content(last[each.place, each.at]))
-    places = {each.copy: each.place for each in asked}
-    found = {
-        str(places[copy])
+        wanted[each.copy].add(alike.told(last[each.place, each.at], each.copy.topic))
+    stand = {
+        copy
         for copy, records in in_pieces(target, behind)
-        if any(content(each) in wanted[copy] and not is_copy(each) for each in records)
+        for record in records
+        if not is_copy(record) and alike.told(record, copy.topic) in wanted[copy]
     }
-    return tuple(sorted(found))
+    sure = {str(each.place) for each in asked if each.copy in stand and alike.sure(each.copy.topic)}
+    if stand and not sure:
+        return alike.unsure(min(stand).topic)
+    return tuple(sorted(sure))
 
 
 def _asked(

@@ -1,12 +1,12 @@
 """The ends of the link: their ids, and where the logs of the link's topics begin and end."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from drctl.checks.lagging import log_ranges
 from drctl.config.link import Link
 from drctl.failback.facts import Cluster
 from drctl.model.ports import OffsetReader
-from drctl.model.topology import TopicPartition, TopicState
+from drctl.model.topology import TopicPartition, TopicState, Unavailable
 
 
 def observe_source(link: Link, reader: OffsetReader) -> Cluster:
@@ -18,7 +18,8 @@ def observe_source(link: Link, reader: OffsetReader) -> Cluster:
     overview = reader.overview()
     names = link.topics_of(overview.partitions)
     places = [TopicPartition(t, n) for t in names for n in overview.partitions[t]]
-    return Cluster(overview.cluster_id, log_ranges(reader, places), _topic_ids(reader, places))
+    ids = _topic_ids(_states(reader, places))
+    return Cluster(overview.cluster_id, log_ranges(reader, places), ids)
 
 
 def observe_target(link: Link, reader: OffsetReader) -> Cluster:
@@ -36,12 +37,13 @@ def observe_target(link: Link, reader: OffsetReader) -> Cluster:
         [TopicPartition(name, number) for name in names for number in overview.partitions[name]]
         for names in (copies, beside)
     )
-    logs = log_ranges(reader, [*places, *others])
+    logs, states = log_ranges(reader, [*places, *others]), _states(reader, places)
     return Cluster(
         overview.cluster_id,
         {place: logs[place] for place in places},
-        _topic_ids(reader, places),
+        _topic_ids(states),
         {place: logs[place] for place in others},
+        frozenset(name for name, state in states.items() if not _keeps_time(state)),
     )
 
 
@@ -50,11 +52,23 @@ def _is_copy(link: Link, name: str) -> bool:
     return origin is not None and link.carries(origin)
 
 
-def _topic_ids(reader: OffsetReader, places: Iterable[TopicPartition]) -> dict[str, str]:
+States = Mapping[str, TopicState | Unavailable | None]
+
+
+def _states(reader: OffsetReader, places: Iterable[TopicPartition]) -> States:
     names = sorted({place.topic for place in places})
-    states = reader.topics(names) if names else {}
+    return reader.topics(names) if names else {}
+
+
+def _topic_ids(states: States) -> dict[str, str]:
     return {
         name: state.topic_id
         for name, state in states.items()
         if isinstance(state, TopicState) and state.topic_id
     }
+
+
+def _keeps_time(state: TopicState | Unavailable | None) -> bool:
+    """Whether records have the time of their originals; where nobody can see that, they may not."""
+    known = isinstance(state, TopicState) and bool(state.config)
+    return known and isinstance(state, TopicState) and not state.log_append_time

@@ -9,10 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from drctl.failback.facts import Cluster
 from drctl.failback.gap_results import GapEvidence, PartitionSeen
-from drctl.failback.observers.copies import content, original, span
+from drctl.failback.observers.alike import Alike
+from drctl.failback.observers.copies import original, span
 from drctl.failback.observers.pieces import AT_A_LOOK, in_pieces
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
+
+_ALIKE = Alike()
 
 
 def copied_since(
@@ -22,6 +25,7 @@ def copied_since(
     source: ClusterReader,
     target: ClusterReader,
     most: int = AT_A_LOOK,
+    alike: Alike = _ALIKE,
 ) -> Mapping[str, str | Unavailable]:
     """By folder of a result, which of its first missing records is on the target by now.
 
@@ -30,6 +34,7 @@ def copied_since(
     Args:
         origin: id of the source: copies that name it were brought over by drctl, and are expected.
         most: so many offsets are looked through for what the newest misses, and no more.
+        alike: by what a copy is known.
 
     Raises:
         Unreachable: a cluster did not answer.
@@ -39,7 +44,7 @@ def copied_since(
     since: dict[TopicPartition, int] = {}
     for result in results:
         rows = list(_firsts(result, on_target))
-        behind = {each.copy: each.target.end for each, _ in rows if each.target is not None}
+        behind = {each.copy: _ended(each) for each, _ in rows}
         total = span(behind, on_target)
         # An old one, over other logs, is no evidence in any case: nobody reads weeks for it.
         if total > (most if result.ends == results[0].ends else min(most, AT_A_LOOK)):
@@ -60,11 +65,13 @@ def copied_since(
             rows_of[each.copy].append((where, each, at))
     for copy, records in in_pieces(target, _up_to_now(since, on_target)):
         for where, each, at in rows_of[copy]:
-            if _holds(records, missing.get((each.place, at)), each, origin):
-                found[where] = (
+            if _holds(records, missing.get((each.place, at)), each, origin, alike):
+                told = (
                     f"offset {at} of {each.place} was missing, and is on {target.name} by now:"
                     " something has copied it, behind whatever is newer there"
                 )
+                sure = alike.sure(copy.topic) or isinstance(found.get(where), str)
+                found[where] = told if sure else alike.unsure(copy.topic)
     return found
 
 
@@ -76,10 +83,15 @@ def _up_to_now(since: Mapping[TopicPartition, int], on: Cluster) -> dict[TopicPa
 def _firsts(result: GapEvidence, on_target: Cluster) -> Iterator[tuple[PartitionSeen, int]]:
     """Where its first and its last run of missing records begin, where the target has grown."""
     for each in result.partitions:
-        if each.target is None or not span({each.copy: each.target.end}, on_target):
+        if not span({each.copy: _ended(each)}, on_target):
             continue
         for first in dict.fromkeys(run[0] for run in (*each.ranges[:1], *each.ranges[-1:])):
             yield each, first
+
+
+def _ended(each: PartitionSeen) -> int:
+    """Where the target did; a partition that it did not have has come to be since."""
+    return each.target.end if each.target is not None else 0
 
 
 def _holds(
@@ -87,12 +99,14 @@ def _holds(
     wanted: Record | Unavailable | None,
     each: PartitionSeen,
     origin: str,
+    alike: Alike,
 ) -> bool:
-    if not isinstance(wanted, Record) or each.target is None:
+    if not isinstance(wanted, Record):
         return False
+    told = alike.told(wanted, each.copy.topic)
     return any(
-        r.offset >= each.target.end
-        and content(r) == content(wanted)
+        r.offset >= _ended(each)
+        and alike.told(r, each.copy.topic) == told
         and original(r, origin, each.place) is None
         for r in records
     )

@@ -33,6 +33,7 @@ def observe_copies(
     *,
     homes: Mapping[TopicPartition, TopicPartition] | None = None,
     whole: bool = True,
+    most: int = MOST,
 ) -> Copies | Unavailable:
     """Copies behind these offsets of a cluster, or why they cannot be seen.
 
@@ -40,12 +41,20 @@ def observe_copies(
         origin: id of the cluster whose records they copy.
         homes: what the partitions are on that cluster, where names differ.
         whole: whether that is all that was written since the failover.
+        most: so many offsets are looked through, and no more.
 
     Raises:
-        Unreachable: no broker answered within the deadline.
+        Unreachable: no broker answered within the deadline, or a partition could not be read.
     """
+    wanted: dict[TopicPartition, range] = {}
+    for place, start in since.items():
+        log = cluster.logs.get(place)
+        if not isinstance(log, OffsetRange):
+            why = "it is not there" if log is None else log.reason
+            return Unavailable(f"{place} of {reader.name}: {why}")
+        wanted[place] = range(start, log.end)
     total = span(since, cluster)
-    if total > MOST:
+    if total > most:
         return Unavailable(
             f"{total:,} offsets were written to {reader.name} since, too many to look through: run"
             " drctl gap again, it tells what is still missing"
@@ -54,9 +63,7 @@ def observe_copies(
         return Copies(whole=whole)
     found: dict[TopicPartition, set[int]] = defaultdict(set)
     others: Counter[TopicPartition] = Counter()
-    for place, records in reader.following(since, MOST).items():
-        if isinstance(records, Unavailable):
-            return Unavailable(f"{place} of {reader.name}: {records.reason}")
+    for place, records in in_pieces(reader, wanted):
         home = (homes or {}).get(place, place)
         for record in records:
             first = original(record, origin, home)

@@ -23,8 +23,10 @@ def observe_groups(link: Link, source: GroupReader, target: GroupReader) -> tupl
         positions = committed.get(name, {})
         known = {} if isinstance(positions, Unavailable) else positions
         at = {place: each.offset for place, each in known.items() if link.carries(place.topic)}
-        reading = tuple(c for c, groups in described.items() if _read_in(groups.get(name)))
-        found.append(GroupSeen(name, reading, at))
+        groups = {cluster: known.get(name) for cluster, known in described.items()}
+        reading = tuple(cluster for cluster, group in groups.items() if _read_in(group))
+        silent = [e.reason for e in (*groups.values(), positions) if isinstance(e, Unavailable)]
+        found.append(GroupSeen(name, reading, at, silent[0] if silent else ""))
     return tuple(found)
 
 

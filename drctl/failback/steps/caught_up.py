@@ -2,6 +2,7 @@
 
 from drctl.failback.facts import Cluster, Copies
 from drctl.failback.gap_results import GapEvidence
+from drctl.failback.matching import FULL
 from drctl.failback.situation import Situation
 from drctl.failback.step import Seen, done, not_done, unknown
 from drctl.failback.steps.afterwards import afterwards
@@ -88,7 +89,7 @@ def compared(seen: Situation, target: Cluster, told: str) -> Seen:
     """Whether content was compared, too: offsets alone are no proof."""
     facts = seen.facts
     newest = next(iter(facts.of_now(facts.back_gaps)), None)
-    ask = f"a complete drctl gap from {facts.target} to {facts.source} tells"
+    ask = f"drctl gap --scope full from {facts.target} to {facts.source} tells"
     if newest is None or not _of_these(newest, seen, target):
         return unknown(f"{told}; whether anything is missing there was not compared: {ask}")
     since = _written_since(newest, target)
@@ -102,7 +103,7 @@ def compared(seen: Situation, target: Cluster, told: str) -> Seen:
 def _of_these(result: GapEvidence, seen: Situation, target: Cluster) -> bool:
     """Whether it is whole, and about these clusters and all that is new."""
     source = seen.facts.on_source
-    if not isinstance(source, Cluster) or not result.complete:
+    if not isinstance(source, Cluster) or not (result.complete and result.scope == FULL):
         return False
     same = (result.source_id, result.target_id) == (target.identity, source.identity)
     return same and seen.boundaries.keys() <= result.ends.keys()

@@ -44,12 +44,12 @@ def _kept_away(seen: Situation, brought: int) -> Seen:
     reverse = seen.facts.reverse
     if isinstance(reverse, Unavailable):
         return unknown(f"whether {brought:,} copies are left out cannot be seen: {reverse.reason}")
+    if not isinstance(seen.facts.came_back, Copies):
+        # What leaves them out now may have been added behind the first that came.
+        why = seen.facts.came_back.reason
+        return unknown(f"whether any of {brought:,} copies came back is not known: {why}")
     if reverse.copying and all(drops_copies(each.connector.config) for each in reverse.copying):
         return done(f"records with header {HEADER} are left out on the way back")
-    if not isinstance(seen.facts.came_back, Copies) and seen.way_back_begun:
-        return unknown(
-            f"whether any of {brought:,} copies came back: {seen.facts.came_back.reason}"
-        )
     return not_done(
         f"{brought:,} copies of its own records are on {seen.facts.target}, and nothing"
         f" leaves records with header {HEADER} out on the way back"

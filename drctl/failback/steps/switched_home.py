@@ -35,7 +35,17 @@ def switched_home(seen: Situation) -> Seen:
     if begun:
         leads = f"{len(seen.led_home)} of {len(states)} endpoints lead to {facts.source}"
         return not_done(f"{leads}: {told}", begun=True)
+    unseen = "" if seen.rebuilding else _unseen(facts)
+    if unseen:
+        return unknown(f"whether positions were committed too early is not known: {unseen}")
     return not_done(f"clients are sent to {facts.target}: {told}{_untold(seen)}")
+
+
+def _unseen(facts: Facts) -> str:
+    """Why it is not known of all groups where they are read in, and where they stand."""
+    if isinstance(facts.groups, Unavailable):
+        return facts.groups.reason
+    return several(f"{each.name}: {each.unseen}" for each in facts.groups if each.unseen)
 
 
 def _untold(seen: Situation) -> str:
