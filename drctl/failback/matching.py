@@ -84,6 +84,15 @@ def _incomplete(judged: Chosen) -> bool:
     return judged.standing is Standing.INCOMPLETE
 
 
+def same_logs(one: GapEvidence, other: GapEvidence) -> bool:
+    """Whether both are about the same records of the source: a topic may be made anew."""
+    if (one.source_id, one.ends) != (other.source_id, other.ends):
+        return False
+    ids = {each.place: each.topic_id for each in other.partitions}
+    known = ((each.topic_id, ids[each.place]) for each in one.partitions)
+    return all(this == that for this, that in known if this and that)
+
+
 def _judge(result: GapEvidence, facts: Facts) -> Chosen:
     since = facts.left_since(result)
     if since:

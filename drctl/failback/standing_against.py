@@ -13,6 +13,7 @@ from drctl.failback.going_round import going_round
 from drctl.failback.rebuilding import lost_records, rebuild_findings, survivors_records
 from drctl.failback.replicator_rules import replicator_findings
 from drctl.failback.source_health import health_findings
+from drctl.failback.steps.reconciled import told_behind
 from drctl.failback.undecided import undecided
 from drctl.failback.written_to import written_to
 from drctl.model.finding import Finding, Status
@@ -88,6 +89,9 @@ def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
         yield from _reverse(answer, terms)
     if terms.policies is not None and not terms.rebuilding:
         yield from undecided(answer, terms.policies)
+    behind = told_behind(answer.seen)
+    if behind:
+        yield Finding(STEP_ORDER, Status.WARN, "step e", behind)
     put_right = _BY_EMPTYING if terms.rebuilding else _PUT_RIGHT
     for each in answer.violations:
         status = Status.WARN if each.repair in put_right else Status.FAIL

@@ -113,15 +113,13 @@ def _harm(seen: Situation, steps: Steps) -> Iterator[Violation]:
 
 
 def _behind_newer(seen: Situation) -> str:
-    """Conflicting records that were copied all the same; empty where none was seen."""
+    """A conflicting record that was copied, and nobody decided so; empty where none was seen."""
     result, facts = seen.gap.valid, seen.facts
     if result is None or facts.order == "none":
         return ""
     words = f"older records stand behind newer ones on {facts.target}"
-    copied = copied_conflicting(seen)
-    if copied:
-        return f"{words}: {copied:,} conflicting ones were copied"
-    if isinstance(facts.brought, Unavailable):
+    # What somebody decided to copy is told, and nothing to repair.
+    if copied_conflicting(seen) or isinstance(facts.brought, Unavailable):
         return ""
     there = brought(result, facts.brought)
     wrong = [

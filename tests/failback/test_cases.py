@@ -18,7 +18,8 @@ from drctl.failback.facts import (
     RunTold,
     Stopped,
 )
-from drctl.failback.gap_results import Sample
+from drctl.failback.gap_results import GapEvidence, Sample
+from drctl.failback.standing_against import Terms, against
 from drctl.failback.steps.record_order import Tally
 from drctl.failback.verdict import Verdict
 from drctl.model.errors import ExitCode
@@ -435,13 +436,52 @@ def test_a_conflicting_record_that_was_copied_and_is_known_by_its_offset() -> No
     assert judged(facts, brought=Copies({PLACE: frozenset({104})})).verdict is Verdict.OK
 
 
-def test_conflicting_records_that_reconcile_copied() -> None:
-    decided = {"result-1": {Decision("conflicting", "copy"): 2, Decision("safe", "copy"): 6}}
-    facts = replace(in_order_to_d(), gaps=(gap(CONFLICTING, samples=()),))
-    found = judged(facts, decided=decided)
-    assert (found.verdict, found.next) == (Verdict.VIOLATED, "e")
-    assert "2 conflicting ones were copied" in found.violations[0].words
-    assert judged(facts, decided=decided, order="none").verdict is Verdict.OK
+def test_conflicting_records_that_somebody_decided_to_copy_are_told_and_nothing_to_repair() -> None:
+    """At home their originals stand where they stood: nobody can do anything about the copies."""
+    decided = {"result-1": {Decision("conflicting", "copy"): 3, Decision("safe", "copy"): 7}}
+    sample = Sample(PLACE, 103, 1_700_000_000_000, b"k", "conflicting")
+    facts = replace(in_order_to_e(), gaps=(gap(CONFLICTING, samples=(sample,)),), decided=decided)
+    found = judged(facts)
+    assert (states(found), found.verdict, found.next) == ("DDDDDNDNNNN", Verdict.OK, "f")
+    assert "3 conflicting ones were copied, as was decided" in found.steps["e"].why
+    (told,) = against(found, Terms())
+    assert (told.check, told.status) == ("step-order", "warn")
+    assert "they stand behind newer ones" in told.reason
+    assert "as was decided" not in judged(facts, order="none").steps["e"].why
+
+
+LAST_YEAR = gap(
+    partition(source=OffsetRange(0, 50), target=OffsetRange(0, 60), ranges=((48, 49),)),
+    where="gap/main-0",
+    id="result-of-last-year",
+)
+MADE_ANEW = gap(partition(topic_id="before"), where="gap/main-0", id="result-of-last-year")
+
+
+@pytest.mark.parametrize("old", [LAST_YEAR, MADE_ANEW], ids=["other-ends", "another-topic"])
+def test_decisions_of_an_earlier_failover_are_not_held_against_this_one(old: GapEvidence) -> None:
+    decided = {old.id: {Decision("conflicting", "copy"): 2, Decision("safe", "copy"): 8}}
+    now = gap(partition(topic_id="now"))
+    found = judged(in_order_to_d(), gaps=(now, old), decided=decided)
+    assert (states(found), found.verdict, found.next) == ("DDDDNNNNNNN", Verdict.OK, "e")
+    assert "were copied" not in found.steps["e"].why
+    nothing = replace(NOTHING_MISSING, topic_id="now")
+    back = copying("mm2-back", "RUNNING", {PLACE: TARGET_END})
+    later = judged(
+        in_order_to_h(), gaps=(gap(nothing), old), brought=Copies(), decided=decided, reverse=back
+    )
+    assert later.steps["g"].observed == "done", "nothing of this one was brought over"
+    assert later.verdict is not Verdict.VIOLATED
+
+
+def test_copies_of_an_earlier_failover_are_left_out_like_any() -> None:
+    """Too much was written to see whether any are there; they would not come back."""
+    decided = {"elsewhere": {Decision("safe", "copy"): 2}}
+    facts = replace(in_order_to_h(), gaps=(gap(NOTHING_MISSING),), brought=SILENT, decided=decided)
+    assert judged(facts).steps["g"].observed == "done"
+    without = copying("mm2-back", "RUNNING", {PLACE: TARGET_END})
+    assert judged(facts, reverse=without).steps["g"].observed == "unknown"
+    assert judged(facts, came_back=SILENT).steps["g"].observed == "unknown"
 
 
 def test_lag_beyond_the_policy() -> None:

@@ -6,10 +6,11 @@ records themselves, and the copies, each of which names its original.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from drctl.failback.facts import Copies, Decided, Decision, Facts
 from drctl.failback.gap_results import GapEvidence
-from drctl.failback.matching import Standing
+from drctl.failback.matching import Standing, same_logs
 from drctl.failback.situation import Situation
 from drctl.failback.step import Seen, done, not_done, unknown
 from drctl.model.topology import TopicPartition, Unavailable
@@ -20,6 +21,11 @@ _PAST = {_COPY: "copied", "quarantine": "quarantined", "discard": "given up"}
 
 def reconciled(seen: Situation) -> Seen:
     """Whether nothing is left to decide."""
+    found, behind = _reconciled(seen), told_behind(seen)
+    return replace(found, why=f"{found.why}; {behind}") if behind else found
+
+
+def _reconciled(seen: Situation) -> Seen:
     result, facts = seen.gap.valid, seen.facts
     if result is None:
         waiting = "what is missing is not known, so nothing can have been decided"
@@ -47,15 +53,29 @@ def brought(result: GapEvidence, copies: Copies) -> Mapping[TopicPartition, froz
 
 
 def copied(seen: Situation) -> int:
-    """How many records were brought over, by whatever tells of most."""
+    """How many records of the source as it is were brought over, by whatever tells of most."""
     brought_over = seen.facts.brought
     there = 0 if isinstance(brought_over, Unavailable) else brought_over.total
-    return max(there, sum(n for each, n in _all(seen.facts) if each.action == _COPY))
+    return max(there, sum(n for each, n in _all(seen) if each.action == _COPY))
 
 
 def copied_conflicting(seen: Situation) -> int:
-    """How many of them something newer was in front of."""
-    return sum(n for each, n in _all(seen.facts) if each == Decision("conflicting", _COPY))
+    """How many of them something newer was in front of, and were copied as somebody decided."""
+    return sum(n for each, n in _all(seen) if each == Decision("conflicting", _COPY))
+
+
+def told_behind(seen: Situation) -> str:
+    """What the target has in another order by such decisions; empty where nothing, or none cares.
+
+    At home the order is right: there the originals stand where they stood.
+    """
+    number = copied_conflicting(seen)
+    if not number or seen.facts.order == "none":
+        return ""
+    return (
+        f"{number:,} conflicting ones were copied, as was decided: on {seen.facts.target} they"
+        " stand behind newer ones"
+    )
 
 
 def ever_copied(decided: Decided) -> bool:
@@ -63,11 +83,11 @@ def ever_copied(decided: Decided) -> bool:
     return any(each.action == _COPY for kept in decided.values() for each in kept)
 
 
-def _all(facts: Facts) -> Iterator[tuple[Decision, int]]:
-    if not isinstance(facts.decided, Unavailable):
-        ids = {each.id for each in facts.gaps}
-        for result, kept in facts.decided.items():
-            yield from kept.items() if result in ids else ()
+def _all(seen: Situation) -> Iterator[tuple[Decision, int]]:
+    """Decisions of an earlier failover are on other records, and tell nothing of this one."""
+    result = seen.gap.valid or seen.first
+    for _, kept in _decisions(result, seen.facts) if result is not None else ():
+        yield from kept.items()
 
 
 def _missing(ranges: tuple[tuple[int, int], ...], offset: int) -> bool:
@@ -81,8 +101,7 @@ def _decisions(
     if isinstance(facts.decided, Unavailable):
         return
     for each in facts.gaps:
-        same = (each.source_id, each.ends) == (result.source_id, result.ends)
-        if same and each.id in facts.decided:
+        if same_logs(each, result) and each.id in facts.decided:
             yield each, facts.decided[each.id]
 
 
