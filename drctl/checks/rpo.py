@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from drctl.checks.observed import Observed
 from drctl.checks.wording import utc
 from drctl.model.replication import Lag
-from drctl.model.topology import TopicPartition, Unavailable
+from drctl.model.topology import TopicPartition, TopicState, Unavailable
 
 PLAUSIBLE_S = 365 * 86_400
 """A producer gives records a time of its own, as that of an event of years ago: a time older than
@@ -110,7 +110,7 @@ def _dated_by_broker(observed: Observed, topic: str) -> bool:
     """Whether its records bear the time at which the broker took them."""
     topics = observed.source_topics
     state = None if isinstance(topics, Unavailable) else topics.get(topic)
-    return state is not None and state.log_append_time
+    return isinstance(state, TopicState) and state.log_append_time
 
 
 def _worst(row: TopicRpo) -> tuple[bool, float, int, str]:
