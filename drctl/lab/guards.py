@@ -42,6 +42,9 @@ def require_ports(ports: Collection[int]) -> None:
 def free_port_base(random: Random, first: int = 20000, last: int = 30000) -> int:
     """A port base whose hundred ports are all free now, chosen at random.
 
+    No other process is given the same one as long as this one lives: a lab takes its ports seconds
+    later.
+
     Raises:
         PortTaken: there is none between the two.
     """
@@ -50,8 +53,22 @@ def free_port_base(random: Random, first: int = 20000, last: int = 30000) -> int
             require_ports(range(base, base + 100))
         except PortTaken:
             continue
-        return base
+        if _claimed(base + 99):
+            return base
     raise PortTaken(f"no hundred ports in a row are free between {first} and {last}")
+
+
+def _claimed(port: int) -> bool:
+    """Whether nobody was faster; kept until the process ends."""
+    claim = socket.socket()
+    try:
+        claim.bind((HOST, port))
+        claim.listen()
+    except OSError:
+        claim.close()
+        return False
+    claim.detach()
+    return True
 
 
 def require_memory(settings: LabSettings, parts: int) -> None:

@@ -3,6 +3,8 @@
 import json
 import random
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -112,6 +114,14 @@ def test_ports_are_free_again_after_their_owner_went() -> None:
         with pytest.raises(PortTaken):
             require_ports([port])
     require_ports([port])
+
+
+def test_ports_that_a_lab_has_yet_to_take_are_given_to_nobody_else() -> None:
+    first = free_port_base(random.Random(7))
+    code = "import random; from drctl.lab.guards import free_port_base as free"
+    other = [sys.executable, "-c", f"{code}; print(free(random.Random(7)))"]
+    assert int(subprocess.check_output(other)) != first
+    require_ports(range(first, first + 99))
 
 
 def test_no_room_for_the_heaps() -> None:
