@@ -7,8 +7,6 @@ BIN := .venv/bin
 # Files side by side; tests/side_by_side.py says which go first, and which never at once.
 BY_FILE := --dist loadfile --no-loadscope-reorder
 THREE := -n 3 $(BY_FILE)
-# On two cores: what works on clusters waits for more than half of its time.
-FOUR := -n 4 $(BY_FILE)
 MINUTES ?= 30
 
 .PHONY: help install demo test test-nightly tools test-fast soak bench lint format picture lock clean
@@ -27,7 +25,7 @@ demo: install  ## the story on two real Kafka clusters: lose records, find exact
 	@$(BIN)/drctl lab run lost-primary
 
 test: tools  ## on real clusters and in a real browser; all but what takes a night
-	$(BIN)/pytest tests $(FOUR) -m "not nightly"
+	$(BIN)/pytest tests $(THREE) -m "not nightly"
 
 test-nightly: tools  ## what `make test` leaves out: killed at every step, clusters of Spark, soak
 	$(BIN)/pytest tests $(THREE) -m nightly
