@@ -16,7 +16,7 @@ from drctl.checks.observing import Observer
 from drctl.checks.ports import ClusterPorts, LinkPorts
 from drctl.checks.registry import guard_findings
 from drctl.checks.standing import standing_against
-from drctl.cli.runs.guarding import ends_of_copies
+from drctl.cli.runs.guarding import ends_of_copies, whereabouts
 from drctl.cli.wiring import position_finder
 from drctl.config.loading import load
 from drctl.lab.lab import Lab
@@ -77,6 +77,7 @@ class Site:
         watched = self.cluster("secondary").reader
         finder = position_finder(self.link, self.cluster("primary").reader, target.reader)
         secondary = self.lab.cluster("secondary").client_properties("admin")
+        journal = JournalTopicReader("secondary", secondary, "main")
         ports = LinkPorts(
             source,
             target,
@@ -84,12 +85,10 @@ class Site:
             ConnectLister(self.lab.parts.worker.url),
             ConnectLister(self.lab.parts.worker.url),
             (),
-            (
-                JournalTopicReader("secondary", secondary, "main"),
-                StateFolder(self.config.state_dir),
-            ),
+            (journal, StateFolder(self.config.state_dir)),
             lambda: (),
             lambda: ends_of_copies(self.link, watched),
+            whereabouts=lambda: whereabouts(self.link, journal),
         )
         beside = self.config.beside(self.link)
         policy, clock = self.config.file.policy, lambda: int(time.time() * 1000)
