@@ -69,6 +69,24 @@ NO_PATIENCE = Patience()
 """Waits for nothing."""
 
 
+def decided(reader: OffsetsReader, before: Offsets) -> Offsets:
+    """The same ends, and what became meanwhile of transactions that were open before them.
+
+    Raises:
+        Unreachable: the cluster did not answer.
+    """
+    waiting = {place: at for place, at in before.items() if _open(at)}
+    if not waiting:
+        return before
+    later = reader.offsets(list(waiting))
+    known = {
+        place: replace(at, last_stable=min(at.end, again.last_stable))
+        for place, at in waiting.items()
+        if isinstance(again := later[place], PartitionOffsets) and again.end >= at.end
+    }
+    return {**before, **known}
+
+
 def _open(at: PartitionOffsets | Unavailable) -> TypeGuard[PartitionOffsets]:
     return isinstance(at, PartitionOffsets) and at.last_stable < at.end
 

@@ -4,10 +4,10 @@ The source is frozen first: whatever is replicated in between is then on the tar
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from drctl.config.link import Link
-from drctl.gap.deciding import NO_PATIENCE, Patience
+from drctl.gap.deciding import NO_PATIENCE, Patience, decided
 from drctl.model.gap import NotCompared
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import (
@@ -19,7 +19,6 @@ from drctl.model.topology import (
 )
 
 Offsets = Mapping[int, PartitionOffsets]
-Places = Mapping[TopicPartition, PartitionOffsets | Unavailable]
 
 
 def at_once() -> None:
@@ -80,30 +79,13 @@ class _Freezer:
         states = {name: state for name, state in states.items() if name in targets}
         source = self._patience.offsets(self._source, _partitions(states.values()))
         self._settle()
-        source = self._decided(source)
+        source = decided(self._source, source)
         present = [state for state in targets.values() if state is not None]
         target = self._patience.offsets(self._target, _partitions(present))
         topics = [
             self._topic(states[name], targets[name], source, target) for name in sorted(states)
         ]
         return Frozen(tuple(t for t in topics if t is not None), tuple(self._left_out))
-
-    def _decided(self, source: Places) -> Places:
-        """The same ends, and what became of transactions that were open before them."""
-        waiting = {
-            place: found
-            for place, found in source.items()
-            if isinstance(found, PartitionOffsets) and found.last_stable < found.end
-        }
-        if not waiting:
-            return source
-        later = self._source.offsets(list(waiting))
-        decided = {
-            place: replace(found, last_stable=min(found.end, again.last_stable))
-            for place, found in waiting.items()
-            if isinstance(again := later[place], PartitionOffsets) and again.end >= found.end
-        }
-        return {**source, **decided}
 
     def _leave_out(self, topic: str, partition: int | None, reason: str) -> None:
         self._left_out.append(NotCompared(topic, partition, reason))
