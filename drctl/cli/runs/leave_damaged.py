@@ -3,8 +3,7 @@
 Only the journal on the cluster is written: the copy on this machine may be the better one.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,7 @@ from drctl.model.errors import DamagedJournal, ExitCode
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.config.link import Link
-    from drctl.model.journal import HeldJournal, JournalReader
+    from drctl.model.journal import JournalReader
 
 _BEHIND = "behind the damage"
 
@@ -54,7 +53,10 @@ def leave_damaged(
     )
     if not execute:
         console().note(f"left behind, this would stay as it is: {'; '.join(stands.values())}")
-        return _show(run, Status.UNKNOWN) if story is None else show_state(story)
+        if story is not None:
+            return show_state(story)
+        _show(run, Status.UNKNOWN)
+        return int(ExitCode.DONE)
     confirm(link.target, f"leave run {run} behind", yes=yes)
     held, at = run_journal.holder(run), datetime.now(UTC)
     told = [
@@ -62,8 +64,9 @@ def leave_damaged(
         entries.abandoned(why, stands, at),
         entries.ended(Status.STOPPED.value, at),
     ]
-    with _left(link, run) as journal:
-        journal.append(told)
+    journal = plan_wiring.journal_topic(link.target, link.target_config, link.name)
+    with journal.leave(held) as taken, stoppable():
+        taken.append(told)
     if story is None:
         _show(run, Status.STOPPED, tuple(stands.values()))
         return int(ExitCode.FOUND)
@@ -81,14 +84,7 @@ def _readable(lines: Sequence[bytes]) -> Story | None:
         return None
 
 
-@contextmanager
-def _left(link: "Link", run: str) -> Iterator["HeldJournal"]:
-    journal = plan_wiring.journal_topic(link.target, link.target_config, link.name)
-    with journal.leave(run_journal.holder(run)) as held, stoppable():
-        yield held
-
-
-def _show(run: str, status: Status, owed: Sequence[str] = ()) -> int:
+def _show(run: str, status: Status, owed: Sequence[str] = ()) -> None:
     """The contract's document of a run, of which nothing else is known."""
     nothing = {"records": None, "seconds": None, "exact": False}
     document = {
@@ -103,4 +99,3 @@ def _show(run: str, status: Status, owed: Sequence[str] = ()) -> int:
     }
     became = "was left behind" if status is Status.STOPPED else "cannot be read"
     console().result("\n".join((f"run {run} {became}", *owed)), document)
-    return 0
