@@ -70,7 +70,7 @@ def _anew(site: Site) -> Mapping[str, tuple[str, ...]]:
             f"empty the link's topics on {site.source}: kafka-topics.sh --delete --topic TOPIC",
             f"with the connector STOPPED: curl -s -X DELETE {offsets}",
             *_one_way_only(site),
-            *(_put(site.connect_back, name, "resume") for name in names),
+            *(_not_yet(site) or _resumed(site)),
         ),
         "g": (
             "while the connector is STOPPED, take the filter on __drctl_provenance out of its"
@@ -117,13 +117,18 @@ def _start(site: Site, back: str) -> tuple[str, ...]:
             f"or empty {site.source}, and fill it anew: drctl failback --link {site.link}"
             " --rebuild --override source-whole=REASON",
         )
-    if site.start.unsure:
-        return (f"do not start what copies back yet: {site.start.unsure}",)
-    return (
-        *_one_way_only(site),
-        *_begin(site, names[0]),
-        *(_put(site.connect_back, name, "resume") for name in names),
-    )
+    return _not_yet(site) or (*_one_way_only(site), *_begin(site, names[0]), *_resumed(site))
+
+
+def _not_yet(site: Site) -> tuple[str, ...]:
+    """Why nothing may be started; empty where it may be."""
+    unsure = site.start.unsure
+    return (f"do not start what copies back yet: {unsure}",) if unsure else ()
+
+
+def _resumed(site: Site) -> tuple[str, ...]:
+    names = site.reverse or ("CONNECTOR",)
+    return tuple(_put(site.connect_back, name, "resume") for name in names)
 
 
 def _begin(site: Site, connector: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from drctl.engine.source_offsets import ALIAS
 from drctl.failback.facts import Began, Replicator
 from drctl.failback.situation import Situation
 from drctl.failback.steps.reverse_replication import held_before
+from drctl.failback.written_to import written_elsewhere
 from drctl.model.topology import TopicPartition, Unavailable
 
 _FROM_START = "nothing"
@@ -32,8 +33,10 @@ class Start:
 
 
 def start_of(seen: Situation) -> Start:
-    """By where it stands, where new records begin, and what has come already."""
+    """By where it stands and writes, where new records begin, and what has come already."""
     facts = seen.facts
+    if elsewhere := written_elsewhere(facts):
+        return Start(unsure=several(f"{each.reason}: {each.cure}" for each in elsewhere))
     if seen.rebuilding:
         return Start()
     if Began.START in seen.arrived.values():

@@ -21,6 +21,16 @@ def written_to(facts: Facts, reverse: Replication, names: Collection[str]) -> It
             )
 
 
+def written_elsewhere(facts: Facts) -> tuple[Finding, ...]:
+    """Every connector of the way back that is seen to write to another cluster than the source."""
+    reverse = facts.reverse
+    if isinstance(reverse, Unavailable):
+        return ()
+    names = [each.name for each in reverse.copying]
+    found = written_to(facts, reverse, names)
+    return tuple(each for each in found if each.status is Status.FAIL)
+
+
 def _named(
     facts: Facts, reverse: Replication, each: Replicator, named: frozenset[str]
 ) -> Iterator[Finding]:

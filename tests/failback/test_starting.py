@@ -10,15 +10,18 @@ from drctl.failback.answer import Answer
 from drctl.failback.doing import doing
 from drctl.failback.facts import Began, Cluster, Copies, Facts, RunTold
 from drctl.failback.starting import Start, start_of
+from drctl.failback.step import Observed
 from drctl.failback.verdict import Verdict
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 from tests.failback.test_answer import SITE, drawn
 from tests.failback.ways import (
+    BOUNDARY,
     DROP,
     HERE,
     PLACE,
     SILENT,
     TARGET_END,
+    THERE,
     at_home,
     copying,
     gap,
@@ -63,6 +66,24 @@ def test_what_has_come_is_not_copied_again_where_connect_does_not_keep_it() -> N
     silent = judged(begun(), reverse=copying("mm2-back", "STOPPED", SILENT, **DROP))
     (line,) = typed(silent)
     assert SILENT.reason in line
+
+
+def test_what_would_write_to_the_survivor_is_not_started() -> None:
+    """MirrorMaker 2 on Connect writes with its worker's producer: it would copy in a loop."""
+    looping = replace(copying("mm2-back", "STOPPED", {PLACE: BOUNDARY}, **DROP), workers=THERE)
+    found = judged(in_order_to_e(), reverse=looping)
+    why = found.steps["f"].why
+    assert found.steps["f"].observed is Observed.NOT_DONE
+    assert "connector mm2-back: it writes to secondary, not to primary" in why
+    (line,) = typed(found)
+    assert line.startswith("do not start what copies back yet: it writes to secondary")
+    assert "producer.override.bootstrap.servers" in line
+    runs = replace(copying("mm2-back", "RUNNING", {PLACE: BOUNDARY}, **DROP), workers=THERE)
+    assert judged(in_order_to_e(), reverse=runs).steps["f"].begun
+    filled = doing(replace(SITE, start=start_of(found.seen), rebuilding=True))["f"]
+    assert RESUME not in filled
+    right = judged(in_order_to_e(), reverse=replace(looping, workers=HERE))
+    assert typed(right)[-1] == RESUME
 
 
 def test_a_run_of_the_way_home_that_has_not_ended_is_gone_on_with() -> None:

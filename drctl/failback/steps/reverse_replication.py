@@ -8,6 +8,7 @@ from drctl.failback.situation import Situation
 from drctl.failback.standing_behind import anew, stand_behind
 from drctl.failback.step import Seen, done, not_done, unknown
 from drctl.failback.steps.afterwards import afterwards
+from drctl.failback.written_to import written_elsewhere
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 
 _SHOWN = 5
@@ -83,6 +84,9 @@ def _nothing_came(seen: Situation, reverse: Replication) -> Seen:
         named = f" {listed(reverse.missing)}" if reverse.missing else ""
         return not_done(f"the workers have no connector{named} that copies back yet")
     told, begun = states(reverse), reverse.runs
+    if elsewhere := written_elsewhere(seen.facts):
+        wrong = several(f"{each.subject}: {each.reason}" for each in elsewhere)
+        return not_done(f"{told}; {wrong}", begun=begun)
     positions: dict[TopicPartition, int] = {}
     for each in reverse.copying:
         if isinstance(each.positions, Unavailable):
