@@ -1,24 +1,31 @@
 """One transaction's worth of records: what is appended, and the progress that goes with it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from drctl.model.topology import TopicPartition
+from drctl.reconcile.left import LeftBuilder
 from drctl.reconcile.matching import Match, Work
 from drctl.reconcile.planning import Line
+from drctl.reconcile.policy import LEFT_MISSING
 from drctl.reconcile.progress import Lane, Progress, Segment
 from drctl.reconcile.results import Count
-from drctl.reconcile.rows import Copy, Tally
+from drctl.reconcile.rows import Copy, Tally, WantedRow
 
 
 @dataclass(slots=True)
 class _Step:
-    """What was added to a lane."""
+    """What was added to a lane.
+
+    Attributes:
+        left: the records, where they stay missing; None where they do not.
+    """
 
     through: int = -1
     records: int = 0
     bytes: int = 0
     gone: int = 0
+    left: LeftBuilder | None = None
 
 
 @dataclass(slots=True)
@@ -37,9 +44,12 @@ class Batch:
         for work, wanted, seen in matches:
             if work is not current:
                 current, to, stamp = work, work.to, work.stamp
-                step = self._steps.get(work) or self._steps.setdefault(work, _Step())
+                step = self._step(work)
+                left = step.left
             offset, timestamp_ms, _, size, _ = wanted
             step.through = offset
+            if left is not None:
+                left.add(offset, timestamp_ms)
             if seen is None:
                 step.gone += 1
                 self.gone.append((work.line.lane.place, offset))
@@ -52,9 +62,13 @@ class Batch:
         self.bytes = bytes_now
         return copies
 
-    def add_all(self, work: Work, tally: Tally) -> None:
+    def add_all(self, work: Work, tally: Tally, rows: Iterable[WantedRow]) -> None:
         """All that is left of a lane, at once: for what appends nothing."""
-        self._steps[work] = _Step(tally.last, tally.records, tally.bytes)
+        step = self._step(work)
+        step.through, step.records, step.bytes = tally.last, tally.records, tally.bytes
+        if step.left is not None:
+            for row in rows:
+                step.left.add(*row[:2])
         self.records += tally.records
 
     @property
@@ -87,6 +101,13 @@ class Batch:
             for work, step in self._steps.items()
         }
 
+    def _step(self, work: Work) -> _Step:
+        step = self._steps.get(work)
+        if step is None:
+            stays = work.line.action in LEFT_MISSING
+            step = self._steps[work] = _Step(left=LeftBuilder() if stays else None)
+        return step
+
     def _segments(self, last: Mapping[TopicPartition, int]) -> Iterator[tuple[Lane, Segment]]:
         for work, step in self._steps.items():
             line = work.line
@@ -101,5 +122,6 @@ class Batch:
                     step.gone,
                     line.to,
                     to_last,
+                    step.left.left if step.left else None,
                 ),
             )

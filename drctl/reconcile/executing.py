@@ -97,10 +97,23 @@ class Execution:
             DrctlError: it ended early; what counts stays.
         """
         lines = self.plan.acting
-        self.journal.append(journals.intents(lines))
+        self.journal.append([*journals.taken(self.plan.noted), *journals.intents(lines)])
+        self._take_over()
         self._export([line for line in lines if line.action is Action.EXPORT])
         self._send([line for line in lines if line.action in SENDS])
         self._discard([line for line in lines if line.action is Action.DISCARD])
+
+    def _take_over(self) -> None:
+        noted = self.plan.noted
+        if not noted:
+            return
+        copier = self._writer()
+        try:
+            copier.begin()
+            copier.keep([encode(keys(self.plan.gap, lane), p) for lane, p in noted.items()])
+            copier.commit()
+        finally:
+            copier.abort()
 
     def _export(self, lines: Sequence[Line]) -> None:
         if not lines or self.exporter is None:
@@ -155,7 +168,9 @@ class Execution:
             return
         copier, batch = self._writer(), Batch()
         for line in lines:
-            batch.add_all(work_of(line, self.plan.gap.source_id), line.due)
+            place, order = line.lane
+            rows = self.rows.after(place, {order: line.through})
+            batch.add_all(work_of(line, self.plan.gap.source_id), line.due, rows)
         try:
             copier.begin()
             self._commit(copier, batch)

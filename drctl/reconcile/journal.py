@@ -1,11 +1,12 @@
 """What a run writes down before and after; for people, and as evidence of decisions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from drctl.model.journal import Entry
 from drctl.model.topology import TopicPartition
 from drctl.reconcile.planning import Line, ReconcilePlan
+from drctl.reconcile.progress import Lane, Progress
 from drctl.reconcile.results import LineResult
 
 _VERSION = 1
@@ -26,6 +27,19 @@ def began(run: str, plan: ReconcilePlan, at: datetime) -> Entry:
         "overrides": {each.guard.value: each.reason for each in plan.overrides},
         "passed": [f"{o.guard}: {o.place}: {o.reason}" for o in plan.objections if o.passed],
     }
+
+
+def taken(over: Mapping[Lane, Progress]) -> list[Entry]:
+    """One entry for each lane of which another result's decisions are kept with this one."""
+    return [
+        {
+            "entry": "taken-over",
+            "lane": [*lane.place, lane.order.value],
+            "through": progress.through,
+            "records": progress.records,
+        }
+        for lane, progress in over.items()
+    ]
 
 
 def intents(lines: Iterable[Line]) -> list[Entry]:

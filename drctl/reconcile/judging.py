@@ -29,7 +29,7 @@ def judged(
     kept: Mapping[Lane, Progress] = {}
     logs: Logs = {}
     silent = ""
-    if acted:
+    if acted or plan.noted:
         try:
             own = (plan.gap.id, plan.gap.source_id)
             kept = {k.lane: p for k, p in read_kept().items() if (k.result, k.source_id) == own}
@@ -40,9 +40,20 @@ def judged(
     return tuple(
         _line(line, execution, kept, logs, silent, failure)
         if line.lane in acting
-        else left_alone(line)
+        else _noted(line, plan.noted, kept, failure or silent)
         for line in plan.lines
     )
+
+
+def _noted(
+    line: Line, noted: Mapping[Lane, Progress], kept: Mapping[Lane, Progress], failure: str
+) -> LineResult:
+    """Of a line that does nothing; what was taken over has to be there."""
+    expected = noted.get(line.lane)
+    if expected is None or kept.get(line.lane) == expected:
+        return left_alone(line)
+    reason = failure or "what other results have decided was not read back"
+    return LineResult(line, Outcome.UNKNOWN, Count(), reason)
 
 
 def _line(

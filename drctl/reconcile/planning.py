@@ -10,7 +10,7 @@ from itertools import chain
 
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState
-from drctl.reconcile.decided_before import decided_before
+from drctl.reconcile.decided_before import Others, decided_before, others, taken_over
 from drctl.reconcile.gap_result import FoundGap, FoundPartition
 from drctl.reconcile.grown import Grown
 from drctl.reconcile.guards import Guard, Objection, Override, growth_objections, objections
@@ -62,7 +62,8 @@ class ReconcilePlan:
     """What would be done with the records of a gap result.
 
     Attributes:
-        kept: progress of this gap result, as it is now.
+        kept: progress of this gap result, with what is taken over.
+        taken: what other results have decided on these records, to be kept with this one, too.
         left_out: records of topics that nothing was said about.
         grown: what came to the target since, as far as somebody looked.
     """
@@ -73,6 +74,7 @@ class ReconcilePlan:
     overrides: tuple[Override, ...]
     notes: tuple[str, ...]
     kept: Mapping[Lane, Progress]
+    taken: Mapping[Lane, Progress] = field(default_factory=dict)
     left_out: int = 0
     grown: Grown = field(default_factory=Grown)
 
@@ -90,6 +92,18 @@ class ReconcilePlan:
     def acting(self) -> tuple[Line, ...]:
         """Lines that do something."""
         return () if self.blocked else tuple(line for line in self.lines if line.acts)
+
+    @cached_property
+    def noted(self) -> Mapping[Lane, Progress]:
+        """What is taken over and no line of the plan writes down."""
+        written = {line.lane for line in self.recorded}
+        untold = {lane: p for lane, p in self.taken.items() if lane not in written}
+        return {} if self.blocked else untold
+
+    @property
+    def writes(self) -> bool:
+        """Whether carrying it out does anything."""
+        return bool(self.acting or self.noted)
 
     @cached_property
     def recorded(self) -> tuple[Line, ...]:
@@ -114,13 +128,19 @@ def build_plan(
         if (key.result, key.source_id) == (gap.id, gap.source_id)
     }
     tallies = rows.tallies()
-    lines = tuple(_lines(chosen, policies, rows, tallies, sight, own))
-    twice = decided_before(gap, lines, rows, sight.source, kept)
+    before = others(gap, sight.source, kept)
+    taken: dict[Lane, Progress] = {}
+    if Guard.DECIDED_BEFORE not in passed:
+        taken = dict(_taken(chosen, policies, rows, tallies, sight, own, before))
+    known = own | taken
+    lines = tuple(_lines(chosen, policies, rows, tallies, sight, known))
+    twice = decided_before(gap, lines, rows, before)
     found = chain(objections(gap, chosen, sight, kept), twice)
     against = tuple(replace(o, passed=o.guard in passed) for o in found)
     names = {p.place for p in chosen}
     left = sum(tally.records for lane, tally in tallies.items() if lane.place not in names)
-    return ReconcilePlan(gap, lines, against, overrides, tuple(_notes(lines, sight)), own, left)
+    notes = (*_taken_notes(taken, own), *_notes(lines, sight))
+    return ReconcilePlan(gap, lines, against, overrides, notes, known, taken, left)
 
 
 def with_growth(
@@ -166,26 +186,52 @@ def _lines(
     sight: Sight,
     own: Mapping[Lane, Progress],
 ) -> Iterator[Line]:
+    for partition, lane, behind, action in _lanes(chosen, policies, tallies):
+        tally, progress = tallies[lane], own.get(lane)
+        done = rows.done(lane, progress.through) if progress else Tally()
+        line = Line(
+            lane,
+            partition.target_topic,
+            tally,
+            _less(tally, done),
+            progress.segments if progress else (),
+            action,
+            destination(action, partition.target_topic),
+            behind,
+        )
+        yield _judged(line, partition, sight)
+
+
+def _lanes(
+    chosen: Iterable[FoundPartition], policies: Policies, tallies: Mapping[Lane, Tally]
+) -> Iterator[tuple[FoundPartition, Lane, bool, Action]]:
+    """The lanes that hold records, whether something newer is in front of these, and what to do."""
     for partition in chosen:
         for order in _ORDERS:
             lane = Lane(partition.place, order)
-            tally, progress = tallies.get(lane, Tally()), own.get(lane)
-            if not tally.records:
-                continue
-            done = rows.done(lane, progress.through) if progress else Tally()
-            behind = policies.behind(order, partition.newer_on_target)
-            action = policies.of(partition.place.topic, behind)
-            line = Line(
-                lane,
-                partition.target_topic,
-                tally,
-                _less(tally, done),
-                progress.segments if progress else (),
-                action,
-                destination(action, partition.target_topic),
-                behind,
-            )
-            yield _judged(line, partition, sight)
+            if lane in tallies and tallies[lane].records:
+                behind = policies.behind(order, partition.newer_on_target)
+                yield partition, lane, behind, policies.of(partition.place.topic, behind)
+
+
+def _taken(
+    chosen: Iterable[FoundPartition],
+    policies: Policies,
+    rows: WantedRows,
+    tallies: Mapping[Lane, Tally],
+    sight: Sight,
+    own: Mapping[Lane, Progress],
+    before: Others,
+) -> Iterator[tuple[Lane, Progress]]:
+    """Lanes whose next records other results have decided on; an export may hold them again."""
+    for partition, lane, _, action in _lanes(chosen, policies, tallies):
+        if action is Action.EXPORT or lane.place not in before:
+            continue
+        ids = sight.source.topic_id(lane.place.topic), sight.target.topic_id(partition.target_topic)
+        known = own.get(lane) or Progress(*ids)
+        progress = taken_over(lane, known, rows, before)
+        if progress != known:
+            yield lane, progress
 
 
 def _less(tally: Tally, done: Tally) -> Tally:
@@ -239,6 +285,16 @@ def _notes(lines: Iterable[Line], sight: Sight) -> Iterator[str]:
         if retention >= 0 and not state.compacted:
             days = retention / 86_400_000
             yield f"{topic} of the target deletes what is older than {days:g} days, copies too"
+
+
+def _taken_notes(taken: Mapping[Lane, Progress], own: Mapping[Lane, Progress]) -> Iterator[str]:
+    before = sum(own[lane].records for lane in taken if lane in own)
+    records = sum(progress.records for progress in taken.values()) - before
+    if records:
+        yield (
+            f"{records:,} of the records were quarantined or discarded by way of another gap"
+            " result: that holds for this one, too (--override decided-before=REASON decides anew)"
+        )
 
 
 def _growth_notes(grown: Grown) -> Iterator[str]:

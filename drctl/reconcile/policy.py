@@ -28,6 +28,9 @@ SENDS = frozenset({Action.COPY, Action.QUARANTINE})
 RECORDED = frozenset({*SENDS, Action.DISCARD})
 """What is noted in the topic of progress; an export changes nothing and may be made again."""
 
+LEFT_MISSING = frozenset({Action.QUARANTINE, Action.DISCARD})
+"""What is decided for good, and listed as missing by the next gap result all the same."""
+
 POLICIES = tuple(action for action in Action if action is not Action.REFUSE)
 
 

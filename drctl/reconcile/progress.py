@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from drctl.model.errors import Unknown
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import TopicPartition
-from drctl.reconcile.policy import Action
+from drctl.reconcile.left import Left, joined
+from drctl.reconcile.policy import LEFT_MISSING, Action
 from drctl.wire.exact_json import parsed, written
 from drctl.wire.undecodable import Undecodable
 
@@ -52,6 +53,7 @@ class Segment:
         gone: how many of the records were not there any more.
         to: the topic they went to; empty where to none.
         to_last: the last offset there; -1 where none.
+        left: which records these are that stay missing; None where that is not kept.
     """
 
     action: Action
@@ -61,6 +63,7 @@ class Segment:
     gone: int = 0
     to: str = ""
     to_last: int = -1
+    left: Left | None = None
 
     def __add__(self, other: "Segment") -> "Segment":
         """This one, gone on with by another of the same action and destination."""
@@ -71,6 +74,7 @@ class Segment:
             bytes=self.bytes + other.bytes,
             gone=self.gone + other.gone,
             to_last=max(self.to_last, other.to_last),
+            left=joined(self.left, other.left),
         )
 
 
@@ -128,10 +132,7 @@ def encode(key: Key, progress: Progress) -> Change:
     value = {
         "source_topic_id": progress.source_topic_id,
         "target_topic_id": progress.target_topic_id,
-        "segments": [
-            [s.action.value, s.through, s.records, s.bytes, s.gone, s.to, s.to_last]
-            for s in progress.segments
-        ],
+        "segments": [_written(segment) for segment in progress.segments],
     }
     return written(name), written(value)
 
@@ -162,9 +163,29 @@ def _key(data: Any) -> Key:
     return Key(data["result"], data["cluster"], Lane(place, OrderVerdict(data["order"])))
 
 
+def _written(s: Segment) -> list[Any]:
+    told: list[Any] = [s.action.value, s.through, s.records, s.bytes, s.gone, s.to, s.to_last]
+    return [*told, *s.left] if s.action in LEFT_MISSING and s.left is not None else told
+
+
 def _progress(data: Any) -> Progress:
-    segments = tuple(
-        Segment(Action(action), int(through), int(records), int(size), int(gone), to, int(last))
-        for action, through, records, size, gone, to, last in data["segments"]
-    )
+    segments = tuple(_segment(*each) for each in data["segments"])
     return Progress(data["source_topic_id"], data["target_topic_id"], segments)
+
+
+def _segment(
+    action: str,
+    through: int,
+    records: int,
+    size: int,
+    gone: int,
+    to: str,
+    to_last: int,
+    runs: Iterable[tuple[int, int]] = (),
+    newest_ms: int | None = None,
+) -> Segment:
+    whole = tuple((int(first), int(last)) for first, last in runs)
+    left = None if newest_ms is None else Left(whole, int(newest_ms))
+    return Segment(
+        Action(action), int(through), int(records), int(size), int(gone), to, int(to_last), left
+    )

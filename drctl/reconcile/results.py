@@ -106,6 +106,7 @@ class ReconcileResult:
         """The exit code as a word; `planned` where it says that a plan may be carried out."""
         code = self.exit_code
         found = any(each.outcome is Outcome.PLANNED for each in self.results)
+        found = found or bool(self.plan.noted and not self.run)
         return "planned" if found and code is ExitCode.DONE else code.name.lower()
 
 

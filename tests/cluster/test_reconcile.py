@@ -165,12 +165,23 @@ def test_a_discard_is_named_noted_and_ends_the_matter(stage: NewStage) -> None:
     then = at.reconcile(found, "--policy", "copy")
     assert then["totals"]["due"] == 0
     assert then["lines"][0]["before"][0]["action"] == "discard"
-    # They are still missing: a new result lists them again.
+    # They are still missing: a new result lists them again, beside one of today.
+    at.primary.produce(at.topic, [record(3)])
     fresh = at.gap()
-    refused = at.execute(fresh, "--policy", "copy", code=3)
-    assert guards(refused) == [("decided-before", 0)]
-    assert at.held(at.secondary)[0] == []
-    again = at.execute(fresh, "--policy", "copy", "--override", "decided-before=they are wanted")
+    after = at.execute(fresh, "--policy", "copy")
+    totals = after["totals"]
+    assert (after["status"], totals["done_before"], totals["done"]) == ("done", 2, 1)
+    assert [each["action"] for each in after["lines"][0]["before"]] == ["discard"]
+    assert origins(at.held(at.secondary)[0]) == [2]
+    # Where nothing else is left, their decision is kept with the new result, too.
+    newest = at.gap()
+    told = at.reconcile(newest, "--policy", "copy")
+    assert (told["status"], told["totals"]["due"]) == ("planned", 0)
+    noted = at.execute(newest, "--policy", "copy")
+    assert (noted["status"], noted["totals"]["done"]) == ("done", 0)
+    assert at.reconcile(newest, "--policy", "copy")["status"] == "done"
+    anew = "decided-before=they are wanted"
+    again = at.execute(at.gap(), "--policy", "copy", "--override", anew)
     assert again["totals"]["done"] == 2
 
 

@@ -1,22 +1,31 @@
 """Records that another gap result has put aside or given up are not decided on a second time."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import TopicPartition
+from drctl.reconcile.executing import Limits
 from drctl.reconcile.guards import Guard, parse_overrides
+from drctl.reconcile.left import MOST_RUNS, Left
 from drctl.reconcile.planning import ReconcilePlan, build_plan
+from drctl.reconcile.policy import QUARANTINE as QUARANTINE_OF
 from drctl.reconcile.policy import Action, Policies
 from drctl.reconcile.progress import Key, Lane, Progress, Segment
-from tests.reconcile.world import T, World, row
+from tests.reconcile.world import FakeCopier, Killed, T, Target, World, copies, row
 
 PLACE = TopicPartition(T, 0)
 SAFE, CONFLICTING = OrderVerdict.SAFE, OrderVerdict.CONFLICTING
 QUARANTINE = Policies(everywhere=Action.QUARANTINE, conflicting=Action.REFUSE)
 
 
-def aside(through: int, action: Action = Action.QUARANTINE) -> Segment:
-    return Segment(action, through, 1, 1)
+NEWEST = row(9)[1]
+
+
+def aside(through: int, action: Action = Action.QUARANTINE, left: Left | None = None) -> Segment:
+    """Where nothing is said of which these are, a drctl of before has kept it."""
+    return Segment(action, through, 1, 1, left=left)
 
 
 def planned(
@@ -80,3 +89,126 @@ def test_what_is_about_something_else_stands_against_nothing(other: dict[str, ob
 def test_somebody_may_decide_again() -> None:
     plan = planned(aside(2), passed=("decided-before=it was for the incident of last year",))
     assert (not plan.blocked, [line.due.records for line in plan.acting]) == (True, [4])
+
+
+@pytest.mark.parametrize("action", [Action.QUARANTINE, Action.DISCARD])
+@pytest.mark.parametrize("everywhere", [Action.COPY, Action.QUARANTINE, Action.REFUSE])
+def test_what_is_known_to_be_decided_is_taken_over(action: Action, everywhere: Action) -> None:
+    before = aside(1, action, Left(((0, 1),), NEWEST))
+    plan = planned(before, policies=Policies(everywhere))
+    assert not plan.blocked
+    first, second = plan.lines
+    assert [(s.action, s.through, s.records) for s in first.done] == [(action, 1, 2)]
+    assert (first.due.records, second.due.records) == (2, 1)
+    (note,) = plan.notes
+    assert note.startswith("2 of the records were quarantined or discarded by way of another")
+
+
+def test_an_export_holds_them_again() -> None:
+    plan = planned(aside(1, left=Left(((0, 1),), NEWEST)), policies=Policies(Action.EXPORT))
+    assert [line.due.records for line in plan.acting] == [4]
+    assert not plan.taken
+
+
+@pytest.mark.parametrize(
+    ("left", "taken", "among"),
+    [
+        pytest.param(Left(((0, 0), (2, 2)), NEWEST), 1, ["1"], id="one-between-is-not-decided"),
+        pytest.param(Left(((1, 3),), NEWEST), 0, ["3"], id="the-first-is-not-decided"),
+        pytest.param(Left(((0, 3),), row(1)[1]), 2, ["2"], id="others-at-these-offsets"),
+        pytest.param(Left(((7, 9),), NEWEST), 0, [], id="elsewhere"),
+    ],
+)
+def test_a_record_that_nobody_decided_on_is_never_taken_for_one(
+    left: Left, taken: int, among: list[str]
+) -> None:
+    plan = planned(aside(3, left=left))
+    assert sum(progress.records for progress in plan.taken.values()) == taken
+    assert reasons(plan) == among
+
+
+def test_what_is_taken_over_is_noted_although_nothing_is_left_to_do() -> None:
+    world = one_of_two()
+    plan = world.plan(copies())
+    assert (plan.acting, list(plan.noted), plan.writes) == ((), [Lane(PLACE, SAFE)], True)
+    world.execution(copies(), FakeCopier(world.target), Limits()).run()
+    kept = world.target.kept()
+    assert kept[Key("g1", "A", Lane(PLACE, SAFE))].records == 4
+    assert "taken-over" in [entry["entry"] for entry in world.journal.told]
+    assert not world.plan(copies()).writes
+
+
+def one_of_two() -> World:
+    rows = [row(offset) for offset in range(4)]
+    verdicts = {(PLACE, n): SAFE for n in range(4)}
+    first = World({PLACE: rows}, verdicts, {PLACE: rows}, result="g0")
+    first.execution(QUARANTINE, FakeCopier(first.target), Limits()).run()
+    return World({PLACE: rows}, verdicts, {PLACE: rows}, first.target)
+
+
+def test_more_runs_than_are_kept_are_not_known() -> None:
+    rows = [row(2 * n) for n in range(MOST_RUNS + 1)]
+    verdicts = {(PLACE, each[0]): SAFE for each in rows}
+    world = World({PLACE: rows}, verdicts, {PLACE: rows}, result="g0")
+    world.execution(QUARANTINE, FakeCopier(world.target), Limits(700)).run()
+    world = World({PLACE: rows}, verdicts, {PLACE: rows}, world.target)
+    assert reasons(world.plan(QUARANTINE)) == [f"{MOST_RUNS + 1:,}"]
+
+
+ACTIONS = st.sampled_from([Action.COPY, Action.QUARANTINE, Action.DISCARD])
+VERDICTS = st.sampled_from(list(OrderVerdict))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_over_two_incidents_each_record_is_decided_on_once(data: st.DataObject) -> None:
+    """The first may have been left half done; retention may have taken some since."""
+    offsets = sorted(data.draw(st.sets(st.integers(0, 30), min_size=1, max_size=12)))
+    every = [row(offset) for offset in offsets]
+    of_first = {(PLACE, n): data.draw(VERDICTS) for n in offsets}
+    target = Target()
+    first = World({PLACE: every}, of_first, {PLACE: every}, target, result="g0")
+    minds = Policies(data.draw(ACTIONS), conflicting=data.draw(ACTIONS))
+    try:
+        copier = FakeCopier(target, data.draw(st.integers(0, 40)))
+        first.execution(minds, copier, Limits(data.draw(st.integers(1, 5)))).run()
+    except Killed:
+        target.drop()
+    decided = [s for p in target.kept().values() for s in p.segments]
+    records_before = {action: told(decided, action) for action in Action}
+
+    start = data.draw(st.integers(0, 20))
+    newer = [row(offset) for offset in range(31, 31 + data.draw(st.integers(0, 4)))]
+    now = [each for each in (*every, *newer) if each[0] >= start]
+    missing = [each[0] for each in now if each[0] not in target.offsets(PLACE)]
+    of_second = {(PLACE, n): data.draw(VERDICTS) for n in missing}
+    second = World({PLACE: now}, of_second, {PLACE: [*every, *newer]}, target)
+    second.seen = len(target.offsets(PLACE))
+    if reasons(second.plan(copies())):
+        # Only where one that is still to be decided on lies in front of one that is not.
+        assert told(decided, Action.QUARANTINE) + told(decided, Action.DISCARD)
+        assert told(decided) < len(of_first)
+        return
+    for steps in data.draw(st.lists(st.integers(0, 12), max_size=4)):
+        try:
+            second.execution(copies(), FakeCopier(target, steps), Limits(2)).run()
+        except Killed:
+            target.drop()
+    second.execution(copies(), FakeCopier(target), Limits(2)).run()
+    plan = second.plan(copies())
+    assert (reasons(plan), plan.writes, plan.noted) == ([], False, {})
+    assert sum(s.records for line in plan.lines for s in line.done) == len(of_second)
+    copied = target.offsets(PLACE)
+    aside = target.offsets(TopicPartition(QUARANTINE_OF + T, 0))
+    assert len({*copied, *aside}) == len(copied) + len(aside)
+    assert len(aside) == records_before[Action.QUARANTINE]
+    assert {n for n in offsets if n >= start} <= {*copied, *aside} or minds_discard(minds)
+    assert {each[0] for each in newer} <= set(copied)
+
+
+def told(segments: list[Segment], action: Action | None = None) -> int:
+    return sum(s.records for s in segments if action in (None, s.action))
+
+
+def minds_discard(minds: Policies) -> bool:
+    return Action.DISCARD in (minds.everywhere, minds.conflicting)

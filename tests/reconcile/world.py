@@ -195,6 +195,8 @@ class World:
     Attributes:
         verdicts: of the records that are wanted, by place and offset.
         held: what the source still holds; all that is wanted was there once.
+        result: the id of the gap result.
+        seen: where the target ended then.
     """
 
     held: Mapping[TopicPartition, Sequence[Row]]
@@ -206,17 +208,19 @@ class World:
     overrides: tuple[str, ...] = ()
     journal: FakeJournal = field(default_factory=FakeJournal)
     exporter: FakeExporter = field(default_factory=FakeExporter)
+    result: str = "g1"
+    seen: int = 0
 
     @property
     def gap(self) -> FoundGap:
         partitions = tuple(
-            FoundPartition(place, T, OffsetRange(0, _end(rows)), OffsetRange(0, 0), n, True, n > 1)
+            FoundPartition(place, T, source, OffsetRange(0, self.seen), n, True, n > 1)
             for place, rows in self.every.items()
             for n in [sum(p == place for p, _ in self.verdicts)]
+            for source in [OffsetRange(0, _end(rows))]
         )
-        return FoundGap(
-            "g1", "main", "a", "A", "b", "B", "2026-03-05", partitions, self.not_compared
-        )
+        clusters = ("main", "a", "A", "b", "B")
+        return FoundGap(self.result, *clusters, "2026-03-05", partitions, self.not_compared)
 
     def rows(self) -> TemporaryWantedRows:
         by_offset = {(p, row[0]): row for p, rows in self.every.items() for row in rows}

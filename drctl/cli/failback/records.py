@@ -57,6 +57,7 @@ def reconciliation(config: "Config", link: "Link", wish: Json) -> Reconciliation
     with opened(_options(config, _folder(config, link, wish), wish)) as found:
         lines, saved = found.plan.lines, _saved(found)
         due = sum(_due(line, saved) for line in lines if line.guard is None)
+        due += sum(progress.records for progress in found.plan.noted.values())
         refused = (*_refused(found, wish), *_left_out(found))
         blocked = tuple(map(_reason, found.plan.blocked)) if due else ()
         newer = sum(found.plan.grown.newer.values())
@@ -71,7 +72,7 @@ def reconcile(config: "Config", link: "Link", wish: Json) -> None:
         Unknown: nobody can say what was done, or not everything could be compared.
     """
     with opened(_options(config, _folder(config, link, wish), wish)) as found:
-        if not found.plan.acting:
+        if not found.plan.writes:
             return
         result = carried_out(found)
     if result.exit_code not in (ExitCode.DONE, ExitCode.FOUND):

@@ -105,7 +105,7 @@ def reconcile_records(given: ReconcileOptions) -> int:
     """Make the plan, and with `--execute` carry it out."""
     check_confirming(given.execute, given.yes)
     with opened(given) as found:
-        if not given.execute or not found.plan.acting:
+        if not given.execute or not found.plan.writes:
             return _show(_unwritten(found.plan), given)
         return _show(carried_out(found), given)
 
@@ -222,7 +222,7 @@ def carried_out(opened: Opened) -> "ReconcileResult":
     run = began.strftime("%Y%m%dT%H%M%S.%fZ")
     with reconcile_wiring.journal(opened.config, run) as journal, ExitStack() as stack:
         copier = None
-        if plan.recorded:
+        if plan.recorded or plan.noted:
             _make_topics(plan, opened.topic)
             copier = stack.enter_context(reconcile_wiring.copier(opened.link))
         # Whoever wrote before is fenced now: what counts, counts for good.

@@ -59,6 +59,7 @@ def _parts(result: ReconcileResult, execute: str) -> Iterator[RenderableType]:
         told = way_back(result)
         yield Text(f"\n{told[0].upper()}{told[1:]}.", style="dim")
     open_ = any(each.outcome in (Outcome.PLANNED, Outcome.PARTIAL) for each in result.results)
+    open_ = open_ or bool(plan.noted and not result.run)
     if open_ and not _in_vain(result):
         these = "do what is not refused" if plan.refused else "do this"
         go_on = "To go on" if result.run else f"Nothing was written. To {these}"
@@ -88,6 +89,8 @@ def _planned(plan: ReconcilePlan, due: int) -> str:
     refused = sum(line.due.records for line in plan.refused)
     if refused and not due:
         return f"nothing may be done, {plural(refused, 'record')} refused"
+    if not due and plan.noted:
+        return "nothing is left to be done but to note what was decided before"
     if not due:
         return "nothing is left to be done"
     told = f"{plural(due, 'record')} to be done"
