@@ -124,7 +124,7 @@ def _past(data: ReportData, stuck: tuple[StepReport, ...]) -> Iterator[NextStep]
 
 def _after_done(data: ReportData) -> Iterator[NextStep]:
     for step, what in data.owed.items():
-        yield NextStep(closed(what), f"Owed by step {plain(step)}: a later run must do it.")
+        yield NextStep(closed(what), f"Owed by step {plain(step)}: {_later(data)}.")
     if data.writes is not Writes.TARGET:
         if not data.owed:
             yield NextStep("Nothing has to be done.", "Every step was seen to be done.")
@@ -155,6 +155,12 @@ def _after_done(data: ReportData) -> Iterator[NextStep]:
         " the way back, and what comes next.",
         f"{_command(data, failback.NAME)} --check-order",
     )
+
+
+def _later(data: ReportData) -> str:
+    if data.plan.name.startswith("failover-"):
+        return f"the way home does it, or says why not (`{_command(data, failback.NAME)}`)"
+    return "a later run must do it"
 
 
 def _home(data: ReportData) -> Iterator[NextStep]:
