@@ -9,6 +9,7 @@ from drctl.checks.observed import Observed
 from drctl.checks.wording import listed, several
 from drctl.model.finding import Status
 from drctl.model.groups import Group
+from drctl.model.survey import of_applications
 
 _FAMILY = Family.CLIENTS
 _JAVA = "java"
@@ -193,9 +194,9 @@ def transactional_ids(observed: Observed) -> Iterator[Verdict]:
     subject = f"transactional ids of cluster {observed.link.source}"
     cure = "look at `kafka-transactions list`"
     known = seen(observed.survey.transactional_ids, subject, "they are", cure)
-    ours = [name for name in known if not name.startswith("__drctl")]
+    ours = of_applications(known)
     if not ours:
-        yield ok(subject, "its coordinators know none")
+        yield ok(subject, "its coordinators know none of an application")
         return
     yield warn(
         subject,

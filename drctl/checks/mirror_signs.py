@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from drctl.checks.check import Family, NotObserved, Verdict, check, fail, ok, seen, warn
 from drctl.checks.connectors import SOURCE, required
 from drctl.checks.observed import Observed
-from drctl.checks.wording import duration
+from drctl.checks.wording import duration, listed
 from drctl.model.finding import Status
+from drctl.model.survey import of_applications
 
 _FAMILY = Family.MIRRORMAKER
 _BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
@@ -38,6 +39,41 @@ def converters(observed: Observed) -> Iterator[Verdict]:
         cure = f"see that the worker's converters are {_BYTES}, or say so in the connector"
         raise NotObserved(settings.subject, reason, cure)
     yield ok(settings.subject, "records are copied as they are", f"converters {_BYTES}")
+
+
+@check(
+    "mm2-aborted",
+    _FAMILY,
+    "`consumer.isolation.level` of the source connector is `read_committed`, or nobody writes in"
+    " transactions",
+    Status.WARN,
+)
+def aborted(observed: Observed) -> Iterator[Verdict]:
+    """Whether what an application has taken back is copied as a record."""
+    settings = required(observed, SOURCE)
+    keys = ("source.consumer.isolation.level", "consumer.isolation.level")
+    key = next((key for key in keys if key in settings.values), keys[1])
+    level = settings.text(key, "read_uncommitted")
+    if level.value == "read_committed":
+        yield ok(settings.subject, "only what is committed is copied", level.evidence)
+        return
+    cure = f"set {keys[0]}=read_committed on it"
+    what = f"it copies what is aborted, too ({level.evidence}); whether anybody writes in"
+    known = seen(
+        observed.survey.transactional_ids, settings.subject, f"{what} transactions is", cure
+    )
+    ours = of_applications(known)
+    if not ours:
+        yield ok(settings.subject, "nobody writes in transactions", level.evidence)
+        return
+    yield warn(
+        settings.subject,
+        "it copies what is aborted, too, as records that everybody reads",
+        f"{level.evidence}; {len(ours):,} transactional ids are known: {listed(ours)}",
+        f"groups read it on {observed.link.target}; the way home takes it for new records, with"
+        " old ones behind them, and is refused but for --rebuild",
+        cure,
+    )
 
 
 @check(

@@ -72,6 +72,7 @@ CHECKS: tuple[Check, ...] = (
     mirror_checkpoints.replicas,
     mirror_checkpoints.group_sync,
     mirror_signs.converters,
+    mirror_signs.aborted,
     mirror_signs.heartbeat,
     mirror_signs.checkpoint,
     reachability.answer,

@@ -1,6 +1,6 @@
 """A whole cluster, as far as nobody needs it in a hurry: its brokers, replicas, users, limits."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -34,6 +34,15 @@ class Replicas(NamedTuple):
     assigned: tuple[int, ...]
     in_sync: tuple[int, ...]
     eligible: tuple[int, ...] | None = None
+
+
+_OWN_TRANSACTIONAL_IDS = ("drctl.", "drctl-reconcile-")
+"""Of the journal, and of records that are reconciled: the link's name follows."""
+
+
+def of_applications(transactional_ids: Iterable[str]) -> tuple[str, ...]:
+    """Those that drctl does not use itself."""
+    return tuple(each for each in transactional_ids if not each.startswith(_OWN_TRANSACTIONAL_IDS))
 
 
 @dataclass(frozen=True, slots=True)

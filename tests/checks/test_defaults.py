@@ -16,7 +16,10 @@ from tests.checks.observing import observed
 
 SUBJECTS = {"connector copy": SOURCE, "connector points": CHECKPOINT}
 MISSING = re.compile(r"([\w.-]+) is not set; the default is ([^;]+)")
-NOT_ITS_OWN = {"consumer.auto.offset.reset"}  # of the consumer that it makes
+NOT_ITS_OWN = {  # of the consumer that it makes
+    "consumer.auto.offset.reset",
+    "consumer.isolation.level",
+}
 REQUIRED = {"source.cluster.alias": "a", "target.cluster.alias": "b"}
 DEADLINE_S = 60
 

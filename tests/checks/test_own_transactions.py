@@ -1,0 +1,9 @@
+"""What drctl writes in transactions itself is no application's."""
+
+from drctl.model.survey import of_applications
+from drctl.systems.kafka import journal_writer, reconcile_copier
+
+
+def test_its_own_transactional_ids_are_known_as_that() -> None:
+    own = [each.transactional_id("main") for each in (journal_writer, reconcile_copier)]
+    assert of_applications([*own, "orders-tx"]) == ("orders-tx",)
