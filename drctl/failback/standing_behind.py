@@ -14,8 +14,8 @@ def stand_behind(seen: Situation) -> str:
     facts = seen.facts
     return (
         f"records of {facts.source} stand behind new ones of {facts.target}"
-        f" ({listed(seen.stand_behind)}): the old replication ran while applications wrote there;"
-        " what is new cannot be told by its place"
+        f" ({listed(seen.stand_behind)}): the old replication ran while applications wrote there,"
+        " or has copied what they had aborted; what is new cannot be told by its place"
     )
 
 
