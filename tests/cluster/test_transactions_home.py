@@ -1,0 +1,203 @@
+"""An application that writes in transactions all the way: over to the secondary, and home.
+
+MirrorMaker 2 copies what is committed only (`isolation.level=read_committed`): by default it copies
+what was aborted, too. A transaction is open whenever a fence closes.
+"""
+
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import pytest
+
+from drctl.lab.lab import Lab
+from drctl.lab.waiting import Patience
+from tests.cluster.conftest import NewDrctl
+from tests.cluster.own_homes import OwnHome
+from tests.cluster.transacting import LEFT_ALONE_S, Application, Told, Transaction
+from tests.cluster.way_home import DEADLINE_S, GO, PARTITIONS
+from tests.conftest import NewTopic
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(900)]
+
+SOME = 30
+"""Records that are committed before anything happens."""
+LONG_S = 300
+LAG = 1000
+OPEN = "lie behind an open transaction"
+"""What a step says that waits for one before it calls anything complete."""
+
+
+class Transacting(OwnHome):
+    """Its application commits and aborts; what is committed is copied."""
+
+    def __init__(self, lab: Lab, new_drctl: NewDrctl, topic: str) -> None:
+        # It writes all the while: there is always a record on its way.
+        super().__init__(lab, partial(new_drctl, policy={"max_lag_records": LAG}), topic)
+        self.told = Told()
+        self.has_read: list[str] = []
+        self.lead_to("primary")
+        for name in (self.forward, self.reverse):
+            self.connectors.configure(name, source__consumer__isolation__level="read_committed")
+
+    @contextmanager
+    def application(self, cluster: ClusterUnderTest, prefix: str) -> Iterator[Application]:
+        """At work there; it has committed and aborted something when the block begins."""
+        made = Application(cluster, self.topic, prefix, self.told)
+        before = len(self.told.committed), len(self.told.aborted)
+        with made.at_work():
+            assert Patience.of(60).wait_until(
+                lambda: (
+                    len(self.told.committed) >= before[0] + SOME
+                    and len(self.told.aborted) > before[1]
+                )
+            ), self.told
+            yield made
+
+    def another(
+        self, cluster: ClusterUnderTest, prefix: str, timeout_s: int = LONG_S
+    ) -> Transaction:
+        """A transaction beside those of the application."""
+        return Transaction(cluster, self.topic, prefix, timeout_s)
+
+    @contextmanager
+    def under_way(self, *words: str) -> "Iterator[Going]":
+        """A run that ends well behind the block, whose journal is not taken for an earlier one."""
+        earlier = self.newest_run()
+        with self.running(*words, *GO) as process:
+            yield Going(self, process, earlier)
+            code = process.wait(DEADLINE_S)
+            assert code == 0, self.said
+
+    def newest_run(self) -> str:
+        return next((str(each["run"]) for each in self.journaled()), "")
+
+    def read_there(self, cluster: ClusterUnderTest) -> None:
+        """The group reads what is there by now."""
+        wanted = set(self.all_of(cluster))
+        self.has_read += self.read(self.group, cluster, wanted - set(self.has_read))
+
+    def each_once(self) -> None:
+        """All that was committed is on both sides; what was aborted is on neither."""
+        assert not self.told.unclear
+        everything = Counter(self.told.committed)
+        assert set(everything.values()) == {1}
+        for cluster in (self.primary, self.secondary):
+            assert self.all_of(cluster) == everything, cluster.name
+
+
+class Going:
+    """A run under way, that a transaction holds up."""
+
+    def __init__(self, home: Transacting, process: subprocess.Popen[bytes], earlier: str) -> None:
+        self._home, self._process, self._earlier = home, process, earlier
+
+    def reached(self, step: str, entry: str = "done") -> bool:
+        if self._home.newest_run() == self._earlier:
+            return False
+        return any(
+            each["entry"] == entry and each.get("step") == step for each in self._home.journaled()
+        )
+
+    def waits_until(self, step: str, entry: str = "done") -> None:
+        self._await(lambda: self.reached(step, entry))
+
+    def says(self, words: str) -> None:
+        self._await(lambda: words in self._home.said)
+
+    def _await(self, seen: Callable[[], bool]) -> None:
+        def there() -> bool:
+            assert self._process.poll() is None or seen(), self._home.said
+            return seen()
+
+        assert Patience.of(DEADLINE_S).wait_until(there), self._home.said
+
+
+@pytest.fixture
+def home(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[Transacting]:
+    made = Transacting(lab, new_drctl, new_topic(PARTITIONS))
+    try:
+        yield made
+    finally:
+        lab.start("primary")
+        made.close()
+
+
+def go_home(home: Transacting, *words: str, waited_for: str) -> None:
+    """With an application at work until the fence closes, and a transaction open when it does.
+
+    Args:
+        waited_for: the cluster on which `find-missing` waits for a transaction to end.
+    """
+    told = home.told
+    with home.application(home.secondary, "away") as away:
+        home.read_there(home.secondary)
+        early, late = (home.another(home.secondary, name) for name in ("early", "late"))
+        early.open()
+        with home.under_way("failback", *words) as going:
+            going.says(f"of {waited_for}: waiting until it ends")
+            assert not going.reached("find-missing")
+            told.aborted += early.abort()
+            going.waits_until("caught-up")
+            late.open()
+            going.says(OPEN)
+            assert going.reached("fence-producers")
+            assert away.refused
+            assert not going.reached("drain")
+            told.committed += late.commit()
+    assert home.led_to == home.primary.bootstrap
+    home.each_once()
+
+    with home.application(home.primary, "again"):
+        pass
+    everything = set(told.committed)
+    arrived = lambda: everything <= set(home.all_of(home.secondary))  # noqa: E731
+    assert Patience.of(60).wait_until(arrived)
+    home.each_once()
+    home.has_read += home.read_on(home.has_read, everything)
+    assert set(home.has_read) == everything, "it skipped some, or has read what was aborted"
+
+
+def test_over_by_plan_and_home(home: Transacting) -> None:
+    told = home.told
+    with home.application(home.primary, "first") as first:
+        home.read_there(home.primary)
+        held = home.another(home.primary, "held")
+        with home.under_way("failover") as going:
+            going.waits_until("preflight")
+            held.open()
+            going.says(OPEN)
+            assert going.reached("fence-producers")
+            assert first.refused
+            assert not going.reached("drain")
+            told.committed += held.commit()
+    assert home.led_to == home.secondary.bootstrap
+    home.each_once()
+    go_home(home, waited_for="secondary")
+
+
+def test_over_by_loss_and_home(home: Transacting) -> None:
+    """The primary dies with a tail that was never copied, and with a transaction open."""
+    told = home.told
+    with home.application(home.primary, "first"):
+        home.read_there(home.primary)
+    copied = lambda: set(told.committed) <= set(home.all_of(home.secondary))  # noqa: E731
+    assert Patience.of(60).wait_until(copied)
+    home.replicate(False)
+    with home.application(home.primary, "tail"):
+        pass
+    tail = [value for value in told.committed if value.startswith("tail")]
+    left = home.another(home.primary, "left", LEFT_ALONE_S)
+    left.open()
+    home.lab.signal("primary", signal.SIGKILL)
+    told.aborted += left.values
+    lost = home.json("failover", "--mode", "unplanned", *GO, code=1)
+    assert lost["status"] == "done", lost
+    home.lab.start("primary")
+    assert not set(tail) & set(home.all_of(home.secondary))
+    begun_anew = "producer-ids-collide=producers of the application begin anew"
+    go_home(home, "--policy", "copy", "--override", begun_anew, waited_for="secondary")
