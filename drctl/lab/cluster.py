@@ -64,8 +64,13 @@ class LabCluster:
         return {**self.public_properties(user), "sasl.password": password}
 
     def admin(self, bootstrap: str | None = None) -> AdminClient:
-        """An admin client that prints nothing; keep it referenced until its futures are read."""
+        """An admin client that prints nothing; keep it referenced until its futures are read.
+
+        librdkafka asks every five minutes for each topic that was asked for by name: where brokers
+        create topics by themselves, those that were deleted meanwhile would come back.
+        """
         ours = {
+            "allow.auto.create.topics": "false",
             "reconnect.backoff.ms": "50",
             "reconnect.backoff.max.ms": "200",
             "bootstrap.servers": bootstrap or self.bootstrap,
