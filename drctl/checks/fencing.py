@@ -50,7 +50,10 @@ def _by_acl(subject: str, observed: Observed) -> Verdict:
     acls = asked(observed.source_acls, subject, "its ACLs are", grant)
     if isinstance(acls, Unavailable):
         reason = "the source's ACLs cannot be seen"
-        return _not_possible(subject, reason, acls.reason, f"{grant}, or {_COMMAND}", observed)
+        cure = f"{grant}, or {_COMMAND}"
+        if observed.mode is Mode.UNPLANNED:
+            cure = f"none where the source is lost, drctl failback sets it then; else {cure}"
+        return _not_possible(subject, reason, acls.reason, cure, observed)
     if not acls.enforced:
         reason = "the source has no authorizer: ACLs keep nobody away"
         return _not_possible(subject, reason, "ACLs are not enforced", _COMMAND, observed)

@@ -28,6 +28,7 @@ from drctl.model.topology import TopicPartition, Unavailable
 
 _FAMILY = Family.REPLICATION
 _RUNNING = "RUNNING"
+_BY_HAND = ("STOPPED", "PAUSED")
 _CONNECT = "set `replicator.connect` of the link in drctl.yaml to the workers' REST interface"
 _IDLE = "it runs, and has nothing to do"
 _KINDS_ON_CONNECT = ("mirrormaker2", "confluent-replicator")
@@ -185,7 +186,7 @@ def _of_the_link(observed: Observed, known: Connectors) -> dict[str, Connector |
 
 def _running(name: str, connector: Connector | None, mode: Mode) -> Verdict:
     subject = f"connector {name}"
-    cure = "restart what has failed, and look into the worker's log for why"
+    cure = _cure_of(connector)
     if connector is None:
         reason, evidence = "the workers have no such connector", ""
         cure = "deploy it, or correct `replicator.connectors` of the link in drctl.yaml"
@@ -201,6 +202,12 @@ def _running(name: str, connector: Connector | None, mode: Mode) -> Verdict:
     if mode is Mode.UNPLANNED:
         return ok(subject, f"{reason}: nothing is waited for any more", evidence)
     return fail(subject, reason, evidence, cost, cure)
+
+
+def _cure_of(connector: Connector | None) -> str:
+    if connector is not None and connector.state in _BY_HAND:
+        return "somebody stopped it: let it go on, unless that is meant to be so"
+    return "restart what has failed, and look into the worker's log for why"
 
 
 def _stopped(connector: Connector) -> tuple[str, str]:

@@ -12,10 +12,17 @@ class ConnectorState:
     Attributes:
         state: RUNNING, PAUSED, STOPPED, FAILED, ...; of the connector and all its tasks where they
             agree, else all of them.
+        trace: what failed, in the words of its worker; empty where nothing did.
     """
 
     name: str
     state: str
+    trace: str = ""
+
+    @property
+    def told(self) -> str:
+        """How it stands, and why."""
+        return f"{self.name} is {self.state}{f': {self.trace}' if self.trace else ''}"
 
 
 class ConnectorsReader(Protocol):

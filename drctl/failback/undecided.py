@@ -28,7 +28,7 @@ _NEWER = (
 def undecided(answer: Answer, policies: Policies) -> Iterator[Finding]:
     """What nothing is said of, as far as that is known before anything is closed."""
     facts, result = answer.seen.facts, answer.seen.gap.valid
-    if result is None or answer.steps["e"].observed is not Observed.NOT_DONE:
+    if result is None or not (_is_left(answer) or _unseen(answer, result)):
         return
     told = [*_left(facts, result, policies)]
     if told:
@@ -45,6 +45,18 @@ def undecided(answer: Answer, policies: Policies) -> Iterator[Finding]:
             f" them: drctl reconcile {result.where} --policy copy"
         )
         yield Finding(GUARD, Status.FAIL, "missing records", reason, cure=cure)
+
+
+def _is_left(answer: Answer) -> bool:
+    return answer.steps["e"].observed is Observed.NOT_DONE
+
+
+def _unseen(answer: Answer, result: GapEvidence) -> bool:
+    """Whether nothing was decided by any result, where nobody has looked for copies of records."""
+    unknown = answer.steps["e"].observed is Observed.UNKNOWN
+    decided = answer.seen.facts.decided
+    nothing = not isinstance(decided, Unavailable) and not any(decided.values())
+    return unknown and nothing and result.unreplicated > 0
 
 
 def _left(facts: Facts, result: GapEvidence, policies: Policies) -> Iterator[str]:

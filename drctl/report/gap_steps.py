@@ -54,7 +54,8 @@ def _replication(result: GapResult) -> Step:
     source, target = plain(result.source), plain(result.target)
     if result.totals.only_on_target or result.order.conflicting:
         return Step(
-            f"Do not start the old replication from {source} to {target}.",
+            f"Do not start the old replication from {source} to {target} while applications write"
+            f" to {target}.",
             "It would go on where it stopped and append what it had not copied behind newer "
             f"records of {target}.",
         )
@@ -97,9 +98,9 @@ def _decide(result: GapResult) -> Step:
     return Step(
         "Decide what to bring over, by what a copy would do to order.",
         f"{', '.join(said)}: what that means stands under order. `drctl reconcile {out} --policy"
-        f" copy` shows what bringing them over would do; where clients are on"
-        f" {plain(result.target)} by now, `drctl failback --check-order --link {link}` says what"
-        " comes first. Neither writes anything.",
+        f" copy` shows what bringing them over would do, and what was decided before; where clients"
+        f" are on {plain(result.target)} by now, `drctl failback --check-order --link {link}` says"
+        " what comes first. Neither writes anything.",
     )
 
 

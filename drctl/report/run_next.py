@@ -58,7 +58,7 @@ def _steps(data: ReportData) -> Iterator[NextStep]:
                 f"Ask {plain(data.attempts[-1].who)} on {plain(data.attempts[-1].host)} whether it "
                 "still runs; if not, go on with it.",
                 "A run that is alive keeps a second one out; resume says so and changes nothing.",
-                _resume(data),
+                f"{_resume(data)} --execute",
             )
         case _:
             yield from _stopped(data)
@@ -137,24 +137,27 @@ def _after_done(data: ReportData) -> Iterator[NextStep]:
         f"Do not start the old replication from {source} to {target}.",
         f"It would append old records behind the newer ones of {target}.",
     )
-    if not data.rpo.exact:
-        yield NextStep(
-            f"When {source} answers again, find what was left behind.",
-            "Only a comparison of the records makes the estimate exact.",
-            _command(data, "gap"),
-        )
-    elif data.rpo.records:
-        yield NextStep(
-            f"Decide what becomes of the {plural(data.rpo.records, 'record')} left behind.",
-            "A late copy may stand behind newer records of its key, and whatever overwrites"
-            f" {source} destroys them.",
-        )
-    yield NextStep(
+    closing = NextStep(
         f"Before {source} is used again, keep its applications away and find what only it holds.",
         f"{target} takes writes now that {source} does not have; this says what has been done of"
         " the way back, and what comes next.",
         f"{_command(data, failback.NAME)} --check-order",
     )
+    if not data.rpo.exact:
+        yield closing
+        yield NextStep(
+            f"When {source} answers again, and is closed, find what was left behind.",
+            "Only a comparison of the records makes the estimate exact.",
+            _command(data, "gap"),
+        )
+        return
+    if data.rpo.records:
+        yield NextStep(
+            f"Decide what becomes of the {plural(data.rpo.records, 'record')} left behind.",
+            "A late copy may stand behind newer records of its key, and whatever overwrites"
+            f" {source} destroys them.",
+        )
+    yield closing
 
 
 def _later(data: ReportData) -> str:

@@ -72,6 +72,7 @@ class Around:
     said: tuple[Finding, ...] = ()
     reconciled: int = 0
     workers_of: str = "id-of-secondary"
+    trace: str = ""
 
     def kafka_cluster_id(self) -> str:
         return self.workers_of
@@ -92,7 +93,7 @@ class Around:
         return self
 
     def state(self, name: str) -> ConnectorState:
-        return ConnectorState(name, self.states[name])
+        return ConnectorState(name, self.states[name], self.trace)
 
     def offsets(self, name: str) -> Sequence[Mapping[str, Any]]:
         return [
@@ -307,6 +308,16 @@ def test_the_first_arrival_tells_where_it_began(
     assert KINDS["start-replication"].undone(intent, cast(Look, world)).state is State.DONE
 
 
+def test_why_a_connector_does_not_run_is_told_while_it_can_be_asked() -> None:
+    """Turning back stops it, and a stopped one has no tasks that could tell."""
+    world = Around({"primary": Site("primary", ())}, trace="ConnectException: no; by TopicDenied")
+    intent = check("start-replication", STARTS, world, seed_replication=SEEDED)
+    world.states["mm2"] = "FAILED+RUNNING"
+    seen = verify("start-replication", intent, world)
+    told = "mm2 is FAILED+RUNNING: ConnectException: no; by TopicDenied"
+    assert (seen.state, seen.words) == (State.WAITING, told)
+
+
 SOURCE_CLASS = {"connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector"}
 NAMED = "producer.override.bootstrap.servers"
 
@@ -385,6 +396,15 @@ def test_a_little_that_is_on_its_way_keeps_nobody() -> None:
         (Missing(0, ("orders-0: it was not read",)), State.WAITING),
     ):
         assert verify("caught-up", intent, Around(found=found)).state is state
+
+
+def test_a_connector_that_brings_nothing_any_more_is_named_while_it_is_waited_for() -> None:
+    settings = {"scope": "tail", "at_most": 5, "connectors": ["mm2"]}
+    world = Around(found=Missing(6), trace="ConnectException: it ended")
+    intent = check("caught-up", settings, world)
+    for state, told in (("RUNNING", ""), ("FAILED", "; mm2 is FAILED: ConnectException: it ended")):
+        world.states["mm2"] = state
+        assert verify("caught-up", intent, world).words.endswith(f"on their way{told}")
 
 
 def test_what_is_out_of_order_refuses_and_what_is_put_right_does_not() -> None:

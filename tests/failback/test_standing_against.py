@@ -218,6 +218,15 @@ def test_known_missing_records_without_a_decision_refuse_before_anything_is_clos
     assert "10 of other topics" in other
 
 
+def test_where_nothing_was_ever_decided_no_copies_have_to_be_sought_for() -> None:
+    unsought = Unavailable("60,000 offsets are too many to look through for it")
+    (told,) = undecided(UNSAID, brought=unsought)
+    assert "nothing is said of 10 records" in told
+    by_another = {"result-0": {Decision("safe", "copy"): 10}}
+    assert undecided(UNSAID, brought=unsought, decided=by_another) == []
+    assert undecided(UNSAID, brought=unsought, decided=Unavailable("it hung up")) == []
+
+
 def test_a_decision_on_each_of_them_refuses_nothing() -> None:
     assert undecided(Policies(Action.COPY)) == []
     assert undecided(Policies(Action.COPY, {}, Action.QUARANTINE), gaps=(CONFLICTING,)) == []

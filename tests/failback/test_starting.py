@@ -8,7 +8,7 @@ import pytest
 
 from drctl.failback.answer import Answer
 from drctl.failback.doing import doing
-from drctl.failback.facts import Began, Cluster, Copies, Facts, RunTold
+from drctl.failback.facts import Began, Cluster, Copies, Facts, GroupSeen, RunTold
 from drctl.failback.starting import Start, start_of
 from drctl.failback.step import Observed
 from drctl.failback.verdict import Verdict
@@ -95,6 +95,12 @@ def test_a_run_of_the_way_home_that_has_not_ended_is_gone_on_with() -> None:
     wrong = judged(begun(), journal=(run,), forward=copying("mm2-source", "RUNNING"))
     assert wrong.verdict is Verdict.VIOLATED
     assert "/connectors/mm2-source/stop" in told(wrong), "what does harm is ended first"
+    early = (GroupSeen("readers", ("secondary",), {PLACE: 138}),)
+    moving = judged(in_order_to_h(), journal=(run,), groups=early)
+    assert moving.next == "i"
+    assert "drctl failover" not in told(moving), "the run has committed these behind its fences"
+    assert "drctl resume 20261123T110610Z" in told(moving)
+    assert "drctl failover" in told(judged(in_order_to_h(), groups=early))
 
 
 def test_copies_are_left_out_before_anything_comes_back() -> None:

@@ -84,6 +84,10 @@ def _sample(each: Sample) -> str:
     return f"{each.order:<11}  {sentence(str(each.place))} offset {each.offset}  key {key.text}"
 
 
+_MOVES_CLIENTS = "i"
+"""What a run does behind its fences, which nobody else may do beside it."""
+
+
 def _next(answer: Answer, site: Site) -> Iterator[RenderableType]:
     if answer.next is None:
         yield Text("\nNext: nothing; every step is done", style="bold")
@@ -94,7 +98,7 @@ def _next(answer: Answer, site: Site) -> Iterator[RenderableType]:
     look = "look yourself whether it has happened: " if unseen else ""
     yield Text(f"\nNext: {row.id}, {look}{title}", style="bold")
     halfway = _halfway(answer.seen.facts)
-    if halfway is None or answer.violations:
+    if halfway is None or (answer.violations and answer.next != _MOVES_CLIENTS):
         for line in doing(site)[row.id]:
             yield Text(indent(line, "  "))
     if halfway is not None:
@@ -112,7 +116,8 @@ def _halfway(facts: Facts) -> RunTold | None:
 def _resume(run: RunTold, site: Site) -> Iterator[RenderableType]:
     name = f"{sentence(run.run)} --link {site.link}"
     yield Text(
-        "  by the journal a run of the way home has not ended: it goes on from where it came"
+        "  by the journal a run of the way home has not ended: it goes on from where it came; what"
+        " it left half done may look out of order from outside"
     )
     yield Text(f"  drctl resume {name}")
     yield Text(f"  drctl resume {name} --execute")

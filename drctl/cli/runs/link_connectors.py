@@ -34,7 +34,8 @@ class Connectors:
         """
         status = self.client.status(name)
         states = {status.state, *(task.state for task in status.tasks)}
-        return ConnectorState(name, "+".join(sorted(states)))
+        traces = [status.trace, *(task.trace for task in status.tasks)]
+        return ConnectorState(name, "+".join(sorted(states)), next(filter(None, traces), ""))
 
     def offsets(self, name: str) -> Sequence[Mapping[str, Any]]:
         """What it keeps of how far it got.

@@ -164,6 +164,8 @@ def _brought(way: WayBack) -> Iterator[Step]:
         yield by_hand(home, "bring-home", told, "nothing is copied twice", begins=BOUNDARY)
     scope = "tail" if home.connectors else "full"
     settings = {**parts.ends(home), "scope": scope, "at_most": max(way.at_most, IN_FLIGHT)}
+    if way.seeded:
+        settings["connectors"] = [way.seeded]
     yield Step("caught-up", "caught-up", settings, home.patience_s)
 
 

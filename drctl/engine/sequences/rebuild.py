@@ -92,6 +92,8 @@ def _filled(way: WayBack) -> Iterator[Step]:
     at_most = max(way.at_most, IN_FLIGHT)
     scope = "tail" if home.connectors else "full"
     caught_up = {**parts.ends(home), "scope": scope, "at_most": at_most}
+    if way.seeded:
+        caught_up["connectors"] = [way.seeded]
     yield Step("caught-up", "caught-up", caught_up, home.patience_s)
     whole = {**parts.ends(home), "scope": "full", "at_most": at_most}
     yield Step("compare-all", "caught-up", whole, max(300, home.patience_s))

@@ -61,8 +61,8 @@ class StartReplication:
     def verify(self, intent: Json, look: Look) -> Seen:
         """How they stand, and what came first."""
         connectors = look.connectors()
-        states = {name: connectors.state(name).state for name in intent["before"]}
-        others = tuple(f"{name} is {state}" for name, state in states.items() if state != RUNNING)
+        states = [connectors.state(name) for name in intent["before"]]
+        others = tuple(each.told for each in states if each.state != RUNNING)
         if others:
             return Seen(State.WAITING, "; ".join(others), {}, others)
         return first_arrivals(intent, look)

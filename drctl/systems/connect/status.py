@@ -4,13 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+_CAUSE = "Caused by: "
+
 
 @dataclass(frozen=True, slots=True)
 class TaskStatus:
     """One task of a connector.
 
     Attributes:
-        trace: first line of the Java exception; empty while it runs.
+        trace: first line of the Java exception, and its cause; empty while it runs.
     """
 
     number: int
@@ -51,4 +53,5 @@ def read_status(document: Mapping[str, Any]) -> ConnectorStatus:
 
 def _first_line(document: Mapping[str, Any]) -> str:
     lines = str(document.get("trace", "")).splitlines()
-    return lines[0] if lines else ""
+    causes = [line.partition(_CAUSE)[2] for line in lines if line.startswith(_CAUSE)]
+    return "; by ".join((*lines[:1], *causes[-1:]))

@@ -1,0 +1,25 @@
+"""What is kept of a worker's answer."""
+
+import pytest
+
+from drctl.systems.connect.status import read_status
+
+
+@pytest.mark.parametrize(
+    ("trace", "told"),
+    [
+        ("", ""),
+        ("a.ConnectException: it ended\n\tat a.B.c(B.java:1)\n", "a.ConnectException: it ended"),
+        (
+            "a.ConnectException: it ended\n\tat a.B.c\nCaused by: x.Y: first\n\tat x.Y.z\n"
+            "Caused by: a.Denied: [orders]\n\t... 3 more\n",
+            "a.ConnectException: it ended; by a.Denied: [orders]",
+        ),
+    ],
+)
+def test_of_a_trace_the_first_line_is_kept_and_what_caused_it(trace: str, told: str) -> None:
+    task = {"id": 0, "state": "FAILED", "worker_id": "w", "trace": trace}
+    status = read_status(
+        {"name": "c", "connector": {"state": "RUNNING", "worker_id": "w"}, "tasks": [task]}
+    )
+    assert (status.trace, status.tasks[0].trace) == ("", told)
