@@ -71,7 +71,11 @@ def test_it_leads_home_with_both_sides_alike(story: Emptied) -> None:
             runs = len([*story.drctl.folder.glob(".drctl/runs/*")])
             return runs > earlier and story.reached("empty-primary")
 
-        assert Patience.of(DEADLINE_S).wait_until(asked), story.said
+        def waits() -> bool:
+            return asked() and "still there: " in story.said
+
+        assert Patience.of(DEADLINE_S).wait_until(waits), story.said
+        assert not story.reached("begin-at-start"), "a word was believed"
         assert alone <= set(story.all_of(story.secondary)), "they would be destroyed"
         story.empty()
         assert process.wait(DEADLINE_S) == 0, story.said

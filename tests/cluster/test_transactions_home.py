@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from drctl.lab.waiting import Patience
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.own_homes import OwnHome
 from tests.cluster.transacting import LEFT_ALONE_S, Application, Told, Transaction
-from tests.cluster.way_home import DEADLINE_S, GO, PARTITIONS
+from tests.cluster.way_home import DEADLINE_S, GO, PARTITIONS, steps_of
 from tests.conftest import NewTopic
 from tests.lab.cluster_under_test import ClusterUnderTest
 
@@ -41,8 +42,12 @@ class Transacting(OwnHome):
         self.told = Told()
         self.has_read: list[str] = []
         self.lead_to("primary")
+        self.copies_what_is("read_committed")
+
+    def copies_what_is(self, level: str) -> None:
+        """In both directions."""
         for name in (self.forward, self.reverse):
-            self.connectors.configure(name, source__consumer__isolation__level="read_committed")
+            self.connectors.configure(name, source__consumer__isolation__level=level)
 
     @contextmanager
     def application(self, cluster: ClusterUnderTest, prefix: str) -> Iterator[Application]:
@@ -201,3 +206,31 @@ def test_over_by_loss_and_home(home: Transacting) -> None:
     assert not set(tail) & set(home.all_of(home.secondary))
     begun_anew = "producer-ids-collide=producers of the application begin anew"
     go_home(home, "--policy", "copy", "--override", begun_anew, waited_for="secondary")
+
+
+def test_what_is_aborted_is_copied_where_nobody_says_otherwise(home: Transacting) -> None:
+    """Doctor names it beforehand; afterwards no boundary tells new records from old ones."""
+    (row,) = aborted_row(home)
+    assert row["status"] == "ok", row
+    home.copies_what_is("read_uncommitted")
+    with home.application(home.primary, "first"):
+        pass
+    copied = lambda: set(home.told.aborted) <= set(home.all_of(home.secondary))  # noqa: E731
+    assert Patience.of(60).wait_until(copied)
+    assert not set(home.told.aborted) & set(home.all_of(home.primary))
+    (row,) = aborted_row(home)
+    assert (row["status"], row["subject"]) == ("warn", f"connector {home.forward}")
+    assert "source.consumer.isolation.level=read_committed" in row["cure"]
+
+    done = home.json("failover", *GO, code=0)
+    assert done["rpo"] == {"records": 0, "seconds": 0, "exact": True}
+    turned = home.json("failback", "--policy", "copy", *GO, code=4)
+    why = steps_of(turned, "detail")["find-missing"]
+    assert "or has copied what they had aborted" in why, why
+    assert "--rebuild --override source-whole=REASON" in why, why
+    assert home.led_to == home.secondary.bootstrap
+
+
+def aborted_row(home: Transacting) -> list[dict[str, Any]]:
+    found = home.run("doctor", "--output", "json").document()
+    return [row for row in found["checks"] if row["check"] == "mm2-aborted"]
