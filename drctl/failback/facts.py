@@ -189,6 +189,9 @@ class Decision(NamedTuple):
 Decided = Mapping[str, Mapping[Decision, int]]
 """By the id of a result of `drctl gap`: how many of its records."""
 
+LeftMissing = Mapping[TopicPartition, tuple[tuple[int, int], ...]]
+"""Offsets of the source as runs, first and last, of records that were quarantined or given up."""
+
 
 @dataclass(frozen=True, slots=True)
 class GroupSeen:
@@ -279,6 +282,7 @@ class Facts:
     came_back: Copies | Unavailable = NOT_LOOKED_AT
     waiting: Copies | Unavailable = NOT_LOOKED_AT
     decided: Decided | Unavailable = NOT_LOOKED_AT
+    left_missing: LeftMissing = field(default_factory=dict)
     exported: frozenset[str] = frozenset()
     endpoints: tuple[EndpointState | Unavailable, ...] = ()
     groups: tuple[GroupSeen, ...] | Unavailable = NOT_LOOKED_AT

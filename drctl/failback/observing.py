@@ -12,7 +12,14 @@ from typing import NamedTuple, TypeVar
 from drctl.checks.glance import Glance
 from drctl.config.link import Link
 from drctl.config.schema import ConnectorsConfig, PolicyConfig
-from drctl.failback.facts import NOT_LOOKED_AT, Cluster, Copies, Facts, Replication
+from drctl.failback.facts import (
+    NOT_LOOKED_AT,
+    Cluster,
+    Copies,
+    Facts,
+    LeftMissing,
+    Replication,
+)
 from drctl.failback.gap_results import GapEvidence
 from drctl.failback.matching import over_the_same, reference
 from drctl.failback.observers.alike import Alike
@@ -23,7 +30,7 @@ from drctl.failback.observers.boundaries import observe_boundaries
 from drctl.failback.observers.clusters import observe_source, observe_target
 from drctl.failback.observers.copied_since import copied_since
 from drctl.failback.observers.copies import MOST, observe_copies, observe_waiting, span
-from drctl.failback.observers.decisions import observe_decisions
+from drctl.failback.observers.decisions import observe_decisions, observe_left_missing
 from drctl.failback.observers.fence import observe_fence
 from drctl.failback.observers.filled import observe_filled
 from drctl.failback.observers.groups import observe_groups
@@ -111,6 +118,13 @@ class WayBackObserver:
                 )
             ),
             decided=_answer(lambda: observe_decisions(self.ports.decisions, source.identity)),
+            left_missing=_or_nothing(
+                _answer(
+                    lambda: observe_left_missing(
+                        self.ports.decisions, source.identity, source.topic_ids
+                    )
+                )
+            ),
         )
 
     def _at_once(self, results: Results) -> Facts:
@@ -278,6 +292,11 @@ def _names(
     other = there.answer()
     names = {place.topic for place in other.logs} if isinstance(other, Cluster) else ()
     return {name for topic in names if (name := name_here(topic)) is not None}
+
+
+def _or_nothing(seen: LeftMissing | Unavailable) -> LeftMissing:
+    """Where it is not known, the decisions are not either, and say so."""
+    return {} if isinstance(seen, Unavailable) else seen
 
 
 def _answer(question: Callable[[], T]) -> T | Unavailable:

@@ -12,6 +12,7 @@ from drctl.failback.answer import Answer
 from drctl.failback.facts import Facts
 from drctl.failback.gap_results import GapEvidence, PartitionSeen
 from drctl.failback.step import Observed
+from drctl.failback.steps.reconciled import decided_before
 from drctl.failback.steps.record_order import tallied
 from drctl.model.finding import Finding, Status
 from drctl.model.topology import Unavailable
@@ -88,4 +89,4 @@ def _of_partition(
 def _decided(facts: Facts, result: GapEvidence) -> int:
     if isinstance(facts.decided, Unavailable):
         return 0
-    return sum(facts.decided.get(result.id, {}).values())
+    return sum(facts.decided.get(result.id, {}).values()) or decided_before(result, facts)

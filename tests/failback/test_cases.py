@@ -209,6 +209,26 @@ def test_a_decision_on_an_older_result_of_the_same_logs_counts() -> None:
     assert found.steps["e"].observed == "done"
 
 
+def test_what_earlier_results_left_missing_is_decided() -> None:
+    """Of an earlier incident: a newer result lists it again, and has a tail of its own."""
+    before = {"result-0": {Decision("safe", "quarantine"): 10}}
+    old = judged(in_order_to_d(), decided=before, left_missing={PLACE: ((90, 109),)})
+    assert old.steps["e"].observed == "done"
+    assert "all 10 missing records were quarantined or given up" in old.steps["e"].why
+    some = judged(in_order_to_d(), decided=before, left_missing={PLACE: ((0, 20), (90, 103))})
+    assert (some.steps["e"].observed, some.next) == ("not-done", "e")
+    assert "of 10 missing records 4 were quarantined or given up" in some.steps["e"].why
+    # Decided by way of this one, too: they are not counted twice.
+    own = before | {"result-1": {Decision("safe", "quarantine"): 4}}
+    half = judged(in_order_to_d(), decided=own, left_missing={PLACE: ((90, 109),)})
+    assert "it is half done: 4 of 10" in half.steps["e"].why
+    # Its ranges hold other offsets than those of its records, or are not all named.
+    for holes in (partition(ranges=((100, 119),)), partition(ranges_total=2)):
+        facts = replace(in_order_to_d(), gaps=(gap(holes),))
+        told = judged(facts, decided=before, left_missing={PLACE: ((90, 109),)})
+        assert told.steps["e"].observed == "not-done"
+
+
 def test_decisions_that_cannot_be_seen_are_not_guessed() -> None:
     found = judged(in_order_to_d(), exported=frozenset({"result-1"}))
     assert (found.verdict, found.next) == (Verdict.UNKNOWN, "e")

@@ -1,9 +1,11 @@
 """What `drctl reconcile` has done with missing records, as the target keeps it with the records."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from drctl.failback.facts import Decided, Decision
+from drctl.failback.facts import Decided, Decision, LeftMissing
+from drctl.model.topology import TopicPartition
+from drctl.reconcile.policy import LEFT_MISSING
 from drctl.reconcile.progress import Key, Progress
 
 
@@ -25,3 +27,36 @@ def observe_decisions(kept: Callable[[], Mapping[Key, Progress]], source_id: str
             decision = Decision(key.lane.order.value, each.action.value)
             found.setdefault(key.result, Counter())[decision] += each.records + each.gone
     return found
+
+
+def observe_left_missing(
+    kept: Callable[[], Mapping[Key, Progress]], source_id: str, topic_ids: Mapping[str, str]
+) -> LeftMissing:
+    """What any result has left missing of the topics as they are.
+
+    Args:
+        topic_ids: of the source's topics now: one that was made anew holds other records.
+
+    Raises:
+        Unreachable: the target did not answer.
+        Unknown: what it keeps is not what this drctl understands.
+    """
+    found: dict[TopicPartition, list[tuple[int, int]]] = {}
+    for key, progress in kept().items():
+        place = key.lane.place
+        if key.source_id != source_id or progress.source_topic_id != topic_ids.get(place.topic, ""):
+            continue
+        for each in progress.segments:
+            if each.action in LEFT_MISSING and each.left is not None:
+                found.setdefault(place, []).extend(each.left.runs)
+    return {place: _merged(runs) for place, runs in found.items()}
+
+
+def _merged(runs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted(runs):
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = merged[-1][0], max(merged[-1][1], last)
+        else:
+            merged.append((first, last))
+    return tuple(merged)

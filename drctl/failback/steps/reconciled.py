@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from drctl.failback.facts import Copies, Decided, Decision, Facts
-from drctl.failback.gap_results import GapEvidence
+from drctl.failback.gap_results import GapEvidence, PartitionSeen
 from drctl.failback.matching import Standing, same_logs
 from drctl.failback.situation import Situation
 from drctl.failback.step import Seen, done, not_done, unknown
@@ -35,6 +35,11 @@ def _reconciled(seen: Situation) -> Seen:
     for asked, kept in _decisions(result, facts):
         if sum(kept.values()) >= asked.unreplicated:
             return done(f"all {asked.unreplicated:,} missing records are decided: {_told(kept)}")
+    before = decided_before(result, facts)
+    if before >= result.unreplicated:
+        return done(
+            f"all {before:,} missing records were quarantined or given up by way of earlier results"
+        )
     if isinstance(facts.brought, Unavailable):
         return unknown(f"whether missing records were brought over: {facts.brought.reason}")
     there = sum(map(len, brought(result, facts.brought).values()))
@@ -105,6 +110,30 @@ def _decisions(
             yield each, facts.decided[each.id]
 
 
+def decided_before(result: GapEvidence, facts: Facts) -> int:
+    """How many missing records earlier results have put aside or given up.
+
+    0 where something was decided by way of this one: that tells of them, too.
+    """
+    if isinstance(facts.decided, Unavailable) or facts.decided.get(result.id):
+        return 0
+    return sum(_before(each, facts.left_missing.get(each.place, ())) for each in result.partitions)
+
+
+def _before(each: PartitionSeen, left: tuple[tuple[int, int], ...]) -> int:
+    """Of one partition; what its ranges do not tell record by record counts only as a whole."""
+    within = [
+        max(0, min(last, until) - max(first, at) + 1)
+        for first, last in each.ranges
+        for at, until in left
+    ]
+    spanned = sum(last - first + 1 for first, last in each.ranges)
+    whole = len(each.ranges) == each.ranges_total
+    if whole and (spanned == each.unreplicated or sum(within) == spanned):
+        return min(sum(within), each.unreplicated)
+    return 0
+
+
 def _left(result: GapEvidence, facts: Facts, there: int) -> Seen:
     """Some records have no decision that could be seen."""
     if isinstance(facts.decided, Unavailable):
@@ -125,6 +154,12 @@ def _left(result: GapEvidence, facts: Facts, there: int) -> Seen:
             else f"{there:,} of {result.unreplicated:,} missing records have a copy"
         )
         return not_done(f"it is half done: {told}", begun=True)
+    if before := decided_before(result, facts):
+        return not_done(
+            f"of {result.unreplicated:,} missing records {before:,} were quarantined or given up by"
+            f" way of earlier results; the others have neither a copy on {facts.target} nor a"
+            " decision"
+        )
     return not_done(
         f"{result.unreplicated:,} missing records have neither a copy on {facts.target} nor a"
         " decision"
