@@ -1,6 +1,7 @@
 """Where the link's clients are: after a failover nothing that readies one is of any use."""
 
 from collections.abc import Iterator
+from shlex import quote
 
 from drctl.checks.check import Family, Guards, Verdict, check, fail, ok, seen
 from drctl.checks.observed import NOT_LOOKED_AT, Observed
@@ -72,5 +73,22 @@ def _copying(observed: Observed, moved: Moved) -> Iterator[Verdict]:
         f"it is {found.state}, and clients are on {target} since run {moved.run}",
         f"{len(found.tasks):,} tasks",
         f"it appends what {source} still holds behind newer records of {target}",
-        f"stop it, and leave it stopped: `curl -s -X PUT CONNECT/connectors/{name}/stop`",
+        f"stop them, and leave them stopped: `{_stops(observed)}`",
     )
+
+
+def _stops(observed: Observed) -> str:
+    """What to type: each connector of the link that is not stopped."""
+    replicator, known = observed.link.settings.replicator, observed.connectors
+    worker = str(replicator.connect[0].shown) if replicator.connect else "$CONNECT"
+    named = replicator.connectors
+    running = (
+        name
+        for name in (named.source, named.checkpoint, named.heartbeat)
+        if name
+        and not isinstance(known, Unavailable)
+        and (found := known.get(name)) is not None
+        and found.state not in _STOPPED
+    )
+    calls = (f"curl -s -X PUT {worker}/connectors/{quote(each)}/stop" for each in running)
+    return "; ".join(calls)

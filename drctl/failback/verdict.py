@@ -98,7 +98,8 @@ def _harm(seen: Situation, steps: Steps) -> Iterator[Violation]:
     if seen.gap.written_to and Began.START not in seen.arrived.values():
         repair = "a" if steps["a"].observed is Observed.NOT_DONE else "c"
         words = f"{facts.source} was written to, or copied from, after it was searched"
-        yield Violation(repair, f"{words}: {seen.gap.why}")
+        search = f"drctl gap --link {facts.link} --scope full"
+        yield Violation(repair, f"{words}: {seen.gap.why}", f"search anew: {search}")
     if Began.START in seen.arrived.values():
         yield Violation("f", f"the way back began at the beginning: {steps['f'].why}")
     if seen.stand_behind:

@@ -59,7 +59,7 @@ def _positions(data: ReportData) -> str:
     if data.mode == "unplanned":
         # What groups consumed after they were last seen, no evidence tells.
         return f"{again}, and what groups consumed after they were last seen."
-    return f"{again}."
+    return f"{again}, and what members had fetched and could not commit behind the fence."
 
 
 def unknown(data: ReportData) -> tuple[str, ...]:

@@ -139,6 +139,9 @@ class Striker:
         elif number is signal.SIGKILL:
             # All of its cluster: where another strike killed the rest, one alone has no quorum.
             self._start(part)
+            if part == SECONDARY:
+                # Connect ends where its own cluster is away for a minute: its supervisor starts it.
+                self._start("connect")
 
     def _start(self, part: str) -> None:
         """Again and again: a port of the dead may be taken for a moment."""
