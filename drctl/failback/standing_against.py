@@ -87,7 +87,7 @@ def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
     yield from _beside(facts, terms)
     if terms.connectors:
         yield from _reverse(answer, terms)
-    if terms.policies is not None and not terms.rebuilding:
+    if terms.policies is not None:
         yield from undecided(answer, terms.policies)
     behind = told_behind(answer.seen)
     if behind:

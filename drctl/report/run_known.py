@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from drctl.engine.sequences import rebuild
+from drctl.engine.steps.way_back_order import WHOLE
 from drctl.report.printable import number, plain, plural
 from drctl.report.run_data import Became, ReportData, Standing, StepReport, Writes
 from drctl.report.run_words import (
@@ -39,10 +41,21 @@ def _known(data: ReportData) -> Iterator[str]:
         yield f"No record was left behind: {data.rpo.how}."
     elif data.rpo.exact and data.rpo.records is not None:
         yield f"{lost_in_words(data).capitalize()}: {data.rpo.how}."
+    if _refilled(data):
+        yield (
+            f"{plain(data.plan.target)} has the order of {plain(data.plan.source)} now: what the"
+            " old replication put behind newer records stands so on both."
+        )
     if data.positions is not None:
         yield _positions(data)
     if data.overrides:
         yield f"{plural(len(data.overrides), 'guard')} passed over, with the reasons below."
+
+
+def _refilled(data: ReportData) -> bool:
+    """Whether a source was filled anew that had lost nothing, because its order was not right."""
+    done = data.ending.standing is Standing.DONE
+    return done and rebuild.rebuilds(data.plan.steps) and WHOLE in data.overrides
 
 
 def _positions(data: ReportData) -> str:

@@ -8,6 +8,7 @@ from drctl.engine.sequences import failback, rebuild
 from drctl.engine.steps.drain import Drain
 from drctl.engine.steps.last_look import ALIVE, MOVED
 from drctl.engine.steps.reconcile import Reconcile
+from drctl.engine.steps.way_back_order import WHOLE
 from drctl.report.printable import plain, plural
 from drctl.report.run_data import Became, ReportData, Standing, StepReport, Writes
 from drctl.report.run_words import closed
@@ -187,8 +188,16 @@ def _anew(data: ReportData) -> str:
         return f"{_command(data, 'failover')} --mode {plain(data.mode or 'planned')}"
     if not failback.leads_home(data.plan.steps):
         return ""
-    anew = " --rebuild" if rebuild.rebuilds(data.plan.steps) else ""
+    anew = _rebuilding(data) if rebuild.rebuilds(data.plan.steps) else ""
     return f"{_command(data, failback.NAME)}{anew}{_decisions(data)}"
+
+
+def _rebuilding(data: ReportData) -> str:
+    """A source that has lost nothing is filled anew only where somebody says why."""
+    if WHOLE not in data.overrides:
+        return " --rebuild"
+    reason = plain(f"{WHOLE}={data.overrides[WHOLE]}")
+    return f" --rebuild --override {shlex.quote(reason)}"
 
 
 def _decisions(data: ReportData) -> str:

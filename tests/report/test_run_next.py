@@ -1,5 +1,6 @@
 """What a report says is to be done next, where the plan or the end is out of the ordinary."""
 
+import shlex
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -11,6 +12,7 @@ from drctl.engine.sequences.rebuild import rebuild
 from drctl.engine.steps.last_look import MOVED
 from drctl.model.errors import Refused
 from drctl.report.run_data import Became
+from drctl.report.run_known import known
 from drctl.report.run_next import next_steps
 from drctl.report.run_words import verdict
 from tests.engine.test_way_home import way_back
@@ -53,6 +55,28 @@ def test_a_way_home_that_was_left_behind_is_planned_anew_as_it_was(name: str, co
     dies = Part(takes=20, dies=True)
     run = Run(plan).play({plan.steps[2].id: dies}).leave("nobody can copy it")
     assert next_steps(run.data)[-1].command == f"drctl failback --link {plan.link}{command}"
+
+
+def test_what_was_filled_anew_for_its_order_says_so_and_is_planned_with_the_reason() -> None:
+    plan, reason = HOME["rebuild"], "the old replicator ran, it's known"
+    at_once = {step.id: Part(takes=0) for step in plan.steps}
+    told = f"{plan.target} has the order of {plan.source} now"
+    done = Run(plan).play(at_once).data
+    assert not any(each.startswith(told) for each in known(done))
+    passed = replace(done, overrides={"source-whole": reason})
+    assert any(each.startswith(told) for each in known(passed))
+    dies = Run(plan).play({plan.steps[2].id: Part(takes=20, dies=True)}).leave("it stays").data
+    (*_, again) = next_steps(replace(dies, overrides={"source-whole": reason}))
+    words = shlex.split(again.command)
+    assert words[words.index("--override") + 1] == f"source-whole={reason}"
+
+
+def test_a_reason_that_names_another_way_home_stands_in_the_place_of_the_same_again() -> None:
+    turned = replace(
+        runs.turned_back().data, turned_back="no: drctl failback --link main --rebuild"
+    )
+    assert next_steps(turned)[-1].command == ""
+    assert next_steps(runs.turned_back().data)[-1].command
 
 
 def test_what_is_owed_of_a_step_is_not_hidden_by_what_stands_of_it() -> None:
