@@ -6,7 +6,7 @@ the clusters have answered.
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple, TypeVar
 
 from drctl.checks.glance import Glance
@@ -40,7 +40,7 @@ from drctl.failback.observers.replication import Ends, observe_replication
 from drctl.failback.observers.samples import not_the_same
 from drctl.failback.observers.stopped import observe_stopped
 from drctl.failback.ports import WayBackPorts, Workers
-from drctl.failback.proof import clean, home_of
+from drctl.failback.proof import clean_there, home_of
 from drctl.failback.rebuilding import lost_records
 from drctl.model.errors import DrctlError
 from drctl.model.topology import TopicPartition, Unavailable
@@ -91,6 +91,7 @@ class WayBackObserver:
         since = self._copied_since(results, source, target)
         facts = replace(facts, not_the_same=self._not_the_same(results), copied_since=since)
         facts = self._with_filled(facts, source, target)
+        facts = self._with_decisions(facts, source)
         result = reference(facts)
         if result is None:
             return replace(
@@ -117,14 +118,15 @@ class WayBackObserver:
                     facts.reverse, boundaries, source.identity, target, readers[1], homes
                 )
             ),
-            decided=_answer(lambda: observe_decisions(self.ports.decisions, source.identity)),
-            left_missing=_or_nothing(
-                _answer(
-                    lambda: observe_left_missing(
-                        self.ports.decisions, source.identity, source.topic_ids
-                    )
-                )
-            ),
+        )
+
+    def _with_decisions(self, facts: Facts, source: Cluster) -> Facts:
+        kept = cache(self.ports.decisions)
+        left = _answer(lambda: observe_left_missing(kept, source.identity, source.topic_ids))
+        return replace(
+            facts,
+            decided=_answer(lambda: observe_decisions(kept, source.identity)),
+            left_missing=_or_nothing(left),
         )
 
     def _at_once(self, results: Results) -> Facts:
@@ -229,7 +231,7 @@ class WayBackObserver:
 
     def _apart(self, facts: Facts, source: Cluster, target: Cluster) -> str | Unavailable:
         """Only where clients are home: elsewhere the clusters are to differ."""
-        if home_of(facts) is not True or not clean(facts.gaps, source, target):
+        if home_of(facts) is not True or not clean_there(facts):
             return NOT_LOOKED_AT
         readers, newest = (self.ports.source, self.ports.target), facts.gaps[0]
         return _answer(lambda: apart_since(newest, source, target, *readers))

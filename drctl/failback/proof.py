@@ -6,10 +6,15 @@ since the newest of them is looked at, too: two clusters that have parted show i
 
 from typing import NamedTuple
 
+from drctl.failback.decided_before import decided_before
 from drctl.failback.facts import Cluster, Facts
 from drctl.failback.gap_results import GapEvidence
 from drctl.model.endpoints import EndpointState
 from drctl.model.topology import OffsetRange, Unavailable
+
+NO_PROOF = (
+    "no full comparisons of both directions are here that found nothing but what was decided on"
+)
 
 
 class Proof(NamedTuple):
@@ -35,22 +40,34 @@ def home_of(facts: Facts) -> bool | None:
 
 def proof_of(facts: Facts) -> Proof:
     """Of comparisons in both directions, and of what was written since."""
-    there = clean(facts.of_now(facts.gaps), facts.on_source, facts.on_target)
+    there = clean_there(facts)
     back = clean(facts.of_now(facts.back_gaps), facts.on_target, facts.on_source)
     if not (there and back):
-        return Proof(False, "no full comparisons of both directions are here that found nothing")
+        return Proof(False, NO_PROOF)
     if isinstance(facts.apart, Unavailable):
         told = f"whether both clusters hold what was written since {facts.gaps[0].told}"
         return Proof(None, f"{told} is not known: {facts.apart.reason}")
     return Proof(not facts.apart, facts.apart)
 
 
+def clean_there(facts: Facts) -> bool:
+    """Whether the target has all of the source but what was put aside or given up."""
+    results = facts.of_now(facts.gaps)
+    aside = decided_before(results[0], facts) if results else 0
+    return clean(results, facts.on_source, facts.on_target, aside)
+
+
 def clean(
     results: tuple[GapEvidence, ...],
     source: Cluster | Unavailable,
     target: Cluster | Unavailable,
+    aside: int = 0,
 ) -> bool:
-    """Whether the newest of them is of these clusters and found nothing."""
+    """Whether the newest of them is of these clusters and found nothing.
+
+    Args:
+        aside: so many missing records are decided on.
+    """
     if not results or isinstance(source, Unavailable) or isinstance(target, Unavailable):
         return False
     newest = results[0]
@@ -60,4 +77,4 @@ def clean(
         isinstance(log := source.logs.get(each.place), OffsetRange) and log.end >= each.source.end
         for each in newest.partitions
     )
-    return same and whole and grown and not (newest.unreplicated or newest.duplicated)
+    return same and whole and grown and not (newest.unreplicated - aside or newest.duplicated)

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from drctl.failback.answer import Answer
+from drctl.failback.decided_before import decided_before
 from drctl.failback.facts import Facts
 from drctl.failback.gap_results import GapEvidence, PartitionSeen
 from drctl.failback.step import Observed
-from drctl.failback.steps.reconciled import decided_before
 from drctl.failback.steps.record_order import tallied
 from drctl.model.finding import Finding, Status
 from drctl.model.topology import Unavailable

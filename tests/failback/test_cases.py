@@ -326,6 +326,23 @@ def test_what_applications_write_at_home_is_no_way_back(came: Began | Unavailabl
     assert "by what comes back" not in found.steps["c"].why
 
 
+def test_at_home_what_was_put_aside_is_no_gap() -> None:
+    facts = at_home()
+    newest, *older = facts.gaps
+    (there,) = newest.partitions
+    lacks = replace(there, unreplicated=10, conflicting=10, ranges=((100, 109),), ranges_total=1)
+    found = replace(facts, gaps=(replace(newest, partitions=(lacks,)), *older))
+    aside = {
+        "decided": {"result-1": {Decision("conflicting", "quarantine"): 10}},
+        "left_missing": {PLACE: ((100, 109),)},
+    }
+    assert states(judged(found, **aside)) == states(judged(facts))
+    assert "nothing missing but what was decided on" in judged(found, **aside).steps["k"].why
+    assert judged(found).steps["k"].observed == "not-done"
+    some = {**aside, "left_missing": {PLACE: ((100, 108),)}}
+    assert judged(found, **some).steps["k"].observed == "not-done"
+
+
 def test_much_that_was_written_at_home_is_unknown_and_no_violation() -> None:
     many = Unavailable("80,000 offsets are too many to look through")
     written = Cluster(HERE, {PLACE: OffsetRange(0, 80_140)})

@@ -2,6 +2,7 @@
 
 from drctl.checks.wording import several
 from drctl.failback.facts import Facts
+from drctl.failback.proof import NO_PROOF
 from drctl.failback.situation import Situation
 from drctl.failback.step import Seen, not_done, unknown
 from drctl.model.topology import Unavailable
@@ -15,13 +16,15 @@ def proven(seen: Situation) -> Seen:
     if seen.proof.holds is None:
         return unknown(f"{seen.proof.why}{owed}")
     if not seen.proven:
-        told = "no full comparisons of both directions are here that found nothing"
         if seen.home is None:
-            return unknown(f"{told}, and where clients are is not visible{owed}")
-        return not_done(f"{told}{owed}")
+            return unknown(f"{NO_PROOF}, and where clients are is not visible{owed}")
+        return not_done(f"{NO_PROOF}{owed}")
+    groups = (
+        f"whether every group stands where it should cannot be seen from here{_told(seen.facts)}"
+    )
     return unknown(
-        "comparisons both ways found nothing missing and nothing twice; whether every group stands"
-        f" where it should cannot be seen from here{_told(seen.facts)}{owed}"
+        "comparisons both ways found nothing missing but what was decided on, and nothing twice;"
+        f" {groups}{owed}"
     )
 
 

@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from drctl.failback.decided_before import decided_before
 from drctl.failback.facts import Copies, Decided, Decision, Facts
-from drctl.failback.gap_results import GapEvidence, PartitionSeen
+from drctl.failback.gap_results import GapEvidence
 from drctl.failback.matching import Standing, same_logs
 from drctl.failback.situation import Situation
 from drctl.failback.step import Seen, done, not_done, unknown
@@ -108,30 +109,6 @@ def _decisions(
     for each in facts.gaps:
         if same_logs(each, result) and each.id in facts.decided:
             yield each, facts.decided[each.id]
-
-
-def decided_before(result: GapEvidence, facts: Facts) -> int:
-    """How many missing records earlier results have put aside or given up.
-
-    0 where something was decided by way of this one: that tells of them, too.
-    """
-    if isinstance(facts.decided, Unavailable) or facts.decided.get(result.id):
-        return 0
-    return sum(_before(each, facts.left_missing.get(each.place, ())) for each in result.partitions)
-
-
-def _before(each: PartitionSeen, left: tuple[tuple[int, int], ...]) -> int:
-    """Of one partition; what its ranges do not tell record by record counts only as a whole."""
-    within = [
-        max(0, min(last, until) - max(first, at) + 1)
-        for first, last in each.ranges
-        for at, until in left
-    ]
-    spanned = sum(last - first + 1 for first, last in each.ranges)
-    whole = len(each.ranges) == each.ranges_total
-    if whole and (spanned == each.unreplicated or sum(within) == spanned):
-        return min(sum(within), each.unreplicated)
-    return 0
 
 
 def _left(result: GapEvidence, facts: Facts, there: int) -> Seen:
