@@ -63,7 +63,10 @@ def struck(lab: Recorded, runs: Path, strike: Strike) -> Striker:
         (Strike(Fault.PAUSE, 0, 0, 0.1), ["SIGSTOP primary", "SIGCONT primary"]),
         (Strike(Fault.WAKE, 0, 0), ["SIGCONT primary"]),
         (Strike(Fault.PRIMARY_BROKER, 0, 0, 0.1, 2), ["SIGKILL primary-2", "start primary"]),
-        (Strike(Fault.SECONDARY_BROKER, 0, 0, 0.1, 3), ["SIGKILL secondary-3", "start secondary"]),
+        (
+            Strike(Fault.SECONDARY_BROKER, 0, 0, 0.1, 3),
+            ["SIGKILL secondary-3", "start secondary", "start connect"],
+        ),
     ],
 )
 def test_each_fault_hits_its_part_and_ends(tmp_path: Path, strike: Strike, done: list[str]) -> None:
