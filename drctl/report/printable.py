@@ -117,7 +117,9 @@ def age(timestamp_ms: int | None, now: datetime) -> str:
     at = None if timestamp_ms is None else moment(timestamp_ms)
     if at is None:
         return ""
-    return f"{duration(now - at)} old" if now >= at else f"{duration(at - now)} in the future"
+    # Clocks of producers are some milliseconds ahead.
+    early = at - now >= timedelta(seconds=1)
+    return f"{duration(at - now)} in the future" if early else f"{duration(max(now, at) - at)} old"
 
 
 def duration(length: timedelta) -> str:

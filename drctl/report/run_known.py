@@ -49,7 +49,8 @@ def _known(data: ReportData) -> Iterator[str]:
     if data.positions is not None:
         yield _positions(data)
     if data.overrides:
-        yield f"{plural(len(data.overrides), 'guard')} passed over, with the reasons below."
+        told = "; ".join(f"{plain(guard)}: {plain(why)}" for guard, why in data.overrides.items())
+        yield f"{plural(len(data.overrides), 'guard')} passed over: {closed(told)}"
 
 
 def _refilled(data: ReportData) -> bool:

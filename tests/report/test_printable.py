@@ -110,6 +110,7 @@ def test_no_timestamp_is_too_strange(timestamp: int) -> None:
         (11_535_000, "3 h 12 min old"),
         (86_400_000, "1 d old"),
         (-5_000, "5 s in the future"),
+        (-400, "0 s old"),
     ],
 )
 def test_ages(before_ms: int, text: str) -> None:
