@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from drctl.cli.gap.run import GapOptions, GapRuns
+from drctl.cli.runs.tail_comparing import compared_tail
 from drctl.engine.ports import Missing
 
 if TYPE_CHECKING:
@@ -31,9 +32,10 @@ class Comparisons:
     link: "Link"
     _arrivals: "Arrivals | None" = field(default=None, init=False)
     _proved: "GapResult | None" = field(default=None, init=False)
+    _left: "dict[TopicPartition, int]" = field(default_factory=dict, init=False)
 
     def missing(self, source: "ClusterReader", target: "ClusterReader") -> Missing:
-        """What the target lacks of the source's tail.
+        """What the target lacks of the source's tail, but for what was left missing before.
 
         Raises:
             Unreachable: one of the clusters did not answer.
@@ -44,8 +46,11 @@ class Comparisons:
         awaited = (
             f"{place}: it has not all arrived, or was not compared" for place in seen.awaited
         )
-        lacking = (f"{place}: {number:,} missing" for place, number in seen.missing.items())
-        return Missing(sum(seen.missing.values()), (*seen.left_out, *awaited), tuple(lacking))
+        left = {place: self._left.get(place, 0) for place in seen.missing}
+        lacks = {place: number - left[place] for place, number in seen.missing.items()}
+        told = (f"{place}: {number:,} missing" for place, number in lacks.items() if number)
+        unproven = (*seen.left_out, *awaited)
+        return Missing(sum(lacks.values()), unproven, tuple(told), left_before=sum(left.values()))
 
     def compared(self, scope: str) -> Missing:
         """What it lacks of everything, or of the tail.
@@ -76,11 +81,17 @@ class Comparisons:
 
     def _looking_for_arrivals(self, source: "ClusterReader", target: "ClusterReader") -> "Arrivals":
         from drctl.gap.arrival import Arrivals
+        from drctl.model.topology import TopicPartition
 
         def compare(places: "Collection[TopicPartition]") -> "GapResult":
             topics = tuple(sorted({place.topic for place in places}))
             options = GapOptions(topics, "tail", False, False, _BUDGET_S, only=frozenset(places))
-            return self._gap(options)
+            result, left = compared_tail(self.config, self.link, options)
+            for topic in result.topics:
+                for each in topic.partitions:
+                    place = TopicPartition(topic.topic, each.partition)
+                    self._left[place] = left.get(place, 0)
+            return result
 
         return Arrivals(self.link, source, target, compare)
 

@@ -40,4 +40,6 @@ class Drain(Looking):
                 return Seen(State.DONE, told, {"missing": records}, missing.partitions, told)
             words = f"{records:,} records are still missing"
             return Seen(State.WAITING, words, {}, missing.partitions)
-        return Seen(State.DONE, "no record is missing on the target", {"missing": 0})
+        before = missing.left_before
+        aside = f" but {before:,} that were quarantined or discarded before" if before else ""
+        return Seen(State.DONE, f"no record is missing on the target{aside}", {"missing": 0})

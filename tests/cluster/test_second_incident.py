@@ -1,0 +1,171 @@
+"""The second incident of a link, and the third: what was decided in the first is not asked again.
+
+Records that were quarantined are on the primary alone for good, and each later search finds them.
+"""
+
+import re
+import signal
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drctl.lab.lab import Lab
+from drctl.lab.waiting import Patience
+from tests.cluster.conftest import NewDrctl
+from tests.cluster.logs import read_logs
+from tests.cluster.own_homes import POLICIES, OwnHome
+from tests.cluster.reconcile_stage import origins
+from tests.cluster.way_home import COPIED, GO, NEW, PARTITIONS, TAIL, named, steps_of
+from tests.conftest import NewTopic
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(900)]
+
+OLDER = 6
+"""Records of each loss whose keys the secondary has something newer of."""
+NOTHING_LOST = {"records": 0, "seconds": 0, "exact": True}
+
+
+class Again(OwnHome):
+    """Applications that go over and come home more than once.
+
+    Attributes:
+        both: what both clusters hold once they are at home.
+        aside: what was quarantined; the primary holds that, too.
+    """
+
+    def __init__(self, lab: Lab, new_drctl: NewDrctl, topic: str) -> None:
+        super().__init__(lab, new_drctl, topic)
+        self.lead_to("primary")
+        self.both: set[str] = set()
+        self.aside: set[str] = set()
+        self.has_read: set[str] = set()
+
+    def read_there(self, cluster: ClusterUnderTest) -> None:
+        """The group reads what is on both sides in the end, and what it has not read yet."""
+        wanted = (set(self.all_of(cluster)) & self.both) - self.has_read
+        self.has_read |= set(self.read(self.group, cluster, wanted))
+
+    def record(self, prefix: str, count: int, cluster: ClusterUnderTest) -> None:
+        """Records that have to be on both sides in the end."""
+        assert len(self.write(prefix, count, cluster)) == count
+        self.both |= named(prefix, count)
+
+    def copied(self) -> None:
+        """Wait until the secondary holds all of them."""
+        there = lambda: self.both <= set(self.all_of(self.secondary))  # noqa: E731
+        assert Patience.of(60).wait_until(there)
+
+    def lose(self, name: str) -> None:
+        """The primary dies with a tail; some of it is older than what is written afterwards."""
+        self.copied()
+        self.replicate(False)
+        self.record(f"tail{name}", TAIL, self.primary)
+        assert len(self.write(f"older{name}", OLDER, self.primary, keys=f"flight{name}")) == OLDER
+        self.aside |= named(f"older{name}", OLDER)
+        self.lab.signal("primary", signal.SIGKILL)
+        lost = self.json("failover", "--mode", "unplanned", *GO, code=1)
+        assert lost["status"] == "done", lost
+        assert self.led_to == self.secondary.bootstrap
+        self.record(f"new{name}", NEW, self.secondary)
+        assert len(self.write(f"newer{name}", OLDER, self.secondary, keys=f"flight{name}")) == OLDER
+        self.both |= named(f"newer{name}", OLDER)
+        self.read_there(self.secondary)
+        self.lab.start("primary")
+
+    def comes_home(self, *words: str) -> Mapping[str, Any]:
+        """The first time, without an override; with nothing lost, copied twice or put aside twice.
+
+        Returns:
+            What the run says.
+        """
+        done = self.json("failback", *words, *GO, code=0)
+        assert (done["status"], done["rpo"]) == ("done", NOTHING_LOST), done
+        assert self.led_to == self.primary.bootstrap
+        assert self.connectors.states(self.forward, self.reverse) == ["RUNNING", "STOPPED"]
+        assert self.all_of(self.secondary) == Counter(self.both)
+        assert self.all_of(self.primary) == Counter(self.both | self.aside)
+        self.quarantined_once()
+        return done
+
+    def quarantined_once(self) -> None:
+        """Each of them by the offset that its original has on the primary."""
+        mine = read_logs(self.primary, [self.topic])[self.topic].records
+        kept = read_logs(self.secondary, [self.quarantine])[self.quarantine].records
+        for number, records in mine.items():
+            wanted = [r.offset for r in records if (r.value or b"").decode() in self.aside]
+            assert sorted(origins(kept[number])) == wanted, number
+
+    def missing(self) -> int:
+        """As a new result of drctl gap says."""
+        return int(self.json("gap", "--scope", "full", code=1)["totals"]["unreplicated"])
+
+    def step_e(self) -> tuple[str, str]:
+        """What `--check-order` says of the decisions; the lab's other connectors run meanwhile."""
+        found = self.json("failback", "--check-order", code=3)
+        (seen,) = [(s["observed"], s["why"]) for s in found["steps"] if s["id"] == "e"]
+        return seen
+
+    def go_over(self, name: str) -> None:
+        """By plan: what was quarantined is not waited for, and what is new comes along."""
+        self.record(f"between{name}", NEW, self.primary)
+        over = self.json("failover", *GO, code=0)
+        assert (over["status"], over["rpo"]) == ("done", NOTHING_LOST), over
+        told = f"but {len(self.aside)} that were quarantined or discarded before"
+        assert told in steps_of(over, "detail")["drain"]
+        assert self.led_to == self.secondary.bootstrap
+        self.record(f"away{name}", NEW, self.secondary)
+
+
+@pytest.fixture
+def home(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[Again]:
+    made = Again(lab, new_drctl, new_topic(PARTITIONS))
+    try:
+        yield made
+    finally:
+        lab.start("primary")
+        made.close()
+
+
+def test_what_was_quarantined_is_not_decided_on_again(home: Again) -> None:
+    home.record("copied", COPIED, home.primary)
+    home.read_there(home.primary)
+    home.lose("1")
+    reconciled(home.comes_home(*POLICIES), f"{TAIL} copy, {OLDER} quarantine")
+
+    home.go_over("1")
+    assert home.missing() == OLDER
+    observed, why = home.step_e()
+    assert observed == "done"
+    assert f"all {OLDER} missing records were quarantined or given up by way of earlier" in why
+    reconciled(home.comes_home(*POLICIES), f"{OLDER} quarantine")
+
+    home.lose("2")
+    assert home.missing() == TAIL + 2 * OLDER
+    observed, why = home.step_e()
+    assert observed == "not-done"
+    assert f"of {TAIL + 2 * OLDER} missing records {OLDER} were quarantined or given up" in why
+    undecided = home.run("failback")
+    assert undecided.code == 3
+    told = " ".join(undecided.stdout.split())
+    assert f"nothing is said of {TAIL + OLDER} records" in told
+    reconciled(home.comes_home(*POLICIES), f"{TAIL} copy, {2 * OLDER} quarantine")
+
+    home.go_over("2")
+    assert home.missing() == 2 * OLDER
+    home.json("failback", code=0)
+    reconciled(home.comes_home(), f"{2 * OLDER} quarantine")
+    home.read_there(home.primary)
+    assert home.both <= home.has_read
+
+
+def reconciled(done: Mapping[str, Any], told: str) -> None:
+    """What became of the records that only the primary had, in the run and on its page."""
+    assert steps_of(done, "detail")["reconcile"] == f"all are done: {told}"
+    html = Path(done["report"]).read_text(encoding="utf-8")
+    page = " ".join(re.sub("<[^>]*>", " ", html).split())
+    quarantined = told.rpartition(", ")[2].split()[0]
+    assert f"of what only primary had {quarantined} are in quarantine" in page

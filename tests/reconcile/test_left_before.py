@@ -1,0 +1,55 @@
+"""Missing records that were left missing before are told from all others, one by one."""
+
+from drctl.model.gap import OrderVerdict, TopicGap
+from drctl.model.topology import TopicPartition
+from drctl.reconcile.left import Left
+from drctl.reconcile.left_before import At, counted, left_before
+from drctl.reconcile.policy import Action
+from drctl.reconcile.progress import Key, Lane, Progress, Segment
+from tests.report.gaps import gap, result
+
+PLACE = TopicPartition("orders", 0)
+FOUND = result(TopicGap("orders", "orders", (gap(0, 100, missing=10),), topic_id="s"))
+EARLIER = Left(((90, 92), (95, 95)), 1000)
+LATER = Left(((97, 97),), 2000)
+
+
+def kept(
+    *lefts: Left | None,
+    action: Action = Action.QUARANTINE,
+    source: str = FOUND.source_id,
+    topic_id: str = "s",
+    order: OrderVerdict = OrderVerdict.SAFE,
+    name: str = "g1",
+) -> dict[Key, Progress]:
+    segments = tuple(Segment(action, 99, 1, 1, left=left) for left in lefts)
+    return {Key(name, source, Lane(PLACE, order)): Progress(topic_id, "t", segments)}
+
+
+def test_what_is_kept_of_other_records_tells_nothing() -> None:
+    assert left_before(kept(EARLIER), FOUND) == {PLACE: (EARLIER,)}
+    discarded = kept(LATER, action=Action.DISCARD, order=OrderVerdict.CONFLICTING, name="g2")
+    assert left_before({**kept(EARLIER), **discarded}, FOUND) == {PLACE: (EARLIER, LATER)}
+    for other in (
+        kept(EARLIER, action=Action.COPY),
+        kept(EARLIER, source="another cluster"),
+        kept(EARLIER, topic_id="made anew"),
+        kept(None),
+    ):
+        assert left_before(other, FOUND) == {}
+    unnamed = result(TopicGap("orders", "orders", (gap(0, 100, missing=10),)))
+    assert left_before(kept(EARLIER, topic_id=""), unnamed) == {}
+
+
+def test_each_record_counts_by_its_offset_and_its_time() -> None:
+    before = {PLACE: (EARLIER, LATER)}
+    missing = [
+        At(PLACE, 90, 900),
+        At(PLACE, 95, 1000),
+        At(PLACE, 97, 2000),
+        At(PLACE, 91, 1001),  # its log was cut, and went on
+        At(PLACE, 93, 900),
+        At(PLACE, 98, 900),
+        At(TopicPartition("orders", 1), 90, 900),
+    ]
+    assert counted(missing, before) == {PLACE: 3}
