@@ -6,7 +6,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Files side by side; tests/side_by_side.py says which go first, and which never at once.
 BY_FILE := --dist loadfile --no-loadscope-reorder
-THREE := -n 3 $(BY_FILE)
+FOUR := -n 4 $(BY_FILE)
 MINUTES ?= 30
 
 .PHONY: help install demo test test-nightly tools test-fast soak bench lint format picture lock clean
@@ -25,10 +25,10 @@ demo: install  ## the story on two real Kafka clusters: lose records, find exact
 	@$(BIN)/drctl lab run lost-primary
 
 test: tools  ## on real clusters and in a real browser; all but what takes a night
-	$(BIN)/pytest tests $(THREE) -m "not nightly"
+	$(BIN)/pytest tests $(FOUR) -m "not nightly"
 
 test-nightly: tools  ## what `make test` leaves out: killed at every step, clusters of Spark, soak
-	$(BIN)/pytest tests $(THREE) -m nightly
+	$(BIN)/pytest tests $(FOUR) -m nightly
 
 tools: install
 	@scripts/ensure-browser
@@ -37,7 +37,7 @@ tools: install
 	@scripts/record-classes lab || echo "not recorded: labs start as they always did"
 
 test-fast: install  ## in half a minute: what needs neither JVM nor broker nor browser
-	$(BIN)/pytest tests $(THREE) -m "not jvm and not browser and not endpoints and not slow"
+	$(BIN)/pytest tests $(FOUR) -m "not jvm and not browser and not endpoints and not slow"
 
 soak: install  ## failovers and ways home with random faults, for MINUTES (else 30); SEED repeats
 	$(BIN)/python -m tests.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(BROKERS),--brokers $(BROKERS))

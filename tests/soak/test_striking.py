@@ -59,7 +59,7 @@ def struck(lab: Recorded, runs: Path, strike: Strike) -> Striker:
     ("strike", "done"),
     [
         (Strike(Fault.PRIMARY, 0, 0), ["SIGKILL primary", "start primary"]),
-        (Strike(Fault.CONNECT, 0, 0), ["SIGKILL connect", "start connect"]),
+        (Strike(Fault.CONNECT, 0, 0), ["SIGKILL connect", "start secondary", "start connect"]),
         (Strike(Fault.PAUSE, 0, 0, 0.1), ["SIGSTOP primary", "SIGCONT primary"]),
         (Strike(Fault.WAKE, 0, 0), ["SIGCONT primary"]),
         (Strike(Fault.PRIMARY_BROKER, 0, 0, 0.1, 2), ["SIGKILL primary-2", "start primary"]),
