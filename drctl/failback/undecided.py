@@ -65,14 +65,15 @@ def _left(facts: Facts, result: GapEvidence, policies: Policies) -> Iterator[str
     if policies.everywhere in (None, Action.REFUSE) and not policies.by_topic:
         yield f"nothing is said of {result.unreplicated - done:,} records"
         return
-    if done:
-        # Of which topics these are is kept by record: step judge-records says what is left.
-        return
     left: Counter[str] = Counter()
     for each in result.partitions:
         for words, number in _of_partition(each, facts, result, policies):
             left[words] += number
-    yield from (f"{number:,} {words}" for words, number in left.items() if number)
+    # Which of them are decided is kept by record; step judge-records says what is left.
+    least = "at least " if done else ""
+    yield from (
+        f"{least}{number - done:,} {words}" for words, number in left.items() if number > done
+    )
 
 
 def _of_partition(

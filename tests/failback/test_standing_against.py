@@ -218,6 +218,18 @@ def test_known_missing_records_without_a_decision_refuse_before_anything_is_clos
     assert "10 of other topics" in other
 
 
+def test_what_can_only_be_undecided_still_refuses_where_others_are_decided() -> None:
+    """Two records of an earlier incident, which are conflicting by now or not."""
+    settled = {
+        "decided": {"result-0": {Decision("conflicting", "quarantine"): 2}},
+        "left_missing": {CONFLICTING.partitions[0].place: ((90, 101),)},
+    }
+    (told,) = undecided(Policies(Action.COPY), gaps=(CONFLICTING,), **settled)
+    assert "at least 1 conflicting ones: the target holds something newer" in told
+    settled["left_missing"] = {CONFLICTING.partitions[0].place: ((90, 102),)}
+    assert undecided(Policies(Action.COPY), gaps=(CONFLICTING,), **settled) == []
+
+
 def test_where_nothing_was_ever_decided_no_copies_have_to_be_sought_for() -> None:
     unsought = Unavailable("60,000 offsets are too many to look through for it")
     (told,) = undecided(UNSAID, brought=unsought)
