@@ -152,6 +152,9 @@ def test_what_was_quarantined_is_not_decided_on_again(home: Again) -> None:
     assert undecided.code == 3
     told = " ".join(undecided.stdout.split())
     assert f"nothing is said of {TAIL + OLDER} records" in told
+    undecided = home.run("failback", "--policy", "copy")
+    assert undecided.code == 3
+    assert f"at least {OLDER} conflicting ones" in " ".join(undecided.stdout.split())
     reconciled(home.comes_home(*POLICIES), f"{TAIL} copy, {2 * OLDER} quarantine")
 
     home.go_over("2")
