@@ -61,7 +61,9 @@ def test_one_that_is_another_than_was_agreed_on(stage: Stage, tmp_path: Path) ->
     stage.source.add_partitions(stage.topic, PARTITIONS + 1)
     for go in ((), GO):
         told = refused(stage, "--expect-plan", agreed, *go)
-        assert told.startswith(f"the plan is not the one in {agreed}: topics of primary: 1 topics,")
+        # MirrorMaker 2 may follow meanwhile: what it changes is named beside.
+        assert told.startswith(f"the plan is not the one in {agreed}: ")
+        assert "topics of primary: 1 topics," in told
         assert f" {PARTITIONS} partitions, " in told
         assert f" -> 1 topics, {PARTITIONS + 1} partitions, " in told
     assert_untouched(stage)
