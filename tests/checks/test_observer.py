@@ -77,7 +77,8 @@ class Site:
         watched = self.cluster("secondary").reader
         finder = position_finder(self.link, self.cluster("primary").reader, target.reader)
         secondary = self.lab.cluster("secondary").client_properties("admin")
-        journal = JournalTopicReader("secondary", secondary, "main")
+        # Of a link without runs: others damage journals of `main` on this lab.
+        journal = JournalTopicReader("secondary", secondary, "observed")
         ports = LinkPorts(
             source,
             target,
