@@ -60,6 +60,7 @@ def heartbeats_tell_a_source_that_only_drctl_cannot_reach(
     assert (dead.status, dead.reason) == (Status.OK, "it does not answer, and is not copied from")
 
 
+@pytest.mark.nightly
 def test_three_brokers_both_ways_with_prefixed_names(tmp_path: Path) -> None:
     lab = Lab(tmp_path / "lab")
     base = free_port_base(Random())
