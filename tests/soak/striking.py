@@ -6,7 +6,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,7 @@ class Striker:
     began: float = field(default_factory=time.monotonic)
     _over: threading.Event = field(default_factory=threading.Event)
     _active: set[Fault] = field(default_factory=set)
+    _worker: threading.Lock = field(default_factory=threading.Lock)
 
     @contextmanager
     def waiting_for(self, strikes: Sequence[Strike]) -> Iterator["Striker"]:
@@ -101,8 +102,14 @@ class Striker:
         if self._over.wait(strike.after_s):
             return
         self._active.add(strike.fault)
+        # The lab starts one part at a time: a worker that waits for its cluster, which was killed
+        # meanwhile, would keep it from being started.
+        alone = (
+            self._worker if _PARTS.get(strike.fault) in ("connect", SECONDARY) else nullcontext()
+        )
         try:
-            self._carry_out(strike, step)
+            with alone:
+                self._carry_out(strike, step)
         except DrctlError as error:
             self.failures.append(f"after {strike.fault}: {error.message}")
         finally:
@@ -138,8 +145,7 @@ class Striker:
                 self.lab.signal(part, signal.SIGCONT)
         elif number is signal.SIGKILL:
             # All of its cluster: where another strike killed the rest, one alone has no quorum.
-            # Connect ends where its own cluster is away for a minute, and a supervisor starts it;
-            # a start that waits for that cluster would keep others from starting it.
+            # Connect ends where its own cluster is away for a minute, and a supervisor starts it.
             if part == "connect":
                 self._start(SECONDARY)
             self._start(part)
