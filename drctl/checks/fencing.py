@@ -52,7 +52,7 @@ def _by_acl(subject: str, observed: Observed) -> Verdict:
         reason = "the source's ACLs cannot be seen"
         cure = f"{grant}, or {_COMMAND}"
         if observed.mode is Mode.UNPLANNED:
-            cure = f"none where the source is lost, drctl failback sets it then; else {cure}"
+            cure = f"where the source is lost, nothing: drctl failback sets the fence; else {cure}"
         return _not_possible(subject, reason, acls.reason, cure, observed)
     if not acls.enforced:
         reason = "the source has no authorizer: ACLs keep nobody away"

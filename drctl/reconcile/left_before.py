@@ -31,12 +31,21 @@ def left_before(kept: Kept, found: GapResult) -> LeftBefore:
     Args:
         kept: what the target keeps of decisions, by way of whatever result.
     """
-    compared = {(each.topic, each.topic_id) for each in found.topics if each.topic_id}
+    return left_of(kept, found.source_id, {each.topic: each.topic_id for each in found.topics})
+
+
+def left_of(kept: Kept, source_id: str, topic_ids: Mapping[str, str]) -> LeftBefore:
+    """What is known, record by record, by way of any result.
+
+    Args:
+        topic_ids: of the source's topics now: one that was made anew holds other records, and of
+            one without an id nobody can say.
+    """
     by_place: dict[TopicPartition, tuple[Left, ...]] = {}
     for key, progress in kept.items():
         place = key.lane.place
-        same_topic = (place.topic, progress.source_topic_id) in compared
-        if key.source_id == found.source_id and same_topic:
+        topic_id = topic_ids.get(place.topic, "")
+        if key.source_id == source_id and topic_id and progress.source_topic_id == topic_id:
             of_it = (s.left for s in progress.segments if s.action in LEFT_MISSING)
             by_place[place] = (*by_place.get(place, ()), *(each for each in of_it if each))
     return {place: lefts for place, lefts in by_place.items() if lefts}

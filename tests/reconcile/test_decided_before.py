@@ -1,11 +1,13 @@
 """Records that another gap result has put aside or given up are not decided on a second time."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drctl.model.gap import OrderVerdict
-from drctl.model.topology import TopicPartition
+from drctl.model.topology import TopicPartition, TopicState
 from drctl.reconcile.executing import Limits
 from drctl.reconcile.guards import Guard, parse_overrides
 from drctl.reconcile.left import MOST_RUNS, Left
@@ -102,6 +104,21 @@ def test_what_is_known_to_be_decided_is_taken_over(action: Action, everywhere: A
     assert (first.due.records, second.due.records) == (2, 1)
     (note,) = plan.notes
     assert note.startswith("2 of the records were quarantined or discarded by way of another")
+
+
+def test_of_a_topic_without_an_id_nothing_is_taken_over() -> None:
+    """It may be another one by now: it is refused instead."""
+    rows = [row(offset) for offset in range(2)]
+    world = World({PLACE: rows}, {(PLACE, n): SAFE for n in range(2)}, {PLACE: rows})
+    before = Progress("", "t", (aside(1, left=Left(((0, 1),), NEWEST)),))
+    kept = {Key("g0", "A", Lane(PLACE, SAFE)): before}
+    sight = world.sight()
+    state = sight.source.state(T)
+    assert isinstance(state, TopicState)
+    nameless = replace(sight.source, states={T: replace(state, topic_id="")})
+    unknown = replace(sight, source=nameless)
+    plan = build_plan(world.gap, QUARANTINE, world.rows(), unknown, kept)
+    assert (plan.taken, reasons(plan)) == ({}, ["2"])
 
 
 def test_an_export_holds_them_again() -> None:

@@ -25,6 +25,9 @@ _HEADS = {
 }
 _KEY = 40
 
+_MOVES_CLIENTS = "i"
+"""What a run does behind its fences, which nobody else may do beside it."""
+
 
 def failback_table(answer: Answer, site: Site) -> RenderableType:
     """The steps, the records, the verdict, what is next, and what is unknown."""
@@ -82,10 +85,6 @@ def _records(answer: Answer) -> Iterator[RenderableType]:
 def _sample(each: Sample) -> str:
     key = show(each.key, _KEY)
     return f"{each.order:<11}  {sentence(str(each.place))} offset {each.offset}  key {key.text}"
-
-
-_MOVES_CLIENTS = "i"
-"""What a run does behind its fences, which nobody else may do beside it."""
 
 
 def _next(answer: Answer, site: Site) -> Iterator[RenderableType]:

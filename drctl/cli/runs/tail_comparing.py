@@ -4,6 +4,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from drctl.cli.console import console
 from drctl.cli.gap.run import GapOptions, GapRuns
 from drctl.model.errors import ConfigError, Unknown
 
@@ -40,7 +41,8 @@ def _before(link: "Link", found: "GapResult") -> "LeftBefore":
     try:
         with reconcile_topic(link) as topic:
             return left_before(topic.kept(), found)
-    except (ConfigError, Unknown):
+    except (ConfigError, Unknown) as error:
+        console().detail(f"what was decided before is not known, and allows for nothing: {error}")
         return {}
 
 

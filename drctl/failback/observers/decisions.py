@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from drctl.failback.facts import Decided, Decision, LeftMissing
-from drctl.model.topology import TopicPartition
-from drctl.reconcile.policy import LEFT_MISSING
+from drctl.reconcile.left_before import left_of
 from drctl.reconcile.progress import Key, Progress
 
 
@@ -41,15 +40,10 @@ def observe_left_missing(
         Unreachable: the target did not answer.
         Unknown: what it keeps is not what this drctl understands.
     """
-    found: dict[TopicPartition, list[tuple[int, int]]] = {}
-    for key, progress in kept().items():
-        place = key.lane.place
-        if key.source_id != source_id or progress.source_topic_id != topic_ids.get(place.topic, ""):
-            continue
-        for each in progress.segments:
-            if each.action in LEFT_MISSING and each.left is not None:
-                found.setdefault(place, []).extend(each.left.runs)
-    return {place: _merged(runs) for place, runs in found.items()}
+    found = left_of(kept(), source_id, topic_ids)
+    return {
+        place: _merged(run for left in lefts for run in left.runs) for place, lefts in found.items()
+    }
 
 
 def _merged(runs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
