@@ -14,5 +14,6 @@ and to `bench/results/` as JSON.
 - offsets: groups translated and applied, beside Kafka's own tool and MirrorMaker 2's library.
 - tracking: passes of `drctl offsets track`.
 - dump: `drctl dump-consumer-timestamps` on millions of records.
+- rto: for how long writes are refused during a failover, by an application's own log.
 - rereads: records that groups read again behind a real MirrorMaker 2, by who translates.
 """

@@ -17,6 +17,7 @@ from bench import (
     dump,
     estimate,
     help_page,
+    loss,
     memory,
     offsets,
     order,
@@ -24,6 +25,7 @@ from bench import (
     plan,
     reconcile,
     rereads,
+    rto,
     scopes,
     status,
     tracking,
@@ -104,6 +106,9 @@ def _measures(
         dump.PART: lambda: dump.measure(stage(), options.dump_sizes),
         rereads.PART: lambda: rereads.measure(stage(), options.lagging, options.lagging_records),
         reconcile.PART: lambda: reconcile.measure(stage(), options.records // 4, options.rounds),
+        loss.PART: lambda: loss.measure(
+            stage(), options.seed, options.first_crash, options.crashes
+        ),
         plan.PART: lambda: plan.measure(
             stage(), options.topics, options.topic_partitions, options.offsets.groups
         ),
@@ -114,6 +119,7 @@ def _measures(
             options.offsets.groups,
             options.estimate_runs,
         ),
+        rto.PART: lambda: rto.measure(stage(), options.crowds, options.faults),
     }
 
 

@@ -11,12 +11,14 @@ from bench import (
     dump,
     estimate,
     help_page,
+    loss,
     memory,
     offsets,
     order,
     plan,
     reconcile,
     rereads,
+    rto,
     scopes,
     status,
     tracking,
@@ -40,6 +42,8 @@ PARTS = (
     memory.PART,
     plan.PART,
     status.PART,
+    loss.PART,
+    rto.PART,
 )
 
 _SCALED = (1_000_000, 2_000_000, 4_000_000)
@@ -62,6 +66,10 @@ class Options:
         offsets: groups that are moved.
         dump_sizes: records of the topic that is dumped, ascending.
         lagging: groups behind a real MirrorMaker 2, which copies `lagging_records`.
+        crashes: drawn from `seed`, of a source whose loss is estimated.
+        first_crash: of these; what comes before it was measured in another run.
+        crowds: groups of each failover whose outage is measured, ascending.
+        faults: how the primary is lost in these.
     """
 
     parts: tuple[str, ...]
@@ -81,6 +89,11 @@ class Options:
     dump_sizes: tuple[int, ...]
     lagging: int
     lagging_records: int
+    crashes: int
+    first_crash: int
+    seed: int
+    crowds: tuple[int, ...]
+    faults: tuple[str, ...]
 
 
 def parse(words: Sequence[str] | None = None) -> Options:
@@ -111,6 +124,11 @@ def parse(words: Sequence[str] | None = None) -> Options:
         dump_sizes=tuple(sorted(set(given.dump_sizes))),
         lagging=given.lagging,
         lagging_records=given.lagging_records,
+        crashes=given.crashes,
+        first_crash=given.first_crash,
+        seed=given.seed,
+        crowds=tuple(sorted(set(given.crowds))),
+        faults=tuple(how for how in rto.LIMITS_S if how in (given.fault or rto.LIMITS_S)),
     )
 
 
@@ -133,6 +151,9 @@ def _parser() -> argparse.ArgumentParser:
         ("--checkpoints", "5000000", "records in MirrorMaker 2's topic of checkpoints"),
         ("--lagging", "50", "groups with 4 partitions each behind a real MirrorMaker 2"),
         ("--lagging-records", "200000", "that it copies"),
+        ("--crashes", "20", "of a source that is written to, whose losses are estimated"),
+        ("--first-crash", "1", "of these, where others were measured in another run"),
+        ("--seed", "20", "of which these crashes are drawn"),
     ):
         said = f"{words} (%(default)s)"
         parser.add_argument(name, default=default, type=_positive, metavar="N", help=said)
@@ -154,6 +175,19 @@ def _parser() -> argparse.ArgumentParser:
         type=_sizes,
         metavar="N,N,..",
         help="records of __consumer_timestamps (%(default)s)",
+    )
+    parser.add_argument(
+        "--crowds",
+        default="1,100,1000",
+        type=_sizes,
+        metavar="N,N,..",
+        help="groups of each failover whose outage is measured (%(default)s)",
+    )
+    parser.add_argument(
+        "--fault",
+        action="append",
+        choices=tuple(rto.LIMITS_S),
+        help="how the primary is lost in these; may be repeated",
     )
     parser.add_argument(
         "--full",

@@ -6,6 +6,7 @@ from drctl.checks.check import Family, Verdict, check, fail, ok, seen, warn
 from drctl.checks.observed import Observed
 from drctl.checks.wording import duration
 from drctl.model.finding import Status
+from drctl.model.pasting import quote
 
 _OLD_MS, _DEAD_MS = 5 * 60_000, 24 * 3_600_000
 
@@ -23,7 +24,7 @@ def age(observed: Observed) -> Iterator[Verdict]:
     if not link.settings.translate:
         return
     subject = f"anchors on cluster {link.target}"
-    cure = f"drctl offsets track --link {link.name} --execute, as a service"
+    cure = f"drctl offsets track --link {quote(link.name)} --execute, as a service"
     cost = "with a dead source, groups go on where only the replicator's own notes say"
     anchors = observed.survey.anchors
     if anchors is None:

@@ -23,6 +23,9 @@ def _wait(seconds: float) -> None:
 
 Ends = Callable[[], Mapping[TopicPartition, int]]
 
+Before = tuple[float, Mapping[TopicPartition, int]]
+"""When somebody looked, by the same clock, and where the copies ended then."""
+
 
 @dataclass(frozen=True, slots=True)
 class Arriving:
@@ -51,6 +54,7 @@ def arriving(
     beats: str = "",
     clock: Callable[[], float] = monotonic,
     wait: Callable[[float], None] = _wait,
+    before: Callable[[], Before] | None = None,
 ) -> Arriving:
     """Look at the ends of the copies until they stand still, or have grown at every look.
 
@@ -59,11 +63,12 @@ def arriving(
         silent: whether the source gave no answer; may take a while, in which copies may grow.
         beats: the topic with copied heartbeats, which come where nobody writes; empty where none
             is known.
+        before: an earlier look, which counts as the first one; None where there is none.
 
     Raises:
         Unreachable: the target did not answer.
     """
-    began, seen = clock(), ends()
+    began, seen = before() if before is not None else (clock(), ends())
     grown: dict[bool, int] = {}
     if not silent():
         return Arriving(0, clock() - began)

@@ -6,8 +6,9 @@ from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
 from drctl.checks.observed import NOT_LOOKED_AT, Observed
+from drctl.checks.silences import silences
 from drctl.model.failover import Mode
-from drctl.model.finding import Finding, Status
+from drctl.model.finding import Because, Finding, Status
 from drctl.model.topology import Unavailable
 
 T = TypeVar("T")
@@ -116,13 +117,24 @@ class Check:
             return ()
         if not self.family.concerns(observed):
             return ()
-        return tuple(Finding(self.name, *verdict) for verdict in self._verdicts(observed))
+        known = silences(observed)
+        return tuple(
+            Finding(self.name, *verdict, because=_because(verdict, known))
+            for verdict in self._verdicts(observed)
+        )
 
     def _verdicts(self, observed: Observed) -> Iterator[Verdict]:
         try:
             yield from self.judge(observed)
         except NotObserved as end:
             yield end.verdict
+
+
+def _because(verdict: Verdict, known: Iterable[Because]) -> Because | None:
+    if verdict.status in (Status.OK, Status.WARN):
+        return None
+    told = f"{verdict.reason} {verdict.evidence}"
+    return next((each for each in known if each.why in told), None)
 
 
 def check(

@@ -23,6 +23,7 @@ from drctl.config.link import Link
 from drctl.config.mirror_names import arrives_as
 from drctl.config.mirrors import brokers
 from drctl.model.finding import Status
+from drctl.model.pasting import put
 from drctl.model.producer_ids import Producer
 from drctl.model.topology import TopicPartition, Unavailable
 
@@ -55,7 +56,7 @@ def cycles(observed: Observed) -> Iterator[Verdict]:
     cost = "each direction takes the other's copies for new records, for ever"
     if running:
         reason = f"connectors {listed(running)} copy back under the same names"
-        stop = "; ".join(f"curl -X PUT $CONNECT/connectors/{name}/stop" for name in running)
+        stop = "; ".join(put("", name, "stop") for name in running)
         yield fail(subject, reason, "neither direction is stopped", cost, f"{cure}: {stop}")
     elif meant and not isinstance(observed.connectors, Unavailable):
         yield ok(subject, f"link {listed(meant)} would, and nothing of it runs now", "", cost)

@@ -40,7 +40,6 @@ class Diagnosis:
     Attributes:
         at_ms: when it was looked at, milliseconds UTC.
         silent: clusters that did not answer.
-        silences: why each of these did not.
     """
 
     link: str
@@ -49,7 +48,6 @@ class Diagnosis:
     at_ms: int
     rows: tuple[Row, ...]
     silent: tuple[str, ...] = ()
-    silences: tuple[str, ...] = ()
 
     @property
     def counts(self) -> Mapping[Status, int]:
@@ -87,5 +85,4 @@ def diagnosed(observed: Observed, of_clients: tuple[Finding, ...] = ()) -> Diagn
         observed.now_ms,
         tuple(Row(_FAMILIES[each.check], each, each in refusing) for each in found),
         tuple(name for name, answer in ends if isinstance(answer, Unavailable)),
-        tuple(answer.reason for _, answer in ends if isinstance(answer, Unavailable)),
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from drctl.checks.fixing import Left
 from drctl.checks.observed import Observed
+from drctl.model.pasting import option
 from drctl.model.survey import Entity
 from drctl.model.topology import Unavailable
 
@@ -31,8 +32,9 @@ def _users(observed: Observed) -> Iterator[Left]:
             f"SCRAM user {name} is not on {observed.link.target}",
             _SECRET,
             "whoever comes as this user cannot log in after the switch",
-            "kafka-configs --alter --add-config 'SCRAM-SHA-512=[password=...]' --entity-type users"
-            f" --entity-name {name}, on {observed.link.target}, with the password that it has",
+            f"on {observed.link.target}, with the password that it has: kafka-configs --alter"
+            " --add-config 'SCRAM-SHA-512=[password=...]' --entity-type users"
+            f" {option('--entity-name', name)}",
         )
 
 
@@ -48,16 +50,17 @@ def _quotas(observed: Observed) -> Iterator[Left]:
             limits = _limits(changes)
             told = "lower" if changes.keys() & there.keys() else "not"
             what = f"quota {limits} of {_name(who)} is {told} on {observed.link.target}"
-            yield _quota(observed, who, what, f"--add-config '{limits}'")
+            yield _quota(observed, who, what, option("--add-config", limits))
         more = sorted(there.keys() - wanted.keys())
         if more:
             what = f"quota {','.join(more)} of {_name(who)} is not on {observed.link.source}"
-            yield _quota(observed, who, what, f"--delete-config '{','.join(more)}'")
+            yield _quota(observed, who, what, option("--delete-config", ",".join(more)))
 
 
 def _quota(observed: Observed, who: Entity, what: str, change: str) -> Left:
-    named = " ".join(f"--entity-type {_TYPES.get(kind, kind)} {_entity(n)}" for kind, n in who)
-    cure = f"kafka-configs --alter {change} {named}, on {observed.link.target}"
+    kinds = ((_TYPES.get(kind, kind), name) for kind, name in who)
+    named = " ".join(f"{option('--entity-type', kind)} {_entity(name)}" for kind, name in kinds)
+    cure = f"on {observed.link.target}: kafka-configs --alter {change} {named}"
     cost = "these clients are slowed down after the switch, or nothing bounds them"
     return Left(_QUOTAS, what, _SHARED, cost, cure)
 
@@ -71,4 +74,4 @@ def _name(who: Entity) -> str:
 
 
 def _entity(name: str | None) -> str:
-    return "--entity-default" if name is None else f"--entity-name {name}"
+    return "--entity-default" if name is None else option("--entity-name", name)

@@ -10,6 +10,7 @@ from drctl.checks.connectors import SOURCE, find
 from drctl.checks.copies import Pair, compared
 from drctl.checks.fixing import NOT_OURS, Fix, Fixes, Left, Seen, SettingChange, keeps_its_topics
 from drctl.checks.observed import Observed
+from drctl.model.pasting import option
 from drctl.model.repairs import TopicSetting, TopicShape
 
 MIN_ISR, POLICY = "min.insync.replicas", "cleanup.policy"
@@ -153,8 +154,8 @@ class _Difference:
         if key == POLICY and _policies(self.there.value) < _policies(value):
             yield self._left(
                 "to set it deletes records on the target, and what is deleted is not put back",
-                f"kafka-configs --alter --entity-type topics --entity-name {copy} --add-config"
-                f" {key}=[{value}], on {self.observed.link.target}",
+                f"on {self.observed.link.target}: kafka-configs --alter --entity-type topics"
+                f" {option('--entity-name', copy)} {option('--add-config', f'{key}=[{value}]')}",
             )
         if back := taken_back(self.observed, key, self.wanted, self.there):
             yield self._left(

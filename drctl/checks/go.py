@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from drctl.checks.causes import MOVED, causes_first
 from drctl.checks.observed import Observed
 from drctl.checks.registry import guard_findings
-from drctl.checks.rpo import Rpo, TopicRpo, link_now, topics_now
+from drctl.checks.rpo import Rpo, TopicRpo, link_now, topics_now, unknown
 from drctl.checks.standing import standing_against
 from drctl.config.schema import PolicyConfig
 from drctl.model.connectors import Connector
@@ -117,7 +117,7 @@ def judged(observed: Observed, groups: GroupsNow, lost: Rpo | None, took_s: floa
     planned = _asked(replace(observed, mode=Mode.PLANNED))
     if any(f.check == MOVED and f.status is Status.FAIL for f in planned):
         # What the target lacks is not what clients would lose: they write to the target.
-        topics, rpo = (), Rpo(None, None, None, f"clients are on {link.target}")
+        topics, rpo = (), unknown(f"clients are on {link.target}")
     unplanned = _asked(replace(observed, mode=Mode.UNPLANNED))
     unplanned = causes_first((*unplanned, *_beyond(rpo, observed)))
     blocking = _standing(planned, Mode.PLANNED), _standing(unplanned, Mode.UNPLANNED)

@@ -94,7 +94,10 @@ class Observer:
         if mode is not Mode.UNPLANNED or ends is None:
             return None
         silent = lambda: isinstance(source.overview.answer(), Silent)  # noqa: E731
-        return Glance(partial(arriving, ends, silent, self.ports.beats), self.patience_s)
+        return Glance(
+            partial(arriving, ends, silent, self.ports.beats, before=self.ports.copies_before),
+            self.patience_s,
+        )
 
     def _listed(self, workers: ConnectorLister | None) -> Glance[Connectors] | None:
         return Glance(workers.described, self.patience_s) if workers is not None else None

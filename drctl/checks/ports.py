@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from drctl.checks.arriving import Ends
+from drctl.checks.arriving import Before, Ends
 from drctl.model.connectors import ConnectorLister
 from drctl.model.endpoints import EndpointReader
 from drctl.model.fencing import AclReader
@@ -44,6 +44,8 @@ class LinkPorts:
             `Unreachable`. None where nobody looks.
         whereabouts: of the link's clients, by the journal; may raise any `DrctlError`. None where
             nobody looks.
+        copies_before: where the copies ended when somebody looked a while ago; may raise
+            `Unreachable`. None where nobody did.
         beats: the topic among these that holds copied heartbeats; empty where none is known.
     """
 
@@ -58,3 +60,4 @@ class LinkPorts:
     copies: Ends | None = None
     beats: str = ""
     whereabouts: Callable[[], Whereabouts] | None = None
+    copies_before: Callable[[], Before] | None = None

@@ -2,17 +2,58 @@
 
 from collections.abc import Iterator, Mapping
 
-from drctl.checks.check import Family, NotObserved, Verdict, check, fail, ok, seen, warn
+from drctl.checks.causes import NOBODY
+from drctl.checks.check import (
+    Family,
+    Guards,
+    NotObserved,
+    Verdict,
+    asked,
+    check,
+    fail,
+    ok,
+    seen,
+    warn,
+)
 from drctl.checks.observed import Observed
 from drctl.checks.sides import Side, of_each, sides
 from drctl.checks.wording import listed, several
 from drctl.model.finding import Status
+from drctl.model.reachability import Silent
 from drctl.model.survey import BrokerFeatures
 from drctl.model.topology import Unavailable
 
 _FAMILY = Family.REACHABILITY
 _LOOK = "ask each broker: `kafka-broker-api-versions --bootstrap-server HOST:PORT`"
 _METADATA = "metadata.version"
+
+
+@check(
+    NOBODY,
+    _FAMILY,
+    "at least one of the two clusters answers",
+    Status.FAIL,
+    guards=Guards(overridable=False),
+)
+def nobody(observed: Observed) -> Iterator[Verdict]:
+    """Whether it is rather this machine that reaches nobody than both clusters that are lost."""
+    ends = {
+        observed.link.source: observed.source,
+        observed.link.target: observed.target,
+    }
+    subject, cure = f"clusters {' and '.join(ends)}", "look at this machine's own network first"
+    known = [asked(each, subject, "whether they answer is", cure) for each in ends.values()]
+    silent = [each.reason for each in known if isinstance(each, Silent)]
+    if len(silent) < len(ends):
+        yield ok(subject, "not both of them are silent")
+        return
+    yield fail(
+        subject,
+        f"neither answers: {cure}",
+        "; ".join(silent),
+        "nothing is known of either; where this machine cannot reach them, they may both be well",
+        f"{cure}: its name servers, routes, VPN and firewall; then see that the brokers run",
+    )
 
 
 @check(

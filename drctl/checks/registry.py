@@ -75,6 +75,7 @@ CHECKS: tuple[Check, ...] = (
     mirror_signs.aborted,
     mirror_signs.heartbeat,
     mirror_signs.checkpoint,
+    reachability.nobody,
     reachability.answer,
     reachability.versions,
     source.unreachable,

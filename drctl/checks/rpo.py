@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from drctl.checks.observed import Observed
 from drctl.checks.wording import utc
+from drctl.model.loss import Figure, LossRange, not_known
 from drctl.model.replication import Lag
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
 
@@ -21,16 +22,43 @@ class Rpo:
     """What would be lost.
 
     Attributes:
-        records: about so many, by the best that is known; None where nothing tells.
-        at_most: by the replicator's own word; None where nothing tells.
-        seconds: how old the oldest of them is; None where nothing tells.
+        lost: how many records.
+        seconds: how old the oldest of them is, or was when the source was last seen alive; None
+            where nothing tells.
         how: it was measured, in words for a person.
     """
 
-    records: int | None
-    at_most: int | None
+    lost: LossRange
     seconds: float | None
     how: str
+
+    @property
+    def records(self) -> int | None:
+        """About so many, by the best that is known; None where nothing tells."""
+        return self.lost.likely.records
+
+    @property
+    def at_most(self) -> int | None:
+        """No more than so many; None where nothing tells."""
+        return self.lost.at_most.records
+
+
+def unknown(why: str) -> Rpo:
+    """Where nothing tells."""
+    return Rpo(not_known(why), None, why)
+
+
+def lagging(records: int, at_most: int, seconds: float | None, how: str) -> Rpo:
+    """Of a source that answers, so that the lag is measured.
+
+    Args:
+        records: about so many.
+        at_most: by the replicator's own word.
+    """
+    beyond = "by the replicator's own word of how far it has copied"
+    return Rpo(
+        LossRange(Figure(None, how), Figure(records, how), Figure(at_most, beyond)), seconds, how
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +96,12 @@ def link_now(topics: Iterable[TopicRpo], why: str) -> Rpo:
     rows = tuple(topics)
     known = [row.rpo for row in rows if row.rpo.records is not None]
     if not known:
-        return Rpo(None, None, None, why)
+        return unknown(why)
     seconds = [each.seconds for each in known]
     worst = next(row.rpo for row in rows if row.rpo.records is not None)
-    unknown = sum(row.unknown for row in rows)
-    beside = f"; of {unknown:,} partitions nothing is known" if unknown else ""
-    return Rpo(
+    untold = sum(row.unknown for row in rows)
+    beside = f"; of {untold:,} partitions nothing is known" if untold else ""
+    return lagging(
         sum(each.records or 0 for each in known),
         sum(each.at_most or 0 for each in known),
         None if None in seconds else max(each for each in seconds if each is not None),
@@ -83,11 +111,11 @@ def link_now(topics: Iterable[TopicRpo], why: str) -> Rpo:
 
 def _topic(observed: Observed, topic: str, lags: Lags) -> TopicRpo:
     known = {p: each for p, each in lags.items() if isinstance(each, Lag)}
-    unknown = len(lags) - len(known)
+    untold = len(lags) - len(known)
     target = observed.link.target_topic(topic)
     if not known:
         why = next(each.reason for each in lags.values() if isinstance(each, Unavailable))
-        return TopicRpo(topic, target, len(lags), Rpo(None, None, None, why), unknown)
+        return TopicRpo(topic, target, len(lags), unknown(why), untold)
     behind = [each for each in known.values() if each.records]
     times = [each.oldest_ms for each in behind]
     seconds = None
@@ -102,7 +130,11 @@ def _topic(observed: Observed, topic: str, lags: Lags) -> TopicRpo:
     worst = max(known.values(), key=lambda each: (each.records, each.at_most))
     records, at_most = (sum(getattr(e, n) for e in known.values()) for n in ("records", "at_most"))
     return TopicRpo(
-        topic, target, len(lags), Rpo(records, at_most, seconds, worst.evidence + undated), unknown
+        topic,
+        target,
+        len(lags),
+        lagging(records, at_most, seconds, worst.evidence + undated),
+        untold,
     )
 
 

@@ -7,6 +7,7 @@ from drctl.checks.observed import NOT_LOOKED_AT, Observed
 from drctl.checks.surveyed import NOT_SURVEYED
 from drctl.checks.wording import several
 from drctl.model.finding import Status
+from drctl.model.pasting import quote
 from drctl.model.topology import Unavailable
 from drctl.model.whereabouts import Unfinished
 
@@ -43,7 +44,7 @@ def unfinished(observed: Observed) -> Iterator[Verdict]:
 
 def _half_way(subject: str, run: Unfinished) -> Verdict:
     what = "is being carried out" if run.alive else "stopped part-way"
-    goes_on = f"`drctl resume {run.run} --execute` goes on with it"
+    goes_on = f"`drctl resume {quote(run.run)} --execute` goes on with it"
     return fail(
         subject,
         f"run {run.run} {what}{f'; {run.writes}' if run.writes else ''}",

@@ -7,6 +7,7 @@ from drctl.checks.check import Family, NotObserved, Verdict, check, fail, ok, se
 from drctl.checks.observed import Observed
 from drctl.checks.wording import listed, several
 from drctl.model.finding import Status
+from drctl.model.pasting import arguments
 
 _READABLE = stat.S_IRGRP | stat.S_IROTH
 _WRITABLE = stat.S_IWGRP | stat.S_IWOTH
@@ -30,12 +31,12 @@ def permissions(observed: Observed) -> Iterator[Verdict]:
     if writable:
         told = several(f"{each.path} ({each.what}) {each.mode or 0:04o}" for each in writable)
         cost = "another user decides to which cluster drctl sends what, and as whom"
-        chmod = f"chmod go-w {' '.join(each.path for each in writable)}"
+        chmod = f"chmod go-w {arguments(*(str(each.path) for each in writable))}"
         yield fail(subject, f"{len(writable):,} can be changed by others", told, cost, chmod)
     elif readable:
         told = several(f"{each.path} ({each.what}) {each.mode or 0:04o}" for each in readable)
         cost = "every user of this machine can log in to the clusters"
-        chmod = f"chmod go-rwx {' '.join(each.path for each in readable)}"
+        chmod = f"chmod go-rwx {arguments(*(str(each.path) for each in readable))}"
         yield warn(subject, f"{len(readable):,} can be read by others", told, cost, chmod)
     elif missing:
         raise NotObserved(subject, f"{len(missing):,} are not there: {listed(missing)}", cure)

@@ -19,10 +19,16 @@ from drctl.checks.observed import Observed
 from drctl.checks.wording import duration, several
 from drctl.model.finding import Status
 from drctl.model.health import OpenTransaction
+from drctl.model.pasting import quote
 from drctl.model.reachability import Locked, Silent
 from drctl.model.topology import TopicPartition, Unavailable
 
 _FAMILY = Family.SOURCE
+ALIVE = "source-alive"
+"""The guard of whoever gives a source up."""
+
+_LOCKED = "somebody is there, and does not let drctl in"
+_LOG_IN = "correct how drctl logs in"
 _OLD_MS = 5 * 60_000
 """Java's clients are given a minute, and the drain ten."""
 
@@ -36,19 +42,24 @@ _OLD_MS = 5 * 60_000
 )
 def unreachable(observed: Observed) -> Iterator[Verdict]:
     """Whether what is left on the source can be brought over."""
-    subject = _subject(observed)
-    lost = f"`drctl failover --mode unplanned --link {observed.link.name}`"
-    cure = f"{lost} where it is lost; else see that its brokers run"
+    subject, cure = _subject(observed), "see that its brokers run"
+    if not isinstance(observed.target, Silent | Locked):
+        # Nobody is sent to a target that is not there.
+        lost = f"`drctl failover --mode unplanned --link {quote(observed.link.name)}`"
+        cure = f"{lost} where it is lost; else {cure}"
     identity = asked(observed.source, subject, "whether it answers is", cure)
+    cost = "it can neither be fenced nor drained: records would be left behind"
+    if isinstance(identity, Locked):
+        yield fail(subject, _LOCKED, identity.reason, cost, f"{_LOG_IN}; it is not lost")
+        return
     if isinstance(identity, Unavailable):
-        cost = "it can neither be fenced nor drained: records would be left behind"
         yield fail(subject, "it does not answer", identity.reason, cost, cure)
         return
     yield ok(subject, "it answers", f"cluster id {identity}")
 
 
 @check(
-    "source-alive",
+    ALIVE,
     _FAMILY,
     "before an unplanned failover, the source does not answer",
     Status.FAIL,
@@ -71,8 +82,7 @@ def alive(observed: Observed) -> Iterator[Verdict]:
     )
     if isinstance(answer, Locked):
         # A wrong password looks like a dead cluster, and is none.
-        reason = "somebody is there, and does not let drctl in"
-        yield fail(subject, reason, answer.reason, cost, f"correct how drctl logs in; {cure}")
+        yield fail(subject, _LOCKED, answer.reason, cost, f"{_LOG_IN}; {cure}")
         return
     identity = seen(answer, subject, "whether it answers is", cure)
     yield fail(subject, "it still answers", f"cluster id {identity}", cost, cure)

@@ -7,6 +7,7 @@ from drctl.checks.observed import Observed
 from drctl.checks.wording import listed, several
 from drctl.model.finding import Status
 from drctl.model.health import ClusterHealth
+from drctl.model.reachability import Locked
 from drctl.model.topology import Unavailable
 
 _FAMILY = Family.TARGET
@@ -25,6 +26,10 @@ def unreachable(observed: Observed) -> Iterator[Verdict]:
     """Whether there is anything to fail over to."""
     subject = _subject(observed)
     identity = asked(observed.target, subject, "whether it answers is", _LOOK)
+    if isinstance(identity, Locked):
+        reason, cure = "somebody is there, and does not let drctl in", "correct how drctl logs in"
+        yield fail(subject, reason, identity.reason, _NOWHERE, cure)
+        return
     if isinstance(identity, Unavailable):
         yield fail(subject, "it does not answer", identity.reason, _NOWHERE, _LOOK)
         return

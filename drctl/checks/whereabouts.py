@@ -1,13 +1,13 @@
 """Where the link's clients are: after a failover nothing that readies one is of any use."""
 
 from collections.abc import Iterator
-from shlex import quote
 
 from drctl.checks.check import Family, Guards, Verdict, check, fail, ok, seen
 from drctl.checks.observed import NOT_LOOKED_AT, Observed
 from drctl.checks.wording import listed, utc
 from drctl.model.fencing import DENY
 from drctl.model.finding import Status
+from drctl.model.pasting import put, quote
 from drctl.model.topology import Unavailable
 from drctl.model.whereabouts import Moved
 
@@ -32,8 +32,9 @@ def moved(observed: Observed) -> Iterator[Verdict]:
         yield ok(subject, f"no run has moved them to {link.target}, or they have come home since")
         return
     home = (
-        f"`drctl failback --check-order --link {link.name}` says what comes next of the way home;"
-        " where they were taken home without drctl, say so with --override clients-moved=REASON"
+        f"`drctl failback --check-order --link {quote(link.name)}` says what comes next of the way"
+        " home; where they were taken home without drctl, say so with"
+        " --override clients-moved=REASON"
     )
     cost = f"{link.target} takes their writes: what was to ready a failover from {link.source}"
     yield fail(subject, _where(observed, known.moved), _fence(observed), f"{cost} harms them", home)
@@ -90,5 +91,4 @@ def _stops(observed: Observed) -> str:
         and (found := known.get(name)) is not None
         and found.state not in _STOPPED
     )
-    calls = (f"curl -s -X PUT {worker}/connectors/{quote(each)}/stop" for each in running)
-    return "; ".join(calls)
+    return "; ".join(put(worker, each, "stop") for each in running)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from drctl.cli.console import console
+from drctl.model.lines import Lines
 
 
 class Shell(StrEnum):
@@ -33,5 +34,5 @@ def completion(shell: Annotated[Shell, typer.Argument(help="The shell to write i
         prog_name="drctl", complete_var=COMPLETION_VARIABLE, shell=shell.value
     )
     console().result(
-        script, {"schema": "drctl/completion/1", "shell": shell.value, "script": script}
+        Lines(script), {"schema": "drctl/completion/1", "shell": shell.value, "script": script}
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from drctl.cli.options import GlobalOptions, Output, options
 from drctl.cli.runs import live_screen
-from drctl.cli.terminal import is_terminal, printable, red, wants_color, yellow
+from drctl.cli.terminal import is_terminal, red, shown, wants_color, yellow
 from drctl.model.errors import Unknown
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Console:
             indent = 2 if sys.stdout and is_terminal(sys.stdout) else None
             _write(sys.stdout, as_json(document, indent))
         elif isinstance(text, str):
-            _write(sys.stdout, printable(text))
+            _write(sys.stdout, shown(text))
         else:
             from drctl.cli.drawing import draw
 
@@ -69,12 +69,12 @@ class Console:
         if (screen := live_screen.current()) is not None:
             screen.note(message)
         elif not self.options.quiet:
-            _write(sys.stderr, printable(message))
+            _write(sys.stderr, shown(message))
 
     def detail(self, message: str) -> None:
         """What only --verbose shows."""
         if self.options.verbose:
-            _write(sys.stderr, printable(message))
+            _write(sys.stderr, shown(message))
 
     def note(self, message: str) -> None:
         """What is good to know."""
@@ -101,7 +101,7 @@ class Console:
         head = f"{label}:"
         if wants_color(sys.stderr, self.options):
             head = paint(head)
-        _write(sys.stderr, f"{head} {printable(message)}")
+        _write(sys.stderr, f"{head} {shown(message)}")
 
 
 _current: ContextVar[Console | None] = ContextVar("console", default=None)

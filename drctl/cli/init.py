@@ -10,6 +10,7 @@ import typer
 
 from drctl.cli import wiring
 from drctl.cli.console import console
+from drctl.model.lines import lines as meant
 
 if TYPE_CHECKING:
     from drctl.config.draft import Draft
@@ -84,7 +85,7 @@ def _show(draft: "Draft", file: Path) -> None:
     for note in draft.notes():
         console().note(note)
     console().result(
-        "\n".join([*lines, f"{'link':<10} {draft.link}: {draft.kind}", f"wrote {file}"]),
+        meant([*lines, f"{'link':<10} {draft.link}: {draft.kind}", f"wrote {file}"]),
         {
             "schema": "drctl/init/1",
             "file": str(file),

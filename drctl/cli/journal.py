@@ -8,6 +8,7 @@ from drctl.cli.console import console
 from drctl.cli.runs import plan_wiring
 from drctl.cli.settings import configuration
 from drctl.cli.shared_options import LinkName, Local
+from drctl.model.lines import lines as meant
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
@@ -30,7 +31,7 @@ def journal(run: RunName = None, link: LinkName = None, local: Local = False) ->
     with console().task("reading the journal"):
         document = journal_document(chosen.name, reader, run)
     lines = run_lines(document) if run is None else entry_lines(document)
-    console().result("\n".join(lines), document)
+    console().result(meant(lines), document)
     return 0
 
 
@@ -38,4 +39,4 @@ def reader_of(config: "Config", link: "Link", *, local: bool) -> "JournalReader"
     """What reads the journals of a link's runs."""
     if local:
         return plan_wiring.run_files(config)
-    return plan_wiring.journal_reader(link.target, link.target_config, link.name)
+    return plan_wiring.journal_reader(link)

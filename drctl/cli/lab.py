@@ -9,6 +9,7 @@ import typer
 
 from drctl.cli.console import console
 from drctl.cli.lab_run import run
+from drctl.model.lines import Lines
 
 if TYPE_CHECKING:
     from drctl.lab.lab import Lab
@@ -125,7 +126,7 @@ def env(
     from drctl.lab.environment import in_words, write_environment
 
     document = write_environment(_lab(dir).parts, file)
-    console().result(in_words(document), document)
+    console().result(Lines(in_words(document)), document)
 
 
 @app.command()
@@ -159,7 +160,7 @@ def load(
     else:
         spec = loads.spec(cluster.value, topic, start, count, rate)
         state = loads.start(spec) if background else loads.run(spec)
-    console().result(in_words(state), {"schema": "drctl/lab-load/1", **state})
+    console().result(Lines(in_words(state)), {"schema": "drctl/lab-load/1", **state})
     return int(bool(state["last"] and state["last"]["failed"]))
 
 
@@ -214,5 +215,5 @@ def _show(lab: "Lab") -> int:
     from drctl.lab.status import in_words, look
 
     document = look(lab)
-    console().result(in_words(document), document)
+    console().result(Lines(in_words(document)), document)
     return 0 if document["answering"] else 1

@@ -11,6 +11,7 @@ import typer
 
 from drctl.cli.console import console
 from drctl.cli.options import Output, options
+from drctl.model.lines import Lines
 
 if TYPE_CHECKING:
     from drctl.lab.lab import Lab
@@ -50,7 +51,7 @@ def run(
         ending = STORIES[scenario](stage)
     finally:
         if not keep:
-            console().progress("\nthe lab is brought down")
+            console().progress(Lines("\nthe lab is brought down"))
             lab.down()
     seconds = round(time.monotonic() - began, 1)
     document = {
@@ -69,7 +70,7 @@ def run(
             f"All of it took {length(seconds)}.",
         )
     )
-    console().result(f"\n{ending.summary}\n{pages}", document)
+    console().result(Lines(f"\n{ending.summary}\n{pages}"), document)
     return 0 if ending.true else 1
 
 

@@ -1,6 +1,7 @@
 """The entry point: runs a command line and turns whatever ends it into output and an exit code."""
 
 import contextlib
+import io
 import os
 import signal
 import sys
@@ -17,12 +18,17 @@ from drctl.cli import options as given
 from drctl.cli.commands import RootGroup
 from drctl.cli.console import console
 from drctl.cli.error_document import error_document
-from drctl.cli.settings import without_secrets
-from drctl.model.errors import DrctlError, ExitCode, Interrupted, UsageError
+from drctl.cli.settings import placed, without_secrets
+from drctl.model.errors import DrctlError, ExitCode, Interrupted, Unreachable, UsageError
+from drctl.model.lines import lines
+from drctl.systems import presence
+from drctl.systems.private import private_files
 
 COMPLETION_VARIABLE = "_DRCTL_COMPLETE"
 _CONNECTION = "drctl.systems.kafka.connection"
 _SOON_S = 0.02
+_NOT_WHOLE = "Input should be a valid integer, unable to parse string as an integer"
+_NETWORK = "clusters {}: neither answers: look at this machine's own network first"
 _LOOK = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 app = typer.Typer(name="drctl", add_completion=False, rich_markup_mode=None)
@@ -41,7 +47,8 @@ def drctl() -> None:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; returns the exit code of the contract."""
     words = sys.argv[1:] if arguments is None else list(arguments)
-    with _signals() as received:
+    _show_everything()
+    with _signals() as received, private_files():
         try:
             given.begin(words)
             consoles.begin()
@@ -55,6 +62,15 @@ def run(arguments: Sequence[str] | None = None) -> int:
         except Exception as error:
             hidden = _interrupted(error) or (received and _swallowed(error))
             return _ended(Interrupted("interrupted")) if hidden else _bug(error)
+        finally:
+            presence.end()
+
+
+def _show_everything() -> None:
+    """What a terminal has no character for is shown as an escape; nothing ends because of it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _swallowed(error: Exception) -> bool:
@@ -102,12 +118,15 @@ def _called(words: list[str]) -> int:
 def _usage(error: typer.TyperException) -> UsageError:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "drctl"
-    message = " ".join(error.format_message().split())
+    message = " ".join(error.format_message().split()).replace(_NOT_WHOLE, "must be a whole number")
     return UsageError(message, f"see `{path} --help`")
 
 
 def _ended(error: DrctlError) -> int:
     """The error where the reader of the output looks for it: stdout in JSON, else stderr."""
+    error.message = placed(error)
+    if isinstance(error, Unreachable) and (mute := presence.silent_clusters()):
+        error.message = f"{_NETWORK.format(' and '.join(mute))}; {error.message}"
     if given.options().output is given.Output.JSON and not console().answered:
         console().result("", error_document(error))
     else:
@@ -123,7 +142,7 @@ class Bug(DrctlError):
 
 def _bug(error: Exception) -> int:
     text = "".join(traceback.format_exception(error))
-    console().error("a bug in drctl\n" + without_secrets(text).rstrip())
+    console().error(lines(("a bug in drctl", *without_secrets(text).rstrip().split("\n"))))
     said = f"{type(error).__name__}: {error}"
     return _ended(Bug(said, "please report it with the lines above"))
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from drctl.cli.options import GlobalOptions
 from drctl.cli.runs import live_screen
-from drctl.cli.terminal import is_terminal, one_line, printable
+from drctl.cli.terminal import is_terminal, one_line
 
 _SECONDS_BETWEEN_LINES = 5.0
 
@@ -60,7 +60,7 @@ class LineTask:
         now = self._clock()
         if now - self._said >= self._every_s:
             self._said = now
-            self._write(printable(self._line(now - self._began)) + "\n")
+            self._write(one_line(self._line(now - self._began)) + "\n")
 
     def _line(self, elapsed: float) -> str:
         if not self._total:

@@ -12,6 +12,7 @@ from drctl.cli.options import Output, options
 from drctl.cli.settings import configuration
 from drctl.cli.shared_options import LinkName, Local
 from drctl.model.errors import ExitCode, UsageError
+from drctl.model.runs import folder_of
 
 if TYPE_CHECKING:
     from drctl.model.journal import JournalReader
@@ -66,7 +67,7 @@ def report(
 
 def _data(reader: "JournalReader", run: str | None) -> "ReportData":
     from drctl.engine import chain
-    from drctl.engine.story import read_story
+    from drctl.engine.story import read_story, understood
     from drctl.report.run_reading import report_data, sound_entries
 
     if run is None:
@@ -76,7 +77,8 @@ def _data(reader: "JournalReader", run: str | None) -> "ReportData":
         run = runs[0]
     lines = reader.lines(run)
     verdict = chain.verify(run, lines)
-    return report_data(read_story(sound_entries(run, lines, verdict)), verdict)
+    with understood(run):
+        return report_data(read_story(sound_entries(run, lines, verdict)), verdict)
 
 
 def _tell(data: "ReportData") -> None:
@@ -90,7 +92,7 @@ def _write(data: "ReportData", form: Format, out: Path | None) -> None:
     from drctl.report.private_file import write_whole
     from drctl.report.run_json import report_document
 
-    file = out or Path(f"report-{data.run}.{_SUFFIX[form]}")
+    file = out or folder_of(Path(), f"report-{data.run}.{_SUFFIX[form]}")
     try:
         write_whole(file, _text(data, form))
     except OSError as error:

@@ -17,6 +17,8 @@ from drctl.cli.shared_options import (
     Yes,
 )
 from drctl.model.errors import ExitCode, UsageError
+from drctl.model.lines import Lines
+from drctl.model.lines import lines as meant
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
@@ -54,7 +56,7 @@ def list_runbooks() -> int:
         f"{each.name:<{width}}  {each.about}{_remark(each.own, each.replaced, each.sound)}"
         for each in found
     )
-    console().result("\n".join(lines), {"schema": "drctl/runbooks/1", "runbooks": rows})
+    console().result(meant(lines), {"schema": "drctl/runbooks/1", "runbooks": rows})
     return 0
 
 
@@ -89,7 +91,7 @@ def lint(
         raise UsageError(f"there is no runbook in {', '.join(map(str, paths))}")
     lines = [line for each in linted for line in each.lines]
     rows = [{"path": str(each.path), "problems": list(each.lines)} for each in linted]
-    told = "\n".join(lines) or f"{len(linted)} runbooks, nothing is wrong"
+    told = meant(lines) if lines else f"{len(linted)} runbooks, nothing is wrong"
     console().result(told, {"schema": "drctl/runbook-lint/1", "runbooks": rows})
     return int(ExitCode.FOUND if lines else ExitCode.DONE)
 
@@ -136,9 +138,11 @@ def run(
     from drctl.cli.runs.plan_run import PlanOptions
     from drctl.runbook.building import build
     from drctl.runbook.listing import find
+    from drctl.runbook.parameters import given_values
 
     given = _given(values)
     runbook = find(name, configuration().runbooks)
+    given_values(runbook.file.parameters, given)
 
     def make(config: "Config", seen: "Circumstances") -> "Plan":
         return build(runbook, given, seen, _site(config))
@@ -179,7 +183,7 @@ def _given(values: list[str] | None) -> dict[str, str]:
 
 def _text(name: str, path: Path, text: str) -> int:
     document = {"schema": "drctl/runbook/1", "name": name, "path": str(path), "text": text}
-    console().result(text.rstrip("\n"), document)
+    console().result(Lines(text.rstrip("\n")), document)
     return 0
 
 

@@ -9,6 +9,7 @@ import typer
 
 from drctl.cli.console import console
 from drctl.model.errors import UsageError
+from drctl.model.lines import Lines
 
 _FOLDER = Path(__file__).parent.parent / "schemas"
 _FILE = re.compile(r"(?P<name>.+)-(?P<version>\d+)\.json")
@@ -35,7 +36,7 @@ def schema(
         raise UsageError(*_unknown(name, versions))
     text = (_FOLDER / f"{wanted}-{version}.json").read_text(encoding="utf-8")
     console().result(
-        text,
+        Lines(text),
         {
             "schema": "drctl/schema/1",
             "name": wanted,

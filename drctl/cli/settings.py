@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from drctl.cli.console import console
 from drctl.cli.options import options
+from drctl.model.lines import Lines
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
+    from drctl.model.errors import DrctlError
 
 _loaded: ContextVar["Config | None"] = ContextVar("config", default=None)
 
@@ -16,16 +18,31 @@ _loaded: ContextVar["Config | None"] = ContextVar("config", default=None)
 def configuration() -> "Config":
     """The configuration of this command line; warns of secrets that others could read.
 
+    From here on it is kept who does not answer: nobody waits twice for a silent cluster.
+
     Raises:
         ConfigError: there is none, or something in it is wrong.
     """
     from drctl.config.loading import find, load
+    from drctl.systems import presence
 
+    presence.begin()
     config = load(find(options().config, os.environ))
     _loaded.set(config)
     for warning in config.warnings():
         console().warn(warning)
     return config
+
+
+def placed(error: "DrctlError") -> str:
+    """The message of an error, with the place in drctl.yaml of the setting that it is about."""
+    config = _loaded.get()
+    if config is None or not error.settings:
+        return error.message
+    from drctl.config.loading import place_of
+
+    place = place_of(config.path, error.settings)
+    return f"{place}: {error.message}" if place else error.message
 
 
 def without_secrets(text: str) -> str:
@@ -35,4 +52,5 @@ def without_secrets(text: str) -> str:
         return text
     from drctl.config.secret import conceal
 
-    return conceal(text, config.secrets(os.environ))
+    masked = conceal(text, config.secrets(os.environ))
+    return Lines(masked) if isinstance(text, Lines) else masked

@@ -4,6 +4,7 @@ import os
 from typing import TextIO
 
 from drctl.cli.options import GlobalOptions
+from drctl.model.lines import Lines
 
 
 def printable(text: str) -> str:
@@ -13,6 +14,11 @@ def printable(text: str) -> str:
     nor hide anything.
     """
     return "".join(c if c.isprintable() or c in "\n\t" else _escaped(c) for c in text)
+
+
+def shown(text: str) -> str:
+    """Text for a terminal: of several lines only where drctl meant them."""
+    return printable(text) if isinstance(text, Lines) else one_line(text)
 
 
 def one_line(text: str) -> str:

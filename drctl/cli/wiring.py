@@ -115,13 +115,55 @@ def temporary_entries() -> "TemporaryEntries":
     return TemporaryEntries()
 
 
+def meet(link: "Link", *, source_s: float = PATIENCE_S, given_up: bool = False) -> None:
+    """See who of a link is there, all at once: nobody waits for one silent party after another.
+
+    Args:
+        source_s: how long the source may take to answer.
+        given_up: whether a source that does not let drctl in is given up all the same.
+
+    Raises:
+        ConfigError: a cluster cannot be asked as drctl.yaml says.
+        NotLetIn: a cluster does not let drctl in.
+    """
+    from drctl.checks.glance import Glance
+    from drctl.model.errors import Unreachable
+    from drctl.model.reachability import NotLetIn
+
+    with (
+        open_reader(link.source, link.source_config, source_s) as source,
+        open_reader(link.target, link.target_config) as target,
+    ):
+        source.prepare()
+        target.prepare()
+        for client in (connect_of(link), reverse_connect_of(link)):
+            if client is not None:
+                Glance(client.expect, PATIENCE_S)
+        source_there = Glance(source.cluster_id, PATIENCE_S)
+        target_there = Glance(target.cluster_id, PATIENCE_S)
+        for there in (source_there, target_there):
+            try:
+                there.value()
+            except NotLetIn:
+                if not (given_up and there is source_there):
+                    raise
+            except Unreachable:
+                continue  # known from now on, and told to whoever asks it
+
+
 @contextmanager
 def both_readers(link: "Link") -> "Iterator[tuple[ClusterReader, ClusterReader]]":
-    """Readers of a link's source and target."""
+    """Readers of a link's source and target.
+
+    Raises:
+        ConfigError: a cluster cannot be asked as drctl.yaml says.
+    """
     with (
         open_reader(link.source, link.source_config) as source,
         open_reader(link.target, link.target_config) as target,
     ):
+        source.prepare()
+        target.prepare()
         yield source, target
 
 
@@ -135,6 +177,13 @@ def connect_client(*urls: str) -> "ConnectReader":
 def connect_of(link: "Link") -> "ConnectReader | None":
     """A client of the workers that replicate a link; None where none are configured."""
     urls = link.settings.replicator.connect
+    return connect_client(*map(clear_text, urls)) if urls else None
+
+
+def reverse_connect_of(link: "Link") -> "ConnectReader | None":
+    """The same of the workers that copy back; None where they are not configured."""
+    reverse = link.settings.replicator.reverse
+    urls = (reverse.connect or ()) if reverse else ()
     return connect_client(*map(clear_text, urls)) if urls else None
 
 

@@ -11,6 +11,10 @@ from drctl.config.schema import ClusterConfig, ConfigFile, PolicyConfig, Section
 from drctl.config.secret import hide_user_info, reveal, user_info
 from drctl.config.setting import Setting, others_may_read
 from drctl.model.errors import ConfigError, UsageError
+from drctl.model.pasting import arguments
+
+_NEAR = 0.75
+"""Of two names of clusters one is meant only where it is nearly the word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,8 @@ class Config:
         settings = self.file.links[chosen]
         source, target = settings.source, settings.target
         ends = self.clusters[source], self.clusters[target]
-        return Link(chosen, source, ends[0], target, ends[1], settings)
+        key = self.file.journal.key
+        return Link(chosen, source, ends[0], target, ends[1], settings, journal_key=key)
 
     def cluster(self, name: str) -> ClusterConfig:
         """The cluster of this name.
@@ -94,7 +99,7 @@ class Config:
         """
         if name not in self.clusters:
             known = tuple(self.clusters)
-            hint = did_you_mean(name, known) or f"there are {one_of(known)}"
+            hint = did_you_mean(name, known, cutoff=_NEAR) or f"there are {one_of(known)}"
             raise UsageError(f"{self.path} has no cluster {name!r}", hint)
         return self.clusters[name]
 
@@ -109,7 +114,7 @@ class Config:
         written = [s.place for s in _settings(self.file) if s.hidden and not s.references]
         if written and others_may_read(self.path):
             said = f"{written[0]}: a secret, in a file that other users can read"
-            found.append(f"{said}: chmod 600 {self.path}")
+            found.append(f"{said}: chmod 600 {arguments(str(self.path))}")
         return tuple(found)
 
     def secrets(self, environ: Mapping[str, str]) -> frozenset[str]:

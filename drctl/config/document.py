@@ -16,6 +16,7 @@ _TYPED = frozenset(_PREFIX + kind for kind in ("bool", "int", "float", "null"))
 _MERGE = _PREFIX + "merge"
 # Aliases share nodes: a small file can expand to any size ("billion laughs").
 _MOST_NODES = 20_000
+_DEEPEST = 32
 # What the parser quotes may be (part of) a password, as in `password: *abc` or `!abc`.
 _QUOTED = re.compile(r"(['\"])(.*?)\1")
 
@@ -112,7 +113,7 @@ class _Reading:
 
     def node(self, node: yaml.Node, path: Path) -> Node:
         self.count += 1
-        if self.count > _MOST_NODES:
+        if self.count > _MOST_NODES or len(path) > _DEEPEST:
             raise _TooMuch
         mark = _mark(node.start_mark)
         if not node.tag.startswith(_PREFIX) or "python" in node.tag:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from drctl.config.fields import Text, empty, frozen
+from drctl.config.hosts import is_host
 from drctl.config.section import Section
 from drctl.config.setting import Setting
 from drctl.model.leaving import Leaving
@@ -59,7 +60,7 @@ def host_and_port(text: str, default: int | None = None) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if default is not None and (not colon or text.endswith("]")):
         host, port = text, str(default)
-    if not re.fullmatch(r"\[[0-9A-Fa-f:.]+\]|[\w.-]+", host):
+    if not is_host(host) or "%" in host:
         raise ValueError("must be HOST:PORT, an IPv6 address in brackets")
     if not port.isdecimal() or not 0 < int(port) < 65536:
         raise ValueError("must be HOST:PORT, with a port from 1 to 65535")

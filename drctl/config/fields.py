@@ -1,6 +1,7 @@
 """The kinds of single values in drctl.yaml, each with the words that refuse a wrong one."""
 
 import re
+import warnings
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, TypeVar
@@ -9,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from drctl.config.client_properties import objection
+from drctl.config.hosts import is_host
 from drctl.config.setting import Setting
 
 T = TypeVar("T")
@@ -19,7 +21,12 @@ RECORD_FIELDS = ("key", "value", "headers", "timestamp")
 
 def _checked_regex(text: str) -> str:
     try:
-        re.compile(text)
+        with warnings.catch_warnings():
+            # Python says of some that they may mean something else one day.
+            warnings.simplefilter("ignore")
+            re.compile(text)
+    except (OverflowError, RecursionError):
+        raise ValueError("is not a regular expression: it is beyond what can be matched") from None
     except re.error as error:
         where = "" if error.pos is None else f" at its character {error.pos + 1}"
         raise ValueError(f"is not a regular expression: {error.msg}{where}") from None
@@ -55,7 +62,7 @@ def _checked_bootstrap(setting: Setting) -> Setting:
         host, colon, port = address.rpartition(":")
         if address.endswith("]") or not colon:
             host, port = address, "9092"
-        if not re.fullmatch(r"\[[0-9A-Fa-f:.%\w]+\]|[\w.-]+", host):
+        if not is_host(host):
             raise ValueError("must be HOST:PORT, or several with commas between")
         if not port.isdecimal() or not 0 < int(port) < 65536:
             raise ValueError("must be HOST:PORT, with a port from 1 to 65535")
@@ -74,7 +81,8 @@ def checked_url(setting: Setting) -> Setting:
         return setting
     try:
         url = urlsplit(setting.raw)
-        whole = url.scheme in ("http", "https") and url.hostname and url.port != 0
+        named = url.hostname and (":" in url.hostname or is_host(url.hostname))
+        whole = url.scheme in ("http", "https") and named and url.port != 0
     except ValueError:
         whole = False
     if not whole or url.query or url.fragment or re.search(r"\s", setting.raw):

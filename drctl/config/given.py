@@ -10,6 +10,7 @@ from drctl.config.schema import ClusterConfig
 from drctl.config.secret import hide_user_info, names_secret, user_info
 from drctl.config.setting import Setting, literal, parts_of
 from drctl.model.errors import UsageError
+from drctl.model.lines import lines
 
 
 def given_cluster(
@@ -31,7 +32,7 @@ def given_cluster(
         )
     except ValidationError as error:
         said = [_said(detail["loc"], detail["msg"]) for detail in error.errors(include_input=False)]
-        raise UsageError("\n".join(f"{name}: {line}" for line in said)) from None
+        raise UsageError(lines(f"{name}: {line}" for line in said)) from None
     except ValueError as error:
         raise UsageError(f"{name}: {error}") from None
 

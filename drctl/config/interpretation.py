@@ -34,6 +34,7 @@ _SETTINGS = (
     ("links", "*", "endpoints", "*", "tsig", "secret"),
     ("links", "*", "endpoints", "*", "env", "*"),
     ("spark", "conf", "*"),
+    ("journal", "key"),
 )
 # Of an endpoint: what may hold a secret that somebody wrote in the wrong place.
 _NOT_SHOWN = ("tsig", "env", "argv", "observe")
@@ -155,7 +156,8 @@ def _may_be_secret(path: Path) -> bool:
     names = [str(part) for part in path]
     free = any(name in ("properties", "conf") for name in names[:3])
     endpoint = path[2:3] == ("endpoints",) and path[4:5] and path[4] in _NOT_SHOWN
-    return free or bool(endpoint) or any(names_secret(name) for name in names[2:])
+    key = path[:2] == ("journal", "key")
+    return free or key or bool(endpoint) or any(names_secret(name) for name in names[2:])
 
 
 def _at_key(document: Document, path: Path, text: str) -> Problem:

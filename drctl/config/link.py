@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from drctl.config.fields import UNCHANGED
 from drctl.config.schema import ClusterConfig, LinkConfig
+from drctl.config.setting import Setting
 
 # What MirrorMaker 2 itself leaves out, whatever its topic patterns say. Others that end in
 # `.internal` it does copy: checked on 4.3.1.
@@ -20,6 +21,7 @@ class Link:
         source: name of the cluster that replication reads from.
         target: name of the cluster that it writes to.
         settings: the link's section of drctl.yaml.
+        journal_key: what journals of its runs are signed with; None where they are not.
     """
 
     name: str
@@ -28,6 +30,12 @@ class Link:
     target: str
     target_config: ClusterConfig
     settings: LinkConfig
+    journal_key: Setting | None = field(default=None, kw_only=True)
+
+    @property
+    def configured(self) -> str:
+        """What drctl.yaml calls it; of a link's failback, the name of that link."""
+        return self.name
 
     def carries(self, topic: str) -> bool:
         """Whether the topic of the source is to be replicated.

@@ -1,6 +1,6 @@
 """drctl.yaml from disk: found, parsed, checked; all of its errors at once."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -9,7 +9,7 @@ from drctl.config import checks
 from drctl.config.configuration import Config
 from drctl.config.document import parse
 from drctl.config.interpretation import problem, values
-from drctl.config.problems import Mark, Problem, config_error
+from drctl.config.problems import Mark, Problem, config_error, located
 from drctl.config.schema import ConfigFile
 from drctl.model.errors import ConfigError
 
@@ -45,6 +45,20 @@ def load(path: Path) -> Config:
         ConfigError: it cannot be read, or something in it is wrong; names every place.
     """
     return read(_text(path), path)
+
+
+def place_of(path: Path, settings: Iterable[tuple[str, ...]]) -> str:
+    """`FILE:LINE:COLUMN: path.to.field` of the first setting that is written there; else empty."""
+    try:
+        document = parse(_text(path))
+    except ConfigError:
+        # It was there when it was loaded; what is to be said does not rest on it.
+        return ""
+    for setting in settings:
+        entry = document.entry(setting)
+        if entry is not None:
+            return located(str(path), entry.mark, setting)
+    return ""
 
 
 def read(text: str, path: Path) -> Config:

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from drctl.model.errors import ConfigError
+from drctl.model.lines import lines
 
 Path = tuple[str | int, ...]
 _LONGEST_VALUE = 60
@@ -48,15 +49,15 @@ def located(file: str, mark: Mark, path: Path) -> str:
 def config_error(file: str, problems: Iterable[Problem], hint: str = "") -> ConfigError:
     """All problems in the order of the file, a line each."""
     ordered = sorted(set(problems), key=lambda p: (p.mark, dotted(p.path), p.text))
-    lines = [f"{located(file, p.mark, p.path)}: {p.text}" for p in ordered]
-    if len(lines) > 1:
-        lines.insert(0, f"{len(lines)} problems in {file}")
-    return ConfigError("\n".join(lines), hint)
+    said = [f"{located(file, p.mark, p.path)}: {p.text}" for p in ordered]
+    if len(said) > 1:
+        said.insert(0, f"{len(said)} problems in {file}")
+    return ConfigError(lines(said), hint)
 
 
-def did_you_mean(word: str, known: Sequence[str]) -> str:
+def did_you_mean(word: str, known: Sequence[str], *, cutoff: float = 0.6) -> str:
     """`did you mean 'x'?`, or nothing where no known word is near."""
-    near = get_close_matches(word, known, n=1, cutoff=0.6)
+    near = get_close_matches(word, known, n=1, cutoff=cutoff)
     return f"did you mean {quoted(near[0])}?" if near else ""
 
 

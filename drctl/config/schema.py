@@ -26,11 +26,13 @@ from drctl.config.fields import (
 )
 from drctl.config.secret import Secret
 from drctl.config.section import Section as Section
+from drctl.config.setting import Setting
 
 Argv = Annotated[tuple[Text, ...], Field(min_length=1)]
 ReplicatorKind = Literal["mirrormaker2", "confluent-replicator", "offset-preserving", "none"]
 FenceMethod = Literal["acl", "command", "none"]
 Order = Literal["per-key", "per-partition", "none"]
+UnprovenOffsets = Literal["commit", "refuse"]
 DeployMode = Literal["client", "cluster"]
 
 
@@ -150,11 +152,22 @@ class LinkConfig(Section):
 
 
 class PolicyConfig(Section):
-    """What the applications can bear."""
+    """What the applications can bear.
+
+    Attributes:
+        unproven_offsets: with the source lost, whether a group is put where it last was known to
+            be, though it may have been reset backwards since; else it is left without an offset.
+    """
 
     max_lag_records: int = Field(default=0, ge=0)
     max_rpo_seconds: float = Field(default=30, ge=0, allow_inf_nan=False)
     order: Order = "per-key"
+    unproven_offsets: UnprovenOffsets = "commit"
+
+    @property
+    def commits_unproven(self) -> bool:
+        """Whether `unproven_offsets` is `commit`."""
+        return self.unproven_offsets == "commit"
 
 
 class SubmitConfig(Section):
@@ -200,6 +213,16 @@ class LedgerConfig(Section):
     topic: TopicName = "__drctl_ledger"
 
 
+class JournalConfig(Section):
+    """How the journals of runs are kept.
+
+    Attributes:
+        key: what each line is signed with; the same on every machine that carries out runs.
+    """
+
+    key: Setting | None = None
+
+
 class ConfigFile(Section):
     """The whole file.
 
@@ -216,6 +239,7 @@ class ConfigFile(Section):
     policy: PolicyConfig = PolicyConfig()
     spark: SparkConfig = Field(default_factory=SparkConfig)
     ledger: LedgerConfig | None = None
+    journal: JournalConfig = JournalConfig()
     runbooks: Text | None = None
     commands: tuple[Argv, ...] = ()
     state_dir: Text = ".drctl"

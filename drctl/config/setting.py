@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from drctl.config.secret import MASK, Secret, hide_user_info, names_secret
 from drctl.model.errors import ConfigError
+from drctl.model.pasting import arguments
 
 # `$${` stands for a plain `${`.
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^}]*)(\}?)")
@@ -82,7 +83,8 @@ class Setting:
             if reference.source == "file":
                 path = self._path(reference)
                 if others_may_read(path):
-                    yield f"{self.place}: {path} can be read by other users: chmod 600 {path}"
+                    cure = f"chmod 600 {arguments(str(path))}"
+                    yield f"{self.place}: {path} can be read by other users: {cure}"
 
     def _read(self, reference: Reference, environ: Mapping[str, str]) -> str:
         if reference.source == "env":

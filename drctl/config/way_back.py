@@ -16,14 +16,24 @@ ON_CONNECT = ("mirrormaker2", "confluent-replicator")
 
 
 @dataclass(frozen=True, slots=True)
-class Homeward(Link):
-    """The way home of a link whose copies have other names: at home they get their own again.
+class Reversed(Link):
+    """A link's failback: the same topics in the other direction.
 
     Attributes:
         old: the link as it was, and will be again.
     """
 
     old: Link
+
+    @property
+    def configured(self) -> str:
+        """What drctl.yaml calls the link: another one may have the name of this direction."""
+        return self.old.name
+
+
+@dataclass(frozen=True, slots=True)
+class Homeward(Reversed):
+    """The way home of a link whose copies have other names: at home they get their own again."""
 
     def carries(self, topic: str) -> bool:
         """Whether it is a copy of a topic that the link carries."""
@@ -128,11 +138,13 @@ def _turned(link: Link, reverse: ReverseConfig) -> Link:
     settings: LinkConfig = link.settings.model_copy(
         update={"source": link.target, "target": link.source, "replicator": back, "fence": own}
     )
-    return Link(
+    return Reversed(
         name_of(link),
         link.target,
         link.target_config,
         link.source,
         link.source_config,
         settings,
+        link,
+        journal_key=link.journal_key,
     )

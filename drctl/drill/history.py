@@ -7,6 +7,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from drctl.model.strict_json import read_json
+
 
 class Verdict(StrEnum):
     """What a drill came to."""
@@ -71,7 +73,7 @@ def read(lines: Iterable[bytes]) -> tuple[tuple[Past, ...], int]:
 
 def _read(line: bytes) -> Past | None:
     try:
-        data: dict[str, Any] = json.loads(line, parse_constant=_no_number)
+        data: dict[str, Any] = read_json(line)
         began = datetime.fromisoformat(data.pop("began"))
         seconds = tuple((str(k), float(v)) for k, v in data.pop("seconds").items())
         reasons = tuple(map(str, data.pop("reasons")))
@@ -97,7 +99,3 @@ def _sound(past: Past) -> bool:
         and all(each is None or type(each) in (int, float) for each in times)
         and all(each is None or type(each) is int for each in counts)
     )
-
-
-def _no_number(text: str) -> float:
-    raise ValueError(f"no number: {text}")

@@ -15,7 +15,9 @@ _PERSON = "a rehearsal asks nobody: its own writer and reader stop by themselves
 _BY_COMMAND = "the site's command would fence the applications; the drill's writer stops by itself"
 
 LEFT_OUT: Mapping[str, str] = {
+    "request-stop": _SHARED,
     "stop-replication": _SHARED,
+    "confirm-stop": _SHARED,
     "command-stop-replication": _SHARED,
     "manual-stop-replication": _SHARED,
     "switch-endpoint": "the link's applications would be sent to the target",

@@ -37,7 +37,7 @@ class Wait:
             try:
                 sight = self.reader.look(self.topics)
             except Unreachable as silent:
-                if over:
+                if over or self.clock.monotonic() >= until:
                     raise
                 self.told(None, (silent.message,))
             else:
@@ -45,7 +45,7 @@ class Wait:
                 before = sight
                 if over or not sight.dark:
                     return sight
-            self.clock.wait(_LOOK_EVERY_S)
+            self.clock.wait(min(_LOOK_EVERY_S, max(0.0, until - self.clock.monotonic())))
 
 
 def news(before: Sight | None, now: Sight) -> tuple[str, ...]:

@@ -7,8 +7,27 @@ from drctl.engine import entries
 from drctl.engine.kind import Kind, Trait
 from drctl.engine.outcome import Outcome, Status
 from drctl.engine.ports import Clock
-from drctl.engine.story import Effect, Story
+from drctl.engine.story import Effect, Story, damaged
 from drctl.model.journal import HeldJournal
+
+MALFORMED = (AttributeError, KeyError, IndexError, TypeError, ValueError)
+"""What a kind raises of settings, or an intent, that no drctl wrote."""
+
+
+def must_be_describable(story: Story, kinds: Mapping[str, Kind]) -> None:
+    """See that the steps of known kinds have settings of these kinds.
+
+    Raises:
+        DamagedJournal: one has not.
+    """
+    for step in story.plan.steps:
+        kind = kinds.get(step.kind)
+        try:
+            if kind is not None:
+                kind.describe(story.settings_of(step))
+        except MALFORMED as wrong:
+            settings = ValueError(f"step {step.id} is no {step.kind}: {wrong!r}")
+            raise damaged(story.run, settings) from wrong
 
 
 def standing(story: Story, kinds: Mapping[str, Kind]) -> Mapping[str, str]:
@@ -53,7 +72,11 @@ def _standing(story: Story, kinds: Mapping[str, Kind]) -> Iterator[tuple[str, st
         elif Trait.CHANGES in kind.traits:
             left = [e for e in story.effects if e.step == step.id and not e.undone]
             if left:
-                words = kind.describe(story.settings_of(step))
+                try:
+                    words = kind.describe(story.settings_of(step))
+                except MALFORMED:
+                    yield step.id, f"{_became(left)}: step {step.id}, which drctl did not write"
+                    continue
                 back = f"; its way back: {words.way_back}" if words.way_back else ""
                 yield step.id, f"{_became(left)}: {words.title}{back}"
 

@@ -16,6 +16,8 @@ from hashlib import sha256
 
 from drctl.model.errors import DamagedJournal
 from drctl.model.journal import ENDED, Entry
+from drctl.model.pasting import quote
+from drctl.model.strict_json import read_json
 
 _OWN = frozenset({"seq", "prev", "sum"})
 _LINE = re.compile(
@@ -121,7 +123,7 @@ def opened(line: bytes) -> Sealed:
     if own.decode() != _digest(before):
         raise Broken("it does not match its own sum")
     try:
-        entry = json.loads(line)
+        entry = read_json(line)
     except ValueError as wrong:
         raise Broken(f"it is no JSON: {wrong}") from wrong
     told = {name: value for name, value in entry.items() if name not in _OWN}
@@ -156,6 +158,9 @@ def verify(run: str, lines: Sequence[bytes]) -> ChainVerdict:
             return _unreadable(head, ended, lines[at + 1 :], wrong)
         if (sealed.seq, sealed.prev) != (head.seq + 1, head.digest):
             return _misplaced(head, ended, sealed, lines[at + 1 :])
+        if not at and sealed.entry.get("run", run) != run:
+            words = "line 1 was changed: it names another run"
+            return ChainVerdict(0, head, False, Harm.CHANGED, words)
         head, ended = Head(sealed.seq, sealed.digest), sealed.entry.get("entry") == ENDED
     return ChainVerdict(head.seq, head, ended)
 
@@ -172,7 +177,7 @@ def entries_in(run: str, lines: Sequence[bytes], where: str) -> tuple[Entry, ...
             f"the journal of run {run} is damaged ({where}): {verdict.words}",
             "compare it with its copies: the topic __drctl_journal and the state_dir of whoever"
             " carried it out; look at the clusters;"
-            f" `drctl resume {run} --abandon REASON` then frees its link",
+            f" `drctl resume {quote(run)} --abandon REASON` then frees its link",
         )
     return tuple(opened(line).entry for line in lines)
 

@@ -25,8 +25,49 @@ class ConnectorState:
         return f"{self.name} is {self.state}{f': {self.trace}' if self.trace else ''}"
 
 
+@dataclass(frozen=True, slots=True)
+class ConnectorTasks:
+    """The tasks of a connector: they copy, and it only says what they are to copy.
+
+    Attributes:
+        configured: how many are to run, as the workers keep it.
+        running: what is known of those that ran last, such as `0 is RUNNING`.
+        workers: that run the connector or a task of it.
+    """
+
+    configured: int
+    running: tuple[str, ...]
+    workers: frozenset[str]
+
+    @property
+    def any(self) -> bool:
+        """Whether one is to run, or does."""
+        return bool(self.configured or self.running)
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """Those that run, or how many are to."""
+        return self.running or (f"{self.configured} are to run",)
+
+
 class ConnectorsReader(Protocol):
     """Looks at the connectors that replicate the link."""
+
+    def tasks(self, name: str) -> ConnectorTasks:
+        """Of one connector.
+
+        Raises:
+            UsageError: there is none of this name.
+            Unreachable: no worker answered within the deadline.
+        """
+
+    def tasks_left(self, names: Sequence[str], settle_s: float) -> Sequence[str]:
+        """Tasks that are there still, in words; none where for so long none was seen.
+
+        Raises:
+            UsageError: there is no such connector.
+            Unreachable: no worker answered within the deadline.
+        """
 
     def state(self, name: str) -> ConnectorState:
         """Of one connector and its tasks.

@@ -53,6 +53,15 @@ def filter_to_take_out(config: Mapping[str, str]) -> dict[str, str | None]:
     return found
 
 
+def is_own_change(key: str, value: str | None) -> bool:
+    """Whether a change of a connector's configuration can be one of those above."""
+    if key in (_TRANSFORMS, _PREDICATES):
+        return value is None or isinstance(value, str)
+    fixed = filter_to_add({})
+    own = key.startswith((f"{_TRANSFORMS}.{_NAME}.", f"{_PREDICATES}.{_NAME}."))
+    return own and (value is None or fixed.get(key) == value)
+
+
 def without_own_filter(config: Mapping[str, str]) -> dict[str, str]:
     """The configuration as it is once that is done."""
     changed = {**config, **filter_to_take_out(config)}

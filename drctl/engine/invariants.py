@@ -68,6 +68,12 @@ RULES = (
     ),
     Rule(
         Trait.DRAINS,
+        Trait.REQUESTS_STOP,
+        False,
+        "what was not copied when replication stops stays behind",
+    ),
+    Rule(
+        Trait.DRAINS,
         Trait.QUIESCES,
         False,
         "consumers may still read what is being copied",

@@ -52,6 +52,8 @@ class Trait(Flag):
     FENCES_WRITES = auto()
     DRAINS = auto()
     QUIESCES = auto()
+    REQUESTS_STOP = auto()
+    """Replication is told to stop; that it has is for a later step to prove."""
     STOPS_REPLICATION = auto()
     PREPARES_GROUPS = auto()
     COMMITS_OFFSETS = auto()

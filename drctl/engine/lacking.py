@@ -1,4 +1,4 @@
-"""What a target lacks of its source: counted by content, or estimated from what survived."""
+"""What a target lacks of its source: counted by content."""
 
 from dataclasses import dataclass
 
@@ -38,21 +38,3 @@ class Missing:
         One without an equal on the target is never such a copy, whatever was counted before.
         """
         return self.records - min(second_copies, self.repeated)
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """What an unplanned failover would probably lose; an estimate, never proof.
-
-    Attributes:
-        records: None where nothing tells.
-        seconds: for how long writes may be lost, until now; None where nothing tells.
-        at_least: records that were seen on the source and are not copied; None where nothing tells.
-        evidence: what it rests on, each piece with its age.
-    """
-
-    records: int | None
-    seconds: float | None
-    words: str
-    at_least: int | None = None
-    evidence: tuple[str, ...] = ()

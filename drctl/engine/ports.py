@@ -11,13 +11,14 @@ from typing import Any, Protocol
 from drctl.engine.connector_ports import ConnectorsReader as ConnectorsReader
 from drctl.engine.connector_ports import ConnectorState as ConnectorState
 from drctl.engine.connector_ports import ConnectorsWriter as ConnectorsWriter
-from drctl.engine.lacking import Loss as Loss
+from drctl.engine.connector_ports import ConnectorTasks as ConnectorTasks
 from drctl.engine.lacking import Missing as Missing
 from drctl.engine.returning import Owed, Reconciliation, Search
 from drctl.model.endpoints import EndpointReader, EndpointWriter
 from drctl.model.fencing import AclReader, AclWriter, FenceProver
 from drctl.model.finding import Finding
 from drctl.model.group_preparation import GroupCreator
+from drctl.model.loss import Loss
 from drctl.model.plan import Json
 from drctl.model.ports import ClusterReader, GroupReader, GroupWriter
 from drctl.model.producer_ids import ProducerIdReader, ProducerIdWriter
@@ -73,8 +74,13 @@ class Look(Protocol):
             Unreachable: it did not answer a while ago.
         """
 
-    def alive(self, name: str) -> str:
+    def alive(self, name: str, *, newly: bool = False) -> str:
         """The id of a cluster that answers now: nothing that is remembered of it counts.
+
+        A source that is asked all the while may have been silent up to 3 s ago.
+
+        Args:
+            newly: whether only an answer counts that comes from now on.
 
         Raises:
             NotLetIn: somebody is there, and does not let drctl in.

@@ -20,18 +20,28 @@ def questions(plan: Plan) -> Mapping[str, str]:
     }
 
 
+def check_words(given: Sequence[str]) -> None:
+    """See that each is `ID=yes` or `ID=no`, before there is a plan.
+
+    Raises:
+        UsageError: one is not.
+    """
+    for pair in given:
+        if pair.partition("=")[2] not in _WORDS:
+            raise UsageError(f"--answer takes ID=yes or ID=no, not {escaped(pair)}")
+
+
 def answers(plan: Plan, given: Sequence[str]) -> Mapping[str, bool]:
     """The answers of a command line, by the ids of questions.
 
     Raises:
         UsageError: one is no `ID=yes` or `ID=no`, or the plan has no such question.
     """
+    check_words(given)
     known = _all(plan)
     found: dict[str, bool] = {}
     for pair in given:
         name, _, word = pair.partition("=")
-        if word not in _WORDS:
-            raise UsageError(f"--answer takes ID=yes or ID=no, not {escaped(pair)}")
         if name not in known:
             near = did_you_mean(name, known) or (f"there are {one_of(known)}" if known else "")
             raise UsageError(f"the plan has no question {escaped(name)}", near)

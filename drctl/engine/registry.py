@@ -48,7 +48,7 @@ from drctl.engine.steps.seed_replication import SeedReplication
 from drctl.engine.steps.settle_owed import SettleOwed
 from drctl.engine.steps.skip_producer_ids import SkipProducerIds
 from drctl.engine.steps.start_replication import StartReplication
-from drctl.engine.steps.stop_replication import StopReplication
+from drctl.engine.steps.stop_replication import ConfirmStop, RequestStop, StopReplication
 from drctl.engine.steps.switch_endpoint import SwitchEndpoint
 from drctl.engine.steps.take_stock import TakeStock
 from drctl.engine.steps.verify_clients import VerifyClients
@@ -85,6 +85,11 @@ _ALL: tuple[Kind, ...] = (
     COMMAND_FENCE,
     COMMAND_STOP_REPLICATION,
 )
+
+_FAILOVER: tuple[Kind, ...] = (RequestStop(), ConfirmStop())
+
+FAILOVER = frozenset(kind.name for kind in _FAILOVER)
+"""Those that only drctl's own sequences make: a stop that is requested early, and seen to end."""
 
 _STOPPED = "what copied from a cluster that is back stays stopped until clients are home"
 _SEEDED = "where it begins stays right while it is stopped; once begun it is not set back"
@@ -143,4 +148,4 @@ _REPAIRS: tuple[Kind, ...] = (
 REPAIRS = frozenset(kind.name for kind in _REPAIRS)
 """Those that only `drctl doctor --fix` makes: each is a list of what was seen to differ."""
 
-KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (*_ALL, *_WAY_BACK, *_REPAIRS)}
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (*_ALL, *_FAILOVER, *_WAY_BACK, *_REPAIRS)}

@@ -1,13 +1,21 @@
 """What the journal of a run tells: how far it came, and what it may have changed."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from drctl.engine import chain
 from drctl.engine.entries import VERSION, Entry, What
+from drctl.engine.entry_shapes import check_entry
 from drctl.engine.kind import Facts
 from drctl.model.errors import DamagedJournal
+from drctl.model.journal import JournalReader
+from drctl.model.pasting import quote
 from drctl.model.plan import Json, Plan, Step
+
+SET_ASIDE = "stopped"
+"""How a run ended that nobody goes on with; as in `drctl.engine.outcome`."""
 
 
 @dataclass(slots=True)
@@ -66,6 +74,10 @@ class Story:
     stands: dict[str, str] = field(default_factory=dict)
     status: str = ""
     entries: list[Entry] = field(default_factory=list)
+    _steps: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        self._steps = frozenset(step.id for step in self.plan.steps)
 
     def take(self, entries: Iterable[Entry]) -> None:
         """Let these have happened, too.
@@ -76,7 +88,7 @@ class Story:
         for entry in entries:
             try:
                 self._take(entry)
-            except (KeyError, IndexError, TypeError, ValueError) as wrong:
+            except (AttributeError, KeyError, IndexError, TypeError, ValueError) as wrong:
                 raise damaged(self.run, wrong) from wrong
             self.entries.append(entry)
 
@@ -106,7 +118,10 @@ class Story:
         self.passed.discard(step)
 
     def _take(self, entry: Entry) -> None:
-        match What(entry["entry"]):
+        what = check_entry(entry)
+        if "step" in entry and entry["step"] not in self._steps:
+            raise ValueError(f"its plan has no step {entry['step']!r}")
+        match what:
             case What.RESUMED:
                 # Older journals do not have them.
                 self.overrides.update(entry.get("overrides", {}))
@@ -116,33 +131,48 @@ class Story:
                 number = int(entry["effect"])
                 if number != len(self.effects) + 1:
                     raise ValueError(f"effect {number} follows {len(self.effects)}")
-                self.effects.append(Effect(number, entry["step"], entry["intent"]))
+                self.plan.step(entry["step"])
+                self.effects.append(Effect(number, entry["step"], _json(entry["intent"])))
                 self.forget(entry["step"])
             case What.DONE:
-                self.effects[int(entry["effect"]) - 1].done = True
-                self.facts[entry["step"]] = entry["facts"]
+                self._effect(entry).done = True
+                self.facts[entry["step"]] = _json(entry["facts"])
             case What.LOOKED:
                 if entry["state"] != "done":
-                    self.effects[int(entry["effect"]) - 1].done = False
+                    self._effect(entry).done = False
                     self.forget(entry["step"])
             case What.STALE:
-                self.effects[int(entry["effect"]) - 1].stale = True
+                self._effect(entry).stale = True
                 self.forget(entry["step"])
             case What.UNDOING:
-                self.effects[int(entry["effect"]) - 1].undoing = True
+                self._effect(entry).undoing = True
             case What.UNDONE:
-                self.effects[int(entry["effect"]) - 1].undone = True
+                self._effect(entry).undone = True
                 self.forget(entry["step"])
             case What.OWED:
-                self.owed[entry["step"]] = str(entry["what"])
+                self.owed[self.plan.step(entry["step"]).id] = str(entry["what"])
             case What.PASSED:
-                self.passed.add(entry["step"])
+                self.passed.add(self.plan.step(entry["step"]).id)
             case What.TURNED_BACK:
                 self.turned_back = str(entry["why"])
             case What.ENDED:
                 self.status = str(entry["status"])
             case _:
                 pass
+
+    def _effect(self, entry: Entry) -> Effect:
+        """The one that an entry is about.
+
+        Raises:
+            ValueError: there is none, or it is of another step.
+        """
+        number = int(entry["effect"])
+        if not 0 < number <= len(self.effects):
+            raise ValueError(f"there is no effect {number}")
+        effect = self.effects[number - 1]
+        if effect.step != entry["step"]:
+            raise ValueError(f"effect {number} is of step {effect.step}, not {entry['step']}")
+        return effect
 
 
 def read_story(entries: Iterable[Entry]) -> Story:
@@ -151,17 +181,83 @@ def read_story(entries: Iterable[Entry]) -> Story:
     Raises:
         DamagedJournal: they are not what this drctl writes.
     """
-    first, *more = entries
+    first, *more = tuple(entries) or ({},)
+    if not first:
+        raise DamagedJournal(
+            "the journal of this run is empty: its process ended before it wrote anything, or"
+            " somebody emptied it",
+            "where it is the copy of this machine: drctl journal without --local says what is so",
+        )
     run = str(first.get("run", "?"))
     try:
-        if What(first["entry"]) is not What.BEGAN or first["version"] != VERSION:
+        if check_entry(first) is not What.BEGAN or first["version"] != VERSION:
             raise ValueError("it does not begin as a journal of this drctl does")
         began = datetime.fromisoformat(first["at"])
-        story = Story(run, Plan.from_json(first["plan"]), first["who"], began, entries=[first])
-    except (KeyError, TypeError, ValueError) as wrong:
+        plan, who = Plan.from_json(first["plan"]), _json(first["who"])
+        story = Story(run, plan, who, began, entries=[first])
+    except (AttributeError, KeyError, TypeError, ValueError) as wrong:
         raise damaged(run, wrong) from wrong
     story.take(more)
     return story
+
+
+def _json(value: object) -> Json:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{value!r} holds no names")
+    return value
+
+
+def stories(reader: JournalReader) -> Iterator[Story]:
+    """All runs of a journal, the newest first.
+
+    Of one that is damaged, or not signed, and was set aside, what is sound is told; where that is
+    no plan, nothing.
+
+    Raises:
+        DamagedJournal: one is damaged, and nobody has set it aside.
+        Unknown: they cannot be read.
+    """
+    for run in reader.runs():
+        yield from stories_of(reader, run)
+
+
+def stories_of(reader: JournalReader, run: str) -> Iterator[Story]:
+    """The run; nothing where it was set aside, and not even its plan is sound.
+
+    Raises:
+        DamagedJournal: it is damaged, and nobody has set it aside.
+        Unknown: it cannot be read.
+    """
+    try:
+        yield read_story(reader.entries(run))
+    except DamagedJournal:
+        if not reader.set_aside(run):
+            raise
+        yield from _sound(reader, run)
+
+
+def _sound(reader: JournalReader, run: str) -> Iterator[Story]:
+    lines = reader.lines(run)[: reader.sound(run)]
+    with suppress(DamagedJournal):
+        story = read_story(chain.opened(line).entry for line in lines)
+        story.abandoned = story.abandoned or "its journal is damaged"
+        story.status = story.status or SET_ASIDE
+        yield story
+
+
+@contextmanager
+def understood(run: str) -> Iterator[None]:
+    """What is told of a journal in here is told of what somebody may have written.
+
+    The entries were checked; what settings, intents and facts hold depends on the kind of step.
+
+    Raises:
+        DamagedJournal: one of them does not hold what its kind writes.
+    """
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as wrong:
+        raise damaged(run, wrong) from wrong
 
 
 def damaged(run: str, wrong: Exception) -> DamagedJournal:
@@ -169,5 +265,5 @@ def damaged(run: str, wrong: Exception) -> DamagedJournal:
     return DamagedJournal(
         f"the journal of run {run} cannot be read: {wrong}",
         "another version of drctl wrote it, or somebody changed it: drctl report --verify tells;"
-        f" `drctl resume {run} --abandon REASON` frees its link",
+        f" `drctl resume {quote(run)} --abandon REASON` frees its link",
     )

@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from drctl.failback.facts import Facts
 from drctl.failback.gap_results import Sample
 from drctl.failback.situation import Situation, situation
 from drctl.failback.step import Observed
+from drctl.failback.steps.rebuilt import TITLES
 from drctl.failback.steps.record_order import Tally, tallied
-from drctl.failback.table import TABLE
+from drctl.failback.table import TABLE, Row
 from drctl.failback.verdict import (
     Steps,
     Verdict,
@@ -21,6 +23,22 @@ from drctl.failback.verdict import (
 )
 
 SCHEMA = "drctl/order/1"
+
+
+class State(StrEnum):
+    """What there is to say of a failback as a whole."""
+
+    NOTHING = "nothing-to-fail-back"
+    UNDER_WAY = "under-way"
+    COMPLETED = "completed"
+
+
+ROWS = {row.id: row for row in TABLE}
+
+
+def title_of(seen: Situation, row: Row) -> str:
+    """What a step is; a source that has lost its records has others of its own."""
+    return TITLES.get(row.id, row.title) if seen.rebuilding else row.title
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +58,14 @@ class Answer:
     tally: Tally | None
 
     @property
+    def state(self) -> "State":
+        """Whether there is a failback to make, and whether it is over."""
+        if self.seen.peace:
+            return State.NOTHING
+        over = bool(self.seen.failed_back) and self.next is None
+        return State.COMPLETED if over else State.UNDER_WAY
+
+    @property
     def samples(self) -> tuple[Sample, ...]:
         """Missing records to look at; none where no result may be rested on."""
         return self.seen.gap.valid.samples if self.seen.gap.valid else ()
@@ -54,8 +80,11 @@ class Answer:
     def to_json(self) -> dict[str, Any]:
         """The document."""
         counts = ("safe", "conflicting", "unkeyed")
+        names = {"source": self.seen.facts.source, "target": self.seen.facts.target}
         return {
             "schema": SCHEMA,
+            "state": self.state.value,
+            "why": self.seen.peace or None,
             "records": {
                 **{name: getattr(self.tally, name) if self.tally else None for name in counts},
                 "examples": [_example(each) for each in self.samples],
@@ -63,6 +92,8 @@ class Answer:
             "steps": [
                 {
                     "id": row.id,
+                    "name": row.name,
+                    "title": title_of(self.seen, row).format(**names),
                     "needs": list(row.needs),
                     "observed": self.steps[row.id].observed.value,
                     "why": self.steps[row.id].why,
@@ -70,7 +101,12 @@ class Answer:
                 for row in TABLE
             ],
             "verdict": self.verdict.value,
+            "violations": [
+                {"step": each.repair, "name": ROWS[each.repair].name, "why": each.words}
+                for each in self.violations
+            ],
             "next": self.next,
+            "next_name": None if self.next is None else ROWS[self.next].name,
         }
 
 
@@ -85,7 +121,7 @@ def answer(facts: Facts) -> Answer:
         steps,
         found,
         verdict(found, steps),
-        next_step(found, steps, seen.home),
+        next_step(found, steps, seen),
         tallied(valid, facts.order) if valid is not None else None,
     )
 

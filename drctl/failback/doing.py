@@ -1,11 +1,11 @@
 """What to type for each step by itself; `drctl failback` does all of them as one plan."""
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from drctl.checks.wording import listed
 from drctl.failback.starting import Start
+from drctl.model.pasting import command, connector_url, option, put, quote, quote_lines, variable
 
 BY_HAND = "runbooks/before-the-primary-returns.md"
 
@@ -48,7 +48,7 @@ class Site:
 
 def whole_plan(site: Site) -> str:
     """The command that does all of it."""
-    return site.anew or f"drctl failback --link {site.link}{' --rebuild' * site.rebuilding}"
+    return site.anew or f"drctl failback --link {quote(site.link)}{' --rebuild' * site.rebuilding}"
 
 
 def doing(site: Site) -> Mapping[str, tuple[str, ...]]:
@@ -62,11 +62,11 @@ def doing(site: Site) -> Mapping[str, tuple[str, ...]]:
 def _anew(site: Site) -> Mapping[str, tuple[str, ...]]:
     """Where the source is emptied, and everything is copied to it."""
     names = site.reverse or ("CONNECTOR",)
-    offsets = f"{site.connect_back or '$CONNECT'}/connectors/{shlex.quote(names[0])}/offsets"
+    offsets = connector_url(site.connect_back or "", names[0], "offsets")
     return {
         "f": (
             "what of this is not done, in this order; before anything is emptied:",
-            f"drctl gap --link {site.link} --scope full --view truncation --export DIR",
+            f"drctl gap --link {quote(site.link)} --scope full --view truncation --export DIR",
             f"empty the link's topics on {site.source}: kafka-topics.sh --delete --topic TOPIC",
             f"with the connector STOPPED: curl -s -X DELETE {offsets}",
             *_one_way_only(site),
@@ -80,15 +80,15 @@ def _anew(site: Site) -> Mapping[str, tuple[str, ...]]:
 
 
 def _of_each(site: Site) -> Mapping[str, tuple[str, ...]]:
-    there = f"drctl gap --link {site.link} --scope full"
-    back = f"drctl gap --link {site.back} --scope full" if site.back else _no_link(site)
+    there = f"drctl gap --link {quote(site.link)} --scope full"
+    back = f"drctl gap --link {quote(site.back)} --scope full" if site.back else _no_link(site)
     return {
         "a": (*_before_closing(site), _deny(site)),
         "b": _stop(site),
         "c": (there,),
         "d": (there, "then read gap.html of its folder"),
         "e": (
-            f"drctl reconcile {shlex.quote(site.gap or 'DIR')} --policy copy",
+            f"drctl reconcile {quote(site.gap or 'DIR')} --policy copy",
             f"without --execute it is only shown; what to decide: {BY_HAND}, steps 7 and 8",
         ),
         "f": _start(site, back),
@@ -103,7 +103,7 @@ def _of_each(site: Site) -> Mapping[str, tuple[str, ...]]:
             *_again(site),
             *(_put(site.connect, name, "resume") for name in site.forward or ("CONNECTOR",)),
         ),
-        "k": (there, back, f"drctl offsets translate --link {site.link}"),
+        "k": (there, back, f"drctl offsets translate --link {quote(site.link)}"),
     }
 
 
@@ -114,7 +114,7 @@ def _start(site: Site, back: str) -> tuple[str, ...]:
         return (
             *(_put(site.connect_back, name, "stop") for name in names),
             f"what {site.source} holds twice stays there: {back}",
-            f"or empty {site.source}, and fill it anew: drctl failback --link {site.link}"
+            f"or empty {site.source}, and fill it anew: drctl failback --link {quote(site.link)}"
             " --rebuild --override source-whole=REASON",
         )
     return _not_yet(site) or (*_one_way_only(site), *_begin(site, names[0]), *_resumed(site))
@@ -142,11 +142,11 @@ def _begin(site: Site, connector: str) -> tuple[str, ...]:
 
 def _again(site: Site) -> tuple[str, ...]:
     """Where the old connector goes on; from outside nobody sees where the switchover was."""
-    name = shlex.quote(site.forward[0] if site.forward else "CONNECTOR")
-    at = f" --link {site.link}"
+    name = site.forward[0] if site.forward else "CONNECTOR"
+    at = f" --link {quote(site.link)}"
     return (
         "with the connector STOPPED, see that it keeps where the switchover was, and not less:",
-        f"drctl connect offsets export --connector {name} --out offsets.json{at}",
+        f"drctl connect offsets export {option('--connector', name)} --out offsets.json{at}",
         f"where it keeps less: write the right offsets into that file, and"
         f" drctl connect offsets apply --from offsets.json{at} --execute",
     )
@@ -154,7 +154,7 @@ def _again(site: Site) -> tuple[str, ...]:
 
 def _stop(site: Site) -> tuple[str, ...]:
     if site.stop:
-        return (shlex.join(site.stop),)
+        return (command(site.stop),)
     return tuple(_put(site.connect, name, "stop") for name in site.forward or ("CONNECTOR",))
 
 
@@ -181,22 +181,22 @@ def _before_closing(site: Site) -> tuple[str, ...]:
 
 def _deny(site: Site) -> str:
     principals = site.principals or ("User:APPLICATION",)
-    who = " ".join(f"--deny-principal {shlex.quote(each)}" for each in principals)
-    topics = " ".join(f"--topic {shlex.quote(each)}" for each in site.topics or ("TOPIC",))
+    who = " ".join(f"{option('--deny-principal', each)}" for each in principals)
+    topics = " ".join(f"{option('--topic', each)}" for each in site.topics or ("TOPIC",))
     return (
-        f'kafka-acls.sh --bootstrap-server "${site.source.upper().replace("-", "_")}"'
+        f'kafka-acls.sh --bootstrap-server "{variable(site.source)}"'
         f" --command-config admin.properties --add {who} --operation Write {topics}"
     )
 
 
 def _put(connect: str, connector: str, what: str) -> str:
-    return f"curl -s -X PUT {connect or '$CONNECT'}/connectors/{shlex.quote(connector)}/{what}"
+    return put(connect or "", connector, what)
 
 
 def _patch(connect: str, connector: str, body: str) -> str:
     return (
-        f"curl -s -X PATCH {connect or '$CONNECT'}/connectors/{shlex.quote(connector)}/offsets"
-        f' -H "Content-Type: application/json" --data {shlex.quote(body)}'
+        f"curl -s -X PATCH {connector_url(connect or '', connector, 'offsets')}"
+        f' -H "Content-Type: application/json" --data {quote_lines(body)}'
     )
 
 
@@ -207,4 +207,4 @@ def _no_link(site: Site) -> str:
 def _home(site: Site) -> str:
     if site.back is None:
         return f"{_no_link(site)}; then drctl failover --mode planned on it"
-    return f"drctl failover --link {site.back} --mode planned"
+    return f"drctl failover --link {quote(site.back)} --mode planned"

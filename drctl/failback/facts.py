@@ -19,6 +19,11 @@ from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 
 NOT_LOOKED_AT = Unavailable("nobody looked")
 
+NO_WORKERS = Unavailable("drctl.yaml names no Connect workers for it")
+
+DAMAGED = "damaged"
+"""The status of a run whose journal is not as it was written."""
+
 Names = Mapping[str, str]
 """What each copy is called at home."""
 
@@ -217,6 +222,8 @@ class RunTold:
         home: whether it led clients home, to its end.
         halfway: whether it is to lead them home, and has not ended.
         left: when it began, where it led clients to the target, or may have; None where not.
+        fenced: when it was seen that applications cannot write to the source, where that was not
+            rolled back; None where it was not seen.
     """
 
     run: str
@@ -226,6 +233,12 @@ class RunTold:
     home: bool = False
     halfway: bool = False
     left: datetime | None = None
+    fenced: datetime | None = None
+
+    @property
+    def damaged(self) -> bool:
+        """Whether nobody knows what it did."""
+        return self.status == DAMAGED
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +306,29 @@ class Facts:
         runs = () if isinstance(self.journal, Unavailable) else self.journal
         later = (each.run for each in runs if each.left and each.left > result.started)
         return next(later, "")
+
+    def fenced_before(self, result: GapEvidence) -> bool:
+        """Whether a run had closed the source to applications before a comparison began."""
+        runs = () if isinstance(self.journal, Unavailable) else self.journal
+        return any(each.fenced and each.fenced < result.started for each in runs)
+
+    @property
+    def failed_back(self) -> str:
+        """The run that led clients back to the source, if it is the last that moved them."""
+        last = self._last_that_moved
+        return last.run if last is not None and last.home else ""
+
+    @property
+    def never_moved(self) -> bool:
+        """Whether the journal knows that no run has moved clients, and none is under way."""
+        return not isinstance(self.journal, Unavailable) and self._last_that_moved is None
+
+    @property
+    def _last_that_moved(self) -> RunTold | None:
+        """One that is damaged may have."""
+        runs = () if isinstance(self.journal, Unavailable) else self.journal
+        moves = (each for each in runs if each.home or each.halfway or each.left or each.damaged)
+        return next(moves, None)
 
     def of_now(self, results: tuple[GapEvidence, ...]) -> tuple[GapEvidence, ...]:
         """Those that know what was written since clients came to the target."""

@@ -13,6 +13,7 @@ from drctl.config.mirror_names import arrives_as
 from drctl.engine.steps.way_back_order import CYCLES
 from drctl.failback.facts import Cluster, Facts, Names, Replication, Replicator
 from drctl.model.finding import Finding, Status
+from drctl.model.pasting import put, quote
 
 
 def going_round(facts: Facts, names: Names) -> Iterator[Finding]:
@@ -31,8 +32,9 @@ def going_round(facts: Facts, names: Names) -> Iterator[Finding]:
         if there.runs and back.runs and round_:
             reason = f"each takes the other's copies for new records, for ever: {several(round_)}"
             cure = (
-                f"stop both, and see what is there twice by now: {_stop(there)}; {_stop(back)};"
-                f" drctl gap --link {facts.link} --scope full"
+                f"stop both, and see what is there twice by now: {put('', there.name, 'stop')};"
+                f" {put('', back.name, 'stop')};"
+                f" drctl gap --link {quote(facts.link)} --scope full"
             )
             subject = f"connectors {there.name} and {back.name}"
             yield Finding(CYCLES, Status.FAIL, subject, reason, cure=cure)
@@ -44,7 +46,3 @@ def _comes_round(topic: str, there: Replicator, back: Replicator) -> bool:
         return False  # it marks records
     copy = arrives_as(there.connector.config, topic)
     return isinstance(copy, str) and arrives_as(back.connector.config, copy) == topic
-
-
-def _stop(each: Replicator) -> str:
-    return f"curl -X PUT $CONNECT/connectors/{each.name}/stop"

@@ -217,21 +217,29 @@ def _perhaps(each: PartitionSeen, facts: Facts) -> bool:
 
 
 def _written_to(result: GapEvidence, facts: Facts, source: Cluster) -> bool:
-    """A result of before the failover knows nothing new on the target: it just grew old.
+    """Whether something was done that makes a search worthless, which it was not before.
 
-    One of other clusters says nothing of these.
+    A result of before the failover knows nothing new on the target, and one of before the source
+    was closed to applications is of a source that they wrote to: both just grew old.
     """
-    if not any(_saw_new(each, facts) for each in result.partitions):
+    if not saw_new_records(result, facts):
         return False
-    if list(_other_clusters(result, facts)):
-        return False
-    return isinstance(facts.copied_since.get(result.where), str) or any(
+    if isinstance(facts.copied_since.get(result.where), str):
+        return True
+    return facts.fenced_before(result) and any(
         isinstance(log := source.logs.get(each.place), OffsetRange)
         and log.end > each.source.end
         and not _explained(each, facts)
         and not _perhaps(each, facts)
         for each in result.partitions
     )
+
+
+def saw_new_records(result: GapEvidence, facts: Facts) -> bool:
+    """Whether it is of these clusters, and knows records that only the target was given."""
+    if list(_other_clusters(result, facts)):
+        return False
+    return any(_saw_new(each, facts) for each in result.partitions)
 
 
 def _saw_new(each: PartitionSeen, facts: Facts) -> bool:

@@ -13,6 +13,7 @@ from drctl.checks.glance import Glance
 from drctl.config.link import Link
 from drctl.config.schema import ConnectorsConfig, PolicyConfig
 from drctl.failback.facts import (
+    NO_WORKERS,
     NOT_LOOKED_AT,
     Cluster,
     Copies,
@@ -51,7 +52,6 @@ PATIENCE_S = 60.0
 """For so long an answer is waited for; the ports have shorter deadlines of their own."""
 
 _NO_RESULT = Unavailable("no result of drctl gap of these clusters tells where to look")
-_NO_WORKERS = Unavailable("drctl.yaml names no Connect workers for it")
 
 
 class Results(NamedTuple):
@@ -149,7 +149,7 @@ class WayBackObserver:
         groups = self._glance(
             lambda: observe_groups(link, ports.source_groups, ports.target_groups)
         )
-        journal = self._glance(lambda: observe_journal(ports.journal))
+        journal = self._glance(lambda: observe_journal(ports.journal, link.source))
         return Facts(
             link.name,
             link.source,
@@ -160,8 +160,8 @@ class WayBackObserver:
             on_target=target.answer(),
             health=health.answer(),
             fence=fence.answer(),
-            forward=forward.answer() if forward else _NO_WORKERS,
-            reverse=reverse.answer() if reverse else _NO_WORKERS,
+            forward=forward.answer() if forward else NO_WORKERS,
+            reverse=reverse.answer() if reverse else NO_WORKERS,
             stopped=stopped.answer(),
             gaps=results.there,
             back_gaps=results.back,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from drctl.model.connectors import Connector
 from drctl.model.finding import Finding, Status
+from drctl.model.pasting import put, quote
 from drctl.model.topology import Unavailable
 
 GUARD = "other-links"
@@ -43,10 +44,10 @@ def _standing(link: OtherLink, name: str, connector: Connector | None) -> Iterat
     if connector is None:
         told, cure = "is not on the workers", "see `replicator.connectors` of the link"
     elif "FAILED" in _states(connector):
-        told, cure = "has failed", f"drctl connect recover --link {link.name}"
+        told, cure = "has failed", f"drctl connect recover --link {quote(link.name)}"
     elif connector.state in _IDLE:
         told = f"is {connector.state}"
-        cure = f"where nobody meant that: curl -X PUT $CONNECT/connectors/{name}/resume"
+        cure = f"where nobody meant that: {put('', name, 'resume')}"
     else:
         return
     reason = f"connector {name} {told}: nothing comes from {link.source} to {link.target}"

@@ -28,14 +28,24 @@ class Proof(NamedTuple):
     holds: bool | None
     why: str = ""
 
+    @property
+    def contradicted(self) -> bool:
+        """Whether the clusters were seen to differ; that nobody compared them is less."""
+        return self.holds is False and self.why != NO_PROOF
+
 
 def home_of(facts: Facts) -> bool | None:
-    """Whether every endpoint leads to the source; None where that is not known."""
+    """Whether every endpoint leads to the source; None where that is not known.
+
+    Where drctl.yaml names no endpoints, the run that led clients back tells.
+    """
+    if not facts.endpoints:
+        return True if facts.failed_back else None
     known = [each for each in facts.endpoints if isinstance(each, EndpointState)]
     if any(each.cluster not in (None, facts.source) for each in known):
         return False
     home = [each for each in known if each.cluster == facts.source]
-    return True if facts.endpoints and len(home) == len(facts.endpoints) else None
+    return True if len(home) == len(facts.endpoints) else None
 
 
 def proof_of(facts: Facts) -> Proof:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from drctl.failback.facts import Began, Facts, Replication
 from drctl.failback.gap_results import GapEvidence
 from drctl.failback.matching import Chosen, Standing, choose, reference
+from drctl.failback.peace import nothing_to_fail_back
 from drctl.failback.proof import Proof, home_of, proof_of
 from drctl.failback.rebuilding import lost_records
 from drctl.model.endpoints import EndpointState
@@ -23,6 +24,9 @@ class Situation:
         home: whether all of them do; None where that is not known.
         proof: whether both clusters were seen to hold the same.
         lost: where the source holds less than was copied from it.
+        failed_back: the run that led clients back to the source, to its end, where clients are
+            there and nothing contradicts it; else empty.
+        peace: why there is nothing to fail back; empty where there is, or may be.
     """
 
     facts: Facts
@@ -32,6 +36,8 @@ class Situation:
     home: bool | None
     proof: Proof
     lost: tuple[str, ...] = ()
+    failed_back: str = ""
+    peace: str = ""
 
     @property
     def boundaries(self) -> Mapping[TopicPartition, int]:
@@ -89,13 +95,17 @@ def situation(facts: Facts) -> Situation:
     known = [each for each in facts.endpoints if isinstance(each, EndpointState)]
     led_home = tuple(each.endpoint for each in known if each.cluster == facts.source)
     home, proof = home_of(facts), proof_of(facts)
+    back = facts.failed_back if home is True and not proof.contradicted else ""
+    if back and proof.holds is False:
+        proof = Proof(None, f"by the journal run {back} led clients back to its end")
     chosen, lost = _chosen(facts, home, proof), lost_records(facts, facts.names)
-    return Situation(facts, chosen, reference(facts), led_home, home, proof, lost)
+    peace = "" if back or lost else nothing_to_fail_back(facts, home)
+    return Situation(facts, chosen, reference(facts), led_home, home, proof, lost, back, peace)
 
 
 def _chosen(facts: Facts, home: bool | None, proof: Proof) -> Chosen:
     """At home applications write to the source again: that it grows makes nothing stale."""
-    if home is not True or proof.holds is False:
+    if home is not True or proof.holds is False or not facts.gaps:
         return choose(facts)
     newest = facts.gaps[0]
     if proof.holds:

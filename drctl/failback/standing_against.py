@@ -1,6 +1,5 @@
 """What stands against a way back, as findings; what its own steps put right is a warning."""
 
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -17,6 +16,7 @@ from drctl.failback.steps.reconciled import told_behind
 from drctl.failback.undecided import undecided
 from drctl.failback.written_to import written_to
 from drctl.model.finding import Finding, Status
+from drctl.model.pasting import put
 from drctl.model.topology import Unavailable
 from drctl.reconcile.policy import Policies
 
@@ -169,8 +169,7 @@ def _reverse(answer: Answer, terms: Terms) -> Iterator[Finding]:
             if begun
             else f"{', '.join(running)} may begin to copy at any moment, from the beginning"
         )
-        where = f"{terms.connect or '$CONNECT'}/connectors"
-        cure = "; ".join(f"curl -X PUT {where}/{shlex.quote(name)}/stop" for name in running)
+        cure = "; ".join(put(terms.connect or "", name, "stop") for name in running)
         yield Finding(REVERSE, Status.FAIL, subject, reason, cure=cure)
 
 

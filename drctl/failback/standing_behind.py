@@ -7,6 +7,7 @@ new stays away, or something old comes to the source a second time.
 from drctl.checks.wording import listed
 from drctl.engine.steps.way_back_order import WHOLE
 from drctl.failback.situation import Situation
+from drctl.model.pasting import quote
 
 
 def stand_behind(seen: Situation) -> str:
@@ -21,4 +22,4 @@ def stand_behind(seen: Situation) -> str:
 
 def anew(link: str) -> str:
     """The way home that needs no boundary: the source gets everything, in the target's order."""
-    return f"drctl failback --link {link} --rebuild --override {WHOLE}=REASON"
+    return f"drctl failback --link {quote(link)} --rebuild --override {WHOLE}=REASON"

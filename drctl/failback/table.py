@@ -22,28 +22,54 @@ class Row(NamedTuple):
     """A step of the way back.
 
     Attributes:
+        name: for programs.
         needs: steps that have to be done before it.
         title: with the clusters' names to be filled in.
     """
 
     id: str
+    name: str
     needs: tuple[str, ...]
     title: str
     look: Callable[[Situation], Seen]
 
 
 TABLE = (
-    Row("a", (), "{source} is whole, and closed to applications", fenced),
-    Row("b", (), "the old replication {source} -> {target} is stopped", old_replication),
-    Row("c", ("a", "b"), "the records that {target} lacks are found", missing_records),
-    Row("d", ("c",), "their order is judged", record_order),
-    Row("e", ("c", "d"), "each of them is decided on", reconciled),
+    Row("a", "source-fenced", (), "{source} is whole, and closed to applications", fenced),
     Row(
-        "f", ("e",), "what is new goes {target} -> {source}, from the boundary", reverse_replication
+        "b",
+        "old-replication-stopped",
+        (),
+        "the old replication {source} -> {target} is stopped",
+        old_replication,
     ),
-    Row("g", ("e",), "what was brought over does not come back", returning_copies),
-    Row("h", ("f", "g"), "{source} has caught up", caught_up),
-    Row("i", ("h",), "clients are switched home to {source}", switched_home),
-    Row("j", ("i",), "replication {source} -> {target} runs again", forward_again),
-    Row("k", ("j",), "all of it is proven", proven),
+    Row(
+        "c",
+        "missing-records-found",
+        ("a", "b"),
+        "the records that {target} lacks are found",
+        missing_records,
+    ),
+    Row("d", "record-order-judged", ("c",), "their order is judged", record_order),
+    Row("e", "missing-records-reconciled", ("c", "d"), "each of them is decided on", reconciled),
+    Row(
+        "f",
+        "reverse-replication",
+        ("e",),
+        "what is new goes {target} -> {source}, from the boundary",
+        reverse_replication,
+    ),
+    Row(
+        "g", "copies-excluded", ("e",), "what was brought over does not come back", returning_copies
+    ),
+    Row("h", "caught-up", ("f", "g"), "{source} has caught up", caught_up),
+    Row("i", "clients-switched", ("h",), "clients are switched home to {source}", switched_home),
+    Row(
+        "j",
+        "forward-replication",
+        ("i",),
+        "replication {source} -> {target} runs again",
+        forward_again,
+    ),
+    Row("k", "verified", ("j",), "all of it is proven", proven),
 )

@@ -15,6 +15,7 @@ from drctl.failback.gap_results import GapEvidence, PartitionSeen
 from drctl.failback.step import Observed
 from drctl.failback.steps.record_order import tallied
 from drctl.model.finding import Finding, Status
+from drctl.model.pasting import quote
 from drctl.model.topology import Unavailable
 from drctl.reconcile.policy import Action, Policies
 
@@ -43,7 +44,7 @@ def undecided(answer: Answer, policies: Policies) -> Iterator[Finding]:
         )
         cure = (
             "decide: --policy copy|quarantine|export|discard, --conflicting likewise; look at"
-            f" them: drctl reconcile {result.where} --policy copy"
+            f" them: drctl reconcile {quote(result.where)} --policy copy"
         )
         yield Finding(GUARD, Status.FAIL, "missing records", reason, cure=cure)
 

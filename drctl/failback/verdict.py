@@ -4,16 +4,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from drctl.failback.facts import Began, Copies, Replication
+from drctl.failback.facts import Began, Cluster, Copies, Replication
 from drctl.failback.situation import Situation
 from drctl.failback.standing_behind import anew, stand_behind
-from drctl.failback.step import Observed, Seen
+from drctl.failback.step import Observed, Seen, done, not_done
 from drctl.failback.steps.rebuilt import rebuilt
 from drctl.failback.steps.reconciled import brought, copied_conflicting
 from drctl.failback.steps.switched_home import moved_while_read
-from drctl.failback.table import TABLE
+from drctl.failback.table import TABLE, Row
 from drctl.model.errors import ExitCode
 from drctl.model.gap import OrderVerdict
+from drctl.model.pasting import quote
 from drctl.model.topology import Unavailable
 
 Steps = Mapping[str, Seen]
@@ -50,13 +51,52 @@ class Violation:
     cure: str = ""
 
 
+_COMPARISONS = ("c", "d")
+"""Steps that only look: one that was made too early does no harm, and is made again."""
+
+_BEFORE_THE_SWITCH = "abcdefgh"
+"""Steps whose traces are gone once clients are back."""
+
+
 def look(seen: Situation) -> Steps:
     """What each observer says, by step."""
-    return {row.id: row.look(seen) for row in TABLE} | dict(rebuilt(seen))
+    if seen.peace:
+        return {row.id: not_done(f"there is nothing to fail back: {seen.peace}") for row in TABLE}
+    steps = {row.id: row.look(seen) for row in TABLE} | dict(rebuilt(seen))
+    if seen.failed_back:
+        return steps | dict(_by_the_journal(seen, steps))
+    for row in TABLE:
+        if row.id in _COMPARISONS and not seen.rebuilding:
+            steps[row.id] = _or_again(row, steps)
+    return steps
+
+
+def _by_the_journal(seen: Situation, steps: Steps) -> Iterator[tuple[str, Seen]]:
+    """What the run saw that led clients back, where nothing can be seen of it any more."""
+    if not isinstance(seen.facts.on_source, Cluster) or not isinstance(
+        seen.facts.on_target, Cluster
+    ):
+        return
+    for name in _BEFORE_THE_SWITCH:
+        if steps[name].observed is not Observed.DONE:
+            told = f"run {seen.failed_back} led clients back to {seen.facts.source}, to its end"
+            yield name, done(f"by the journal {told}")
+
+
+def _or_again(row: Row, steps: Steps) -> Seen:
+    """A comparison that was made before what it needs was done has to be repeated."""
+    found = steps[row.id]
+    undone = [name for name in row.needs if steps[name].observed is Observed.NOT_DONE]
+    if found.observed is not Observed.DONE or not undone:
+        return found
+    told = f"to be repeated once step {undone[0]} is done ({steps[undone[0]].why})"
+    return not_done(f"{told}; so far: {found.why}")
 
 
 def violations(seen: Situation, steps: Steps) -> tuple[Violation, ...]:
     """Everything that is out of order, the most urgent first."""
+    if seen.peace:
+        return ()
     harm = tuple(_harm(seen, steps))
     known = {each.repair for each in harm}
     early = (each for each in _too_early(seen, steps) if each.repair not in known)
@@ -74,16 +114,19 @@ def verdict(found: tuple[Violation, ...], steps: Steps) -> Verdict:
     return Verdict.UNKNOWN if unseen else Verdict.OK
 
 
-def next_step(found: tuple[Violation, ...], steps: Steps, home: bool | None) -> str | None:
-    """The step that is to be done now, or looked at where nobody can see it; None: all is done.
+def next_step(found: tuple[Violation, ...], steps: Steps, seen: Situation) -> str | None:
+    """The step that is to be done now, or looked at where nobody can see it; None: nothing is left.
 
-    Where clients are home, the traces of a to h are gone: what has still to be done, or shown, is
-    behind them, and nothing closes the cluster that applications write to.
+    Where clients are home, the traces of a to h are gone: what has still to be done, or shown,
+    comes after them, and nothing closes the cluster that applications write to.
     """
+    if seen.peace:
+        return None
     if found:
         return found[0].repair
-    if home is True:
-        return "j" if steps["j"].observed is Observed.NOT_DONE else "k"
+    if seen.home is True:
+        left = (name for name in "jk" if steps[name].observed is Observed.NOT_DONE)
+        return next(left, None if steps["k"].observed is Observed.DONE else "k")
     waiting = (name for name in _IN_TURN if steps[name].observed is not Observed.DONE)
     return next(waiting, None)
 
@@ -98,7 +141,7 @@ def _harm(seen: Situation, steps: Steps) -> Iterator[Violation]:
     if seen.gap.written_to and Began.START not in seen.arrived.values():
         repair = "a" if steps["a"].observed is Observed.NOT_DONE else "c"
         words = f"{facts.source} was written to, or copied from, after it was searched"
-        search = f"drctl gap --link {facts.link} --scope full"
+        search = f"drctl gap --link {quote(facts.link)} --scope full"
         yield Violation(repair, f"{words}: {seen.gap.why}", f"search anew: {search}")
     if Began.START in seen.arrived.values():
         yield Violation("f", f"the way back began at the beginning: {steps['f'].why}")

@@ -19,6 +19,9 @@ from drctl.model.rows import Headers
 _SEED = 42
 _NO, _YES = (0).to_bytes(4, "little"), (1).to_bytes(4, "little")
 _LONG = Struct("<q").pack
+_BEYOND = Struct("<qq").pack
+_FIRST, _LAST = -(2**63) // 1000 + 1, (2**63 - 1) // 1000
+"""The milliseconds that 64 bits can hold as microseconds."""
 _LONG_UNSIGNED = Struct("<Q").pack
 
 _ESCAPES = {
@@ -90,7 +93,8 @@ def _content(identity: Identity, timed: bool, salt: int) -> _Content:
                 first = hashed(value, hashed(_NO, first))
                 second = hashed(value, hashed(_NO, second))
         if timed:
-            when = _LONG(time * 1000)  # Spark's timestamps are in microseconds
+            # Spark's timestamps are in microseconds; it knows none beyond those.
+            when = _LONG(time * 1000) if _FIRST <= time <= _LAST else _BEYOND(time, 0)
             first, second = hashed(when, first), hashed(when, second)
         return first, second
 

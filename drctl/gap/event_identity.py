@@ -11,6 +11,8 @@ from typing import Any
 
 from xxhash import xxh3_128_intdigest
 
+from drctl.model.strict_json import is_too_deep
+
 NOTHING = "\x00"
 """Stands for a field that is null or absent; no field holds it."""
 
@@ -92,8 +94,10 @@ def event_of(key: bytes | None, value: bytes | None) -> Event | None:
 
 def _envelope(value: bytes | None) -> Mapping[str, Any]:
     try:
+        if value and is_too_deep(value.decode()):
+            return {}
         told = json.loads(value or b"null", parse_int=str, parse_float=str, parse_constant=str)
-    except (ValueError, RecursionError):
+    except ValueError:
         return {}
     if not isinstance(told, dict):
         return {}

@@ -1,13 +1,10 @@
 """What is left of a source that is gone, as values: `drctl.gap.loss` makes an estimate of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from drctl.model.topology import TopicPartition
-
-LONG_S = 60.0
-"""A pace over less than this may be that of a burst."""
 
 
 class EndSeen(NamedTuple):
@@ -41,32 +38,41 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """Replication was alive then.
+    """The source was alive then.
 
     Attributes:
+        copying: whether it is of something that was written to the source then, and copied: what
+            replication keeps up with is complete until then, too.
         by_record: whether it is only a record's own timestamp, which any producer may set.
     """
 
     evidence: str
     at_ms: int
+    copying: bool = False
     by_record: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """How fast the source was written to.
+class Arrivals:
+    """How a partition was written to, by what was copied of it.
 
     Attributes:
-        until_ms: when that was seen last.
-        span_s: for how long.
-        by_record: whether only records' own timestamps tell.
+        newest_ms: when the newest copied record was written to the source.
+        since: moments, the newest first, and how many copied records were written since each.
+        begins_ms: when the first record was written, where all of them are of after the oldest of
+            these moments; else None.
+        lag_ms: by how much the copies were behind the source when replication last noted it, at
+            least; None where it never did.
+        noted_ms: when that was.
+        own: whether all this is by the records' own timestamps; else by replication's notes.
     """
 
-    evidence: str
-    per_second: float
-    until_ms: int = 0
-    span_s: float = LONG_S
-    by_record: bool = False
+    newest_ms: int
+    since: tuple[tuple[int, int], ...]
+    begins_ms: int | None = None
+    lag_ms: int | None = None
+    noted_ms: int = 0
+    own: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +81,10 @@ class Traces:
 
     Attributes:
         places: the source's partitions that the link carries.
+        arrivals: of those that have copies, where something tells when these were written.
+        empty: partitions that have no copy at all.
+        halted: why replication may have ended before the source did; empty where nothing says so.
+        failed: whether that is so of a part of it: the other partitions were copied longer.
         silent: who might have told more and did not, with the reason.
     """
 
@@ -83,5 +93,8 @@ class Traces:
     ends: Sequence[Ends] = ()
     copied: Sequence[Copied] = ()
     signs: Sequence[Sign] = ()
-    paces: Sequence[Pace] = ()
+    arrivals: Mapping[TopicPartition, Arrivals] = field(default_factory=dict)
+    empty: frozenset[TopicPartition] = frozenset()
+    halted: str = ""
+    failed: bool = False
     silent: Sequence[str] = ()

@@ -26,9 +26,12 @@ class DrctlError(Exception):
         message: what is true, in one sentence.
         hint: what to do now; empty where nothing sensible can be said.
         exit_code: what the process exits with.
+        settings: of drctl.yaml that it is about, each as keys from the top of the file; the
+            likeliest first.
     """
 
     exit_code = ExitCode.UNKNOWN
+    settings: tuple[tuple[str, ...], ...] = ()
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)

@@ -49,8 +49,21 @@ def to_add(wanted: Iterable[Acl], present: Acls) -> tuple[Acl, ...]:
     return tuple(rule for rule in dict.fromkeys(wanted) if rule not in there)
 
 
-_SIGN = "User:drctl-fence:"
-_BACK = "-back"
+_SIGN = "User:drctl-fence-of:"
+_EARLIER_SIGN = "User:drctl-fence:"
+"""As earlier builds signed: `main` and a link called `main-back` signed alike."""
+
+
+class Owner(NamedTuple):
+    """For whom a rule is there.
+
+    Attributes:
+        link: its name, in words where an earlier build left it open which of two it is.
+        signature: what the principals of its signs begin with.
+    """
+
+    link: str
+    signature: str
 
 
 def sign(rule: Acl, link: str) -> Acl:
@@ -58,30 +71,48 @@ def sign(rule: Acl, link: str) -> Acl:
 
     Two links may fence the same principal from the same topic, and a rule is there once: it must
     stay for as long as either needs it. Whoever looks at the cluster sees for whom.
+
+    Args:
+        link: its name in drctl.yaml, which its failback signs with, too.
     """
-    return rule._replace(principal=f"{_SIGN}{_owner(link)}:{rule.principal}")
+    return rule._replace(principal=f"{_signature(link)}{rule.principal}")
 
 
 def signed(rules: Iterable[Acl], present: Iterable[Acl], link: str) -> tuple[Acl, ...]:
-    """Those of these that an earlier run of the link, or of its way home, has set."""
+    """Those of these that an earlier run of the link, or its failback, has set."""
     there = frozenset(present)
     return tuple(rule for rule in rules if link and {rule, sign(rule, link)} <= there)
 
 
-def resting(present: Iterable[Acl], link: str) -> Mapping[Acl, str]:
-    """Rules on which fences of other links rest, each with the name of one of those."""
-    found: dict[Acl, str] = {}
+def resting(present: Iterable[Acl], link: str) -> Mapping[Acl, Owner]:
+    """Rules on which fences of other links rest, each with one of those.
+
+    What an earlier build has signed may be another link's, whatever its name: nobody lifts it.
+    """
+    found: dict[Acl, Owner] = {}
     for rule in present:
-        if rule.principal.startswith(_SIGN):
-            other, _, principal = rule.principal.removeprefix(_SIGN).partition(":")
-            if other != _owner(link):
-                found[rule._replace(principal=principal)] = other
+        owner = _owner(rule)
+        if owner is not None and owner.signature != _signature(link):
+            principal = rule.principal.removeprefix(owner.signature)
+            found[rule._replace(principal=principal)] = owner
     return found
 
 
-def _owner(link: str) -> str:
-    """A link and its way home are one."""
-    return link.removesuffix(_BACK)
+def _signature(link: str) -> str:
+    """A name ends at the first colon: no name looks like another one with a principal."""
+    return f"{_SIGN}{link.replace('%', '%25').replace(':', '%3A')}:"
+
+
+def _owner(rule: Acl) -> Owner | None:
+    """Who signed with this rule; None where it is no sign."""
+    for prefix in (_SIGN, _EARLIER_SIGN):
+        if rule.principal.startswith(prefix):
+            name, _, _ = rule.principal.removeprefix(prefix).partition(":")
+            link = name.replace("%3A", ":").replace("%25", "%")
+            if prefix == _EARLIER_SIGN:
+                link = f"{name} or {name}-back (signed by an earlier drctl)"
+            return Owner(link, f"{prefix}{name}:")
+    return None
 
 
 class Moved(NamedTuple):

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Status(StrEnum):
@@ -16,6 +17,18 @@ class Status(StrEnum):
     """Nobody looked, or nobody could: this is never ok."""
 
 
+class Because(NamedTuple):
+    """What kept somebody from looking, where it keeps others from it, too.
+
+    Attributes:
+        what: in a few words: `cluster a does not answer`.
+        why: as it was told.
+    """
+
+    what: str
+    why: str
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One answer of one check.
@@ -27,6 +40,7 @@ class Finding:
         evidence: what was seen, as it was seen; empty where nothing was.
         cost: what it would cost in a failover; empty where nothing.
         cure: what to do; where nothing was checked, what to look at.
+        because: what kept it from looking; None where nothing did, or nothing else is kept by it.
     """
 
     check: str
@@ -36,3 +50,14 @@ class Finding:
     evidence: str = ""
     cost: str = ""
     cure: str = ""
+    because: Because | None = None
+
+    @property
+    def apart(self) -> str:
+        """The reason without what is told of others, too."""
+        return self.reason if self.because is None else without(self.reason, self.because)
+
+
+def without(text: str, because: Because) -> str:
+    """A text, where the cause that it repeats is told elsewhere."""
+    return text.replace(f": {because.why}", "").replace(because.why, because.what)

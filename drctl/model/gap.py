@@ -26,6 +26,17 @@ class RecordClass(StrEnum):
     DUPLICATED_ON_TARGET = "duplicated_on_target"
 
 
+class Engine(StrEnum):
+    """What compares the records.
+
+    AUTO: drctl itself where few are to be read, else Spark.
+    """
+
+    AUTO = "auto"
+    SPARK = "spark"
+    DIRECT = "direct"
+
+
 class OrderVerdict(StrEnum):
     """What copying an unreplicated record would do to the order of its key."""
 
@@ -249,6 +260,7 @@ class GapResult:
         within: what has an order that somebody relies upon.
         inversions: some of them; None where nobody looked for any.
         truncation: None where nobody asked for it.
+        engine: SPARK where Spark took any part; AUTO where it is not known (earlier versions).
     """
 
     link: str
@@ -269,6 +281,7 @@ class GapResult:
     within: OrderScope = OrderScope.KEY
     inversions: tuple[Inversion, ...] | None = None
     truncation: Truncation | None = None
+    engine: Engine = Engine.AUTO
     partitions: tuple[PartitionGap, ...] = field(init=False, repr=False, compare=False)
     totals: Counts = field(init=False, repr=False, compare=False)
     order: OrderCounts = field(init=False, repr=False, compare=False)
@@ -304,6 +317,7 @@ class GapResult:
             "target": {"cluster": self.target, "id": self.target_id},
             "started": self.started.isoformat(timespec="milliseconds"),
             "seconds": round(self.seconds, 3),
+            "engine": None if self.engine is Engine.AUTO else self.engine.value,
             "totals": asdict(self.totals),
             "order": {**asdict(self.order), "within": self.within.value},
             "inversions": None if self.inversions is None else list(map(asdict, self.inversions)),

@@ -2,14 +2,15 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar, get_type_hints
 
 from drctl.model.gap import (
     SCHEMA,
     Counts,
+    Engine,
     Forgotten,
     GapResult,
     LedgerUse,
@@ -22,7 +23,9 @@ from drctl.model.gap import (
 from drctl.model.gap_order import Inversion, OrderScope
 from drctl.model.topology import OffsetRange
 
-_NOT_IDENTITY = frozenset({"out", "seconds"})
+T = TypeVar("T")
+
+_NOT_IDENTITY = frozenset({"out", "seconds", "engine"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +47,12 @@ def read_document(document: Any) -> KeptGap:
         ValueError: it is none, or is damaged; why, in words.
     """
     try:
+        if not isinstance(document, dict):
+            raise ValueError("it is damaged: it is no object")
         if document["schema"] != SCHEMA:
             raise ValueError(f"its schema is {document['schema']!r}")
         return KeptGap(_identity(document), _result(document))
-    except (KeyError, TypeError, AttributeError) as wrong:
+    except (KeyError, TypeError, AttributeError, ArithmeticError) as wrong:
         raise ValueError(f"it is damaged: {wrong!r}") from wrong
 
 
@@ -63,67 +68,72 @@ def _result(data: Mapping[str, Any]) -> GapResult:
     if started.tzinfo is None:
         raise ValueError("nobody knows in which time zone it began")
     return GapResult(
-        link=str(data["link"]),
-        scope=str(data["scope"]),
-        source=str(source["cluster"]),
-        source_id=str(source["id"]),
-        target=str(target["cluster"]),
-        target_id=str(target["id"]),
+        link=_text(data["link"]),
+        scope=_text(data["scope"]),
+        source=_text(source["cluster"]),
+        source_id=_text(source["id"]),
+        target=_text(target["cluster"]),
+        target_id=_text(target["id"]),
         started=started,
-        seconds=float(data["seconds"]),
-        out=str(data["out"]),
+        seconds=_seconds(data["seconds"]),
+        out=_text(data["out"]),
         topics=tuple(map(_topic, data["topics"])),
         not_compared=tuple(
-            NotCompared(each["topic"], each["partition"], each["reason"])
+            NotCompared(_text(each["topic"]), _optional(each["partition"]), _text(each["reason"]))
             for each in data["not_compared"]
         ),
         ledger=_ledger(data["ledger"]),
         # Earlier versions knew no order but that of keys, and looked at no other records.
         within=OrderScope(data["order"].get("within", OrderScope.KEY)),
         inversions=_inversions(data.get("inversions")),
+        # Earlier versions did not say it.
+        engine=Engine(data.get("engine") or Engine.AUTO),
     )
 
 
 def _topic(data: Mapping[str, Any]) -> TopicGap:
     return TopicGap(
-        topic=str(data["topic"]),
-        target_topic=str(data["target_topic"]),
-        partitions=tuple(_partition(str(data["topic"]), each) for each in data["partitions"]),
-        notes=tuple(data["notes"]),
+        topic=_text(data["topic"]),
+        target_topic=_text(data["target_topic"]),
+        partitions=tuple(_partition(_text(data["topic"]), each) for each in data["partitions"]),
+        notes=tuple(map(_text, data["notes"])),
         # Earlier versions did not keep the ids, and older brokers have none.
-        topic_id=data.get("topic_id") or "",
-        target_topic_id=data.get("target_topic_id") or "",
+        topic_id=_text(data.get("topic_id") or ""),
+        target_topic_id=_text(data.get("target_topic_id") or ""),
     )
 
 
 def _partition(topic: str, data: Mapping[str, Any]) -> PartitionGap:
     source, target = _range(data["source_range"]), data["target_range"]
     there = None if target is None else _range(target)
+    ranges = tuple((_whole(first), _whole(last)) for first, last in data["ranges"])
+    if bool(ranges) != bool(data["ranges_total"]):
+        raise ValueError("it is damaged: its ranges are not as many as it says")
     return PartitionGap(
-        partition=int(data["partition"]),
+        partition=_whole(data["partition"]),
         source_range=source,
         target_range=there,
-        counts=Counts(*(int(data[field.name]) for field in fields(Counts))),
+        counts=Counts(*(_whole(data[field.name]) for field in fields(Counts))),
         order=OrderCounts(
-            int(data["safe"]),
-            int(data["conflicting"]),
-            int(data["unkeyed"]),
-            data.get("inversions"),
+            _whole(data["safe"]),
+            _whole(data["conflicting"]),
+            _whole(data["unkeyed"]),
+            _optional(data.get("inversions")),
         ),
-        bytes=int(data["bytes"]),
-        ranges=tuple((int(first), int(last)) for first, last in data["ranges"]),
-        ranges_total=int(data["ranges_total"]),
-        misplaced=int(data["misplaced"]),
-        repeated=int(data.get("repeated", 0)),  # results from before it was counted
-        oldest_timestamp=data["oldest_timestamp"],
-        newest_timestamp=data["newest_timestamp"],
+        bytes=_whole(data["bytes"]),
+        ranges=ranges,
+        ranges_total=_whole(data["ranges_total"]),
+        misplaced=_whole(data["misplaced"]),
+        repeated=_whole(data.get("repeated", 0)),  # results from before it was counted
+        oldest_timestamp=_optional(data["oldest_timestamp"]),
+        newest_timestamp=_optional(data["newest_timestamp"]),
         window=_window(topic, data, source, there),
     )
 
 
 def _range(data: Any) -> OffsetRange:
     start, end = data
-    return OffsetRange(int(start), int(end))
+    return OffsetRange(_whole(start), _whole(end))
 
 
 def _window(
@@ -134,12 +144,12 @@ def _window(
         return None
     return Window(
         topic,
-        int(data["partition"]),
+        _whole(data["partition"]),
         source.start,
         target.start if target else 0,
-        window["position"],
-        window["evidence"],
-        int(window["margin"]),
+        _optional(window["position"]),
+        _text(window["evidence"]),
+        _whole(window["margin"]),
         bool(window["whole"]),
     )
 
@@ -147,9 +157,55 @@ def _window(
 def _ledger(data: Any) -> LedgerUse | None:
     if data is None:
         return None
-    forgotten = tuple(Forgotten(**each) for each in data["forgotten"])
-    return LedgerUse(**{**data, "forgotten": forgotten})
+    forgotten = tuple(_made(Forgotten, each) for each in data["forgotten"])
+    return _made(LedgerUse, {**data, "forgotten": forgotten})
 
 
 def _inversions(data: Any) -> tuple[Inversion, ...] | None:
-    return None if data is None else tuple(Inversion(**each) for each in data)
+    return None if data is None else tuple(_made(Inversion, each) for each in data)
+
+
+def _made(kind: Callable[..., T], data: Mapping[str, Any]) -> T:
+    """A value of plain fields, each of the kind that its class says."""
+    hints, told = get_type_hints(kind), dict(data)
+    for name in told:
+        if read := _READ.get(hints[name]):
+            told[name] = read(told[name])
+    return kind(**told)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"it is damaged: {value!r} is no text")
+    return value
+
+
+def _whole(value: object) -> int:
+    """Offsets, counts and timestamps have 64 bits."""
+    if type(value) is not int or not -(1 << 63) <= value < 1 << 63:
+        raise ValueError(f"it is damaged: {value!r} is no whole number")
+    return value
+
+
+def _optional(value: object) -> int | None:
+    return None if value is None else _whole(value)
+
+
+def _seconds(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"it is damaged: {value!r} is no number")
+    return float(value)
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"it is damaged: {value!r} is neither true nor false")
+    return value
+
+
+_READ: Mapping[Any, Callable[[object], object]] = {
+    str: _text,
+    int: _whole,
+    bool: _flag,
+    int | None: _optional,
+}

@@ -117,6 +117,17 @@ class JournalReader(Protocol):
             Unknown: it cannot be read, or is damaged.
         """
 
+    def sound(self, run: str) -> int:
+        """How many of its lines, from the first on, are as they were written.
+
+        Raises:
+            UsageError: there is no such run.
+            Unknown: it cannot be read.
+        """
+
+    def set_aside(self, run: str) -> bool:
+        """Whether somebody said that nobody goes on with it, whatever its journal says."""
+
     def lines(self, run: str) -> Sequence[bytes]:
         """The same, sealed as it is kept: `drctl.engine.chain.verify` tells whether it is whole.
 

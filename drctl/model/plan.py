@@ -54,14 +54,14 @@ class Step:
         """From what `to_json` made.
 
         Raises:
-            KeyError, ValueError: it did not.
+            KeyError, TypeError, ValueError: it did not.
         """
         return cls(
-            data["id"],
-            data["kind"],
-            data["settings"],
+            _text(_mapping(data)["id"]),
+            _text(data["kind"]),
+            _mapping(data["settings"]),
             _number(data["patience_seconds"]),
-            Duty(data["duty"]),
+            Duty(_text(data["duty"])),
         )
 
 
@@ -119,17 +119,18 @@ class Plan:
         """From what `to_json` made; its fingerprint is that of the plan that it was made from.
 
         Raises:
-            KeyError, ValueError: it did not.
+            KeyError, TypeError, ValueError: it did not.
         """
-        return cls(
-            data["name"],
-            data["link"],
-            data["source"],
-            data["target"],
-            tuple(Step.from_json(each) for each in data["steps"]),
-            dict(data["basis"]),
-            dict(data["overrides"]),
+        if not isinstance(_mapping(data)["steps"], list | tuple):
+            raise ValueError("its steps are no list")
+        steps = tuple(Step.from_json(each) for each in data["steps"])
+        if len({step.id for step in steps}) < len(steps):
+            raise ValueError("two of its steps have one name")
+        name, link, source, target = (
+            _text(data[each]) for each in ("name", "link", "source", "target")
         )
+        basis, overrides = (_told(data[each]) for each in ("basis", "overrides"))
+        return cls(name, link, source, target, steps, basis, overrides)
 
 
 def _number(value: object) -> float:
@@ -138,6 +139,22 @@ def _number(value: object) -> float:
     Raises:
         ValueError: it is none.
     """
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{value!r} is no number")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
+        raise ValueError(f"{value!r} is no number of seconds")
     return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is no text")
+    return value
+
+
+def _mapping(value: object) -> Json:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise ValueError(f"{value!r} is no mapping")
+    return value
+
+
+def _told(value: object) -> dict[str, str]:
+    return {name: _text(each) for name, each in _mapping(value).items()}

@@ -17,6 +17,7 @@ class Method(StrEnum):
     OFFSET_SYNC = "offset-sync"
     CHECKPOINT = "checkpoint"
     CONSUMER_TIMESTAMP = "consumer-timestamp"
+    TARGET_OFFSET = "target-offset"
     TIMESTAMP = "timestamp"
 
 
@@ -39,6 +40,10 @@ class Answer:
             is known.
         evidence: what the answer rests on, in words for a person.
         age_seconds: how old the evidence is; None where that cannot be said.
+        rereads_likely: while the source is silent, what is read again if the group consumed nothing
+            after the evidence; None where that is not known, or the source answers.
+        skips_only_if: the one condition under which it skips more than `skips_at_most` says, in
+            words for a person; empty where the source answers, or where no condition is known.
     """
 
     method: Method
@@ -47,6 +52,8 @@ class Answer:
     skips_at_most: int | None
     evidence: str
     age_seconds: float | None = None
+    rereads_likely: int | None = None
+    skips_only_if: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from drctl.config.link import Link
 from drctl.wire import anchor_passes, anchors
-from drctl.wire.anchor_passes import Pass, PassKey
+from drctl.wire.anchor_passes import Pass, PassKey, Scope
 from drctl.wire.anchors import AnchorHead, AnchorKey
 from drctl.wire.undecodable import Undecodable
 
@@ -13,6 +14,12 @@ ANCHORS_TOPIC = "__drctl_anchors"
 
 Change = tuple[bytes, bytes | None]
 """A record of the topic: its key, and its value or None for a tombstone."""
+
+
+def scope_of(link: Link) -> Scope:
+    """What a tracker of the link looks at."""
+    settings = link.settings
+    return Scope(link.source, settings.topics, settings.exclude, settings.groups)
 
 
 class Held(NamedTuple):
@@ -115,12 +122,17 @@ class AnchorLog:
 class Confirmations:
     """Until when the positions on a cluster were seen as their anchors say.
 
+    Patterns that were read are compared as text, and never run: whoever writes to the topic could
+    keep a process busy for days with one of them.
+
     Args:
         passes: over that cluster.
+        own: what drctl.yaml says; a pass of another scope counts as far as it names its places.
     """
 
-    def __init__(self, passes: Iterable[Pass]) -> None:
+    def __init__(self, passes: Iterable[Pass], own: Scope | None) -> None:
         self._passes = tuple(sorted(passes, key=lambda each: -each.at_ms))
+        self._own = own
         self._topics: dict[tuple[int, str], bool] = {}
         self._groups: dict[tuple[int, str], bool] = {}
 
@@ -136,8 +148,11 @@ class Confirmations:
 
     def _covers(self, number: int, each: Pass, key: AnchorKey) -> bool:
         group, topic = (number, key.group), (number, key.topic)
+        own = self._own if self._own and self._own.looks_as(each.scope) else None
         if group not in self._groups:
-            self._groups[group] = each.scope.covers_group(key.group)
+            named = each.scope.names_group(key.group)
+            self._groups[group] = own.covers_group(key.group) if own else named
         if topic not in self._topics:
-            self._topics[topic] = each.scope.covers_topic(key.topic)
+            named = each.scope.names_topic(key.topic)
+            self._topics[topic] = own.covers_topic(key.topic) if own else named
         return self._groups[group] and self._topics[topic]

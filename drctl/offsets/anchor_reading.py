@@ -8,23 +8,25 @@ from drctl.model.topology import TopicPartition, TopicState
 from drctl.model.translation import GroupPartition
 from drctl.offsets.anchor_log import AnchorLog, Confirmations
 from drctl.wire import anchors
+from drctl.wire.anchor_passes import Scope
 from drctl.wire.anchors import Anchor
 from drctl.wire.undecodable import Undecodable
 
 
 def anchors_of(
-    log: AnchorLog, cluster_id: str, source: OffsetReader | None
+    log: AnchorLog, cluster_id: str, source: OffsetReader | None, scope: Scope | None
 ) -> tuple[Mapping[GroupPartition, Anchor], int]:
     """The anchors of a cluster's positions, and how many records are damaged.
 
     Args:
         source: that cluster, where it answers: anchors of topics that were made anew since, or are
             gone, do not count then.
+        scope: of the link; None where it is not known.
 
     Raises:
         Unreachable: the source did not answer.
     """
-    seen_ms = Confirmations(log.passes(cluster_id)).seen_ms
+    seen_ms = Confirmations(log.passes(cluster_id), scope).seen_ms
     found: dict[GroupPartition, Anchor] = {}
     damaged = log.damaged
     for key, held in log.of_cluster(cluster_id):

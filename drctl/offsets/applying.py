@@ -5,7 +5,7 @@ Nothing here asks or writes: the same wanted rows and the same sight give the sa
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
@@ -14,7 +14,8 @@ from drctl.model.errors import UsageError
 from drctl.model.groups import Committed
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.offsets.guards import Case, Guard, objections, rereads_at_most, skips_at_most
-from drctl.offsets.wanted import Sight, Wanted
+from drctl.offsets.source_silent import STANDS_AHEAD
+from drctl.offsets.wanted import NOTHING, RestsOn, Sight, Wanted
 
 _NOT_LOOKED_AT = Unavailable("it was not looked at")
 
@@ -52,6 +53,11 @@ class Line:
         guard: that refused; None where none did.
         reason: why, in words for a person.
         overridden: guards that failed and were passed over.
+        rereads_likely: while the source is silent, if the group consumed nothing since the
+            evidence; None where that is not known, or the source answers.
+        skips_only_if: the condition under which it skips more than `skips_at_most` records; empty
+            where the source answers.
+        rests_on: what the position was found by.
     """
 
     group: str
@@ -64,6 +70,9 @@ class Line:
     guard: Guard | None = None
     reason: str = ""
     overridden: tuple[Guard, ...] = ()
+    rereads_likely: int | None = None
+    skips_only_if: str = ""
+    rests_on: RestsOn = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +138,17 @@ def build_plan(
     made: datetime,
     overrides: Iterable[Override] = (),
     notes: Sequence[str] = (),
+    unproven: bool = False,
 ) -> ApplyPlan:
-    """One line for each wanted row, by group, topic and partition."""
+    """One line for each wanted row, by group, topic and partition.
+
+    Args:
+        unproven: whether, with the source silent, what skips records only under a condition is
+            written (`policy.unproven_offsets`).
+    """
     passed = tuple(overrides)
     guards = frozenset(each.guard for each in passed)
-    lines = [_line(case, guards) for case in _cases(wanted, sight)]
+    lines = [_line(case, guards) for case in _cases(wanted, sight, unproven)]
     lines.sort(key=lambda line: (line.group, line.partition))
     return ApplyPlan(cluster, cluster_id, origin, made, tuple(lines), passed, tuple(notes))
 
@@ -152,28 +167,60 @@ def _guard(name: str) -> Guard:
     raise UsageError(f"there is no guard {name!r}", f"those that can be: {', '.join(known)}")
 
 
-def _cases(wanted: Sequence[Wanted], sight: Sight) -> Iterable[Case]:
+def _cases(wanted: Sequence[Wanted], sight: Sight, unproven: bool) -> Iterable[Case]:
     for row in wanted:
         positions = sight.committed.get(row.group, _NOT_LOOKED_AT)
         before = positions if isinstance(positions, Unavailable) else positions.get(row.partition)
         group = sight.groups.get(row.group, _NOT_LOOKED_AT)
-        yield Case(row, group, before, sight.logs.get(row.partition, _NOT_LOOKED_AT))
+        log = sight.logs.get(row.partition, _NOT_LOOKED_AT)
+        yield Case(row, group, before, log, unproven)
 
 
 def _line(case: Case, passed: frozenset[Guard]) -> Line:
     wanted = case.wanted
     before = None if isinstance(case.before, Unavailable) else case.before
-    bounds = rereads_at_most(case), skips_at_most(case)
-    head = (wanted.group, wanted.partition, before, wanted.to, *bounds)
+    line = Line(
+        wanted.group,
+        wanted.partition,
+        before,
+        wanted.to,
+        rereads_at_most(case),
+        skips_at_most(case),
+        Action.SAME,
+        rereads_likely=wanted.bounds.rereads_likely if wanted.bounds else None,
+        skips_only_if=wanted.bounds.skips_only_if if wanted.bounds else "",
+        rests_on=wanted.rests_on,
+    )
     if _stands_there(case):
-        return Line(*head, Action.SAME)
+        return line
     failing = tuple(objections(case))
     against = next((o for o in failing if o.final or o.guard not in passed), None)
     if against is None:
         action = Action.DELETE if wanted.to is None else Action.COMMIT
-        return Line(*head, action, overridden=tuple(o.guard for o in failing))
-    kept = against.guard is Guard.MOVES_BACKWARDS
-    return Line(*head, Action.KEPT if kept else Action.REFUSED, against.guard, against.reason)
+        return replace(line, action=action, overridden=tuple(o.guard for o in failing))
+    if against.guard is Guard.MOVES_BACKWARDS:
+        line = _kept(replace(line, action=Action.KEPT))
+        return replace(line, guard=against.guard, reason=against.reason)
+    return replace(line, action=Action.REFUSED, guard=against.guard, reason=against.reason)
+
+
+def _kept(line: Line) -> Line:
+    """Further on than evidence leads: less is read again, and of what lies between one must know.
+
+    As far as the evidence itself may be off, it may be right there; further on it is not proven.
+    """
+    if not line.skips_only_if or line.before is None or line.to is None:
+        return line
+    ahead = line.before.offset - line.to.offset
+    likely, most = line.rereads_likely, line.rereads_at_most
+    known = likely is not None and ahead <= likely
+    return replace(
+        line,
+        rereads_at_most=None if most is None else max(0, most - ahead),
+        rereads_likely=None if likely is None else max(0, likely - ahead),
+        skips_at_most=line.skips_at_most if known else None,
+        skips_only_if=line.skips_only_if if known else STANDS_AHEAD,
+    )
 
 
 def _stands_there(case: Case) -> bool:

@@ -12,7 +12,6 @@ from drctl.model.topology import (
     Unavailable,
 )
 from drctl.model.translation import Answer, GroupPartition, Method
-from drctl.offsets.offset_syncs import GONE_BACK
 from drctl.offsets.question import Answers, NoAnswer, Question
 
 
@@ -28,6 +27,7 @@ class Consumed(NamedTuple):
     at_ms: int | None
 
 
+GONE_BACK = "whether the group has gone back since, the source would have to tell"
 OWN_CLOCK = NoAnswer("the target's topic has timestamps of its own (LogAppendTime)")
 NOT_YET = NoAnswer("no record of the target is as young")
 WENT_BACK = NoAnswer("the group stands before the record whose time it noted: it went back")
@@ -81,7 +81,7 @@ class ConsumerTimestamps:
                 found[question] = WENT_BACK
             else:
                 answer = self._answer(usable[question], offsets[question])
-                found[question] = answer if question in back else _unsure(answer)
+                found[question] = answer if question in back else self._unsure(answer)
         return found
 
     def _gone_back(self, consumed: Mapping[Question, Consumed]) -> Mapping[Question, bool]:
@@ -123,11 +123,12 @@ class ConsumerTimestamps:
             age = max(0.0, (self._now_ms - consumed.at_ms) / 1000)
         return Answer(self.method, first.offset, rereads, 0, evidence, age)
 
-
-def _unsure(answer: Answer | NoAnswer) -> Answer | NoAnswer:
-    if isinstance(answer, NoAnswer):
-        return answer
-    return replace(answer, skips_at_most=None, evidence=f"{answer.evidence}; {GONE_BACK}")
+    def _unsure(self, answer: Answer | NoAnswer) -> Answer | NoAnswer:
+        if isinstance(answer, NoAnswer):
+            return answer
+        # While the source is silent, the row says under which condition it skips.
+        why = "" if self._source is None else f"; {GONE_BACK}"
+        return replace(answer, skips_at_most=None, evidence=f"{answer.evidence}{why}")
 
 
 class GivenTime:

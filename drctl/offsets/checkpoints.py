@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
 from drctl.model.translation import Answer, Method
-from drctl.offsets.offset_syncs import GONE_BACK
-from drctl.offsets.question import Answers, NoAnswer, Question
+from drctl.offsets.question import UNKNOWN_POSITION, Answers, NoAnswer, Question
 
 
 class Checkpoint(NamedTuple):
@@ -58,7 +57,9 @@ class CheckpointAnswers:
         if checkpoint is None:
             return NoAnswer("MirrorMaker 2 wrote no checkpoint of it")
         committed = question.committed
-        if committed is not None and checkpoint.upstream > committed:
+        if committed is None:
+            return UNKNOWN_POSITION
+        if checkpoint.upstream > committed:
             return NoAnswer(
                 f"its checkpoint is of source offset {checkpoint.upstream}, behind the position "
                 f"{committed}: the group went back, and the checkpoint would skip records"
@@ -75,10 +76,5 @@ class CheckpointAnswers:
         # How far MirrorMaker 2 stayed behind the exact position, it does not say.
         rereads = None if end is None else end - checkpoint.downstream
         evidence = f"checkpoint of source offset {checkpoint.upstream} to {checkpoint.downstream}"
-        skips: int | None = 0
-        if committed is None:
-            # MirrorMaker 2 leaves a checkpoint as it was where a group goes far back.
-            skips = None
-            evidence += f"; {GONE_BACK}"
         age = max(0.0, (self._now_ms - checkpoint.at_ms) / 1000)
-        return Answer(self.method, checkpoint.downstream, rereads, skips, evidence, age)
+        return Answer(self.method, checkpoint.downstream, rereads, 0, evidence, age)

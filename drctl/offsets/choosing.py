@@ -1,9 +1,10 @@
 """Takes the best answer of those that skip nothing; says where answers contradict each other."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from drctl.model.topology import PartitionOffsets, Unavailable
-from drctl.model.translation import Answer, Translation
+from drctl.model.translation import Answer, Method, Translation
 from drctl.offsets.question import Question
 
 NO_EVIDENCE = "there is no evidence of its position on the target"
@@ -16,6 +17,8 @@ def chosen(
     answers: Sequence[Answer],
     log: PartitionOffsets | Unavailable | None,
     blocked: str,
+    *,
+    unproven: bool = False,
 ) -> Translation:
     """One row's result.
 
@@ -23,8 +26,9 @@ def chosen(
         answers: of all methods that have one.
         log: of the target's partition.
         blocked: why the row must not be applied, whatever was found.
+        unproven: whether an answer counts that skips nothing but under its condition.
     """
-    fitted = sorted((_within(a, log) for a in answers), key=_rank)
+    fitted = sorted((_within(a, log) for a in answers), key=lambda a: _rank(a, unproven))
     best = fitted[0] if fitted else None
     found = contradictions(fitted)
     if not best:
@@ -61,10 +65,17 @@ def contradictions(answers: Sequence[Answer]) -> list[str]:
     return found
 
 
-def _rank(answer: Answer) -> tuple[int, int, int]:
+def _rank(answer: Answer, unproven: bool) -> tuple[bool, int, bool, int, int]:
     skips, rereads = answer.skips_at_most, answer.rereads_at_most
+    # Whoever may write to the topic can write a header: what else tells of the group counts first.
+    only_headers = answer.method is Method.MAPPING and skips is None
+    if unproven and answer.skips_only_if and skips is None:
+        skips = 0
     return (
+        # Where a group stands already it stays, if nothing else tells of it.
+        answer.method is Method.TARGET_OFFSET,
         _UNBOUNDED if skips is None else skips,
+        only_headers,
         _UNBOUNDED if rereads is None else rereads,
         -answer.target_offset,
     )
@@ -82,32 +93,30 @@ def _within(answer: Answer, log: PartitionOffsets | Unavailable | None) -> Answe
     if answer.target_offset < log.log_start:
         return _later(answer, log.log_start)
     if answer.rereads_at_most is None and answer.skips_at_most == 0:
-        return _with_bound(answer, max(0, log.end - answer.target_offset))
+        return replace(answer, rereads_at_most=max(0, log.end - answer.target_offset))
     return answer
 
 
 def _later(answer: Answer, log_start: int) -> Answer:
     """Retention has removed records that the group may not have consumed."""
-    rereads, gone = answer.rereads_at_most, log_start - answer.target_offset
-    return Answer(
-        answer.method,
-        log_start,
-        None if rereads is None else max(0, rereads - gone),
-        None if answer.skips_at_most is None else answer.skips_at_most + gone,
-        f"{answer.evidence}; the target's log begins at {log_start}: {gone} offsets are gone there",
-        answer.age_seconds,
+    gone = log_start - answer.target_offset
+    unread = f"it had not read all of the {gone} offsets that the target no longer holds"
+    return replace(
+        answer,
+        target_offset=log_start,
+        rereads_at_most=_less(answer.rereads_at_most, gone),
+        rereads_likely=_less(answer.rereads_likely, gone),
+        skips_at_most=None if answer.skips_at_most is None else answer.skips_at_most + gone,
+        skips_only_if=f"{answer.skips_only_if}, or {unread}" if answer.skips_only_if else "",
+        evidence=(
+            f"{answer.evidence}; the target's log begins at {log_start}: {gone} offsets are gone"
+            " there"
+        ),
     )
 
 
-def _with_bound(answer: Answer, rereads: int) -> Answer:
-    return Answer(
-        answer.method,
-        answer.target_offset,
-        rereads,
-        answer.skips_at_most,
-        answer.evidence,
-        answer.age_seconds,
-    )
+def _less(rereads: int | None, gone: int) -> int | None:
+    return None if rereads is None else max(0, rereads - gone)
 
 
 Chosen = Mapping[Question, Translation]

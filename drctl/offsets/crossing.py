@@ -76,7 +76,7 @@ class CopySearch:
         Raises:
             ScanFailed: something could not be read to its end.
         """
-        known = {place: self._copies(place) for place in self._logs}
+        known = {place: self.copies(place) for place in self._logs}
         quests = {one: _begun(one[1], self._logs[one[0]], known[one[0]]) for one in wanted}
         waiting = {one: quest for one, quest in quests.items() if not quest.ended}
         while waiting:
@@ -92,10 +92,11 @@ class CopySearch:
 
     def ascends(self, place: TopicPartition) -> bool:
         """Whether the copies that it came across stand in the order of the source."""
-        copies = self._copies(place)
+        copies = self.copies(place)
         return all(one.upstream <= other.upstream for one, other in pairwise(copies))
 
-    def _copies(self, place: TopicPartition) -> Sequence[Copy]:
+    def copies(self, place: TopicPartition) -> Sequence[Copy]:
+        """Those that it came across, ascending."""
         return [copy for _, copy in sorted(self._seen[place].items())]
 
     def _read(

@@ -15,11 +15,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from drctl.config.problems import Mark, Path, Problem, config_error
 from drctl.model.errors import ConfigError, UsageError
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Member
+from drctl.model.strict_json import read_json
 from drctl.model.topology import TopicPartition
 from drctl.offsets.json_places import place_of
 from drctl.offsets.snapshot import Filters, GroupSnapshot, Snapshot
 from drctl.offsets.translating import NEVER
-from drctl.offsets.wanted import Bounds, Wanted
+from drctl.offsets.wanted import Bounds, RestsOn, Wanted
 
 SNAPSHOT = "drctl/offsets-snapshot/1"
 TRANSLATIONS = "drctl/offsets/1"
@@ -110,6 +111,11 @@ class _Row(_Open):
     target_offset: _Offset | None
     rereads_at_most: Annotated[int, Field(ge=0)] | None
     skips_at_most: Annotated[int, Field(ge=0)] | None
+    rereads_likely: Annotated[int, Field(ge=0)] | None = None
+    skips_only_if: str | None = None
+    method: str | None = None
+    evidence: str = ""
+    age_seconds: Annotated[float, Field(ge=0)] | None = None
     blocked: str | None
 
 
@@ -168,12 +174,12 @@ def _text(file: File) -> str:
 
 def _parsed(file: File, text: str) -> Any:
     try:
-        return json.loads(text)
+        return read_json(text)
     except json.JSONDecodeError as error:
         where = Mark(error.lineno, error.colno)
         raise config_error(str(file), [Problem(where, (), error.msg)], _CURE) from None
-    except RecursionError:
-        raise ConfigError(f"{file} is nested too deeply", _CURE) from None
+    except ValueError as error:
+        raise ConfigError(f"{file}: {error}", _CURE) from None
 
 
 def _snapshot(file: File, text: str, data: Any) -> Snapshot:
@@ -232,9 +238,13 @@ def _wanted(row: _Row) -> Wanted:
     if row.target_offset is None or row.target_topic is None:
         source = TopicPartition(row.target_topic or row.topic, row.partition)
         return Wanted(row.group, source, None, blocked=blocked or "it was not translated")
-    bounds = Bounds(row.rereads_at_most, row.skips_at_most)
+    bounds = Bounds(
+        row.rereads_at_most, row.skips_at_most, row.rereads_likely, row.skips_only_if or ""
+    )
     place = TopicPartition(row.target_topic, row.partition)
-    return Wanted(row.group, place, Committed(row.target_offset), bounds, blocked)
+    rests_on = RestsOn(row.method or "", row.evidence, row.age_seconds)
+    to = Committed(row.target_offset)
+    return Wanted(row.group, place, to, bounds, blocked, rests_on=rests_on)
 
 
 def _state(text: str) -> GroupState:

@@ -53,37 +53,42 @@ class LastKnown(NamedTuple):
         offset: None where only the group and the partition are known.
         at_ms: as of when, in milliseconds UTC; None where that is not known.
         told_by: what it rests on, where the method does not say so itself.
+        followed: whether what noted it would have noted a reset, too. MirrorMaker 2 leaves a
+            checkpoint as it was where a group is reset to before its oldest sync.
     """
 
     offset: int | None
     at_ms: int | None = None
     told_by: str = ""
+    followed: bool = True
 
 
 def last_known(
     evidence: Evidence, source_topic: Callable[[str], str | None]
 ) -> Mapping[GroupPartition, LastKnown]:
-    """Every position that something is noted of; of two that tell it, the newer counts.
+    """Every position that something is noted of; of several notes the newest counts.
 
     Args:
         source_topic: a topic's name on the source, by its name on the target.
     """
     found = dict.fromkeys(evidence.consumed, LastKnown(None))
-    if evidence.mirrored is not None:
-        found |= dict.fromkeys(_checkpointed(evidence.mirrored, source_topic), LastKnown(None))
-    for place, anchor in evidence.anchors.items():
-        found[place] = LastKnown(anchor.offset, anchor.observed_ms)
-    for place, position in evidence.copied.items():
-        anchored = evidence.anchors.get(place)
-        if anchored is None or anchored.observed_ms < position.known_ms:
-            found[place] = LastKnown(position.offset, position.known_ms, position.told_by)
+    notes = (
+        *_checkpointed(evidence.mirrored, source_topic),
+        *((at, LastKnown(c.offset, c.known_ms, c.told_by)) for at, c in evidence.copied.items()),
+        *((at, LastKnown(a.offset, a.observed_ms)) for at, a in evidence.anchors.items()),
+    )
+    for place, note in notes:
+        known = found.get(place)
+        if known is None or known.at_ms is None or (note.at_ms or 0) >= known.at_ms:
+            found[place] = note
     return found
 
 
 def _checkpointed(
-    mirrored: Mirrored, source_topic: Callable[[str], str | None]
-) -> Iterator[GroupPartition]:
-    for group, there in mirrored.checkpoints:
+    mirrored: Mirrored | None, source_topic: Callable[[str], str | None]
+) -> Iterator[tuple[GroupPartition, LastKnown]]:
+    for (group, there), checkpoint in (mirrored.checkpoints if mirrored else {}).items():
         topic = source_topic(there.topic)
         if topic is not None:
-            yield GroupPartition(group, TopicPartition(topic, there.partition))
+            place = GroupPartition(group, TopicPartition(topic, there.partition))
+            yield place, LastKnown(checkpoint.upstream, checkpoint.at_ms, followed=False)

@@ -13,6 +13,7 @@ from drctl.offsets.copied_offsets import CopiedPosition, positions_of
 from drctl.offsets.evidence import Evidence, Progress
 from drctl.offsets.mirror_topics import Aliases, Mirrored, Place, read_mirrored
 from drctl.wire import consumer_timestamps
+from drctl.wire.anchor_passes import Scope
 from drctl.wire.anchors import Anchor
 from drctl.wire.undecodable import Undecodable
 
@@ -26,6 +27,7 @@ class EvidenceTopics:
         mirrors: whether the link is one of MirrorMaker 2.
         copied_topic: the target's copy of the source's own topic of positions; None where there is
             none.
+        scope: what trackers of the link look at.
     """
 
     source: Place
@@ -33,6 +35,7 @@ class EvidenceTopics:
     aliases: Callable[[], Aliases | None]
     mirrors: bool
     copied_topic: str | None = None
+    scope: Scope | None = None
 
     def read(self, source_alive: bool, progress: Progress) -> Evidence:
         """All of it.
@@ -82,7 +85,9 @@ class EvidenceTopics:
     def _anchors(
         self, log: AnchorLog, source_id: str, source_alive: bool, missing: list[str]
     ) -> Mapping[GroupPartition, Anchor]:
-        found, damaged = anchors_of(log, source_id, self.source[0] if source_alive else None)
+        found, damaged = anchors_of(
+            log, source_id, self.source[0] if source_alive else None, self.scope
+        )
         if damaged:
             missing.append(f"{damaged} records of {ANCHORS_TOPIC} are no anchors")
         return found

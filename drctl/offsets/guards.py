@@ -43,12 +43,17 @@ class Objection(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One wanted position and what the cluster says of it."""
+    """One wanted position and what the cluster says of it.
+
+    Attributes:
+        unproven: whether it is written though it skips records under a condition.
+    """
 
     wanted: Wanted
     group: Group | Unavailable
     before: Committed | Unavailable | None
     log: OffsetRange | Unavailable
+    unproven: bool = False
 
 
 def objections(case: Case) -> Iterator[Objection]:
@@ -124,9 +129,11 @@ def _moves_backwards(case: Case) -> str:
 
 
 def _skips_records(case: Case) -> str:
-    skips = skips_at_most(case)
-    if skips == 0:
+    skips, bounds = skips_at_most(case), case.wanted.bounds
+    if skips == 0 or (case.unproven and bounds is not None and bounds.skips_only_if):
         return ""
+    if skips is None and bounds is not None and bounds.skips_only_if:
+        return f"it would skip records only if {bounds.skips_only_if}"
     if skips is None:
         return "how many records it would skip is not known"
     if case.wanted.bounds is None:
@@ -142,6 +149,9 @@ def rereads_at_most(case: Case) -> int | None:
     back = max(0, before.offset - to.offset) if isinstance(before, Committed) else 0
     if bounds is None:
         return back
+    if bounds.skips_only_if and isinstance(case.log, OffsetRange):
+        # Who consumed what since the evidence nobody knows; the target may have grown meanwhile.
+        return max(back, case.log.end - to.offset)
     return None if bounds.rereads_at_most is None else max(back, bounds.rereads_at_most)
 
 

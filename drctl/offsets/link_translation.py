@@ -1,13 +1,15 @@
 """Translates all groups of a link: looks, asks every method with evidence, and chooses."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from drctl.model.ports import ClusterReader, GroupReader
+from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState, Unavailable
 from drctl.model.translation import GroupPartition
 from drctl.offsets.anchored import AnchorAnswers
 from drctl.offsets.by_time import ConsumerTimestamps, GivenTime
 from drctl.offsets.checkpoints import CheckpointAnswers
+from drctl.offsets.choosing import NO_EVIDENCE
 from drctl.offsets.evidence import Evidence, EvidenceReader, LastKnown, Progress, last_known
 from drctl.offsets.identity import SameOffsets
 from drctl.offsets.mapping import MappedOffsets
@@ -22,8 +24,9 @@ from drctl.offsets.situation import (
     look_at_source,
     look_at_target,
 )
+from drctl.offsets.target_offsets import Standing, TargetOffsets
 from drctl.offsets.trail import RangeReader
-from drctl.offsets.translating import Explained, aged, translate, unread
+from drctl.offsets.translating import Explained, Silence, translate, unread
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,8 @@ class LinkTranslation:
         named_offsets: whether copies may name their offset on the source.
         now_ms: milliseconds UTC.
         given_ms: a time that the engineer gives.
+        unproven: whether, while the source is silent, what rests on a group not having been reset
+            is to be taken (`policy.unproven_offsets`).
     """
 
     link: Carried
@@ -70,6 +75,7 @@ class LinkTranslation:
     named_offsets: bool
     now_ms: int
     given_ms: int | None = None
+    unproven: bool = True
 
     def run(self, wanted: Callable[[str], bool], progress: Progress) -> LinkTranslated:
         """Translate the groups that are wanted.
@@ -82,20 +88,26 @@ class LinkTranslation:
         source = look_at_source(self.link, self.source.groups, wanted)
         progress("looking for evidence")
         evidence = self.evidence.read(not source.silent, progress)
-        known, never = self._positions(source, evidence, wanted)
+        standing = self._standing(wanted) if source.silent else {}
+        known, never = self._positions(source, evidence, standing, wanted)
         positions = {place: position.offset for place, position in known.items()}
         progress("looking at the target")
         rename = self.link.target_topic
         target = look_at_target(positions, rename, self.target.reader, self.target.groups)
         progress("translating")
-        methods = self._methods(positions, source, evidence, target)
-        rows = translate(positions, never, rename, target, methods)
-        if source.silent:
-            rows = tuple(aged(row, known[row.translation.place], self.now_ms) for row in rows)
+        silence = Silence(known, self.unproven, self.now_ms) if source.silent else None
+        methods = self._methods(known, source, evidence, target, standing)
+        rows = translate(positions, never, rename, target, methods, silence)
+        if silence is not None:
+            rows = tuple(row for row in rows if not _of_an_empty_log(row, target))
         return LinkTranslated(rows, source, self.target.reader.cluster_id(), evidence.missing)
 
     def _positions(
-        self, source: SourceGroups, evidence: Evidence, wanted: Callable[[str], bool]
+        self,
+        source: SourceGroups,
+        evidence: Evidence,
+        standing: Standing,
+        wanted: Callable[[str], bool],
     ) -> tuple[Mapping[GroupPartition, LastKnown], frozenset[GroupPartition]]:
         """What groups have committed, and where they have nothing."""
         if not source.silent:
@@ -103,28 +115,59 @@ class LinkTranslation:
             topics = self.source.reader.topics(sorted(names)) if names else {}
             said = {place: LastKnown(offset) for place, offset in source.positions.items()}
             return said, unread(source.positions, topics)
+        noted = dict.fromkeys(self._places(standing), LastKnown(None))
+        noted |= last_known(evidence, self.link.source_topic)
         mine = {
             place: position
-            for place, position in last_known(evidence, self.link.source_topic).items()
+            for place, position in noted.items()
             if self.link.carries_group(place.group)
             and self.link.carries(place.partition.topic)
             and wanted(place.group)
         }
-        return mine, frozenset()
+        return {**dict.fromkeys(self._beside(mine), LastKnown(None)), **mine}, frozenset()
+
+    def _beside(self, known: Mapping[GroupPartition, LastKnown]) -> Iterator[GroupPartition]:
+        """The other partitions of topics of which a group has read some, as the target has them.
+
+        What drctl tracked it tracked whole: there the group has committed nothing.
+        """
+        followed = {(p.group, p.partition.topic) for p, note in known.items() if note.followed}
+        reads = {(p.group, p.partition.topic) for p in known} - followed
+        names = {topic: self.link.target_topic(topic) for _, topic in reads}
+        topics = self.target.reader.topics(sorted(names.values())) if names else {}
+        for group, topic in reads:
+            state = topics[names[topic]]
+            for number in state.partitions if isinstance(state, TopicState) else ():
+                yield GroupPartition(group, TopicPartition(topic, number))
+
+    def _standing(self, wanted: Callable[[str], bool]) -> Standing:
+        """What the link's groups have committed on the target already."""
+        groups = self.target.groups
+        names = [g for g in groups.groups() if self.link.carries_group(g) and wanted(g)]
+        return groups.committed(names)
+
+    def _places(self, standing: Standing) -> Iterator[GroupPartition]:
+        """The places of the source that these are copies of."""
+        for group, held in standing.items():
+            for there in held if not isinstance(held, Unavailable) else ():
+                topic = self.link.source_topic(there.topic)
+                if topic is not None:
+                    yield GroupPartition(group, TopicPartition(topic, there.partition))
 
     def _methods(
         self,
-        positions: Mapping[GroupPartition, int | None],
+        positions: Mapping[GroupPartition, LastKnown],
         source: SourceGroups,
         evidence: Evidence,
         target: Target,
+        standing: Standing,
     ) -> list[TranslationMethod]:
         search = TargetSearch(self.target.reader, self.target.records, target.timed)
         mirrored = evidence.mirrored
         methods: list[TranslationMethod] = []
         syncs = None
         if mirrored is not None:
-            noted = {place: c.upstream for place, c in mirrored.checkpoints.items()}
+            noted = {p: at.at_ms for p, at in positions.items() if at.at_ms is not None}
             syncs = OffsetSyncs(mirrored.syncs, target.logs, noted, self.now_ms)
         if self.same_offsets:
             partitions = {p.partition for p in positions}
@@ -159,6 +202,16 @@ class LinkTranslation:
                     reader, self.target.reader, evidence.consumed, target.timed, self.now_ms
                 )
             )
+        if standing:
+            methods.append(TargetOffsets(standing, target.logs))
         if self.given_ms is not None:
             methods.append(GivenTime(self.target.reader, self.given_ms))
         return methods
+
+
+def _of_an_empty_log(row: Explained, target: Target) -> bool:
+    """Whether nothing is known of a position, and there is nothing that could be skipped."""
+    found = row.translation
+    log = None if found.target is None else target.logs.get(found.target)
+    empty = isinstance(log, PartitionOffsets) and log.log_start == log.end
+    return empty and found.blocked == NO_EVIDENCE

@@ -1,12 +1,15 @@
 """Copies that name their offset on the source, in a header of Redpanda Migrator's or of drctl's."""
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from enum import Enum, auto
+from typing import NamedTuple
 
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, Unavailable
 from drctl.model.translation import Answer, GroupPartition, Method
-from drctl.offsets.crossing import CopySearch, Crossing
+from drctl.offsets.crossing import Committed, CopySearch, Crossing
 from drctl.offsets.origins import Copy, copy_of
 from drctl.offsets.question import UNKNOWN_POSITION, Answers, NoAnswer, Question
 from drctl.offsets.trail import RangeReader, Step, read_ranges
@@ -15,11 +18,42 @@ from drctl.wire.anchors import Anchor
 COMPARED = 8
 """Copies of a partition that are held against the source, where it can be read."""
 
+NEAR, WITHIN = 3, 32
+"""Copies on either side of a position that have to be there for it, and how far apart at most."""
+
+LONE = "what stands next to it names no offsets: one record is no evidence of a bound"
+NOT_COMPARED = "no more than headers say so: records that were not read may stand before it"
+
+FALSELY_NAMED = "somebody else wrote the headers next to it, or others' records stand among them"
+"""While the source is silent, under which condition an answer skips that nobody could compare."""
+
 NO_COPY = NoAnswer("no record of the target names its offset on the source")
 NONE_NEAR = NoAnswer("no copy that names its offset was found on either side of the position")
 UNREADABLE = NoAnswer("the target's log cannot be read")
 
 Logs = Mapping[TopicPartition, PartitionOffsets | Unavailable]
+
+
+class Around(NamedTuple):
+    """The copies next to a position.
+
+    Attributes:
+        below: of records before it, ascending; the last of them is the last one known.
+        above: of records from it on, ascending.
+    """
+
+    below: Sequence[Copy]
+    above: Sequence[Copy]
+
+
+class Sure(Enum):
+    """What headers that name a position are worth: anybody can write one."""
+
+    PROVEN = auto()
+    """Records on both sides are those that they say they are."""
+    DENSE = auto()
+    """There are copies on both sides as far as there can be; nobody could compare them."""
+    LONE = auto()
 
 
 class MappedOffsets:
@@ -69,6 +103,8 @@ class MappedOffsets:
             if q.committed is not None and isinstance(proofs.get(q.target), int)
         }
         crossings = search.find(known)
+        around = self._around(search, crossings)
+        there = self._of_source(around, sources)
         unordered = {place for place in proofs if not search.ascends(place)}
         found: dict[Question, Answer | NoAnswer] = {}
         for question in questions:
@@ -81,6 +117,10 @@ class MappedOffsets:
                 crossing = crossings[question.target, question.committed]
                 said = self._said(question, question.committed, crossing, proof)
                 found[question] = _unordered(said) if question.target in unordered else said
+                near = around[question.target, question.committed]
+                if near.below or near.above:
+                    sure = self._sure(question, near, there)
+                    found[question] = self._bounded(found[question], question, sure)
         return found
 
     def _said(
@@ -109,6 +149,112 @@ class MappedOffsets:
         if lacking:
             evidence += f"; of the {lacking:,} offsets from there to the position no copy was found"
         return Answer(self.method, before.offset + 1, lacking, 0, evidence + compared)
+
+    def _bounded(
+        self, said: Answer | NoAnswer, question: Question, sure: Sure
+    ) -> Answer | NoAnswer:
+        """The answer with no more bounds than its evidence bears."""
+        if isinstance(said, NoAnswer) or sure is Sure.PROVEN:
+            return said
+        log = self._logs[question.target]
+        assert isinstance(log, PartitionOffsets)
+        # From the first record of all nothing is skipped, whoever says so.
+        skips = 0 if said.target_offset == log.log_start == 0 else None
+        if sure is Sure.LONE:
+            evidence = f"{said.evidence}; {LONE}"
+            return replace(said, rereads_at_most=None, skips_at_most=skips, evidence=evidence)
+        if skips == 0:
+            return replace(said, skips_at_most=0)
+        unless = FALSELY_NAMED if self._source is None else ""
+        evidence = f"{said.evidence}; {NOT_COMPARED}"
+        return replace(said, skips_at_most=None, skips_only_if=unless, evidence=evidence)
+
+    def _around(
+        self, search: CopySearch, crossings: Mapping[Committed, Crossing]
+    ) -> Mapping[Committed, Around]:
+        """What stands next to each position; others' records between copies are passed over.
+
+        Raises:
+            ScanFailed: something could not be read to its end.
+        """
+        around = _near(search, crossings)
+        asked: set[Committed] = set()
+        for _ in range(NEAR):
+            # Where others have written in between, the next copies are further away.
+            wanted = {q for one, near in around.items() for q in _further(one, near)} - asked
+            if not wanted:
+                break
+            asked |= wanted
+            search.find(wanted)
+            around = _near(search, crossings)
+        return around
+
+    def _of_source(
+        self, around: Mapping[Committed, Around], sources: Mapping[TopicPartition, TopicPartition]
+    ) -> Mapping[TopicPartition, tuple[PartitionOffsets, Mapping[int, Step]]]:
+        """The source's logs, and its records next to each position; without those not to be had.
+
+        Raises:
+            Unreachable: the source did not answer.
+            ScanFailed: something could not be read to its end.
+        """
+        if self._source is None or not around:
+            return {}
+        cluster, reader = self._source
+        logs = cluster.offsets({sources[place] for place, _ in around})
+        wanted: dict[TopicPartition, list[OffsetRange]] = {}
+        for (place, committed), (below, above) in around.items():
+            log = logs[sources[place]]
+            if not isinstance(log, PartitionOffsets):
+                continue
+            runs = wanted.setdefault(sources[place], [])
+            starts = [(committed, committed + WITHIN)]
+            starts += [(below[-1].upstream - NEAR + 1, below[-1].upstream + 1)] if below else []
+            starts += [(above[0].upstream, above[0].upstream + NEAR)] if above else []
+            for start, end in starts:
+                run = OffsetRange(max(start, log.log_start), min(end, log.last_stable))
+                runs += [run] if run.start < run.end else []
+        steps = read_ranges(reader, wanted)
+        return {
+            place: (log, dict(steps[place]))
+            for place, log in logs.items()
+            if isinstance(log, PartitionOffsets) and place in steps
+        }
+
+    def _sure(
+        self,
+        question: Question,
+        near: Around,
+        there: Mapping[TopicPartition, tuple[PartitionOffsets, Mapping[int, Step]]],
+    ) -> Sure:
+        known = there.get(question.place.partition)
+        if known is not None and _is_equal(question, near, *known):
+            return Sure.PROVEN
+        below, above = near
+        down = not below or len(below) == NEAR or below[0].upstream == 0
+        up = not above or len(above) == NEAR
+        if not (down and up and len(below) + len(above) >= NEAR) and not self._is_all(
+            question, near
+        ):
+            return Sure.LONE
+        noted = below and above and self._are_noted(question, below)
+        return Sure.PROVEN if noted else Sure.DENSE
+
+    def _is_all(self, question: Question, near: Around) -> bool:
+        """Whether nothing else stands on the target: there is no more to be next to it."""
+        log = self._logs[question.target]
+        assert isinstance(log, PartitionOffsets)
+        return log.log_start == 0 and len(near.below) + len(near.above) == log.end
+
+    def _are_noted(self, question: Question, below: Sequence[Copy]) -> bool:
+        """Whether the anchor says of the last consumed records what the copies say of theirs."""
+        anchor, committed = self._anchors.get(question.place), question.committed
+        if anchor is None or anchor.offset != committed or below[-1].upstream != committed - 1:
+            return False
+        pairs = list(zip(anchor.records, reversed(below), strict=False))[:NEAR]
+        return len(pairs) > 1 and all(
+            _alike(copy.step, Step(noted.timestamp_ms, noted.fingerprint)) for noted, copy in pairs
+        )
 
     def _at_the_beginning(self, question: Question, lacking: int, evidence: str) -> Answer:
         """The group has consumed none of the copies: what stands before them may be read, too."""
@@ -145,6 +291,77 @@ class MappedOffsets:
         }
         there = {place: dict(steps) for place, steps in read_ranges(reader, wanted).items()}
         return {place: _judged(copies, there[sources[place]]) for place, copies in chosen.items()}
+
+
+def _near(
+    search: CopySearch, crossings: Mapping[Committed, Crossing]
+) -> Mapping[Committed, Around]:
+    copies = {place: search.copies(place) for place, _ in crossings}
+    return {one: _beside(one[1], each, copies[one[0]]) for one, each in crossings.items()}
+
+
+def _further(one: Committed, near: Around) -> Iterator[Committed]:
+    """Positions whose search comes by the copies that are missing next to this one."""
+    place, committed = one
+    below, above = near
+    if 0 < len(below) < NEAR and below[0].upstream:
+        yield place, below[0].upstream
+    if len(above) < NEAR:
+        yield place, above[-1].upstream + 2 if above else committed + 1
+
+
+def _beside(committed: int, crossing: Crossing, copies: Sequence[Copy]) -> Around:
+    """Those of the copies that stand next to a position, in the order of the source."""
+    before, behind = crossing
+    below: list[Copy] = []
+    if before is not None:
+        until = bisect_right(copies, before.offset, key=_offset)
+        for copy in reversed(copies[max(0, until - WITHIN) : until]):
+            if not below or below[0].upstream - WITHIN < copy.upstream < below[-1].upstream:
+                below.append(copy)
+    above: list[Copy] = []
+    begin = behind.offset if behind else before.offset + 1 if before else 0
+    start = bisect_left(copies, begin, key=_offset)
+    for copy in copies[start : start + WITHIN]:
+        far = above[0].upstream + WITHIN if above else copy.upstream + 1
+        if (above[-1].upstream + 1 if above else committed) <= copy.upstream < far:
+            above.append(copy)
+    return Around(tuple(reversed(below[:NEAR])), tuple(above[:NEAR]))
+
+
+def _offset(copy: Copy) -> int:
+    return copy.offset
+
+
+def _is_equal(
+    question: Question, near: Around, log: PartitionOffsets, there: Mapping[int, Step]
+) -> bool:
+    """Whether the source's records on both sides are there, each as the source has it.
+
+    What the group wants next must be the first copy that follows, or nothing at the end of the
+    source: else it may stand before the position, and name no offset.
+    """
+    (below, above), committed = near, question.committed
+    assert committed is not None
+    left = [at for at in there if at >= committed]
+    if not above and (left or committed + WITHIN < log.last_stable):
+        return False
+    if below and above and any(at < above[0].upstream for at in left):
+        return False
+    wanted: list[int] = []
+    if below:
+        last = below[-1].upstream
+        wanted += [last, *(at for at in there if last - NEAR < at < last)]
+    if above:
+        # Behind the last copy replication has not come yet.
+        first, reached = above[0].upstream, above[-1].upstream
+        wanted += [first, *(at for at in there if first < at < first + NEAR and at <= reached)]
+    copies = {copy.upstream: copy for copy in (*below, *above)}
+    equal = all(
+        at in there and at in copies and _alike(copies[at].step, there[at]) for at in wanted
+    )
+    # One by itself does only where the source has no other one there.
+    return equal and (len(wanted) > 1 or len(there) == 1)
 
 
 def _some(copies: Sequence[Copy], log: PartitionOffsets | Unavailable) -> Sequence[Copy]:

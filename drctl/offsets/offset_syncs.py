@@ -2,11 +2,10 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, Unavailable
-from drctl.model.translation import Answer, Method
+from drctl.model.translation import Answer, GroupPartition, Method
 from drctl.offsets.question import UNKNOWN_POSITION, Answers, NoAnswer, Question
 
 
@@ -25,7 +24,7 @@ class Sync(NamedTuple):
 SyncHistory = Mapping[TopicPartition, Sequence[Sync]]
 """By source partition, in the order of the topic."""
 
-GONE_BACK = "whether the group has gone back since, the source would have to tell"
+BEGAN_AGAIN = NoAnswer("the source's offsets began again after the position was noted")
 NO_SYNC = NoAnswer("MirrorMaker 2 kept no offset sync of this partition")
 
 
@@ -34,8 +33,8 @@ class OffsetSyncs:
 
     Args:
         targets: the logs of the partitions on the target.
-        noted: what groups had committed when MirrorMaker 2 last wrote that down, by group and
-            partition of the target: for where the source cannot be asked.
+        noted_ms: while the source is silent, when positions were noted: an offset of before the
+            source's offsets began again means another record.
         now_ms: the time, to say how old a sync is.
     """
 
@@ -45,12 +44,13 @@ class OffsetSyncs:
         self,
         history: SyncHistory,
         targets: Mapping[TopicPartition, PartitionOffsets | Unavailable],
-        noted: Mapping[tuple[str, TopicPartition], int],
+        noted_ms: Mapping[GroupPartition, int],
         now_ms: int,
     ) -> None:
         self._usable = {place: usable(syncs) for place, syncs in history.items()}
+        self._again_ms = {place: began_again_ms(syncs) for place, syncs in history.items()}
         self._targets = targets
-        self._noted = noted
+        self._noted_ms = noted_ms
         self._now_ms = now_ms
 
     def answers(self, questions: Sequence[Question]) -> Answers:
@@ -68,17 +68,12 @@ class OffsetSyncs:
         return OffsetRange(syncs[after - 1].downstream, syncs[after].downstream + 1)
 
     def _answer(self, question: Question) -> Answer | NoAnswer:
-        committed = question.committed
-        if committed is not None:
-            return self._at(question, committed)
-        noted = self._noted.get((question.place.group, question.target))
-        if noted is None:
+        if question.committed is None:
             return UNKNOWN_POSITION
-        found = self._at(question, noted)
-        if isinstance(found, NoAnswer):
-            return found
-        evidence = f"{found.evidence}, for the source offset {noted} of its checkpoint; {GONE_BACK}"
-        return replace(found, skips_at_most=None, evidence=evidence)
+        noted_ms = self._noted_ms.get(question.place)
+        if noted_ms is not None and noted_ms < self._again_ms.get(question.place.partition, 0):
+            return BEGAN_AGAIN
+        return self._at(question, question.committed)
 
     def _at(self, question: Question, committed: int) -> Answer | NoAnswer:
         syncs = self._usable.get(question.place.partition)
@@ -120,6 +115,16 @@ def usable(syncs: Iterable[Sync]) -> tuple[Sync, ...]:
             kept.pop()
         kept.append(sync)
     return tuple(kept)
+
+
+def began_again_ms(syncs: Iterable[Sync]) -> int:
+    """When the upstream offset last stepped back; 0 where it never did."""
+    found, before = 0, -1
+    for sync in syncs:
+        if sync.upstream < before:
+            found = sync.at_ms
+        before = sync.upstream
+    return found
 
 
 def _distance(committed: int, sync: Sync, after: Sync | None) -> int:

@@ -60,12 +60,23 @@ def _line(line: Line) -> dict[str, Any]:
         "from": _offset(line.before),
         "to": _offset(line.to),
         "rereads_at_most": line.rereads_at_most,
+        "rereads_likely": line.rereads_likely,
         "skips_at_most": line.skips_at_most,
+        "skips_only_if": line.skips_only_if or None,
+        "rests_on": _rests_on(line),
         "action": line.action.value,
         "guard": line.guard.value if line.guard else None,
         "reason": line.reason,
         "overridden": _names(line.overridden),
     }
+
+
+def _rests_on(line: Line) -> dict[str, Any] | None:
+    found = line.rests_on
+    if not found.method:
+        return None
+    age = None if found.age_seconds is None else round(found.age_seconds, 1)
+    return {"method": found.method, "evidence": found.evidence, "age_seconds": age}
 
 
 def _result(each: LineResult) -> dict[str, Any]:

@@ -102,7 +102,7 @@ class Tracker:
         if moved:
             progress("reading the last consumed records")
         readings = read_before(self.source, sight, moved, known, began_ms)
-        seen_ms = Confirmations(log.passes(cluster_id)).seen_ms
+        seen_ms = Confirmations(log.passes(cluster_id), self.scope).seen_ms
         pen = AnchorPen(cluster_id, began_ms, seen_ms, log.buried)
         _put_down(pen, sight, known, readings)
         return self._look(cluster_id, began_ms, sight, readings, pen)

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from drctl.model.groups import Group
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
@@ -11,8 +11,24 @@ from drctl.offsets.choosing import chosen
 from drctl.offsets.evidence import LastKnown
 from drctl.offsets.question import Answers, NoAnswer, Question, TranslationMethod
 from drctl.offsets.situation import Target
+from drctl.offsets.source_silent import Said, worth
 
 NEVER = "never committed: the group begins where its auto.offset.reset says"
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """What stands for the word of a source that does not answer.
+
+    Attributes:
+        known: the newest note of each position.
+        unproven: whether what rests on the group not having been reset is to be taken.
+        now_ms: milliseconds UTC.
+    """
+
+    known: Mapping[GroupPartition, LastKnown]
+    unproven: bool
+    now_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +49,7 @@ def translate(
     rename: Callable[[str], str],
     target: Target,
     methods: Sequence[TranslationMethod],
+    silence: Silence | None = None,
 ) -> tuple[Explained, ...]:
     """Every row, sorted by group, topic and partition.
 
@@ -40,6 +57,7 @@ def translate(
         positions: what each group has committed; None where that is not known.
         never: partitions in which a group has committed nothing, of topics that it reads.
         rename: a topic's name on the target.
+        silence: what is known instead of the source's own word; None where it answers.
 
     Raises:
         Unreachable: a cluster that a method has to ask did not answer.
@@ -61,7 +79,7 @@ def translate(
             rows.append(_refused(place, committed, rename, target, refused[place]))
         else:
             question = questions[place]
-            rows.append(_explained(question, said[question], target))
+            rows.append(_explained(question, said[question], target, silence))
     return tuple(rows)
 
 
@@ -93,23 +111,6 @@ def unread(
     )
 
 
-def aged(row: Explained, position: LastKnown, now_ms: int) -> Explained:
-    """The row as somebody has to see it who could not ask the source for the position."""
-    age = None if position.at_ms is None else max(0.0, (now_ms - position.at_ms) / 1000)
-    if age is None and not position.told_by:
-        return row
-
-    def seen(answer: Answer) -> Answer:
-        known = [seconds for seconds in (answer.age_seconds, age) if seconds is not None]
-        words = f"{answer.evidence}; {position.told_by}" if position.told_by else answer.evidence
-        return replace(answer, evidence=words, age_seconds=max(known, default=None))
-
-    found = row.translation
-    answers = found.answer and seen(found.answer), tuple(map(seen, found.others))
-    said = ((name, seen(a) if isinstance(a, Answer) else a) for name, a in row.said)
-    return Explained(replace(found, answer=answers[0], others=answers[1]), tuple(said))
-
-
 def _unanswerable(there: TopicPartition, target: Target) -> str:
     topic = target.topics.get(there.topic)
     if topic is None:
@@ -125,12 +126,15 @@ def _unanswerable(there: TopicPartition, target: Target) -> str:
 
 
 def _explained(
-    question: Question, said: Sequence[tuple[str, Answer | NoAnswer]], target: Target
+    question: Question, said: Said, target: Target, silence: Silence | None
 ) -> Explained:
-    answers = [answer for _, answer in said if isinstance(answer, Answer)]
     log = target.logs.get(question.target)
+    if silence is not None:
+        said = worth(said, silence.known[question.place], log, silence.now_ms)
+    answers = [answer for _, answer in said if isinstance(answer, Answer)]
     blocked = _occupied(target.groups.get(question.place.group))
-    return Explained(chosen(question, answers, log, blocked), tuple(said))
+    unproven = silence is not None and silence.unproven
+    return Explained(chosen(question, answers, log, blocked, unproven=unproven), tuple(said))
 
 
 def _occupied(group: Group | Unavailable | None) -> str:

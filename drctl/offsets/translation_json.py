@@ -54,7 +54,9 @@ def row_document(row: Translation) -> dict[str, Any]:
         "target_offset": answer.target_offset if answer else None,
         "method": answer.method.value if answer else None,
         "rereads_at_most": answer.rereads_at_most if answer else None,
+        "rereads_likely": answer.rereads_likely if answer else None,
         "skips_at_most": answer.skips_at_most if answer else None,
+        "skips_only_if": (answer.skips_only_if or None) if answer else None,
         "evidence": answer.evidence if answer else "",
         "age_seconds": _rounded(answer.age_seconds) if answer else None,
         "contradictions": list(row.contradictions),
@@ -92,7 +94,9 @@ def _said(method: str, said: Answer | NoAnswer) -> dict[str, Any]:
     answer = {
         "target_offset": said.target_offset,
         "rereads_at_most": said.rereads_at_most,
+        "rereads_likely": said.rereads_likely,
         "skips_at_most": said.skips_at_most,
+        "skips_only_if": said.skips_only_if or None,
         "age_seconds": _rounded(said.age_seconds),
     }
     return {"method": method, "answer": answer, "why": said.evidence}

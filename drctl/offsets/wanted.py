@@ -17,10 +17,34 @@ from drctl.offsets.translating import NEVER
 
 
 class Bounds(NamedTuple):
-    """How far off a position may be; None where nobody knows."""
+    """How far off a position may be; None where nobody knows.
+
+    Attributes:
+        rereads_likely: while the source is silent, if the group consumed nothing since.
+        skips_only_if: the condition under which more is skipped; empty where the source answers.
+            With it, the end of the log is the bound of what is read again.
+    """
 
     rereads_at_most: int | None
     skips_at_most: int | None
+    rereads_likely: int | None = None
+    skips_only_if: str = ""
+
+
+class RestsOn(NamedTuple):
+    """What a position was found by.
+
+    Attributes:
+        method: empty where no translation found it.
+        age_seconds: None where that is not known.
+    """
+
+    method: str = ""
+    evidence: str = ""
+    age_seconds: float | None = None
+
+
+NOTHING = RestsOn()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +57,7 @@ class Wanted:
         bounds: what is known from the records of the group; None where the only thing to compare
             with is where it stands.
         blocked: why it must not be applied; empty where it may be.
+        rests_on: what it was found by.
         undoes: the position that a run wrote and this takes back. The group may stand there, or
             where it is put back to; nowhere else.
     """
@@ -43,6 +68,7 @@ class Wanted:
     bounds: Bounds | None = None
     blocked: str = ""
     undoes: "Written | None" = None
+    rests_on: RestsOn = NOTHING
 
 
 class Translated(NamedTuple):
@@ -133,6 +159,10 @@ def _from_translation(row: Translation) -> Wanted:
     if row.answer is None or row.target is None:
         reason = row.blocked or "no method has evidence"
         return Wanted(group, row.target or source, None, blocked=reason)
-    bounds = Bounds(row.answer.rereads_at_most, row.answer.skips_at_most)
-    to = Committed(row.answer.target_offset)
-    return Wanted(group, row.target, to, bounds, row.blocked)
+    found = row.answer
+    bounds = Bounds(
+        found.rereads_at_most, found.skips_at_most, found.rereads_likely, found.skips_only_if
+    )
+    rests_on = RestsOn(found.method.value, found.evidence, found.age_seconds)
+    to = Committed(found.target_offset)
+    return Wanted(group, row.target, to, bounds, row.blocked, rests_on=rests_on)

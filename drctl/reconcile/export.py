@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 from drctl.model.gap import OrderVerdict
+from drctl.model.strict_json import read_json
 from drctl.model.topology import TopicPartition
 from drctl.reconcile.progress import Lane
 from drctl.reconcile.rows import Exported, ExportedLane
@@ -83,7 +84,7 @@ def record_of(line: bytes) -> Exported:
         ValueError: the line is none of an export.
     """
     try:
-        told: Mapping[str, Any] = json.loads(line)
+        told: Mapping[str, Any] = read_json(line)
         headers = tuple(
             (name.encode("utf-8", "surrogateescape"), _bytes(value))
             for name, value in told["headers"]

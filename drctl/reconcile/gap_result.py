@@ -1,6 +1,5 @@
 """A gap result as it is read back: what was compared, and how many records are to be decided."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -9,6 +8,7 @@ from drctl.model.errors import Refused
 from drctl.model.gap import GapResult, PartitionGap, TopicGap
 from drctl.model.gap_document import KeptGap, read_document
 from drctl.model.gap_order import OrderScope
+from drctl.model.strict_json import read_json
 from drctl.model.topology import OffsetRange, TopicPartition
 from drctl.reconcile.progress import Lane
 from drctl.reconcile.rows import Tally
@@ -74,7 +74,7 @@ def read_gap(text: str, where: str) -> FoundGap:
         Refused: it is no gap result that can be acted upon.
     """
     try:
-        return _found(read_document(json.loads(text)))
+        return _found(read_document(read_json(text)))
     except ValueError as wrong:
         raise Refused(f"{where} holds no gap result: {wrong}", _ANEW) from None
 

@@ -1,9 +1,12 @@
 """What `doctor` found, as the document `drctl/doctor/1`."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from drctl.checks.causes import Unseen, told_once
 from drctl.checks.diagnosis import Diagnosis, Row
+from drctl.report.finding_json import causes_json, finding_json
 
 SCHEMA = "drctl/doctor/1"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -11,6 +14,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def doctor_document(found: Diagnosis) -> dict[str, Any]:
     """All of it."""
+    told = told_once([row.finding for row in found.rows])[1]
     return {
         "schema": SCHEMA,
         "link": found.link,
@@ -20,20 +24,11 @@ def doctor_document(found: Diagnosis) -> dict[str, Any]:
         "ready": found.ready,
         "silent": list(found.silent),
         "counts": {status.value: count for status, count in found.counts.items()},
-        "checks": [_row(row) for row in found.rows],
+        "checks": [_row(row, told) for row in found.rows],
+        "causes": causes_json(told),
     }
 
 
-def _row(row: Row) -> dict[str, Any]:
-    finding = row.finding
-    return {
-        "check": finding.check,
-        "family": row.family.value,
-        "status": finding.status.value,
-        "refuses": row.refuses,
-        "subject": finding.subject,
-        "reason": finding.reason,
-        "evidence": finding.evidence,
-        "cost": finding.cost,
-        "cure": finding.cure,
-    }
+def _row(row: Row, told: Sequence[Unseen]) -> dict[str, Any]:
+    found = finding_json(row.finding, told)
+    return {**found, "family": row.family.value, "refuses": row.refuses}

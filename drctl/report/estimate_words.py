@@ -15,6 +15,7 @@ from drctl.model.estimate import (
     Missing,
     PartitionEstimate,
 )
+from drctl.model.pasting import option
 from drctl.report.printable import age, number, plain, plural, sentence, utc
 
 NO_PROOF = "An estimate is no proof: run drctl gap --scope tail or full."
@@ -123,7 +124,7 @@ def not_compared(result: EstimateResult) -> tuple[str, ...]:
 def _steps(result: EstimateResult) -> Iterator[str]:
     source, target = plain(result.source), plain(result.target)
     named = {topic for topic, _ in worst(result)}
-    only = f" --topic {plain(next(iter(named)))}" if len(named) == 1 else ""
+    only = f" {option('--topic', next(iter(named)))}" if len(named) == 1 else ""
     if named and result.totals.ahead:
         yield (
             f"Do not start the old replication from {source} to {target}: it would append what it "

@@ -1,9 +1,9 @@
 """What to do after a gap analysis, most urgent first: the page and the terminal say the same."""
 
 from dataclasses import dataclass
-from shlex import quote
 
 from drctl.model.gap import GapResult
+from drctl.model.pasting import quote
 from drctl.report.gap_lines import order_lines
 from drctl.report.gap_words import oldest
 from drctl.report.printable import age, number, plain, plural
@@ -94,7 +94,7 @@ def _keep_files(result: GapResult) -> Step:
 
 def _decide(result: GapResult) -> Step:
     said = [f"{number(line.count)} {line.name}" for line in order_lines(result) if line.count]
-    link, out = (plain(quote(each)) for each in (result.link, result.out))
+    link, out = (quote(each) for each in (result.link, result.out))
     return Step(
         "Decide what to bring over, by what a copy would do to order.",
         f"{', '.join(said)}: what that means stands under order. `drctl reconcile {out} --policy"

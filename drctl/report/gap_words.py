@@ -6,7 +6,7 @@ Pure: a `GapResult` in, sentences out. Everything that came from a cluster is ma
 from enum import StrEnum
 
 from drctl.model.errors import ExitCode
-from drctl.model.gap import GapResult, TopicGap
+from drctl.model.gap import Engine, GapResult, TopicGap
 from drctl.report.gap_order import disorder
 from drctl.report.gap_scope import ledger_facts, taken_for_granted
 from drctl.report.printable import age, number, plain, plural, utc
@@ -93,12 +93,19 @@ def _all_found(result: GapResult) -> str:
     return f"{found} and {number(gone)} it no longer needs to hold (superseded or expired)"
 
 
+_ENGINES = {
+    Engine.AUTO: "",
+    Engine.SPARK: ", compared by Spark",
+    Engine.DIRECT: ", compared without Spark",
+}
+
+
 def circumstances(result: GapResult) -> str:
     """Of what and as of when this is."""
     return (
         f"link {plain(result.link)}, {plain(result.source)} to {plain(result.target)}, scope "
         f"{plain(result.scope)}, offsets as of {utc(_freeze_ms(result))} UTC, "
-        f"took {result.seconds:.1f} s"
+        f"took {result.seconds:.1f} s{_ENGINES[result.engine]}"
     )
 
 

@@ -5,7 +5,9 @@ from typing import Any
 
 from drctl.engine.entries import Entry
 from drctl.engine.story import Story, read_story
+from drctl.model.errors import DamagedJournal
 from drctl.model.journal import JournalReader
+from drctl.report.printable import plain, sentence
 
 Document = Mapping[str, Any]
 
@@ -20,12 +22,13 @@ def journal_document(link: str, reader: JournalReader, run: str | None) -> dict[
         Unknown: the journal cannot be read, or is damaged.
     """
     if run is None:
-        runs = [_run(read_story(reader.entries(name))) for name in reader.runs()]
+        runs = [_listed(reader, name) for name in reader.runs()]
     else:
         entries = reader.entries(run)
         lines = (line.decode() for line in reader.lines(run))
+        story = read_story(entries)
         told = [_entry(entry, line) for entry, line in zip(entries, lines, strict=True)]
-        runs = [{**_run(read_story(entries)), "entries": told}]
+        runs = [{**_run(story), "entries": told}]
     return {"schema": "drctl/journal/1", "link": link, "runs": runs}
 
 
@@ -35,16 +38,33 @@ def run_lines(document: Document) -> Iterator[str]:
         yield f"link {document['link']} has no runs"
     for run in document["runs"]:
         who = run["who"]
-        by = f"{who.get('user', '?')} on {who.get('host', '?')}"
-        yield f"{run['run']}  {run['status']:<9}  {run['plan']}  by {by}"
+        by = f"by {plain(who.get('user', '?'))} on {plain(who.get('host', '?'))}"
+        end = plain(run["damage"]) if "damage" in run else by
+        yield f"{plain(run['run'])}  {plain(run['status']):<9}  {plain(run['plan'])}  {end}"
 
 
 def entry_lines(document: Document) -> Iterator[str]:
     """A line for each entry of the run."""
     for entry in document["runs"][0]["entries"]:
         number = f" #{entry['effect']}" if entry["effect"] else ""
-        place = f"{entry['step'] or ''}{number}"
-        yield f"{entry['at'][:23]}  {entry['entry']:<11}  {place:<24}  {entry['words']}".rstrip()
+        place = f"{plain(entry['step'] or '')}{number}"
+        words = sentence(entry["words"])
+        yield f"{plain(entry['at'][:23])}  {entry['entry']:<11}  {place:<24}  {words}".rstrip()
+
+
+def _listed(reader: JournalReader, run: str) -> dict[str, Any]:
+    """A run in a list: one whose journal is damaged hides none of the others."""
+    try:
+        return _run(read_story(reader.entries(run)))
+    except DamagedJournal as wrong:
+        told: dict[str, Any] = {
+            "run": run,
+            "plan": "unknown",
+            "status": "damaged",
+            "began": None,
+            "who": {},
+        }
+        return {**told, "damage": wrong.message}
 
 
 def _run(story: Story) -> dict[str, Any]:

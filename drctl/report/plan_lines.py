@@ -2,22 +2,27 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from typing import NamedTuple
 
-from drctl.checks.causes import CAUSES, without_consequences
+from drctl.checks.causes import CAUSES, Unseen, told_once, without_consequences
 from drctl.checks.fixing_guard import GUARD
 from drctl.checks.standing import overridable, standing_against
 from drctl.engine.kind import Kind, Trait
-from drctl.engine.ports import Loss
 from drctl.engine.registry import KINDS
+from drctl.engine.steps.commit_offsets import Foreseen
 from drctl.engine.steps.way_back_order import PASSED
 from drctl.model.failover import Mode
 from drctl.model.finding import Finding, Status
+from drctl.model.loss import Loss
 from drctl.model.plan import Duty, Plan
-from drctl.report.printable import number, plain, plural, sentence
+from drctl.report.printable import duration, number, plain, plural, sentence
 from drctl.report.run_reading import described
 
 _PASSABLE = frozenset(overridable((*PASSED, GUARD)))
 """Guards that nobody may pass over are not offered."""
+
+_MOST_NAMED = 5
 
 _COMMANDS = ("curl ", "drctl ", "kafka-")
 """What cures begin with that are to be pasted."""
@@ -103,6 +108,31 @@ def objections(plan: Plan, findings: Sequence[Finding]) -> tuple[Finding, ...]:
     return worst_first(standing_against(findings, plan.overrides, mode_of(plan)))
 
 
+class Objection(NamedTuple):
+    """One thing for which a plan is refused.
+
+    Attributes:
+        guard: the first one that says it.
+    """
+
+    guard: str
+    words: str
+    cure: str
+
+
+def objections_told(plan: Plan, findings: Sequence[Finding]) -> tuple[Objection, ...]:
+    """The same, each cause once: what could not be looked at because of it is counted there."""
+    told, unseen = told_once(objections(plan, findings))
+    found = []
+    for each in told:
+        mine = [u for u in unseen if u.said_by == each.check]
+        beside = "".join(f"; {u.count} could not look ({', '.join(u.checks)})" for u in mine)
+        found.append(Objection(each.check, f"{each.subject}: {each.reason}{beside}", each.cure))
+    led = {each.check for each in told}
+    alone = (u for u in unseen if u.said_by not in led)
+    return (*found, *(Objection(u.checks[0], u.words, u.cure) for u in alone))
+
+
 def mode_of(plan: Plan) -> Mode:
     """What its guards are asked for; a plan that does not say needs most."""
     told = {step.settings.get("mode") for step in plan.steps}
@@ -112,9 +142,13 @@ def mode_of(plan: Plan) -> Mode:
 def guard_rows(
     findings: Sequence[Finding], overrides: Mapping[str, str], mode: Mode = Mode.PLANNED
 ) -> tuple[GuardRow, ...]:
-    """What the guards say, the worst first; what is well is only counted: see `guards_in_words`."""
+    """What the guards say, the worst first; what is well is only counted: see `guards_in_words`.
+
+    What could not be looked at for one cause is one row.
+    """
     against = standing_against(findings, overrides, mode)
-    return tuple(
+    told, unseen = told_once([e for e in worst_first(findings) if e.status is not Status.OK])
+    rows = [
         GuardRow(
             each.status,
             plain(each.check),
@@ -125,8 +159,22 @@ def guard_rows(
             "" if each in against else sentence(overrides.get(each.check, "")),
             each in against,
         )
-        for each in worst_first(findings)
-        if each.status is not Status.OK
+        for each in told
+    ]
+    failing = sum(row.status is Status.FAIL for row in rows)
+    return (*rows[:failing], *(_unseen_row(u, against) for u in unseen), *rows[failing:])
+
+
+def _unseen_row(unseen: Unseen, against: Sequence[Finding]) -> GuardRow:
+    return GuardRow(
+        Status.NOT_CHECKED,
+        f"{unseen.count} could not look",
+        sentence(unseen.because.why),
+        plain(", ".join(unseen.checks)),
+        "",
+        sentence(unseen.cure),
+        "",
+        any(each in against for each in unseen.findings),
     )
 
 
@@ -145,16 +193,56 @@ def guards_in_words(
     return ", ".join(told) or "no guard was asked"
 
 
-def verdict(plan: Plan, findings: Sequence[Finding], violations: Sequence[str]) -> str:
-    """Whether this plan would be carried out, in one sentence."""
-    against = len(objections(plan, findings)) + len(violations)
+def verdict(
+    plan: Plan,
+    findings: Sequence[Finding],
+    violations: Sequence[str],
+    groups: Foreseen | None = None,
+) -> str:
+    """Whether this plan would be carried out, and which groups would have no offset, in words."""
+    against = len(objections_told(plan, findings)) + len(violations)
     what = (
         f"{plain(plan.name)} of link {plain(plan.link)}, {plain(plan.source)} to "
         f"{plain(plan.target)}, {plural(len(plan.steps), 'step')}"
     )
     if against:
         return f"Refused: {what}; {plural(against, 'objection')} below."
+    if groups is not None and groups.without_offset:
+        return f"Ready: {what}; {without_offset(groups.without_offset, plan.target)}."
     return f"Ready: {what}."
+
+
+def without_offset(names: Sequence[str], target: str) -> str:
+    """What is worst for an application: where it begins, its own settings say."""
+    told = ", ".join(map(plain, names[:_MOST_NAMED]))
+    more = f" and {number(len(names) - _MOST_NAMED)} more" if len(names) > _MOST_NAMED else ""
+    return (
+        f"{plural(len(names), 'group')} would have no committed offset on {plain(target)}:"
+        f" {told}{more} (auto.offset.reset applies; Kafka's default is latest, which skips"
+        " everything before)"
+    )
+
+
+def group_lines(groups: Foreseen) -> tuple[str, ...]:
+    """What is known of the groups' offsets, then of each that has one what that rests on."""
+    again = "how many records are read again is not known"
+    if groups.rereads_at_most is not None:
+        again = f"at most {plural(groups.rereads_at_most, 'record')} read again"
+    if groups.rereads_likely is not None:
+        again += f", likely {number(groups.rereads_likely)}"
+    told = [
+        f"{plural(groups.positions, 'offset')} of {plural(groups.groups, 'group')} committed;"
+        f" {again}"
+    ]
+    for name, each in list(groups.rows.items())[:_MOST_NAMED]:
+        evidence, age, only_if = each.rests_on
+        seen = "" if age is None else f", {duration(timedelta(seconds=age))} old"
+        if only_if:
+            told.append(f"{name}: {evidence}{seen}; skips records only if {only_if}")
+    if len(groups.rows) > _MOST_NAMED:
+        told.append(f"and {number(len(groups.rows) - _MOST_NAMED)} more groups")
+    told += [f"left out: {each}" for each in groups.left_out[:_MOST_NAMED]]
+    return tuple(map(sentence, told))
 
 
 def loss_lines(loss: Loss) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC
 
+from drctl.model.loss import Figure, LossRange
 from drctl.report.printable import plain, plural
 from drctl.report.run_data import ReportData, Rpo, Writes
 from drctl.report.run_gaps import GapFound
@@ -33,13 +34,19 @@ def fits(data: ReportData, found: GapFound) -> bool:
 
 def _told(before: Rpo, found: GapFound) -> Rpo:
     return Rpo(
-        records=found.unreplicated,
+        lost=_counted(found),
         seconds=found.seconds,
         exact=not found.doubtful,
         how="; ".join(_how(before, found)),
-        at_least=found.unreplicated,
         compared=True,
     )
+
+
+def _counted(found: GapFound) -> LossRange:
+    """Of those that nobody can tell all, or none, may have been copied."""
+    how = "a comparison by content"
+    counted = Figure(found.unreplicated, how)
+    return LossRange(counted, counted, Figure(found.unreplicated + found.doubtful, how))
 
 
 def _how(before: Rpo, found: GapFound) -> Iterator[str]:
@@ -51,5 +58,5 @@ def _how(before: Rpo, found: GapFound) -> Iterator[str]:
     if found.doubtful:
         told = plural(found.doubtful, "more record")
         yield f"of {told}, superseded or expired since, nobody can tell whether they were copied"
-    if before.records is not None:
-        yield f"the run had estimated {plural(before.records, 'record')}"
+    if before.lost.known:
+        yield f"the run had estimated {before.lost.words}"

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from drctl.engine.chain import ChainVerdict
 from drctl.model.errors import ExitCode
+from drctl.model.loss import LossRange
 from drctl.model.plan import Duty, Plan
 
 
@@ -142,12 +143,15 @@ class Rto:
     Attributes:
         seconds: None where a part of the measurement is missing; `how` says which.
         how: what was measured from what to what.
+        since_command: whether it is the time to recovery: from the command on, for nobody saw when
+            a source that was lost took its last write.
     """
 
     seconds: float | None
     how: str
     start: datetime | None = None
     end: datetime | None = None
+    since_command: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,18 +159,22 @@ class Rpo:
     """What was lost: records, and the seconds in which they were written; None: not known.
 
     Attributes:
-        at_least: records that are known to be lost; None where nothing tells.
+        lost: between which bounds the number lies, and the likely one.
         evidence: what an estimate rests on, each piece with its age as of then.
         compared: whether records were compared, though not all of them may tell.
     """
 
-    records: int | None
+    lost: LossRange
     seconds: float | None
     exact: bool
     how: str
-    at_least: int | None = None
     evidence: tuple[str, ...] = ()
     compared: bool = False
+
+    @property
+    def records(self) -> int | None:
+        """The likely number; the counted one where it is exact."""
+        return self.lost.likely.records
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +190,46 @@ class Warned:
 
 
 @dataclass(frozen=True, slots=True)
+class Unseen:
+    """What could not be looked at for one cause, which is told nowhere else.
+
+    Attributes:
+        what: the cause in a few words, by which all else refers to it.
+        why: as it was told.
+        checks: names of those that could not look.
+    """
+
+    what: str
+    why: str
+    checks: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """All of it in one line."""
+        number = len(self.checks)
+        count = f"{number:,} checks" if number != 1 else "1 check"
+        return f"{count} could not look: {self.why} ({', '.join(self.checks)})"
+
+
+@dataclass(frozen=True, slots=True)
 class GroupRow:
-    """A group whose positions were written; `rereads_at_most` is None where nobody told."""
+    """A group whose positions were written; `rereads_at_most` is None where nobody told.
+
+    Attributes:
+        rereads_likely: with the source lost, if it consumed nothing after the evidence; None where
+            that is not known, or the source answered.
+        rests_on: with the source lost, its oldest evidence; empty where the source answered.
+        age_seconds: of that evidence when it was read; None where that is not known.
+        skips_only_if: the condition under which it skips records; likewise.
+    """
 
     name: str
     positions: int
     rereads_at_most: int | None
+    rereads_likely: int | None = None
+    rests_on: str = ""
+    age_seconds: float | None = None
+    skips_only_if: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +240,8 @@ class Positions:
         same: positions that stood there already.
         rereads_at_most: records that all groups together read again.
         left_out: positions that were not committed, and why.
+        rereads_likely: with the source lost, if groups consumed nothing after the evidence.
+        without_offset: groups that have no committed offset on the target at all.
     """
 
     positions: int
@@ -205,6 +249,8 @@ class Positions:
     rereads_at_most: int | None
     left_out: tuple[str, ...]
     groups: tuple[GroupRow, ...]
+    rereads_likely: int | None = None
+    without_offset: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +290,7 @@ class ReportData:
         abandoned: why somebody left it behind; empty where nobody did.
         set_aside: records that only the returned cluster had and that were not copied: how many
             were quarantined, exported or discarded.
+        unseen: what could not be looked at before it began, by cause.
     """
 
     run: str
@@ -272,6 +319,7 @@ class ReportData:
     topics: tuple[str, ...] = ()
     abandoned: str = ""
     set_aside: Mapping[str, int] = field(default_factory=dict)
+    unseen: tuple[Unseen, ...] = ()
 
     @property
     def seconds(self) -> float:

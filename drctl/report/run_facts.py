@@ -4,13 +4,13 @@ A journal may be of another version of drctl: what is not there is not told.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from drctl.engine.story import Story
+from drctl.engine.story import Story, read_story
 from drctl.model.plan import Json
 from drctl.report.run_course import Course
-from drctl.report.run_data import Became, GroupRow, Positions, Warned
+from drctl.report.run_data import Became, GroupRow, Positions, Unseen, Warned
 
 _UNSEEN = " (not checked)"
 """How preflight ends what it noted of a guard that could not look."""
@@ -66,14 +66,38 @@ def _warned(told: Any) -> Warned:
     return Warned(words.removesuffix(_UNSEEN), not words.endswith(_UNSEEN))
 
 
+def unseen(story: Story) -> tuple[Unseen, ...]:
+    """What the guards could not look at, by cause."""
+    told = story.facts_by_kind().get("preflight", {}).get("unseen", ())
+    return tuple(Unseen(each["what"], each["why"], tuple(each["checks"])) for each in told)
+
+
+def told_shortly(story: Story) -> Story:
+    """The same run, in which each step refers to a cause that is told once, by its name."""
+    causes = unseen(story)
+    if not causes:
+        return story
+    first, *more = story.entries
+    return read_story((first, *(_shortly(entry, causes) for entry in more)))
+
+
+def _shortly(value: Any, causes: Sequence[Unseen]) -> Any:
+    if isinstance(value, str):
+        for each in causes:
+            value = value.replace(each.why, each.what)
+        return value
+    if isinstance(value, Mapping):
+        return {name: _shortly(each, causes) for name, each in value.items()}
+    return [_shortly(each, causes) for each in value] if isinstance(value, list | tuple) else value
+
+
 def positions(story: Story) -> Positions | None:
     """What was committed for consumers; None where nothing was."""
     facts, intent = story.facts_by_kind().get("commit-offsets"), _intent(story, "commit-offsets")
     if facts is None:
         return None
     counted = Counter(str(line[0]) for line in intent.get("lines", ()))
-    rereads: Json = intent.get("rereads", {})
-    rows = [GroupRow(name, count, _count(rereads.get(name))) for name, count in counted.items()]
+    rows = [_group(name, count, intent) for name, count in counted.items()]
     rows.sort(key=lambda row: (-(row.rereads_at_most or 0), row.name))
     return Positions(
         _count(facts.get("positions")) or 0,
@@ -81,7 +105,19 @@ def positions(story: Story) -> Positions | None:
         _count(facts.get("rereads_at_most")),
         tuple(map(str, facts.get("left_out", ()))),
         tuple(rows),
+        _count(facts.get("rereads_likely")),
+        tuple(map(str, facts.get("without_offset", ()))),
     )
+
+
+def _group(name: str, count: int, intent: Json) -> GroupRow:
+    rereads, likely = intent.get("rereads", {}), intent.get("likely", {})
+    evidence, age, only_if = intent.get("rests_on", {}).get(name) or ("", None, "")
+    again = _count(rereads.get(name)), _count(likely.get(name))
+    # With the source alive there is no condition: its own word counts.
+    if not only_if:
+        return GroupRow(name, count, *again)
+    return GroupRow(name, count, *again, str(evidence), age, str(only_if))
 
 
 def not_checked(story: Story, course: Course) -> tuple[str, ...]:

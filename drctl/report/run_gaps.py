@@ -3,7 +3,6 @@
 A folder that is no whole result, or of another version, is passed over.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from drctl.model.gap import GapResult
 from drctl.model.gap_document import read_document
+from drctl.model.strict_json import read_json
 from drctl.model.topology import TopicPartition
 from drctl.report.gap_steps import DOCUMENT
 
@@ -70,7 +70,7 @@ def gap_results(state_dir: Path, since: datetime | None = None) -> Iterator[GapF
         if written[file] < least:
             return
         try:
-            kept = read_document(json.loads(file.read_text(encoding="utf-8")))
+            kept = read_document(read_json(file.read_text(encoding="utf-8")))
         except (OSError, ValueError):
             continue
         yield _found(file, kept.result)

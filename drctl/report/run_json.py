@@ -38,6 +38,8 @@ def run_document(data: ReportData, report: str | None = None) -> dict[str, Any]:
         "rto_seconds": data.rto.seconds,
         "rpo": {
             "records": data.rpo.records,
+            "at_least": data.rpo.lost.at_least.records,
+            "at_most": data.rpo.lost.at_most.records,
             "seconds": data.rpo.seconds,
             "exact": data.rpo.exact,
         },
@@ -103,11 +105,10 @@ def report_document(data: ReportData) -> dict[str, Any]:
             "end": _at(data.rto.end),
         },
         "rpo": {
-            "records": data.rpo.records,
+            **data.rpo.lost.to_json(),
             "seconds": data.rpo.seconds,
             "exact": data.rpo.exact,
             "how": data.rpo.how,
-            "at_least": data.rpo.at_least,
             "evidence": list(data.rpo.evidence),
         },
         "steps": [_step(step) for step in data.steps],
@@ -128,6 +129,15 @@ def report_document(data: ReportData) -> dict[str, Any]:
         "owed": [{"step": step, "what": what} for step, what in data.owed.items()],
         "positions": _positions(data),
         "not_checked": list(data.not_checked),
+        "unseen": [
+            {
+                "because": each.what,
+                "why": each.why,
+                "count": len(each.checks),
+                "checks": list(each.checks),
+            }
+            for each in data.unseen
+        ],
         "do_now": [
             {"what": each.what, "why": each.why, "command": each.command or None}
             for each in next_steps(data)
@@ -166,9 +176,19 @@ def _positions(data: ReportData) -> dict[str, Any] | None:
         "positions": found.positions,
         "same": found.same,
         "rereads_at_most": found.rereads_at_most,
+        "rereads_likely": found.rereads_likely,
         "left_out": list(found.left_out),
+        "without_offset": list(found.without_offset),
         "groups": [
-            {"group": g.name, "positions": g.positions, "rereads_at_most": g.rereads_at_most}
+            {
+                "group": g.name,
+                "positions": g.positions,
+                "rereads_at_most": g.rereads_at_most,
+                "rereads_likely": g.rereads_likely,
+                "rests_on": g.rests_on or None,
+                "age_seconds": None if g.age_seconds is None else round(g.age_seconds, 1),
+                "skips_only_if": g.skips_only_if or None,
+            }
             for g in found.groups
         ],
     }

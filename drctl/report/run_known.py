@@ -36,7 +36,11 @@ def _known(data: ReportData) -> Iterator[str]:
     if back:
         yield f"Taken back, and seen to be: {_names(back)}."
     if data.rto.seconds is not None:
-        yield f"Writes were refused for {length(data.rto.seconds)}: {data.rto.how}."
+        seconds, how = length(data.rto.seconds), data.rto.how
+        if data.rto.since_command:
+            yield f"Applications could write again {seconds} after the command: {how}."
+        else:
+            yield f"Writes were refused for {seconds}: {how}."
     if lossless(data):
         yield f"No record was left behind: {data.rpo.how}."
     elif data.rpo.exact and data.rpo.records is not None:
@@ -70,9 +74,11 @@ def _positions(data: ReportData) -> str:
     if found.rereads_at_most is None:
         return f"{told}."
     again = f"{told}; at most {plural(found.rereads_at_most, 'record')} read again"
+    if found.rereads_likely is not None:
+        again += f" ({number(found.rereads_likely)} if they read nothing after they were last seen)"
     if data.mode == "unplanned":
-        # What groups consumed after they were last seen, no evidence tells.
-        return f"{again}, and what groups consumed after they were last seen."
+        # The end of the target's log bounds it, whatever they consumed since.
+        return f"{again}."
     return f"{again}, and what members had fetched and could not commit behind the fence."
 
 
@@ -97,6 +103,7 @@ def _unknown(data: ReportData) -> Iterator[str]:
         yield f"For how long writes were refused: {data.rto.how}."
     if data.writes is Writes.TARGET and not data.rpo.exact:
         yield f"What exactly was left behind: {data.rpo.how}."
+    yield from (f"Not checked: {closed(each.words)}" for each in data.unseen)
     for name in data.not_checked:
         if not any(name.startswith(f"step {step.id}:") for step in data.steps):
             yield f"Not checked: {closed(name)}"

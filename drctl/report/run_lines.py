@@ -51,7 +51,7 @@ def figures(data: ReportData) -> tuple[Figure, ...]:
     return (
         Figure("Applications can write to", writes_to(data), writes_how(data)),
         Figure(
-            "RTO, writes refused for",
+            "RTO, from the command on" if rto.since_command else "RTO, writes refused for",
             "not measured" if rto.seconds is None else length(rto.seconds),
             rto_in_brief(data),
         ),
@@ -89,10 +89,10 @@ def writes_how(data: ReportData) -> str:
 def left_behind(data: ReportData) -> str:
     """Records, or seconds where nobody knows how many."""
     rpo = data.rpo
-    if rpo.records is not None:
+    if rpo.lost.known:
         return run_words.estimated(rpo)
     if rpo.seconds is not None:
-        return f"{run_words.about(rpo)}{length(rpo.seconds)}"
+        return f"about {length(rpo.seconds)}"
     return "unknown" if data.writes is Writes.TARGET else "not measured"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from drctl.report import run_known, run_words
 from drctl.report.leaving_lines import leaving_told
-from drctl.report.printable import plain, plural, sentence
+from drctl.report.printable import number, plain, plural, sentence
 from drctl.report.run_data import ReportData, StepReport, Warned
 from drctl.report.run_lines import figures
 from drctl.report.run_next import next_steps
@@ -74,9 +74,9 @@ def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[
 
 
 def _steps_now(data: ReportData) -> Iterator[str]:
-    for number, step in enumerate(next_steps(data), 1):
+    for place, step in enumerate(next_steps(data), 1):
         command = f" {code(step.command)}" if step.command else ""
-        yield f"{number}. **{text(step.what)}** {text(step.why)}{command}"
+        yield f"{place}. **{text(step.what)}** {text(step.why)}{command}"
 
 
 def _steps(steps: Iterable[StepReport]) -> Iterator[str]:
@@ -107,7 +107,12 @@ def _groups(data: ReportData) -> Iterator[str]:
     for row in data.positions.groups:
         again = row.rereads_at_most
         told = "" if again is None else f", at most {plural(again, 'record')} read again"
+        if row.rereads_likely is not None:
+            told += f", likely {number(row.rereads_likely)}"
         yield f"- **{text(plain(row.name))}**: {plural(row.positions, 'position')}{told}"
+        if row.skips_only_if:
+            yield f"    - rests on {text(sentence(row.rests_on))}"
+            yield f"    - skips records only if {text(sentence(row.skips_only_if))}"
     yield from (f"- left out: {text(sentence(each))}" for each in data.positions.left_out)
 
 

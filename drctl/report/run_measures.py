@@ -7,6 +7,7 @@ from typing import Any
 from drctl.engine.entries import What
 from drctl.engine.kind import Kind, Trait
 from drctl.engine.story import Story
+from drctl.model.loss import Figure, LossRange, exactly, loss_range, not_known
 from drctl.report.run_course import Course, moment_of
 from drctl.report.run_data import Became, Rpo, Rto, Writes
 
@@ -20,8 +21,12 @@ def steps_with(story: Story, kinds: Mapping[str, Kind], trait: Trait) -> tuple[s
 
 
 def rto(story: Story, kinds: Mapping[str, Kind], course: Course) -> Rto:
-    """From the fence's announcement to the moment from which clients can write on the target."""
-    start = next(_fenced(story, kinds), None)
+    """From the fence's announcement to the moment from which clients can write on the target.
+
+    Where a source was lost nobody saw when writes began to be refused: then from the command.
+    """
+    commanded = _commanded(story) if story.plan.name.endswith("unplanned") else None
+    start = commanded or next(_fenced(story, kinds), None)
     last = _last(story, kinds)
     if last is None:
         return Rto(None, "not measured: the plan does not open a cluster for writes", start)
@@ -39,8 +44,19 @@ def rto(story: Story, kinds: Mapping[str, Kind], course: Course) -> Rto:
         how = "not measured: it began and ended on hosts whose clocks do not agree"
         return Rto(None, how, start, end)
     until = "the target was open" if opens else "the last endpoint was switched"
-    how = f"from the beginning of the fence until {until} and seen to be (step {step})"
-    return Rto(seconds, how + _doubts(story, course, start, end), start, end)
+    since = "command" if commanded else "beginning of the fence"
+    how = f"from the {since} until {until} and seen to be (step {step})"
+    how += _doubts(story, course, start, end)
+    return Rto(seconds, how, start, end, since_command=commanded is not None)
+
+
+def _commanded(story: Story) -> datetime | None:
+    """When the command was given; None where its journal does not say it."""
+    told = story.entries[0].get("who", {}).get("commanded", "")
+    try:
+        return datetime.fromisoformat(told)
+    except ValueError:
+        return None
 
 
 def _fenced(story: Story, kinds: Mapping[str, Kind]) -> Iterator[datetime]:
@@ -80,29 +96,33 @@ def _doubts(story: Story, course: Course, start: datetime, end: datetime) -> str
 def rpo(story: Story, kinds: Mapping[str, Kind], course: Course) -> Rpo:
     """What the target lacks: nothing, proven by content; an estimate; or not known."""
     if not any(course.tracks[step].announced for step in steps_with(story, kinds, Trait.OPENS)):
-        return Rpo(None, None, False, "not measured: the target was not opened")
+        return _not_measured("not measured: the target was not opened")
     facts = story.facts_by_kind()
     fell = [step for step in steps_with(story, kinds, Trait.FENCES_WRITES) if step in story.owed]
     if fell and "drain" in facts:
-        return Rpo(None, None, False, story.owed[fell[0]])
+        return _not_measured(story.owed[fell[0]])
     if facts.get("drain", {}).get("missing") == 0:
         how = "a comparison by content found no missing record behind the fence"
-        return Rpo(0, 0.0, True, how)
+        return Rpo(exactly(0, how), 0.0, True, how)
     if "measure-loss" in facts:
         loss = facts["measure-loss"]
         return Rpo(
-            _number(loss.get("records")),
+            loss_range(loss),
             _seconds(loss.get("seconds")),
             False,
             "estimated from what survived; drctl gap makes it exact once the source answers",
-            _number(loss.get("at_least")),
             tuple(map(str, loss.get("evidence", ()))),
         )
     if "gap" in facts:
         found = _number(facts["gap"].get("unreplicated"))
         how = "a comparison by content, while the source may still have taken writes"
-        return Rpo(found, None, False, how)
-    return Rpo(None, None, False, "not measured: no step of this run has looked for it")
+        lost = LossRange(Figure(found, how), Figure(found, how), Figure(None, how))
+        return Rpo(lost, None, False, how)
+    return _not_measured("not measured: no step of this run has looked for it")
+
+
+def _not_measured(why: str) -> Rpo:
+    return Rpo(not_known(why), None, False, why)
 
 
 def writes(

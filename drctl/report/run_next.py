@@ -1,6 +1,5 @@
 """What to do after a run, most urgent first: page, terminal and Markdown say the same."""
 
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,6 +8,7 @@ from drctl.engine.steps.drain import Drain
 from drctl.engine.steps.last_look import ALIVE, MOVED
 from drctl.engine.steps.reconcile import Reconcile
 from drctl.engine.steps.way_back_order import WHOLE
+from drctl.model.pasting import option, quote
 from drctl.report.printable import plain, plural
 from drctl.report.run_data import Became, ReportData, Standing, StepReport, Writes
 from drctl.report.run_words import closed
@@ -119,7 +119,7 @@ def _past(data: ReportData, stuck: tuple[StepReport, ...]) -> Iterator[NextStep]
                     f"Or pass {guard} over, where {plain(data.plan.source)} is to be given up.",
                     f"What it took meanwhile, {plain(data.plan.target)} lacks: it is owed, and"
                     " drctl gap finds it.",
-                    f"{_resume(data)} --override {guard}=REASON",
+                    f"{_resume(data)} --override {quote(guard)}=REASON",
                 )
 
 
@@ -185,7 +185,7 @@ def _home(data: ReportData) -> Iterator[NextStep]:
 
 def _anew(data: ReportData) -> str:
     if data.plan.name.startswith("failover-"):
-        return f"{_command(data, 'failover')} --mode {plain(data.mode or 'planned')}"
+        return f"{_command(data, 'failover')} --mode {quote(data.mode or 'planned')}"
     if not failback.leads_home(data.plan.steps):
         return ""
     anew = _rebuilding(data) if rebuild.rebuilds(data.plan.steps) else ""
@@ -196,19 +196,17 @@ def _rebuilding(data: ReportData) -> str:
     """A source that has lost nothing is filled anew only where somebody says why."""
     if WHOLE not in data.overrides:
         return " --rebuild"
-    reason = plain(f"{WHOLE}={data.overrides[WHOLE]}")
-    return f" --rebuild --override {shlex.quote(reason)}"
+    return f" --rebuild {option('--override', f'{WHOLE}={data.overrides[WHOLE]}')}"
 
 
 def _decisions(data: ReportData) -> str:
     """What was said of the records that only the returned cluster has, as it is typed."""
     settings = next((s.settings for s in data.plan.steps if s.kind == Reconcile.name), {})
-    words = ["--policy", settings["policy"]] if settings.get("policy") else []
-    for topic in settings.get("topics", ()):
-        words += ["--topic", topic]
+    given = [("--policy", settings["policy"])] if settings.get("policy") else []
+    given += [("--topic", topic) for topic in settings.get("topics", ())]
     if settings.get("conflicting", _UNSAID) != _UNSAID:
-        words += ["--conflicting", settings["conflicting"]]
-    return "".join(f" {shlex.quote(plain(word))}" for word in words)
+        given.append(("--conflicting", settings["conflicting"]))
+    return "".join(f" {option(name, str(value))}" for name, value in given)
 
 
 def _again(data: ReportData) -> NextStep:
@@ -222,8 +220,8 @@ def _again(data: ReportData) -> NextStep:
 
 
 def _command(data: ReportData, name: str) -> str:
-    return f"drctl {name} --link {shlex.quote(plain(data.plan.link))}"
+    return f"drctl {name} {option('--link', data.plan.link)}"
 
 
 def _resume(data: ReportData) -> str:
-    return f"drctl resume {shlex.quote(plain(data.run))}"
+    return f"drctl resume {quote(data.run)}"

@@ -28,6 +28,8 @@ def report_data(
     Raises:
         Unknown: an entry is not what this drctl writes.
     """
+    unseen = run_facts.unseen(story)
+    story = run_facts.told_shortly(story)
     course = course_of(story, kinds)
     end = ending(story, kinds, course)
     writes, since = run_measures.writes(story, kinds, course)
@@ -59,6 +61,7 @@ def report_data(
         overrides={**story.plan.overrides, **story.overrides},
         topics=run_facts.topics(story),
         set_aside=run_facts.set_aside(story),
+        unseen=unseen,
     )
 
 

@@ -118,30 +118,21 @@ def lossless(data: ReportData) -> bool:
 def lost_in_words(data: ReportData) -> str:
     """What the target lacks."""
     records, seconds = data.rpo.records, data.rpo.seconds
-    if records is None and seconds is None:
-        return "what was left behind is not known"
-    if records is None:
-        return f"{about(data.rpo)}the last {length(seconds)} may be left behind"
-    if data.rpo.exact:
+    if not data.rpo.lost.known and seconds is None:
+        return "how many records were not replicated is not known"
+    if records is None and seconds is not None and not data.rpo.lost.known:
+        return f"about the last {length(seconds)} may not be replicated"
+    if data.rpo.exact and records is not None:
         return f"{plural(records, 'record')} {'was' if records == 1 else 'were'} left behind"
     within = f" of the last {length(seconds)}" if seconds and not data.rpo.compared else ""
-    return f"{estimated(data.rpo)}{within} may be left behind"
+    return f"{estimated(data.rpo)}{within} may not be replicated"
 
 
 def estimated(rpo: Rpo) -> str:
-    """How many records the target lacks; between which bounds, where no figure is exact."""
-    assert rpo.records is not None
-    records = plural(rpo.records, "record")
-    if rpo.exact or not rpo.at_least or rpo.at_least >= rpo.records:
-        return f"{about(rpo)}{records}"
-    return f"{number(rpo.at_least)} to about {records}"
-
-
-def about(rpo: Rpo) -> str:
-    """What stands before a figure that is not exact."""
-    if rpo.exact:
-        return ""
-    return "at least " if rpo.records is not None and rpo.records == rpo.at_least else "about "
+    """How many records are missing on the target; between which bounds, where it is no count."""
+    if rpo.exact and rpo.records is not None:
+        return plural(rpo.records, "record")
+    return rpo.lost.words
 
 
 def writes_now(data: ReportData) -> str:
@@ -213,7 +204,7 @@ def rpo_in_brief(data: ReportData) -> str:
         return "proven by content"
     if rpo.compared:
         return "compared by content, and not all of it can be told"
-    if rpo.records is None and rpo.seconds is None:
+    if not rpo.lost.known and rpo.seconds is None:
         return sentence(rpo.how.removeprefix("not measured: "))
     within = f"of the last {length(rpo.seconds)}, " if rpo.records and rpo.seconds else ""
     return f"{within}estimated from what survived"

@@ -1,7 +1,6 @@
 """Which records earlier exports hold: by their manifests, and by the files as they are now."""
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from drctl.model.strict_json import read_json
 from drctl.model.topology import TopicPartition
 from drctl.reconcile.export import FORMAT, MANIFEST, lane_of
 from drctl.reconcile.progress import Lane
@@ -115,7 +115,7 @@ def _is_whole(folder: Path, told: _Manifest, place: TopicPartition, records: int
 def _read(folder: Path) -> _Manifest | None:
     """None where there is none that this drctl understands."""
     try:
-        data = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        data = read_json((folder / MANIFEST).read_text(encoding="utf-8"))
         if data["format"] != FORMAT:
             return None
         files = {

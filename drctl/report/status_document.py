@@ -1,14 +1,16 @@
 """What `status` saw, as the document `drctl/status/1`."""
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from drctl.checks.causes import Unseen, told_once
 from drctl.checks.go import NOT_ASKED, Answer, StatusNow
 from drctl.checks.rpo import Rpo, TopicRpo
 from drctl.model.connectors import Connector
-from drctl.model.finding import Finding
 from drctl.model.topology import Unavailable
+from drctl.report.finding_json import causes_json, finding_json
 
 SCHEMA = "drctl/status/1"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -16,6 +18,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def status_document(seen: StatusNow) -> dict[str, Any]:
     """All of it."""
+    every = (*seen.planned.blockers, *seen.unplanned.blockers, *seen.others)
+    told = told_once(every)[1]
     return {
         "schema": SCHEMA,
         "link": seen.link,
@@ -23,9 +27,10 @@ def status_document(seen: StatusNow) -> dict[str, Any]:
         "target": _cluster(seen.target, seen.target_id),
         "at": (_EPOCH + timedelta(milliseconds=seen.at_ms)).isoformat(timespec="milliseconds"),
         "seconds": round(seen.took_s, 3),
-        "planned": _answer(seen.planned),
-        "unplanned": _answer(seen.unplanned),
-        "others": [_finding(each) for each in seen.others],
+        "planned": _answer(seen.planned, told),
+        "unplanned": _answer(seen.unplanned, told),
+        "others": [finding_json(each, told) for each in seen.others],
+        "causes": causes_json(told),
         "not_asked": list(NOT_ASKED),
         "rpo": {
             **_rpo(seen.rpo),
@@ -62,25 +67,12 @@ def _cluster(name: str, identity: str | Unavailable) -> dict[str, Any]:
     }
 
 
-def _answer(answer: Answer) -> dict[str, Any]:
-    return {"go": answer.go, "blockers": [_finding(each) for each in answer.blockers]}
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "check": finding.check,
-        "status": finding.status.value,
-        "subject": finding.subject,
-        "reason": finding.reason,
-        "evidence": finding.evidence,
-        "cost": finding.cost,
-        "cure": finding.cure,
-    }
+def _answer(answer: Answer, told: Sequence[Unseen]) -> dict[str, Any]:
+    return {"go": answer.go, "blockers": [finding_json(each, told) for each in answer.blockers]}
 
 
 def _rpo(rpo: Rpo) -> dict[str, Any]:
-    seconds = None if rpo.seconds is None else round(rpo.seconds, 3)
-    return {"records": rpo.records, "at_most": rpo.at_most, "seconds": seconds, "how": rpo.how}
+    return {**rpo.lost.to_json(), "seconds": _rounded(rpo.seconds), "how": rpo.how}
 
 
 def _topic(row: TopicRpo) -> dict[str, Any]:
@@ -89,8 +81,15 @@ def _topic(row: TopicRpo) -> dict[str, Any]:
         "target_topic": row.target_topic,
         "partitions": row.partitions,
         "unknown_partitions": row.unknown,
-        **_rpo(row.rpo),
+        "records": row.rpo.records,
+        "at_most": row.rpo.at_most,
+        "seconds": _rounded(row.rpo.seconds),
+        "how": row.rpo.how,
     }
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
 
 
 def _connector(each: Connector) -> dict[str, Any]:

@@ -1,14 +1,13 @@
 """What `status` saw, in a line each: for a log, and as parts of the screen."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+from drctl.checks.causes import network_suspected, told_once
 from drctl.checks.go import Answer, StatusNow
 from drctl.checks.rpo import Rpo
 from drctl.checks.wording import listed, utc
 from drctl.model.connectors import Connector
-from drctl.model.finding import Finding, Status
-from drctl.model.topology import Unavailable
 from drctl.report.printable import sentence
 
 
@@ -16,6 +15,7 @@ def status_line(seen: StatusNow) -> str:
     """All of it in one line."""
     parts = (
         utc(seen.at_ms),
+        *filter(None, [network_suspected(seen.planned.blockers)]),
         f"planned {word(seen.planned)}",
         f"unplanned {word(seen.unplanned)}",
         rpo_words(seen.rpo),
@@ -29,25 +29,20 @@ def word(answer: Answer) -> str:
     """Go or no-go."""
     if answer.go:
         return "GO"
-    return f"NO-GO ({listed(tuple(dict.fromkeys(f.check for f in answer.blockers)))})"
-
-
-def silences(seen: StatusNow) -> tuple[str, ...]:
-    """Why each cluster that did not answer did not."""
-    ends = (seen.source_id, seen.target_id)
-    return tuple(each.reason for each in ends if isinstance(each, Unavailable))
+    told, unseen = told_once(answer.blockers)
+    names = tuple(dict.fromkeys(f.check for f in told))
+    beside = tuple(f"{each.count} that could not look" for each in unseen)
+    return f"NO-GO ({'; '.join(filter(None, (listed(names), *beside)))})"
 
 
 def rpo_words(rpo: Rpo) -> str:
     """What would be lost."""
-    if rpo.records is None and rpo.seconds is None:
+    if not rpo.lost.known and rpo.seconds is None:
         return "RPO not known"
-    records = "an unknown number of" if rpo.records is None else f"about {rpo.records:,}"
-    at_most = f" (at most {rpo.at_most:,})" if rpo.at_most not in (None, rpo.records) else ""
     if rpo.records == 0 and not rpo.at_most:
         return "RPO 0 records"
     since = "" if rpo.seconds is None else f" of the last {rpo.seconds:,.1f} s"
-    return f"RPO {records} records{at_most}{since}"
+    return f"RPO {rpo.lost.words}{since}"
 
 
 def groups_words(seen: StatusNow) -> str:
@@ -72,21 +67,3 @@ def connector_words(connectors: Iterator[Connector]) -> Iterator[str]:
         tasks = Counter(task.state for task in each.tasks)
         told = ", ".join(f"{count} {state}" for state, count in sorted(tasks.items()))
         yield f"{each.name} {each.state or '?'}" + (f", tasks: {told}" if told else ", no task")
-
-
-def folded(findings: Sequence[Finding], silent: Sequence[str]) -> tuple[list[Finding], list[str]]:
-    """Findings that say something, and lines about those that a silent cluster keeps from it.
-
-    Args:
-        silent: why each cluster that did not answer did not.
-    """
-    told: list[Finding] = []
-    unseen: dict[str, list[str]] = {}
-    for each in findings:
-        why = next((text for text in silent if text and text in each.reason), None)
-        if each.status is Status.NOT_CHECKED and why is not None:
-            unseen.setdefault(why, []).append(each.check)
-        else:
-            told.append(each)
-    lines = [f"{', '.join(dict.fromkeys(names))}: {why}" for why, names in unseen.items()]
-    return told, lines

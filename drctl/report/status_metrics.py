@@ -36,7 +36,8 @@ FAMILIES = (
     Family("blocked_by", "A guard for which a failover would be refused: 1.", ("mode", "check")),
     Family("findings", "Guards beside the blockers, by what they say.", ("status",)),
     Family("rpo_records", "About so many records would be lost if the source were lost now."),
-    Family("rpo_records_at_most", "The same by the replicator's own word."),
+    Family("rpo_records_at_least", "No fewer than so many; told of a source that does not answer."),
+    Family("rpo_records_at_most", "No more than so many."),
     Family("rpo_seconds", "Writes of so many seconds would be lost if the source were lost now."),
     Family("rpo_allowed_seconds", "policy.max_rpo_seconds of drctl.yaml."),
     Family("rpo_allowed_records", "policy.max_lag_records of drctl.yaml."),
@@ -127,7 +128,13 @@ def _blocked(mode: str, answer: Answer) -> Rows:
 
 def _rpo(rpo: Rpo) -> Iterator[tuple[str, Rows]]:
     """What is not known is left out: 0 would be a promise."""
-    told = (("records", rpo.records), ("records_at_most", rpo.at_most), ("seconds", rpo.seconds))
+    least, likely, most = rpo.lost.numbers
+    told = (
+        ("records", likely),
+        ("records_at_least", least),
+        ("records_at_most", most),
+        ("seconds", rpo.seconds),
+    )
     for name, value in told:
         if value is not None:
             yield f"rpo_{name}", [({}, value)]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from drctl.model.gap import GapResult
+from drctl.model.pasting import quote
 from drctl.model.truncation import DoomedPartition, Export, Truncation
 from drctl.report.printable import number, plain, plural, size
 
@@ -92,7 +93,7 @@ def kept(result: GapResult, found: Truncation) -> str:
         return f"{said}."
     alone = " for the unreplicated ones" if others else ""
     return (
-        f"{said}, or{alone} drctl reconcile {plain(result.out)} --policy export --conflicting"
+        f"{said}, or{alone} drctl reconcile {quote(result.out)} --policy export --conflicting"
         " export --execute."
     )
 

@@ -4,11 +4,11 @@
 `admin.properties` holds the credentials.
 """
 
-import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from drctl.engine.sequences.circumstances import Circumstances
+from drctl.model.pasting import command, put, quote
 from drctl.model.plan import Step
 
 Settings = Mapping[str, Any]
@@ -43,14 +43,14 @@ def _other_way(line: str) -> str:
 
 
 def _link(seen: Circumstances) -> str:
-    return f"--link {shlex.quote(seen.link)}"
+    return f"--link {quote(seen.link)}"
 
 
 def _fence(operation: str) -> Callable[[Settings, Circumstances], Lines]:
     def lines(settings: Settings, seen: Circumstances) -> Lines:
         head = f'kafka-acls.sh --bootstrap-server "$SOURCE" {_ADMIN} --add --force'
         return tuple(
-            f"{head} --deny-principal {shlex.quote(who)} --operation {operation} --topic TOPIC"
+            f"{head} --deny-principal {quote(who)} --operation {operation} --topic TOPIC"
             for who in settings["principals"]
         )
 
@@ -58,13 +58,12 @@ def _fence(operation: str) -> Callable[[Settings, Circumstances], Lines]:
 
 
 def _stop(settings: Settings, seen: Circumstances) -> Lines:
-    names = [shlex.quote(name) for name in settings["connectors"]]
-    stops = (f'curl -s -X PUT "$CONNECT/connectors/{name}/stop"' for name in names)
+    stops = (put("", name, "stop") for name in settings["connectors"])
     return (*stops, 'curl -s "$CONNECT/connectors?expand=status"')
 
 
 def _stock(settings: Settings, seen: Circumstances) -> Lines:
-    return tuple(f"drctl offsets snapshot --cluster {shlex.quote(c)}" for c in settings["clusters"])
+    return tuple(f"drctl offsets snapshot --cluster {quote(c)}" for c in settings["clusters"])
 
 
 def _offsets(settings: Settings, seen: Circumstances) -> Lines:
@@ -76,12 +75,12 @@ def _offsets(settings: Settings, seen: Circumstances) -> Lines:
 
 def _ran(settings: Settings, seen: Circumstances) -> Lines:
     keys = ("argv", "verify")
-    return tuple(shlex.join(settings[key]) for key in keys if settings[key])
+    return tuple(command(settings[key]) for key in keys if settings[key])
 
 
 def _gap(scope: str) -> Callable[[Settings, Circumstances], Lines]:
     return lambda settings, seen: (
-        f"drctl gap {_link(seen)} --scope {settings.get('scope', scope)}",
+        f"drctl gap {_link(seen)} --scope {quote(str(settings.get('scope', scope)))}",
     )
 
 
@@ -95,7 +94,9 @@ _BY_HAND: Mapping[str, Callable[[Settings, Circumstances], Lines]] = {
     "quiesce-consumers": lambda settings, seen: (
         f'{_GROUPS} "$SOURCE" {_ADMIN} --describe --all-groups --state',
     ),
+    "request-stop": _stop,
     "stop-replication": _stop,
+    "confirm-stop": _stop,
     "commit-offsets": _offsets,
     "verify-clients": lambda settings, seen: (
         f'{_GROUPS} "$TARGET" {_ADMIN} --describe --all-groups --members',

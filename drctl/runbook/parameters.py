@@ -7,6 +7,7 @@ from typing import Any
 from drctl.config.problems import did_you_mean, escaped, one_of, quoted
 from drctl.engine.sequences.circumstances import Circumstances
 from drctl.model.errors import UsageError
+from drctl.model.lines import lines
 from drctl.runbook.durations import seconds
 from drctl.runbook.schema import ParameterConfig, ParameterType
 
@@ -47,7 +48,7 @@ def given_values(declared: Mapping[str, ParameterConfig], given: Mapping[str, st
         except ValueError as error:
             complaints.append(f"{name}: {error}")
     if complaints:
-        raise UsageError("\n".join(complaints), "drctl runbook show NAME tells what it takes")
+        raise UsageError(lines(complaints), "drctl runbook show NAME tells what it takes")
     return values
 
 

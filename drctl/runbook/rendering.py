@@ -1,11 +1,11 @@
 """A runbook as a page of Markdown: to read before, and to work along where drctl is not there."""
 
-import shlex
 from collections.abc import Iterator, Mapping
 
 from drctl.config.problems import config_error
 from drctl.engine.registry import KINDS
 from drctl.engine.sequences.circumstances import Circumstances
+from drctl.model.pasting import command
 from drctl.model.plan import Duty, Step
 from drctl.runbook import markdown
 from drctl.runbook.building import Ready, prepared
@@ -82,10 +82,10 @@ def _running(runbook: Runbook, seen: Circumstances, given: Mapping[str, str]) ->
     for name, parameter in runbook.file.parameters.items():
         if name in given or parameter.default is None:
             words += ["--set", f"{name}={given.get(name, name.upper())}"]
-    command = shlex.join(words)
+    typed = command(words)
     yield from ("## Running it", "")
     yield "The first line changes nothing: it looks, and prints the plan. The second one acts."
-    yield from ("", *markdown.block([command, f"{command} --execute"], "sh"), "")
+    yield from ("", *markdown.block([typed, f"{typed} --execute"], "sh"), "")
     yield "If it stops, `drctl resume` goes on from there, from any machine with the configuration."
     yield ""
 

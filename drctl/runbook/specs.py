@@ -123,7 +123,8 @@ def _stop(own: StopSettings, seen: Circumstances, given: Given) -> Iterator[Step
 
 def _offsets(own: OffsetsSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
     leave_out = own.leave_out or seen.leaves_groups_out
-    yield given.over(parts.offsets(seen, leave_out=leave_out, identity=given.id))
+    lost = not seen.source_answers
+    yield given.over(parts.offsets(seen, leave_out=leave_out, lost=lost, identity=given.id))
 
 
 def _groups(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:

@@ -21,6 +21,18 @@ def references(text: str) -> Iterator[str]:
             yield found[1] if found[2] else found[0]
 
 
+def could_be(written: str, text: str) -> bool:
+    """Whether a text of an environment is what a runbook says, whatever its parameters are."""
+    pattern, end = "", 0
+    for found in _REFERENCE.finditer(written):
+        pattern += re.escape(written[end : found.start()])
+        plain = found[0] == "$${" or found[1].startswith(_PLACES)
+        # A value brings no reference of its own: what looks like one is escaped.
+        pattern += re.escape(found[0]) if plain else r"(?:[^$]|\$(?!\{)|\$\$\{)*"
+        end = found.end()
+    return re.fullmatch(pattern + re.escape(written[end:]), text, re.DOTALL) is not None
+
+
 def holds_secret_reference(text: str) -> bool:
     """Whether it refers to the environment or to a file."""
     return any(

@@ -6,8 +6,7 @@ a digest of the value's patterns, so that trackers of the same configuration sha
 """
 
 import re
-import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -20,6 +19,8 @@ _VERSION = 1
 _BEGINNING = b'["pass",'
 _DIGITS = 16
 _INTERNAL = "__"
+_EVERYTHING = ".*"
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
 class PassKey(NamedTuple):
@@ -52,16 +53,35 @@ class Scope:
         return sha256(written(_patterns(self))).hexdigest()[:_DIGITS]
 
     def covers_group(self, group: str) -> bool:
-        """Whether a group is looked at."""
+        """Whether a group is looked at; runs the patterns, so never of a scope that was read."""
         return _any_matches(self.groups, group)
 
     def covers_topic(self, topic: str) -> bool:
-        """Whether positions in a topic are looked at; internal ones only where they are named."""
+        """Whether positions in a topic are looked at; internal ones only where they are named.
+
+        It runs the patterns, so never of a scope that was read.
+        """
         if _any_matches(self.exclude, topic):
             return False
         if topic in self.topics:
             return True
         return not topic.startswith(_INTERNAL) and _any_matches(self.topics, topic)
+
+    def looks_as(self, other: "Scope") -> bool:
+        """Whether the patterns are the same, letter by letter."""
+        return replace(self, source=other.source) == other
+
+    def names_group(self, group: str) -> bool:
+        """Whether a group is looked at, as far as the text of the patterns alone tells."""
+        return _EVERYTHING in self.groups or (_is_name(group) and group in self.groups)
+
+    def names_topic(self, topic: str) -> bool:
+        """Likewise of positions in a topic."""
+        if topic in self.exclude or not all(map(_is_name, self.exclude)):
+            return False
+        if _is_name(topic) and topic in self.topics:
+            return True
+        return not topic.startswith(_INTERNAL) and _EVERYTHING in self.topics
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +174,12 @@ def _strings(data: bytes, found: list[object]) -> tuple[str, ...]:
     strings = tuple(each for each in found if isinstance(each, str))
     if len(strings) < len(found):
         raise Undecodable(_VALUE, "a pattern that is no text", data)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for pattern in strings:
-            try:
-                re.compile(pattern)
-            except (re.error, OverflowError, RecursionError) as error:
-                raise Undecodable(_VALUE, f"a pattern that is none: {error}", data) from None
     return strings
+
+
+def _is_name(pattern: str) -> bool:
+    """Whether it is text that matches itself; a dot in it may match more."""
+    return bool(_NAME.fullmatch(pattern))
 
 
 def _any_matches(patterns: tuple[str, ...], name: str) -> bool:

@@ -19,6 +19,10 @@ _NAME = "journal record"
 _VERSION = 1
 
 
+class AnotherVersion(Undecodable):
+    """A drctl of another version wrote it: what it says may matter, and is not known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """A line of a run, or a part of it.
@@ -26,12 +30,14 @@ class Part:
     Attributes:
         number: of the part, from 0.
         parts: how many make up the line; they follow each other.
+        mac: of the whole line, where its writer had a key; see `drctl.wire.journal_signature`.
     """
 
     run: str
     number: int
     parts: int
     data: bytes
+    mac: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +61,13 @@ class Taken:
 
     Attributes:
         abandons: the run that nobody goes on with from here on; empty where there is none.
+        mac: of the record without it, where its writer had a key.
     """
 
     token: str
     holder: Holder
     abandons: str = ""
+    mac: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +89,17 @@ JournalRecord = Part | Sign
 def encode(record: JournalRecord) -> bytes:
     """Write a value."""
     match record:
-        case Part(run, number, parts, data):
-            return _head("line", run=run, part=number, parts=parts) + data
+        case Part(run, number, parts, data, mac):
+            signed = {"mac": mac} if mac else {}
+            return _head("line", run=run, part=number, parts=parts, **signed) + data
         case Claim(token, holder):
             return _head("claim", token=token, holder=holder.to_json())
         case Withdrawn(token):
             return _head("withdrawn", token=token)
-        case Taken(token, holder, abandons):
-            return _head("taken", token=token, holder=holder.to_json(), abandons=abandons)
+        case Taken(token, holder, abandons, mac):
+            signed = {"mac": mac} if mac else {}
+            told = {"token": token, "holder": holder.to_json(), "abandons": abandons}
+            return _head("taken", **told, **signed)
         case Beat(token, last):
             return _head("beat", token=token, last=last)
 
@@ -97,27 +108,35 @@ def decode(data: bytes | None) -> JournalRecord:
     """Read a value.
 
     Raises:
-        Undecodable: it is none, or of a version that is not known.
+        AnotherVersion: it is of a version that is not known.
+        Undecodable: it is none.
     """
     if data is None:
         raise Undecodable(_NAME, "null", None)
     head, _, body = data.partition(b"\n")
     try:
-        found = _record(parsed(_NAME, head), body)
+        told = parsed(_NAME, head)
+        if isinstance(told, dict) and isinstance(told.get("is"), str):
+            version = told.get("v")
+            if isinstance(version, int) and version > _VERSION:
+                raise AnotherVersion(_NAME, "of another version", data)
+        found = _record(told, body)
+    except AnotherVersion:
+        raise
     except Undecodable as wrong:
         raise Undecodable(_NAME, wrong.reason.removeprefix(f"{_NAME}: "), data) from None
     if found is None:
-        raise Undecodable(_NAME, "not of a journal, or of another version", data)
+        raise Undecodable(_NAME, "not of a journal", data)
     if encode(found) != data:
         raise Undecodable(_NAME, "not as drctl writes it", data)
     return found
 
 
-def split(run: str, line: bytes) -> tuple[Part, ...]:
+def split(run: str, line: bytes, mac: str = "") -> tuple[Part, ...]:
     """The parts of a line."""
     starts = range(0, len(line), MOST_BYTES)
     return tuple(
-        Part(run, number, len(starts), line[start : start + MOST_BYTES])
+        Part(run, number, len(starts), line[start : start + MOST_BYTES], mac)
         for number, start in enumerate(starts)
     )
 
@@ -130,7 +149,7 @@ def _record(head: object, body: bytes) -> JournalRecord | None:
         case {"is": "line", "run": str() as run, "part": number, "parts": int() as parts} if (
             is_count(number)
         ):
-            return Part(run, number, parts, body) if number < parts else None
+            return Part(run, number, parts, body, _mac(head)) if number < parts else None
         case {"is": "claim", "token": str() as token, "holder": dict() as holder}:
             return Claim(token, _holder(holder))
         case {"is": "withdrawn", "token": str() as token}:
@@ -141,10 +160,18 @@ def _record(head: object, body: bytes) -> JournalRecord | None:
             "holder": dict() as holder,
             "abandons": str() as abandons,
         }:
-            return Taken(token, _holder(holder), abandons)
+            return Taken(token, _holder(holder), abandons, _mac(head))
         case {"is": "beat", "token": str() as token, "last": bool() as last}:
             return Beat(token, last)
     return None
+
+
+def _mac(head: object) -> str:
+    """Empty where it is not signed."""
+    match head:
+        case {"mac": str() as mac}:
+            return mac
+    return ""
 
 
 def _holder(data: dict[str, object]) -> Holder:

@@ -10,6 +10,9 @@ from drctl.wire.primitives import compact_string
 
 LOOK_UP = Api("ListOffsets", 2, 7, True, "3.0")
 
+LAST_TIME = (1 << 63) - 1
+"""Kafka's timestamps have 64 bits; what is asked for beyond is nowhere."""
+
 _CLIENT = struct.pack(">i", -1)
 _QUESTION = struct.Struct(">iiqb")
 _ANSWER = struct.Struct(">ihqqi")
@@ -41,7 +44,9 @@ def look_up(whens: Mapping[str, Sequence[tuple[int, int]]], *, committed: bool) 
     """
     topics = (
         compact_string(topic)
-        + compact_array([_QUESTION.pack(number, _ANY_EPOCH, when, 0) for number, when in asked])
+        + compact_array(
+            [_QUESTION.pack(number, _ANY_EPOCH, min(when, LAST_TIME), 0) for number, when in asked]
+        )
         + NO_TAGS
         for topic, asked in whens.items()
     )

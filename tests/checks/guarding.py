@@ -47,6 +47,8 @@ def _source(given: Any) -> str | Unavailable:
     if isinstance(given, str):
         return Silent(given)
     match given:
+        case {"silent": reason}:
+            return Silent(reason)
         case {"locked": reason}:
             return Locked(reason)
         case {"unknown": reason}:
@@ -116,7 +118,7 @@ def _whereabouts(given: Mapping[str, Any]) -> Whereabouts:
 
 
 _READERS: Mapping[str, Callable[[Any], Any]] = {
-    "target": lambda given: given["id"],
+    "target": _source,
     "arriving": lambda given: Arriving(*given),
     "target_health": _health,
     "source_coordinators": _health,

@@ -50,6 +50,15 @@ def test_nobody_waits_where_the_source_answers() -> None:
     assert copies.looks == 1
 
 
+def test_an_earlier_look_counts_as_the_first() -> None:
+    copies = Copies(5, 5)
+    copies.seconds = 7.0
+    before = lambda: (4.0, {ONE: 5, OTHER: 7})  # noqa: E731
+    look = arriving(copies, lambda: True, "", lambda: copies.seconds, lambda _: None, before)
+    assert look == Arriving(0, 3.0)
+    assert copies.looks == 1
+
+
 @pytest.mark.parametrize("slow_s", [0.0, 1.5, 9.0])
 def test_waiting_for_the_source_is_part_of_the_first_wait(slow_s: float) -> None:
     copies = Copies(5)

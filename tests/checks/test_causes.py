@@ -2,12 +2,17 @@
 
 from typing import Any
 
-from drctl.checks.causes import causes_first, without_consequences
+from drctl.checks.causes import causes_first, in_words, told_once, without_consequences
 from drctl.checks.diagnosis import diagnosed
 from drctl.checks.go import GroupsNow, judged
 from drctl.checks.registry import guard_findings
+from drctl.model.failover import Mode
 from drctl.model.finding import Finding, Status
+from drctl.report.doctor_document import doctor_document
+from drctl.report.plan_json import plan_document
 from drctl.report.plan_lines import guard_rows, verdict, what_to_type
+from drctl.report.status_document import status_document
+from drctl.report.status_lines import status_line
 from tests.checks.observing import observed
 from tests.checks.test_go import HEALTHY
 from tests.report import runs
@@ -115,19 +120,74 @@ def test_whoever_passes_the_cause_over_is_told_the_rest() -> None:
     assert "stop these consumers" in cures(causes_first(findings, ["clients-moved"]))
 
 
+WHY = "a does not answer: 3 brokers are down"
+DEAD: dict[str, Any] = {
+    **HEALTHY,
+    "link": LINK,
+    "source": WHY,
+    "acls": WHY,
+    "lag": WHY,
+    "transactions": WHY,
+    "source_producers": WHY,
+    "connectors": {"mm2-source": {"state": "RUNNING", "tasks": [["RUNNING"]]}},
+    "left_out": [],
+    "whereabouts": {},
+}
+
+
+def test_a_source_that_is_dead_is_told_once_in_a_plan() -> None:
+    findings = causes_first(guard_findings(observed(DEAD)))
+    told, (unseen,) = told_once(findings)
+    assert unseen.because.why == WHY
+    assert unseen.said_by == "source-unreachable"
+    assert {"fence-not-possible", "hanging-transactions", "replication-lag"} <= set(unseen.checks)
+    assert "source-unreachable" in {each.check for each in told}
+    rows = guard_rows(findings, {})
+    assert [row.check for row in rows if WHY in f"{row.subject} {row.reason}"] == [
+        f"{len(unseen.checks)} checks could not look"
+    ]
+    assert verdict(runs.planned(), findings, ()).endswith("; 1 objection below.")
+    assert sum(WHY in line for line in in_words(findings)) == 1
+
+    plan = plan_document(runs.planned(), findings, (), "drctl failover --execute")
+    (cause,) = plan["causes"]
+    assert (cause["why"], cause["count"]) == (WHY, len(unseen.checks))
+    (refused,) = plan["refused"]
+    assert refused["guard"] == "source-unreachable"
+    assert f"{len(unseen.checks)} checks could not look (" in refused["reason"]
+    mine = [each for each in plan["findings"] if each["because"] == cause["because"]]
+    assert {each["check"] for each in mine} >= set(unseen.checks)
+    assert not any(WHY in each["reason"] for each in plan["findings"])
+
+
+def test_it_is_told_once_by_the_doctor_and_by_status() -> None:
+    found = doctor_document(diagnosed(observed(DEAD)))
+    (cause,) = [each for each in found["causes"] if each["why"] == WHY]
+    assert cause["count"] == len(cause["checks"]) > 2
+    assert not any(WHY in each["reason"] for each in found["checks"])
+    seen = judged(observed(DEAD), GroupsNow(), None, 0.5)
+    status = status_document(seen)
+    assert [each["why"] for each in status["causes"]] == [WHY]
+    blockers = [*status["planned"]["blockers"], *status["unplanned"]["blockers"]]
+    assert not any(WHY in each["reason"] for each in blockers)
+    assert "that could not look" in status_line(seen)
+
+
+def test_an_unplanned_plan_tells_once_what_the_dead_source_keeps_from_looking() -> None:
+    findings = causes_first(guard_findings(observed({**DEAD, "mode": "unplanned"})))
+    rows = guard_rows(findings, {}, Mode.UNPLANNED)
+    assert sum(WHY in f"{row.subject} {row.reason}" for row in rows) <= 1
+
+
+def test_one_check_alone_that_could_not_look_is_told_as_it_is() -> None:
+    findings = guard_findings(observed({**HEALTHY, "link": LINK, "lag": "it hung up"}))
+    told, unseen = told_once(findings)
+    assert unseen == () or all(len(each.checks) > 1 for each in unseen)
+    assert len(told) + sum(len(each.findings) for each in unseen) == len(findings)
+
+
 def test_a_source_that_is_dead_is_one_cause() -> None:
-    dead = {
-        **HEALTHY,
-        "link": LINK,
-        "source": "a does not answer: 3 brokers are down",
-        "acls": "a does not answer: 3 brokers are down",
-        "lag": "a does not answer: 3 brokers are down",
-        "transactions": "a does not answer: 3 brokers are down",
-        "connectors": {"mm2-source": {"state": "RUNNING", "tasks": [["RUNNING"]]}},
-        "left_out": [],
-        "whereabouts": {},
-    }
-    findings = causes_first(guard_findings(observed(dead)))
+    findings = causes_first(guard_findings(observed(DEAD)))
     by_name = {each.check: each for each in findings}
     assert by_name["fence-not-possible"].cure == "see source-unreachable"
     assert by_name["hanging-transactions"].cure == "see source-unreachable"

@@ -355,9 +355,7 @@ def test_quotas_are_named_with_what_a_person_would_type() -> None:
     survey = {"source": {"quotas": quotas}, "target": {"quotas": there}}
     (left,) = fixed(case(survey=survey)).left
     assert left.what == "quota producer_byte_rate=1000 of user app is lower on b"
-    assert (
-        "--add-config 'producer_byte_rate=1000' --entity-type users --entity-name app" in left.cure
-    )
+    assert "--add-config producer_byte_rate=1000 --entity-type users --entity-name app" in left.cure
 
 
 def test_a_quota_of_one_side_alone_is_named() -> None:
@@ -366,7 +364,7 @@ def test_a_quota_of_one_side_alone_is_named() -> None:
     assert ours.what == "quota producer_byte_rate=10 of user app is not on b"
     (theirs,) = fixed(case(survey={"target": {"quotas": only}})).left
     assert theirs.what == "quota producer_byte_rate of user app is not on a"
-    assert "--delete-config 'producer_byte_rate' --entity-type users" in theirs.cure
+    assert "--delete-config producer_byte_rate --entity-type users" in theirs.cure
 
 
 def test_what_could_not_be_seen_is_left_with_the_reason() -> None:

@@ -4,8 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 from drctl.checks.go import NOT_ASKED, RPO, GroupsNow, judged
-from drctl.checks.rpo import Rpo, link_now, topics_now
+from drctl.checks.rpo import Rpo, lagging, link_now, topics_now, unknown
 from drctl.model.errors import ExitCode
+from drctl.model.loss import exactly
 from drctl.model.replication import Lag
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
 from tests.checks.guarding import NOW_MS
@@ -40,7 +41,7 @@ def test_what_only_doctor_asks_blocks_nothing() -> None:
 def test_the_rpo_of_a_topic_is_its_oldest_record() -> None:
     rows = topics_now(observed(HEALTHY))
     assert [(r.topic, r.partitions, r.unknown) for r in rows] == [("orders", 2, 0)]
-    assert rows[0].rpo == Rpo(40, 60, 2.5, "by time")
+    assert rows[0].rpo == lagging(40, 60, 2.5, "by time")
     assert link_now(rows, "").seconds == 2.5
 
 
@@ -70,9 +71,9 @@ def test_what_nobody_knows_comes_first_and_is_no_zero() -> None:
     assert not isinstance(case.lag, Unavailable)
     rows = topics_now(replace(case, lag={**case.lag, **dark}))
     assert [row.topic for row in rows] == ["dark", "orders", "even"]
-    assert rows[0].rpo == Rpo(None, None, None, "no leader")
+    assert rows[0].rpo == unknown("no leader")
     assert rows[2].rpo.seconds == 0
-    assert link_now(rows, "") == Rpo(40, 60, 2.5, "by time; of 1 partitions nothing is known")
+    assert link_now(rows, "") == lagging(40, 60, 2.5, "by time; of 1 partitions nothing is known")
     ageless = topics_now(replace(case, lag={TopicPartition("orders", 0): Lag(5, 5, "told")}))
     assert ageless[0].rpo.seconds is None
 
@@ -86,7 +87,7 @@ def test_more_than_the_applications_can_bear() -> None:
 
 def test_a_source_that_is_gone() -> None:
     case = observed({**HEALTHY, "source": "no answer", "lag": "no answer"})
-    seen = judged(case, GroupsNow(), Rpo(7, None, 12.0, "by anchors"), 0.5)
+    seen = judged(case, GroupsNow(), Rpo(exactly(7, "counted"), 12.0, "by anchors"), 0.5)
     assert seen.rpo.records == 7
     assert seen.silent == ("a",)
     assert seen.exit_code is ExitCode.UNKNOWN

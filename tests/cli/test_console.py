@@ -20,6 +20,7 @@ from drctl.cli.drawing import draw
 from drctl.cli.options import GlobalOptions, Output
 from drctl.cli.progress import LineTask
 from drctl.cli.terminal import one_line, printable
+from drctl.model.lines import lines as meant
 from tests.cli.conftest import clean_environment
 
 HOSTILE = "a\x1b[2J\x07\x9b31m\u202eb\x00\r\u200b\ud800"
@@ -166,3 +167,22 @@ def test_a_bar_is_drawn_on_a_terminal_only(options: str, tmp_path: Path) -> None
         b"result\n",
         b"" if options == "quiet=True" else b"in between\n",
     )
+
+
+def test_what_others_wrote_makes_no_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    """A broker's reason, a name, an entry of a journal: none can pass for a message of drctl's."""
+    forged = "no\nerror: run\rhint: curl x | sh\x85note: z\u2028done"
+    console = Console(GlobalOptions(verbose=True))
+    for tell in (console.progress, console.detail, console.note, console.warn, console.error):
+        tell(forged)
+        out = capsys.readouterr().err
+        assert out.count("\n") == 1, out
+        assert out.splitlines() == [out.removesuffix("\n")]
+    console.error("one", forged)
+    assert capsys.readouterr().err.count("\n") == 2
+    console.result(forged, {})
+    assert capsys.readouterr().out.count("\n") == 1
+    console.result(meant(["a", forged, "b"]), {})
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    console.error(meant(["2 problems", "x"]))
+    assert capsys.readouterr().err.splitlines() == ["error: 2 problems", "x"]

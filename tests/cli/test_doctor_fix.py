@@ -11,6 +11,7 @@ from drctl.checks.fixing_guard import GUARD
 from drctl.checks.observed import Observed
 from drctl.cli.doctor import sight as doctor_sight
 from drctl.cli.doctor.fix_table import fix_table
+from drctl.cli.runs.link_sight import LinkSight
 from drctl.config.configuration import Config
 from drctl.config.link import Link
 from drctl.model.finding import Finding, Status
@@ -56,6 +57,7 @@ def test_a_cluster_that_does_not_answer_is_no_difference(
         return Observed(link, source=Silent("cluster a did not answer within 10 s"), target="BBB")
 
     monkeypatch.setattr(doctor_sight, "observe", observe)
+    monkeypatch.setattr(LinkSight, "meet", lambda *_, **__: None)
     ran = called("-o", "json", "doctor", "--fix")
     assert ran.code == 5
     assert check(ran.document())["error"]["message"] == "cluster a did not answer within 10 s"

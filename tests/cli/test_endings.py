@@ -2,16 +2,25 @@
 
 import contextlib
 import json
+import os
 import signal
 import socket
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from drctl.cli import main
 from drctl.cli.main import run
+from drctl.engine import entries
+from drctl.engine.sequences.circumstances import Circumstances, Mode
+from drctl.engine.sequences.failover import failover
+from drctl.systems.journal.run_files import RunFiles
+from drctl.systems.parquet.records import ParquetRecords
+from drctl.systems.private import private_files, umask_of_programs
+from drctl.systems.sockets import connected
 from tests.cli.conftest import Run
 from tests.cli.documents import check
 
@@ -225,3 +234,93 @@ def test_a_thread_that_waits_for_a_cluster_does_not_keep_the_process() -> None:
         [sys.executable, "-c", LEFT_BEHIND], capture_output=True, text=True, timeout=60, check=False
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (5, "said\n", "")
+
+
+def test_a_terminal_that_has_few_characters(drctl: Run, tmp_path: Path) -> None:
+    """What Latin-1 or ASCII has no character for is escaped: never a bug of drctl's."""
+    name = "\u6f22\u5b57"
+    clusters = "clusters: {a: {bootstrap: 'h:1'}, b: {bootstrap: 'h:2'}}"
+    links = "links: {main: {from: a, to: b, topics: [t]}}"
+    (tmp_path / "drctl.yaml").write_text(f"{clusters}\n{links}\n", encoding="utf-8")
+    plan = failover(Mode.PLANNED, Circumstances("main", "a", "b"))
+    at = datetime(2026, 11, 22, tzinfo=UTC)
+    with RunFiles(tmp_path / ".drctl" / "runs").anew("r1") as file:
+        file.append([entries.began("r1", plan, {"user": name, "host": "h"}, at)])
+    for encoding in ("latin-1", "ascii", "cp1252"):
+        ran = drctl("journal", "--local", environ={"PYTHONIOENCODING": encoding})
+        assert ran.code == 0, ran.stderr
+        assert r"by \u6f22\u5b57 on h" in ran.stdout
+    ran = drctl("journal", "--local", environ={"PYTHONIOENCODING": "utf-8"})
+    assert f"by {name} on h" in ran.stdout
+
+
+DEEP = {
+    "mappings": "a: " + "{a: " * 350 + "1" + "}" * 350,
+    "lists": "a: " + "[" * 350 + "]" * 350,
+    "lines": "".join(" " * n + "a:\n" for n in range(350)),
+}
+
+
+@pytest.mark.parametrize("text", DEEP.values(), ids=DEEP)
+def test_2_a_configuration_that_is_nested_deep(called: Run, tmp_path: Path, text: str) -> None:
+    (tmp_path / "drctl.yaml").write_text(text, encoding="utf-8")
+    ran = called("journal", "--local")
+    assert ran.code == 2, ran.stderr
+    assert "nested or repeated beyond reason" in ran.stderr
+
+
+@pytest.mark.parametrize("host", ["kafka..local", ".local", ".", "x" * 64, "\u00e4..de"])
+def test_2_a_host_that_nobody_can_be_called(called: Run, tmp_path: Path, host: str) -> None:
+    clusters = f"clusters: {{a: {{bootstrap: '{host}:9092'}}, b: {{bootstrap: 'h:2'}}}}"
+    links = "links: {main: {from: a, to: b, topics: [t]}}"
+    (tmp_path / "drctl.yaml").write_text(f"{clusters}\n{links}\n", encoding="utf-8")
+    ran = called("journal", "--local")
+    assert ran.code == 2, ran.stderr
+    assert "must be HOST:PORT" in ran.stderr
+
+
+def test_an_advertised_host_that_nobody_can_be_called() -> None:
+    """A cluster tells its clients where brokers are: whatever it tells is not a bug of drctl's."""
+    for host in ("kafka..local", ".", "x" * 64, "\ud800", "a\x00b"):
+        with pytest.raises(OSError, match=r"."):
+            connected((host, 9092), 1)
+
+
+def test_what_is_written_is_its_owners_alone(called: Run, tmp_path: Path) -> None:
+    """Also under a umask of groups, and the parents of what is made."""
+    (tmp_path / "open").mkdir(mode=0o775)
+    before = os.umask(0o002)
+    try:
+        out = tmp_path / "open" / "a" / "b" / "drctl.yaml"
+        with private_files():
+            out.parent.mkdir(mode=0o700, parents=True)
+            ParquetRecords(tmp_path / "open").write([])
+            (out.parent / "file").write_text("x")
+        assert os.umask(0o002) == 0o002
+    finally:
+        os.umask(before)
+    made = list((tmp_path / "open").rglob("*"))
+    assert len(made) == 7
+    for path in made:
+        assert path.stat().st_mode & 0o077 == 0, path
+
+
+def test_every_command_writes_so(
+    called: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def look(_words: list[str]) -> int:
+        seen.append(os.umask(0o077))
+        os.umask(seen[-1])
+        seen.append(umask_of_programs())
+        return 0
+
+    monkeypatch.setattr("drctl.cli.main._called", look)
+    before = os.umask(0o002)
+    try:
+        assert called("journal").code == 0
+        assert os.umask(0o002) == 0o002
+    finally:
+        os.umask(before)
+    assert seen == [0o077, 0o002]

@@ -1,15 +1,18 @@
 """What single traces of a lost source tell."""
 
+import math
+from collections.abc import Iterable
 from typing import Any, cast
 
 import pytest
 
+from drctl.cli.runs.loss_arrivals import Answers, by_notes, by_own_times, edges_before, lag_times
 from drctl.cli.runs.loss_known import stock_of
-from drctl.cli.runs.loss_mirror import beat_of, copied_upto, pace_of
+from drctl.cli.runs.loss_mirror import beat_of, copied_upto
 from drctl.cli.runs.loss_sight import LossSight
 from drctl.gap.traces import EndSeen
 from drctl.model.errors import Unreachable
-from drctl.model.topology import PartitionOffsets, Record, TopicPartition
+from drctl.model.topology import Found, PartitionOffsets, Record, TopicPartition
 from drctl.offsets.offset_syncs import Sync
 from drctl.wire import heartbeats
 
@@ -43,18 +46,68 @@ def test_what_lies_behind_a_sync_is_copied_too() -> None:
     assert copied_upto(sync, PartitionOffsets(0, 3, 3)) == 101, "made anew there"
 
 
-def test_the_pace_is_that_of_the_last_minutes() -> None:
-    old = Sync(0, 0, 0)
-    syncs = {
-        A: (old, Sync(1_000, 1_000, 5_000_000), Sync(1_600, 1_600, 5_060_000)),
-        B: (old, Sync(90, 90, 5_030_000), Sync(690, 690, 5_050_000)),
-    }
-    found = pace_of(syncs, 5_060_000)
-    assert found is not None
-    assert found.per_second == pytest.approx(20)
-    assert "60 s before the newest" in found.evidence
-    assert pace_of({A: (old, Sync(9, 9, 5_060_000))}, 5_060_000) is None
-    assert pace_of({A: (Sync(1, 1, 4_000), Sync(9, 9, 5_000))}, 5_000) is None, "too short"
+LAST = 5_000_000
+EDGES = edges_before(LAST)
+LOG = PartitionOffsets(0, 1_000, 1_000)
+
+
+def found(log: PartitionOffsets, times: Iterable[int], pace: float, last_ms: int = LAST) -> Answers:
+    """What look-ups find where records were written at a pace, a second, until a moment."""
+    answers = {}
+    for at in times:
+        left = max(0, min(log.end - log.log_start, math.ceil((last_ms - at) / 1000 * pace)))
+        offset = log.end - left if left else -1
+        written = round(last_ms - left / pace * 1000)
+        answers[A, at] = Found(offset, written if left else -1)
+    return answers
+
+
+def test_copies_tell_how_the_source_was_written_to() -> None:
+    answers = found(LOG, EDGES, 1)
+    arrivals = by_own_times(LOG, LAST, None, EDGES, answers, A)
+    assert arrivals is not None
+    assert dict(arrivals.since)[LAST - 60_000] == 60
+    assert (arrivals.begins_ms, arrivals.lag_ms, arrivals.own) == (None, None, True)
+    young = by_own_times(LOG, LAST, None, EDGES, found(LOG, EDGES, 100), A)
+    assert young is not None
+    assert young.begins_ms == LAST - 10_000, "all thousand are of the last ten seconds"
+    idle = by_own_times(LOG, EDGES[-1] - 1, None, EDGES, {}, A)
+    assert idle is not None
+    assert {count for _, count in idle.since} == {0}
+    silent = {key: answer for key, answer in answers.items() if key[1] != EDGES[3]}
+    assert by_own_times(LOG, LAST, None, EDGES, silent, A) is None
+
+
+@pytest.mark.parametrize(
+    ("delay_ms", "lag_ms"),
+    [(50, 0), (2_500, 2_000), (45_000, 30_000), (-900, 0), (-1_500, None)],
+)
+def test_the_time_of_a_sync_and_that_of_its_record_tell_the_lag(
+    delay_ms: int, lag_ms: int | None
+) -> None:
+    """A record that was copied before it was written has its time from elsewhere."""
+    log, at = PartitionOffsets(0, 1_001, 1_001), LAST + delay_ms
+    answers = found(log, [*EDGES, *lag_times(at)], 1)
+    arrivals = by_own_times(log, LAST, Sync(1_000, 1_000, at), EDGES, answers, A)
+    assert (arrivals.lag_ms if arrivals else None) == lag_ms
+
+
+def test_times_of_events_long_ago_are_no_times_of_writing() -> None:
+    at = LAST + 3 * 86_400_000
+    answers = found(LOG, [*EDGES, *lag_times(at)], 1)
+    assert by_own_times(LOG, LAST, Sync(999, 999, at), EDGES, answers, A) is None
+    later = edges_before(at)
+    assert by_own_times(LOG, LAST, Sync(999, 999, at), later, {}, A) is None
+
+
+def test_where_timestamps_tell_nothing_notes_do() -> None:
+    points = [EndSeen(1_000, LAST - 60_000), EndSeen(1_600, LAST), EndSeen(9_000, LAST + 5)]
+    arrivals = by_notes(points, 1_650, LAST)
+    assert arrivals is not None
+    assert (arrivals.newest_ms, arrivals.own) == (LAST, False)
+    assert dict(arrivals.since)[LAST - 60_000] == 650
+    assert arrivals.begins_ms == LAST - 60_000
+    assert by_notes(points[:1], 1_650, LAST) is None
 
 
 def test_heartbeats_that_are_none_tell_nothing() -> None:

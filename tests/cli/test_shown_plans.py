@@ -13,12 +13,15 @@ import pytest
 from drctl.cli import confirmation
 from drctl.cli.runs import plan_run
 from drctl.cli.runs.plan_run import Way
-from drctl.engine.ports import Loss
 from drctl.model.errors import Unreachable
 from drctl.model.finding import Finding
-from drctl.model.topology import Overview
+from drctl.model.groups import Committed
+from drctl.model.loss import Figure, Loss, LossRange
+from drctl.model.topology import OffsetRange, Overview, TopicPartition
+from drctl.offsets.wanted import Bounds, RestsOn, Translated, Wanted
 from tests.cli.conftest import Ran, Run
 from tests.cli.documents import check
+from tests.offsets.standing import Standing
 
 CONFIG = """clusters:
   primary: {bootstrap: "127.0.0.1:1"}
@@ -26,6 +29,8 @@ CONFIG = """clusters:
 links:
   main: {from: primary, to: secondary, topics: [orders]}
 """
+ORDERS = TopicPartition("orders", 0)
+RESET = "the group was reset backwards after 2026-03-05 17:02:31 UTC"
 UNPLANNED = ("failover", "--mode", "unplanned")
 LOST = "about 1,240 records of the last 4.5 s are probably lost"
 
@@ -38,11 +43,14 @@ class Site:
         partitions: of the only topic, at each look at all of it; the last one stays.
         silent: whether the source does not answer.
         losses: what is told of the loss, each time.
+        known: what is known of the groups of the source, and what stands on the target.
     """
 
     partitions: list[int] = field(default_factory=lambda: [2])
     silent: bool = False
     losses: list[Loss | str] = field(default_factory=list)
+    known: Translated = field(default_factory=lambda: Translated(()))
+    standing: Standing = field(default_factory=lambda: Standing({ORDERS: OffsetRange(0, 900)}))
     asked: int = 0
     lost: bool = False
     config: Any = None
@@ -64,6 +72,25 @@ class Site:
 
     def topics(self) -> tuple[str, ...]:
         return ("orders",)
+
+    def give_up(self) -> None:
+        """Nobody watches."""
+
+    def meet(self, *, given_up: bool = False) -> None:
+        pass
+
+    def cluster_id(self) -> str:
+        return "an-id"
+
+    def translated(self) -> Translated:
+        return self.known
+
+    def groups(self, name: str) -> Standing:
+        assert name == "secondary"
+        return self.standing
+
+    def look_up(self, wanted: Sequence[tuple[TopicPartition, int]]) -> Any:
+        return self.standing.look_up(wanted)
 
     def findings(self, mode: str) -> Sequence[Finding]:
         """Asked once, between the look that the plan is made from and the next one."""
@@ -100,7 +127,9 @@ def site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Site:
 
 def loss(records: int, seconds: float) -> Loss:
     words = f"about {records:,} records of the last {seconds} s are probably lost"
-    return Loss(records, seconds, words, 12, ("replication was alive 4.5 s ago: a heartbeat",))
+    found = LossRange(Figure(12, "seen"), Figure(records, "alive"), Figure(9_000, "until now"))
+    evidence = ("replication was alive 4.5 s ago: a heartbeat",)
+    return Loss(found, seconds, 2 * seconds, words, evidence)
 
 
 def document(ran: Ran, code: int) -> dict[str, Any]:
@@ -114,7 +143,10 @@ def test_what_is_probably_lost_is_shown_before_anything_is_done(called: Run, sit
     assert shown["loss"] == {
         "records": 1240,
         "at_least": 12,
+        "at_most": 9_000,
+        "rests_on": {"records": "alive", "at_least": "seen", "at_most": "until now"},
         "seconds": 4.5,
+        "seconds_at_most": 9.0,
         "words": LOST,
         "evidence": ["replication was alive 4.5 s ago: a heartbeat"],
     }
@@ -145,8 +177,48 @@ def test_it_grows_and_the_plan_stays_the_same(called: Run, site: Site, tmp_path:
 def test_a_loss_that_cannot_be_estimated_is_said_not_to_be(called: Run, site: Site) -> None:
     site.silent, site.losses = True, ["cluster secondary did not answer"]
     told = document(called(*UNPLANNED, "--output", "json"), 0)["loss"]
-    assert told["words"] == "what is lost cannot be estimated: cluster secondary did not answer"
+    assert told["words"] == "what is lost is not known: cluster secondary did not answer"
     assert (told["records"], told["at_least"], told["seconds"]) == (None, None, None)
+
+
+def unproven(group: str) -> Wanted:
+    bounds = Bounds(800, None, 74, RESET)
+    rests_on = RestsOn("checkpoint", "checkpoint of source offset 120 to 100", 41.0)
+    return Wanted(group, ORDERS, Committed(100), bounds, rests_on=rests_on)
+
+
+def test_groups_that_would_have_no_offset_are_in_the_headline(called: Run, site: Site) -> None:
+    site.silent, site.losses = True, [loss(1240, 4.5)] * 2
+    nowhere = Wanted("billing", ORDERS, None, blocked="there is no evidence")
+    site.known = Translated((unproven("shipping"), nowhere), ("fraud-.*",))
+    groups = document(called(*UNPLANNED, "--output", "json"), 0)["groups"]
+    assert groups["without_offset"] == ["billing", "fraud-.*"]
+    assert (groups["positions"], groups["rereads_at_most"], groups["rereads_likely"]) == (
+        1,
+        800,
+        74,
+    )
+    (row,) = groups["groups"]
+    assert (row["group"], row["skips_only_if"], row["age_seconds"]) == ("shipping", RESET, 41.0)
+    said = " ".join(called(*UNPLANNED, environ={"COLUMNS": "300"}).stdout.split())
+    headline, rest = said.split("Probably lost")
+    assert "2 groups would have no committed offset on secondary: billing, fraud-.*" in headline
+    assert "at most 800 records read again, likely 74" in rest
+    assert (
+        f"checkpoint of source offset 120 to 100, 41 s old; skips records only if {RESET}" in rest
+    )
+
+
+def test_a_policy_may_refuse_what_is_not_proven(called: Run, site: Site, tmp_path: Path) -> None:
+    refusing = f"{CONFIG}policy: {{unproven_offsets: refuse}}\n"
+    (tmp_path / "drctl.yaml").write_text(refusing, encoding="utf-8")
+    site.silent, site.losses = True, [loss(1240, 4.5)]
+    site.known = Translated((unproven("shipping"),))
+    shown = document(called(*UNPLANNED, "--output", "json"), 0)
+    assert shown["groups"]["without_offset"] == ["shipping"]
+    assert f"only if {RESET}" in shown["groups"]["left_out"][0]
+    step = next(step for step in shown["steps"] if step["kind"] == "commit-offsets")
+    assert step["settings"]["unproven_offsets"] == "refuse"
 
 
 def test_a_planned_one_loses_nothing_and_nobody_is_asked(called: Run, site: Site) -> None:
@@ -158,6 +230,7 @@ def test_whoever_types_the_name_has_read_what_is_lost(
     called: Run, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site.silent, site.losses = True, [loss(1240, 4.5)]
+    site.known = Translated((), ("shipping",))
     monkeypatch.setattr(confirmation, "_attended", lambda stream: True)
     monkeypatch.setattr(sys, "stdin", cast(Any, io.StringIO("primary\n")))
     given = ("--answer", "fence-producers=yes", "--answer", "stop-replication=yes")
@@ -165,6 +238,8 @@ def test_whoever_types_the_name_has_read_what_is_lost(
     assert ran.code == 3, ran.stderr
     assert "'primary' is not 'secondary': nothing was written" in ran.stderr
     assert ran.stderr.index(LOST) < ran.stderr.index("Type the cluster's name")
+    without = ran.stderr.index("1 group would have no committed offset on secondary: shipping")
+    assert without < ran.stderr.index("Type the cluster's name")
 
 
 @pytest.mark.parametrize("mode", ["planned", "unplanned"])

@@ -7,6 +7,7 @@ import pytest
 
 from drctl.failback.observers import boundaries, pieces
 from drctl.failback.observers.boundaries import observe_boundaries
+from drctl.lab.waiting import Patience
 from drctl.model.topology import OffsetRange, Record, TopicPartition
 from drctl.systems.kafka.reader import KafkaClusterReader
 from tests.conftest import NewTopic
@@ -47,7 +48,9 @@ def test_ends_of_transactions_are_offsets_and_no_new_records(
 ) -> None:
     place = written(secondary, new_topic(on=("secondary",)))
     end = OLD + NEW + NEW // TOGETHER
-    assert secondary.end_offsets(place.topic)[0] == end
+    # A broker appends the end of a transaction after it has told the producer.
+    ended = lambda: secondary.end_offsets(place.topic)[0] == end  # noqa: E731
+    assert Patience.of(30).wait_until(ended)
     for module, name in ((pieces, "AT_ONCE"), (pieces, "_LEAST"), (boundaries, "AT_ONCE")):
         monkeypatch.setattr(module, name, at_once)
     found = gap(

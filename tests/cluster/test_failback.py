@@ -100,7 +100,7 @@ def test_the_way_home_loses_nothing_copies_nothing_twice_and_skips_nothing(story
         assert story.led_to == story.secondary.bootstrap
         done = story.json("resume", *GO, code=0)
     assert done["status"] == "done", done
-    assert done["rpo"] == {"records": 0, "seconds": 0, "exact": True}
+    assert done["rpo"] == {"records": 0, "at_least": 0, "at_most": 0, "seconds": 0, "exact": True}
     assert 0 < done["rto_seconds"] < 120
     assert story.led_to == story.primary.bootstrap
     effects = Counter(e["step"] for e in story.journaled() if e["entry"] == "intend")
@@ -155,7 +155,7 @@ def test_what_the_primary_has_deleted_and_the_secondary_has_not_is_no_new_record
     left = story.all_of(story.primary)
     assert (before - left).total() == PARTITIONS * DELETED
     done = story.json("failback", "--policy", "copy", *GO, code=0)
-    assert done["rpo"] == {"records": 0, "seconds": 0, "exact": True}
+    assert done["rpo"] == {"records": 0, "at_least": 0, "at_most": 0, "seconds": 0, "exact": True}
     new = Counter(named("new", NEW))
     assert story.all_of(story.primary) == left + new
     assert story.all_of(story.secondary) == before + new

@@ -98,7 +98,7 @@ def test_the_command_that_closed_the_primary_lets_the_clients_in_again(site: ByS
 
     answers = [word for each in BY_PEOPLE for word in ("--answer", f"{each}=yes")]
     home = site.json("failback", "--policy", "copy", *answers, *GO, code=0)
-    assert home["rpo"] == {"records": 0, "seconds": 0, "exact": True}
+    assert home["rpo"] == {"records": 0, "at_least": 0, "at_most": 0, "seconds": 0, "exact": True}
     order = [step["id"] for step in home["steps"] if step["status"] == "done"]
     assert order.index("open-target") < order.index("let-in") < order.index("switch-endpoint-1")
     assert not site.fenced

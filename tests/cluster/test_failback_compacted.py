@@ -53,7 +53,7 @@ def test_what_conflicts_since_the_search_is_not_copied(home: Compacted) -> None:
     assert home.led_to == home.secondary.bootstrap
 
     done = home.json("failback", "--policy", "copy", *GO, code=0)
-    assert done["rpo"] == {"records": 0, "seconds": 0, "exact": True}
+    assert done["rpo"] == {"records": 0, "at_least": 0, "at_most": 0, "seconds": 0, "exact": True}
     assert steps_of(done, "detail")["reconcile"] == f"all are done: {TAIL - AGAIN} copy"
     assert home.led_to == home.primary.bootstrap
 

@@ -48,7 +48,7 @@ def test_killed_in_every_step_it_ends_as_one_that_nobody_interrupted(
         killed_in_each(killed, moment, [*steps, *of_the_run], "failback", *POLICIES, *GO)
         done = killed.json("resume", *GO, code=0)
         assert alone.wait(DEADLINE_S) == 0, left_alone.said
-    assert done["rpo"] == {"records": 0, "seconds": 0, "exact": True}
+    assert done["rpo"] == {"records": 0, "at_least": 0, "at_most": 0, "seconds": 0, "exact": True}
 
     end = left_alone.end
     assert killed.end == end
@@ -83,7 +83,7 @@ def test_an_export_on_the_machine_that_died_is_not_asked_for_again(
     (export,) = home.drctl.folder.glob(".drctl/reconcile/exports/*")
     home.move_to_another_machine()
     done = home.json("resume", *GO, code=0)
-    assert done["rpo"] == {"records": 0, "seconds": 0, "exact": True}
+    assert done["rpo"] == {"records": 0, "at_least": 0, "at_most": 0, "seconds": 0, "exact": True}
     assert home.led_to == home.primary.bootstrap
     assert not [*home.drctl.folder.glob(".drctl/reconcile/exports/*")]
     kept = home.drctl.folder / "left-behind-1" / export.relative_to(home.drctl.folder / ".drctl")

@@ -131,7 +131,7 @@ def test_records_come_home_from_the_copies_under_the_topics_own_name(story: Pref
     story.kill_at("bring-home", "failback", "--policy", "copy", *GO)
     done = story.json("resume", *GO, code=0)
     assert done["status"] == "done", done
-    assert done["rpo"] == {"records": 0, "seconds": 0, "exact": True}
+    assert done["rpo"] == {"records": 0, "at_least": 0, "at_most": 0, "seconds": 0, "exact": True}
     assert story.led_to == story.primary.bootstrap
     assert f"{TAIL} copy" in steps_of(done, "detail")["reconcile"]
 

@@ -57,7 +57,7 @@ def test_out_of_a_dead_primary_into_the_copies_and_home_again(story: Prefixed) -
     story.lab.start("primary")
     done = story.json("failback", "--policy", "copy", *GO, code=0)
     assert done["status"] == "done", done
-    assert done["rpo"] == {"records": 0, "seconds": 0, "exact": True}
+    assert done["rpo"] == {"records": 0, "at_least": 0, "at_most": 0, "seconds": 0, "exact": True}
     assert f"{TAIL} copy" in steps_of(done, "detail")["reconcile"]
     assert story.led_to == story.primary.bootstrap
     assert story.connectors.states(story.forward, story.reverse) == ["RUNNING", "STOPPED"]

@@ -137,7 +137,7 @@ def test_what_fails_behind_the_fence_leaves_the_application_where_it_was(site: S
     assert DENIED in answers_once_at_work(site.writer), "the fence never kept it away"
 
     done = site.stage.json("failover", *GO, code=0)
-    assert done["rpo"] == {"records": 0, "seconds": 0, "exact": True}
+    assert done["rpo"] == {"records": 0, "at_least": 0, "at_most": 0, "seconds": 0, "exact": True}
     assert (site.fenced, site.front.states) == (True, TO_SECONDARY)
     assert site.front.by_name == address_of(site.stage.target)
     site.writes_on()

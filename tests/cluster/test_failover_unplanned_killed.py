@@ -24,11 +24,11 @@ pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(600)]
 
 LEFT = 20
 STEPS = (
-    "preflight", "take-stock", "fence-producers", "measure-loss", "stop-replication",
-    "prepare-groups", "commit-offsets", "skip-producer-ids", "open-target", "switch-endpoint-1",
-    "verify-clients",
+    "preflight", "take-stock", "fence-producers", "request-stop", "prepare-groups",
+    "skip-producer-ids", "measure-loss", "stop-replication", "commit-offsets",
+    "open-target", "switch-endpoint-1", "confirm-stop", "verify-clients",
 )  # fmt: skip
-BEHIND = STEPS[6:9]
+BEHIND = STEPS[5:9]
 """Killed in one of these it is gone on with elsewhere: much is done, and nothing is open yet."""
 ANSWERED = ("--answer", "decide=yes", "--answer", "cannot-return=yes")
 

@@ -27,3 +27,21 @@ def test_little_that_differs_in_much(
     assert partition["ranges"] == [[990, 999]]
     assert len(rows_of(ended.out / "records")) == 10
     assert [p.name for p in (ended.out / "records").iterdir()] == [FILE], "not Spark's"
+    assert document["engine"] == "spark", "it read and digested all of them"
+
+
+def test_the_command_line_chooses_what_compares(
+    primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock, new_drctl: NewDrctl
+) -> None:
+    topic = f"{new_prefix()}chosen"
+    fill(primary, {topic: holding(*rows(100))}, clock)
+    fill(secondary, {topic: holding(*copies(rows(90)))}, clock)
+    link = {"from": "primary", "to": "secondary", "topics": [topic]}
+    few, much = ({"master": "local[2]", "from_offsets": n} for n in (1_000_000, 0))
+    answers = []
+    for spark, engine in ((few, "auto"), (much, "direct"), (few, "spark")):
+        ended = new_drctl({"main": link}, spark=spark).gap("--engine", engine)
+        assert ended.code == 1, ended.stderr
+        answers.append(ended.document())
+    assert [each["engine"] for each in answers] == ["direct", "direct", "spark"]
+    assert all(each["topics"] == answers[0]["topics"] for each in answers)

@@ -107,7 +107,7 @@ def test_a_cluster_of_another_id_on_empty_disks_is_filled_and_clients_come_home(
     assert f"about {COPIED + NEW} records are copied from secondary" in cost
     done = story.json(*REBUILD, *GO, code=0)
     assert done["status"] == "done", done
-    assert done["rpo"] == {"records": 0, "seconds": 0, "exact": True}
+    assert done["rpo"] == {"records": 0, "at_least": 0, "at_most": 0, "seconds": 0, "exact": True}
     assert story.led_to == story.primary.bootstrap
     assert story.states("mm2-source", story.reverse) == ["RUNNING", "STOPPED"]
 

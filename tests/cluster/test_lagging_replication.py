@@ -81,5 +81,7 @@ def test_groups_go_on_at_the_newest_copy_that_is_noted(stage: Stage, prefix: str
         assert (row["method"], row["skips_at_most"], row["blocked"]) == ("anchor", 0, None)
         again = COPIED - row["target_offset"]
         assert again >= 0, row
-        assert again + lag <= row["rereads_at_most"] <= SPACING * lag, row
+        assert row["rereads_at_most"] == COPIED + SINCE - row["target_offset"]
+        likely = min(again + lag, row["rereads_at_most"])
+        assert likely <= row["rereads_likely"] <= SPACING * lag, row
     assert rows["copied"]["target_offset"] == COPIED

@@ -1,12 +1,16 @@
 """`drctl resume --abandon` on real clusters: a run ends as it stands, and another one begins."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from drctl.engine import chain
 from drctl.lab.lab import Lab
 from drctl.model.topology import Record
-from drctl.wire.journal_records import TOPIC
+from drctl.wire.journal_records import TOPIC, encode, split
+from tests.cli.test_resume_check import RUN as FORGED
+from tests.cli.test_resume_check import forged
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.failover_stage import GO, PARTITIONS, Stage, mirror_maker
 from tests.cluster.killing import killed_at_a_new_step
@@ -29,7 +33,9 @@ def stage(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[Stage]
         lab.replicate(True)
 
 
-def test_a_run_that_is_left_behind_frees_its_link_and_names_what_stands(stage: Stage) -> None:
+def test_a_run_that_is_left_behind_frees_its_link_and_names_what_stands(
+    stage: Stage, tmp_path: Path
+) -> None:
     written = stage.write(RECORDS, "before")
     stage.copied(RECORDS)
     assert killed_at_a_new_step(stage, ("failover", *GO), BEFORE_FENCE) == "fence-producers"
@@ -64,6 +70,25 @@ def test_a_run_that_is_left_behind_frees_its_link_and_names_what_stands(stage: S
     written += stage.write(RECORDS, "after", stage.target)
     read = stage.read(stage.target, most=10_000, wait_for=2 * RECORDS)
     assert set(read) == set(written)
+    _no_command_of_a_forged_run_is_started(stage, tmp_path / "was-here")
+
+
+def _no_command_of_a_forged_run_is_started(stage: Stage, mark: Path) -> None:
+    """Whoever can write the topic puts a whole run there, sound in itself, with its commands."""
+    told = [dict(entry) for entry in forged(["/bin/true"], ["touch", str(mark)])]
+    told[0]["plan"] = {**told[0]["plan"], "link": stage.link}
+    parts = (p for line in chain.seal(told, chain.beginning(FORGED)) for p in split(FORGED, line))
+    records = [Record(0, -1, 0, stage.link.encode(), encode(part)) for part in parts]
+    stage.target.produce(TOPIC, records)
+    for words in (("resume",), ("resume", *GO)):
+        refused = stage.run(*words)
+        assert refused.code == 3
+        assert f"`touch {mark}` is neither among `commands`" in refused.stderr
+        assert f"`drctl resume {FORGED} --abandon REASON`" in refused.stderr
+    assert not mark.exists()
+    stage.json("resume", FORGED, "--abandon", "somebody else wrote it", *GO, code=1)
+    assert stage.run("resume", *GO).code == 2, "there is none to go on with"
+    assert not mark.exists()
 
 
 @pytest.mark.nightly

@@ -117,7 +117,7 @@ def test_an_emptied_primary_is_filled_and_proven_before_clients_are_home(story: 
         assert_in_order(story)
         done = story.json("resume", *GO, code=0)
     assert done["status"] == "done", done
-    assert done["rpo"] == {"records": 0, "seconds": 0, "exact": True}
+    assert done["rpo"] == {"records": 0, "at_least": 0, "at_most": 0, "seconds": 0, "exact": True}
     assert story.led_to == story.primary.bootstrap
 
     everything = named("copied", COPIED) | named("new", NEW) | set(live)

@@ -68,7 +68,7 @@ def test_the_old_primary_follows_and_the_way_home_is_short(journey: Journey, rev
     assert "copies to primary now: what that lacks cannot be found while it grows" in early.stdout
     journey.stop(reverse)
     home = journey.json("failback", "--policy", "copy", *GO, code=0)
-    assert home["rpo"] == {"records": 0, "seconds": 0, "exact": True}
+    assert home["rpo"] == {"records": 0, "at_least": 0, "at_most": 0, "seconds": 0, "exact": True}
     assert journey.led_to == journey.primary.bootstrap
     later = journey.write("later", LATER, journey.primary)
     everything.update(later)

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(900)]
 
 OLDER = 6
 """Records of each loss whose keys the secondary has something newer of."""
-NOTHING_LOST = {"records": 0, "seconds": 0, "exact": True}
+NOTHING_LOST = {"records": 0, "at_least": 0, "at_most": 0, "seconds": 0, "exact": True}
 
 
 class Again(OwnHome):

@@ -223,7 +223,7 @@ def test_what_is_aborted_is_copied_where_nobody_says_otherwise(home: Transacting
     assert "source.consumer.isolation.level=read_committed" in row["cure"]
 
     done = home.json("failover", *GO, code=0)
-    assert done["rpo"] == {"records": 0, "seconds": 0, "exact": True}
+    assert done["rpo"] == {"records": 0, "at_least": 0, "at_most": 0, "seconds": 0, "exact": True}
     turned = home.json("failback", "--policy", "copy", *GO, code=4)
     why = steps_of(turned, "detail")["find-missing"]
     assert "or has copied what they had aborted" in why, why

@@ -68,7 +68,8 @@ def test_links_out_of_the_ordinary(linked: Analysed) -> None:
 
 def test_with_spark_and_without_it_is_the_same(traps: Analysed, sparks_traps: Analysed) -> None:
     ours, sparks = traps.document, sparks_traps.document
-    for name in ours.keys() - {"started", "seconds", "out"}:
+    assert (ours["engine"], sparks["engine"]) == ("direct", "spark")
+    for name in ours.keys() - {"started", "seconds", "out", "engine"}:
         assert ours[name] == sparks[name], name
 
 
@@ -109,6 +110,7 @@ def test_the_records_as_parquet(each: Analysed) -> None:
                 "topic": topic,
                 "partition": v.record.partition,
                 "offset": v.record.offset,
+                "timestamp_ms": v.record.timestamp_ms,
                 "timestamp": v.record.timestamp_ms,
                 "key": v.record.key,
                 "size": reference.size(v.record),

@@ -141,10 +141,14 @@ class Journey(LinkCommand):
         return values
 
     def judged_at_home(self) -> None:
-        """What `--check-order` says of a way home that is over: all that can be seen is done."""
-        found = self.json("failback", "--check-order", code=5)
-        observed = "".join(step["observed"][0] for step in found["steps"])
-        assert (observed, found["verdict"], found["next"]) == ("ddddddddddu", "unknown", "k"), found
+        """What `--check-order` says of a failback that is over, here and on another machine."""
+        for elsewhere in (False, True):
+            if elsewhere:
+                self.move_to_another_machine()
+            found = self.json("failback", "--check-order", code=0)
+            observed = "".join(step["observed"][0] for step in found["steps"])
+            assert (observed, found["verdict"], found["next"]) == ("d" * 11, "ok", None), found
+            assert found["state"] == "completed"
 
     def all_of(self, cluster: ClusterUnderTest) -> Counter[str]:
         """Every record, by a plain consumer."""

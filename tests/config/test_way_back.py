@@ -1,13 +1,16 @@
 """The way home over a link: what copies back, and what the link says of both directions."""
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from drctl.cli.runs.link_hands import LinkHands
 from drctl.config.link import Link
 from drctl.config.loading import read
 from drctl.config.way_back import way_home
 from drctl.model.errors import ConfigError
+from drctl.systems.kafka.shared_rules import SharedRules
 
 HEAD = "clusters: {a: {bootstrap: 'x:1'}, b: {bootstrap: 'y:1'}}\nlinks:\n"
 LINK = "  main: {{from: a, to: b, topics: [t], {more}, replicator: {{kind: {kind}{rest}}}}}\n"
@@ -23,7 +26,8 @@ def home(kind: str, rest: str, more: str = "groups: [g]", others: str = "") -> L
 
 def test_it_turns_everything_round() -> None:
     found = home("mirrormaker2", CONNECT + BACK)
-    assert (found.name, found.source, found.target) == ("main-back", "b", "a")
+    assert (found.name, found.configured) == ("main-back", "main")
+    assert (found.source, found.target) == ("b", "a")
     assert found.carries("t")
     assert found.carries_group("g")
     replicator = found.settings.replicator
@@ -81,3 +85,19 @@ def test_a_link_with_other_topics_is_no_way_home() -> None:
     other = f"  home: {{from: b, to: a, topics: [u], replicator: {replicator}}}\n"
     with pytest.raises(ConfigError, match="nothing says what copies from b to a"):
         home("mirrormaker2", CONNECT, others=other)
+
+
+def test_a_failback_signs_its_fences_as_the_link_does_and_not_as_one_of_its_name(
+    tmp_path: Path,
+) -> None:
+    others = LINK.format(more="groups: [g]", kind="none", rest="").replace("main", "main-back")
+    text = HEAD + LINK.format(more="groups: [g]", kind="none", rest="") + others
+    config = read(text, tmp_path / "drctl.yaml")
+    back = way_home(config.link("main"))
+    named = {link.name: link.configured for link in (config.link("main"), back)}
+    assert named == {"main": "main", "main-back": "main"}
+    signing = [
+        cast(SharedRules, LinkHands(config, link, tmp_path, {}).acls("a")).link
+        for link in (config.link("main"), back, config.link("main-back"))
+    ]
+    assert signing == ["main", "main", "main-back"]

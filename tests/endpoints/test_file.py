@@ -5,6 +5,7 @@ import hashlib
 import os
 import stat
 import threading
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,21 @@ def test_there_and_back(file: Path) -> None:
     both.writer.restore(before)
     assert both.seen() == before
     assert list(file.parent.iterdir()) == [file]
+
+
+def test_what_is_put_back_is_what_drctl_yaml_says_never_what_a_journal_says(file: Path) -> None:
+    both = opened(file.parent)
+    before = both.seen()
+    both.writer.switch("secondary", before)
+    evil = b"evil:9092\n"
+    forged = {**before.evidence, "content": evil.decode()}
+    both.writer.restore(replace(before, evidence=forged))
+    assert both.seen() == before
+    both.writer.switch("secondary", before)
+    forged["sha256"] = hashlib.sha256(evil).hexdigest()
+    with pytest.raises(EndpointRejected, match="that has changed since"):
+        both.writer.restore(replace(before, evidence=forged))
+    assert both.seen().cluster == "secondary"
 
 
 def test_content_and_bootstraps_of_one_s_own(file: Path) -> None:

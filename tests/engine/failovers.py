@@ -32,7 +32,7 @@ SEEN = Circumstances(
 REVERSED = replace(SEEN, reverse=(BACK,))
 """The same, and the old primary is to follow."""
 
-SIGNED = "User:drctl-fence:"
+SIGNED = "User:drctl-fence-of:"
 UNDONE = frozenset({"groups", "ids"})
 """Groups that were made ready, and ids that were skipped, stay: the steps say so."""
 

@@ -12,13 +12,14 @@ from typing import Any, cast
 from zlib import crc32
 
 from drctl.checks.registry import GUARDS
-from drctl.engine.ports import CommandEnded, Loss, Missing
+from drctl.engine.ports import CommandEnded, Missing
 from drctl.engine.returning import Owed, Reconciliation, Search
 from drctl.engine.steps.stop_replication import RUNNING, STOPPED
 from drctl.model.acls import Acls
 from drctl.model.fencing import AclReader, FenceProof, Moved, Stillness
 from drctl.model.finding import Finding, Status
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState
+from drctl.model.loss import Loss, exactly
 from drctl.model.plan import Json
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.offsets.wanted import Bounds, Translated, Wanted
@@ -67,7 +68,7 @@ class Sight:
     def site(self, name: str) -> Logs:
         return self._site(name).logs
 
-    def alive(self, name: str) -> str:
+    def alive(self, name: str, *, newly: bool = False) -> str:
         return self.site(name).cluster_id()
 
     def groups(self, name: str) -> Any:
@@ -138,7 +139,7 @@ class Sight:
 
     def loss(self) -> Loss:
         self.site(self.target).overview()
-        return Loss(1, 2.0, "about 1 record", None, ("the connector's offsets",))
+        return Loss(exactly(1, "counted"), 2.0, 2.0, "about 1 record", ("the connector's offsets",))
 
     def heard(self, name: str, topic: str, text: str) -> bool:
         log = self.site(name).following({TopicPartition(topic, 0): 0}, 50)

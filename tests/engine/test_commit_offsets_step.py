@@ -13,7 +13,7 @@ from drctl.model.errors import Refused
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Positions
 from drctl.model.plan import Json
 from drctl.model.topology import Found, Mark, TopicPartition, Unavailable
-from drctl.offsets.wanted import Bounds, Translated, Wanted
+from drctl.offsets.wanted import Bounds, RestsOn, Translated, Wanted
 
 ONE, TWO = TopicPartition("orders", 0), TopicPartition("orders", 1)
 OCCUPIED = Unavailable("somebody reads in it")
@@ -219,3 +219,27 @@ def test_a_group_that_stands_there_already_reads_again_all_the_same() -> None:
     STEP.apply(made, hands(found))
     put = {group: [["orders", 0, at]] for group, at in {**stand, "moved": 7}.items()}
     assert STEP.verify(made, look(found)).facts["stand"] == put
+
+
+def test_of_a_lost_source_the_best_that_is_known_is_committed() -> None:
+    """Also where a checkpoint is all there is; what is left without an offset is named."""
+    only_if = "the group was reset backwards after 2026-03-05 17:02:31 UTC"
+    bounds = Bounds(4, None, 1, only_if)
+    rests_on = RestsOn("checkpoint", "a checkpoint", 41.0)
+    known = (
+        Wanted("a", ONE, Committed(5), bounds, rests_on=rests_on),
+        Wanted("b", ONE, None, blocked="there is no evidence"),
+    )
+    found = Translating(known=known, unknown=("c",))
+    settings = {**SETTINGS, "leave_out": True, "unproven_offsets": "commit"}
+    made = STEP.check(settings, {}, look(found))
+    assert [line[0] for line in made["lines"]] == ["a"]
+    assert (made["rereads_at_most"], made["rereads_likely"]) == (4, 1)
+    assert made["rests_on"] == {"a": ["a checkpoint", 41.0, only_if]}
+    assert made["without_offset"] == ["b", "c"]
+    STEP.apply(made, hands(found))
+    assert STEP.verify(made, look(found)).facts["without_offset"] == ["b", "c"]
+    refusing = STEP.check(
+        {**settings, "unproven_offsets": "refuse"}, {}, look(Translating(known=known))
+    )
+    assert (refusing["lines"], refusing["without_offset"]) == ([], ["a", "b"])

@@ -16,7 +16,6 @@ from drctl.engine.sequences.circumstances import FenceMethod, Mode
 from drctl.engine.steps.last_look import ALIVE, MOVED
 from drctl.engine.story import read_story
 from drctl.model.errors import ExitCode
-from drctl.model.plan import Duty
 from drctl.report import run_next, run_words
 from drctl.report.run_reading import report_data
 from tests.engine.crashing import (
@@ -33,7 +32,7 @@ from tests.engine.failovers import case, fence_falls, fence_of, named, plan
 from tests.engine.pair import PRIMARY, SECONDARY, Pair
 from tests.engine.switches import Crash, Hurried, World
 
-BEHIND = [step.id for step in plan(Mode.PLANNED).steps if step.duty is not Duty.OPTIONAL][3:]
+BEHIND = [step.id for step in plan(Mode.PLANNED).steps][3:]
 
 
 def test_a_fence_that_fell_meanwhile_is_set_again_and_all_behind_it_done_anew() -> None:

@@ -3,11 +3,15 @@
 from typing import Any, cast
 
 from drctl.engine.kind import State
-from drctl.engine.ports import Loss
 from drctl.engine.registry import KINDS
+from drctl.model.loss import Figure, Loss, LossRange, loss_range
 from tests.engine.switches import Blind
 
 STEP = KINDS["measure-loss"]
+RANGE = LossRange(
+    Figure(12, "checkpoints"), Figure(1240, "until a heartbeat"), Figure(3100, "until now")
+)
+LOSS = Loss(RANGE, 4.5, 9.0, "about 1,240 records", ("a heartbeat", "the journal"))
 
 
 class Survivor:
@@ -17,7 +21,7 @@ class Survivor:
         return ("orders", "payments")
 
     def loss(self) -> Loss:
-        return Loss(1240, 4.5, "about 1,240 records", 12, ("a heartbeat", "the journal"))
+        return LOSS
 
 
 def test_it_notes_what_the_report_needs() -> None:
@@ -30,6 +34,15 @@ def test_it_notes_what_the_report_needs() -> None:
     assert seen.facts == {
         "records": 1240,
         "at_least": 12,
+        "at_most": 3100,
+        "rests_on": {
+            "records": "until a heartbeat",
+            "at_least": "checkpoints",
+            "at_most": "until now",
+        },
         "seconds": 4.5,
+        "seconds_at_most": 9.0,
         "evidence": ["a heartbeat", "the journal"],
     }
+    assert seen.facts is not None
+    assert loss_range(seen.facts) == RANGE, "the report reads it again"

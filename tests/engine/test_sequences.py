@@ -127,9 +127,10 @@ def test_a_planned_one_loses_nothing_and_an_unplanned_one_waits_for_no_dead_clus
 @pytest.mark.parametrize("mode", Mode)
 def test_what_clients_find_is_made_ready_before_the_target_opens(mode: Mode) -> None:
     plan = failover(mode, circumstances())
-    ids = [step.id for step in plan.steps]
-    ready = ["prepare-groups", "commit-offsets", "skip-producer-ids", "open-target"]
-    assert ids[ids.index("stop-replication") + 1 :][:4] == ready
+    # It only looks.
+    ids = [step.id for step in plan.steps if step.id != "measure-loss"]
+    ready = ["prepare-groups", "skip-producer-ids", "stop-replication", "commit-offsets"]
+    assert ids[ids.index("open-target") - 4 :][:5] == [*ready, "open-target"]
     for name in ("prepare-groups", "skip-producer-ids"):
         step = plan.step(name)
         assert (step.settings["source"], step.settings["target"]) == ("primary", "secondary")
@@ -163,6 +164,35 @@ def test_what_copies_back_begins_before_the_target_opens_and_runs_once_clients_a
 def test_nothing_copies_back_to_a_cluster_that_was_lost() -> None:
     plan = failover(Mode.UNPLANNED, replace(circumstances(), reverse=("back",)))
     assert not {"begin-reverse", "replicate-back"} & {step.id for step in plan.steps}
+
+
+def test_a_lost_source_s_connector_stops_early_and_the_target_opens_once_its_tasks_ended() -> None:
+    plan = failover(Mode.UNPLANNED, circumstances(connectors=("mm2", "mm2-checkpoint")))
+    ids = [step.id for step in plan.steps]
+    asked, stopped = ids.index("request-stop"), ids.index("stop-replication")
+    assert ids.index("fence-producers") < asked < stopped < ids.index("open-target")
+    assert plan.step("request-stop").settings["connectors"] == ["mm2"]
+    assert plan.step("stop-replication").settings["tasks_only"]
+    assert ids.index("confirm-stop") > ids.index("open-target")
+    assert plan.step("confirm-stop").duty is Duty.BEST_EFFORT
+    bare = failover(Mode.UNPLANNED, circumstances((), ()))
+    assert not {"request-stop", "confirm-stop"} & {step.id for step in bare.steps}
+
+
+def test_a_planned_one_stops_connectors_where_a_later_fence_cannot_ask_for_another_drain() -> None:
+    plan = failover(Mode.PLANNED, circumstances())
+    ids = [step.id for step in plan.steps]
+    assert not {"request-stop", "confirm-stop"} & set(ids)
+    assert ids.index("quiesce") < ids.index("stop-replication") < ids.index("open-target")
+    assert "tasks_only" not in plan.step("stop-replication").settings
+
+
+def test_what_is_not_drained_is_not_told_to_stop() -> None:
+    plan = failover(Mode.PLANNED, circumstances())
+    steps = sorted(plan.steps, key=lambda step: step.id == "drain")
+    assert any(
+        "stays behind" in each for each in violations(replace(plan, steps=tuple(steps)), KINDS)
+    )
 
 
 @pytest.mark.parametrize("state", ["RUNNING", "PAUSED", "Kafka Connect did not answer"])

@@ -121,21 +121,46 @@ def test_a_fence_is_not_lifted_blindly() -> None:
     assert RULE in cluster.rules
 
 
-def test_the_way_home_of_a_link_lifts_what_the_link_had_set() -> None:
+def test_the_failback_of_a_link_lifts_what_the_link_had_set() -> None:
     cluster = Cluster()
     Run(cluster, "main").fence()
-    assert resting(cluster.rules, "main-back") == {}
     settings = {"link": "main", "cluster": "p", "principals": [APP]}
     intent = OpenTarget().check(settings, {}, cast(Look, cluster))
-    cluster.as_link("main-back").acls("p").restore([Acl(*each) for each in intent["lifted"]])
+    cluster.as_link("main").acls("p").restore([Acl(*each) for each in intent["lifted"]])
     assert cluster.rules == set()
+
+
+@pytest.mark.parametrize(("one", "other"), [("main", "main-back"), ("a", "a:User"), ("a%3A", "a:")])
+def test_no_two_names_sign_alike(one: str, other: str) -> None:
+    assert sign(RULE, one) != sign(RULE, other)
+    for lifting, staying in ((one, other), (other, one)):
+        cluster = Cluster()
+        runs = {link: Run(cluster, link).fence() for link in (one, other)}
+        assert f"the fence of link {staying} rests on them" in runs[lifting].lift()
+        assert cluster.rules == {RULE, sign(RULE, staying)}
+        assert runs[staying].lift().startswith("1 rules are gone")
+        assert cluster.rules == set()
+
+
+def test_what_an_earlier_build_signed_is_lifted_by_nobody() -> None:
+    """`main` and `main-back` signed alike: whose it is cannot be told."""
+    old = RULE._replace(principal=f"User:drctl-fence:main:{APP}")
+    for link in ("main", "main-back"):
+        cluster = Cluster({RULE, old})
+        run = Run(cluster, link).fence()
+        assert "main or main-back (signed by an earlier drctl)" in run.lift()
+        assert cluster.rules == {RULE, old}
+        settings = {"link": link, "cluster": "p", "principals": [APP]}
+        with pytest.raises(Refused, match="signed by an earlier drctl") as no:
+            OpenTarget().check(settings, {}, cast(Look, cluster))
+        assert "remove the rules of principal User:drctl-fence:main:..." in no.value.hint
 
 
 def test_a_fence_of_an_earlier_run_that_fell_is_set_again_and_stays() -> None:
     cluster = Cluster()
     Run(cluster, "main").fence()
     whole = set(cluster.rules)
-    home = Run(cluster, "main-back").fence()
+    home = Run(cluster, "main").fence()
     assert cluster.rules == whole
     cluster.rules.clear()
     home.fence()
@@ -151,14 +176,15 @@ def test_a_cluster_from_which_another_link_keeps_applications_is_not_opened() ->
     settings = {"link": "main", "cluster": "p", "principals": [APP]}
     with pytest.raises(Refused, match=r"fence-of-another-link: 1 rules .* of link other") as no:
         OpenTarget().check(settings, {}, cast(Look, cluster))
-    assert "User:drctl-fence:other:" in no.value.hint
+    assert "User:drctl-fence-of:other:" in no.value.hint
 
 
 def test_what_signs_tell_of_rules_and_links() -> None:
     everybody = RULE._replace(principal="User:*")
     present = [sign(RULE, "a"), sign(everybody, "b"), RULE]
-    assert resting(present, "a") == {everybody: "b"}
-    assert resting(present, "c") == {RULE: "a", everybody: "b"}
+    found = {rule: owner.link for rule, owner in resting(present, "c").items()}
+    assert found == {RULE: "a", everybody: "b"}
+    assert resting(present, "a").keys() == {everybody}
     assert sign(RULE, "a").permission == "DENY"
 
 

@@ -17,7 +17,13 @@ MAY_CHANGE: Mapping[str, frozenset[str]] = {
     "rules": frozenset({"fence-producers", "fence-consumers", "open-target", "close-source"}),
     "Connect": frozenset(
         {
-            *("stop-replication", "keep-stopped", "leave-copies-out", "seed-replication"),
+            *(
+                "request-stop",
+                "stop-replication",
+                "keep-stopped",
+                "leave-copies-out",
+                "seed-replication",
+            ),
             *("start-replication", "seed-old-replication", "start-old-replication"),
             *("seed-from-start", "take-copies-along"),
         }
@@ -207,8 +213,15 @@ TRUTHS: Mapping[str, Truth] = {
     "wait": _always,
     "gap": _always,
     "drain": _copied("source", "target"),
-    "quiesce-consumers": _quiet,
+    # A drain window ends where waiting gains nothing, whoever still reads.
+    "quiesce-consumers": lambda pair, intent: "ends" in intent or _quiet(pair, intent),
+    "request-stop": lambda pair, intent: all(
+        pair.workers.connectors[name].wanted == STOPPED for name in intent["before"]
+    ),
     "stop-replication": _all(STOPPED),
+    "confirm-stop": lambda pair, intent: all(
+        pair.workers.connectors[name].state == STOPPED for name in intent["connectors"]
+    ),
     "prepare-groups": _prepared,
     "commit-offsets": _committed,
     "skip-producer-ids": _skipped,
@@ -253,6 +266,7 @@ TAKEN_BACK: Mapping[str, Truth] = {
     "manual-start-replication": _says_it_was,
     "manual-stop-replication": _says_it_was,
     "open-target": _closed,
+    "request-stop": _as_before,
     "stop-replication": _as_before,
     "commit-offsets": _put_back,
     "prepare-groups": _always,

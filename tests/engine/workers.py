@@ -6,7 +6,7 @@ from typing import Any
 
 from drctl.engine.copies_filter import drops_copies
 from drctl.engine.first_records import is_copy
-from drctl.engine.ports import ConnectorState
+from drctl.engine.ports import ConnectorState, ConnectorTasks
 from drctl.engine.steps.stop_replication import PAUSED, RUNNING, STOPPED
 from drctl.model.errors import Unknown, UsageError
 from drctl.model.topology import TopicPartition
@@ -66,6 +66,14 @@ class Workers:
         found = self._found(name)
         state = found.state if found.state == found.wanted else f"{found.wanted}+{found.state}"
         return ConnectorState(name, state)
+
+    def tasks(self, name: str) -> ConnectorTasks:
+        found = self._found(name)
+        running = (f"0 is {found.state}",) if found.state != STOPPED else ()
+        return ConnectorTasks(int(found.wanted != STOPPED), running, frozenset({"worker-1"}))
+
+    def tasks_left(self, names: Sequence[str], settle_s: float) -> Sequence[str]:
+        return [name for name in names if self.tasks(name).any]
 
     def offsets(self, name: str) -> Sequence[Mapping[str, Any]]:
         found = self._found(name)

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from drctl.cli.failback.table import failback_table
-from drctl.failback.answer import Answer
+from drctl.failback.answer import Answer, State
 from drctl.failback.doing import Site, doing
 from drctl.failback.facts import Facts, RunTold
 from drctl.failback.starting import Start
@@ -17,7 +17,15 @@ from drctl.failback.verdict import Verdict
 from drctl.model.topology import Unavailable
 from tests.cli.conftest import Run, called
 from tests.cli.documents import check
-from tests.failback.ways import SILENT, copying, in_order_to_d, in_order_to_h, judged
+from tests.failback.ways import (
+    SILENT,
+    at_home,
+    copying,
+    in_order_to_d,
+    in_order_to_h,
+    in_peace,
+    judged,
+)
 
 __all__ = ["called"]
 
@@ -54,8 +62,40 @@ def drawn(answer: Answer, site: Site = SITE) -> str:
 def test_every_answer_fits_its_schema(facts: Facts) -> None:
     document = judged(facts).to_json()
     check(document)
-    assert document.keys() == {"schema", "records", "steps", "verdict", "next"}
     assert [step["id"] for step in document["steps"]] == list("abcdefghijk")
+
+
+def test_steps_have_names_and_say_what_they_are() -> None:
+    found = judged(in_order_to_d(), forward=copying("mm2-source", "RUNNING")).to_json()
+    (step,) = [each for each in found["steps"] if each["id"] == found["next"]]
+    assert step["name"] == found["next_name"] == "old-replication-stopped"
+    assert step["title"] == "the old replication primary -> secondary is stopped"
+    (wrong,) = [each for each in found["violations"] if each["step"] == "b"]
+    assert wrong["name"] == "old-replication-stopped"
+    assert "mm2-source is RUNNING" in wrong["why"]
+    names = [each["name"] for each in found["steps"]]
+    assert len(set(names)) == len(names)
+
+
+def test_in_peace_there_is_nothing_to_fail_back() -> None:
+    found = judged(in_peace())
+    check(found.to_json())
+    assert (found.verdict, found.next, found.state) == (Verdict.OK, None, State.NOTHING)
+    assert found.to_json()["why"] == (
+        "every endpoint leads to primary; by the journal no run has moved clients to secondary;"
+        " replication primary -> secondary runs"
+    )
+    text = drawn(found)
+    assert "Verdict: ok: there is nothing to fail back" in text
+    assert "Next: nothing\n" in text
+    assert "All of it, as one plan" not in text
+
+
+def test_a_completed_failback_is_told_as_that() -> None:
+    run = RunTold("20261122-main", "failback", "done", home=True)
+    found = judged(at_home(), journal=(run,))
+    assert found.to_json()["state"] == "completed"
+    assert "the failback is complete (run 20261122-main)" in drawn(found)
 
 
 def test_examples_are_those_of_the_result() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from drctl.failback.facts import (
+    NO_WORKERS,
     Began,
     Cluster,
     Copies,
@@ -26,7 +27,9 @@ from drctl.model.errors import ExitCode
 from drctl.model.gap_order import OrderScope
 from drctl.model.topology import OffsetRange, Unavailable
 from tests.failback.ways import (
+    BOUNDARY,
     DROP,
+    FENCED,
     HERE,
     LOST_END,
     NOTHING_MISSING,
@@ -44,10 +47,14 @@ from tests.failback.ways import (
     in_order_to_d,
     in_order_to_e,
     in_order_to_h,
+    in_peace,
     judged,
     partition,
     states,
 )
+
+CLOSED = RunTold("r1", "failback", "stopped", fenced=gap().started - timedelta(minutes=1))
+"""A run has closed the primary before it was searched."""
 
 SECONDARY_AT_END = Cluster(THERE, {PLACE: OffsetRange(0, TARGET_END)})
 GROWN = Cluster(HERE, {PLACE: OffsetRange(0, LOST_END + 7)})
@@ -116,13 +123,90 @@ def test_the_sites_own_command_tells_that_it_runs_again_at_home() -> None:
     assert (states(stopped), stopped.next) == ("DDDDDDDDDNU", "j")
 
 
-def test_the_run_that_led_home_is_told_beside_and_proves_nothing() -> None:
-    run = RunTold("20261122-main", "failback", "done", home=True)
-    found = judged(at_home(), journal=(run,))
-    assert (found.verdict, found.next) == (Verdict.UNKNOWN, "k")
-    assert "by the journal run 20261122-main led home to its end" in found.steps["k"].why
-    since = RunTold("20261123-main", "failover-planned", "done")
-    assert "by the journal" not in judged(at_home(), journal=(since, run)).steps["k"].why
+LED_BACK = RunTold("20261122-main", "failback", "done", home=True)
+LED_AWAY = RunTold("r2", "failover-planned", "done", left=datetime(2026, 11, 23, tzinfo=UTC))
+
+
+def test_a_failback_that_the_journal_knows_to_be_complete_is_over() -> None:
+    found = judged(at_home(), journal=(LED_BACK,))
+    assert (states(found), found.verdict, found.next) == ("D" * 11, Verdict.OK, None)
+    assert found.verdict.exit_code is ExitCode.DONE
+    told = "by the journal run 20261122-main led clients back, and saw every group there"
+    assert told in found.steps["k"].why
+    refused = RunTold("20261123-main", "failover-planned", "refused")
+    assert judged(at_home(), journal=(refused, LED_BACK)).next is None
+    for since in (LED_AWAY, RunTold("r2", "failback", "not ended", halfway=True)):
+        assert "by the journal" not in judged(at_home(), journal=(since, LED_BACK)).steps["k"].why
+
+
+def test_a_complete_failback_needs_no_comparison_on_this_machine() -> None:
+    """A pipeline's runner has no results; what was quarantined is missing in any of them."""
+    for facts in (replace(at_home(), gaps=(), back_gaps=(), apart=SILENT), over()):
+        found = judged(facts, journal=(LED_BACK,))
+        assert (states(found), found.verdict, found.next) == ("D" * 11, Verdict.OK, None)
+
+
+def test_a_complete_failback_of_a_link_without_endpoints_or_workers() -> None:
+    bare = replace(at_home(), endpoints=(), forward=NO_WORKERS, reverse=NO_WORKERS)
+    found = judged(bare, journal=(LED_BACK,))
+    assert (states(found), found.verdict, found.next) == ("D" * 11, Verdict.OK, None)
+    silent = judged(bare, journal=(LED_BACK,), forward=SILENT)
+    assert (silent.verdict, set(silent.unknown)) == (Verdict.UNKNOWN, {"j"})
+
+
+def test_a_complete_failback_with_outstanding_actions_names_them() -> None:
+    owing = replace(LED_BACK, owed=("restart consumers of readers",))
+    found = judged(at_home(), journal=(owing,))
+    assert (found.verdict, found.next) == (Verdict.OK, "k")
+    assert "restart consumers of readers" in found.steps["k"].why
+
+
+def test_clusters_that_were_seen_to_differ_outweigh_the_journal() -> None:
+    apart = "offset 100 of orders-0 on secondary is not what follows on primary"
+    found = judged(at_home(), apart=apart, journal=(LED_BACK,))
+    assert found.verdict is not Verdict.OK
+    down = judged(at_home(), on_target=SILENT, journal=(LED_BACK,))
+    assert down.verdict is Verdict.UNKNOWN
+
+
+def test_in_peace_there_is_nothing_to_fail_back() -> None:
+    for facts in (
+        in_peace(),
+        replace(in_peace(), endpoints=()),
+        replace(in_peace(), forward=NO_WORKERS, reverse=NO_WORKERS),
+        replace(in_peace(), fence=SILENT),
+        # A nightly comparison, and the end of a failback of long ago.
+        replace(in_peace(), gaps=(gap(replace(NOTHING_MISSING, only_on_target=0)),)),
+    ):
+        found = judged(facts)
+        assert (found.verdict, found.next, found.violations) == (Verdict.OK, None, ())
+        assert found.seen.peace
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [
+        {"journal": (LED_AWAY,)},
+        {"journal": SILENT},
+        {"journal": (RunTold("r2", "failback", "not ended", halfway=True),)},
+        {"fence": FENCED},
+        {"forward": copying("mm2-source", "STOPPED", {PLACE: 100})},
+        {"forward": SILENT},
+        {"reverse": copying("mm2-back", "STOPPED", {PLACE: 130})},
+        {"gaps": (gap(),), "boundaries": {PLACE: BOUNDARY}},
+        {"brought": Copies({PLACE: frozenset({3})})},
+        {"endpoints": (endpoint("secondary"),)},
+        {"endpoints": (SILENT,)},
+        {"on_target": SILENT},
+        {"endpoints": (), "forward": NO_WORKERS},
+        {"endpoints": (), "groups": (GroupSeen("readers", ("secondary",), {}),)},
+        {"endpoints": (), "groups": SILENT},
+    ],
+)
+def test_peace_is_seen_and_not_assumed(trace: dict[str, Any]) -> None:
+    found = judged(in_peace(), **trace)
+    assert not found.seen.peace
+    assert found.next is not None
 
 
 def test_a_gap_that_was_never_run() -> None:
@@ -140,14 +224,43 @@ def test_a_gap_that_was_never_run_before_the_way_back_was_started() -> None:
 
 
 def test_a_primary_that_has_moved_since() -> None:
-    found = judged(in_order_to_d(), on_source=GROWN, began={PLACE: Began.ELSEWHERE})
+    moved = replace(in_order_to_d(), on_source=GROWN, began={PLACE: Began.ELSEWHERE})
+    found = judged(moved, journal=(CLOSED,))
     assert found.steps["c"].observed == "not-done"
     assert "primary has moved: orders-0 ended at 110, and ends at 117 now" in found.steps["c"].why
     assert found.tally is None, "a stale result is no evidence"
     assert (found.verdict, found.next) == (Verdict.VIOLATED, "c")
     assert found.steps["f"].observed == "not-done", "what copies back has never run"
-    unfenced = judged(in_order_to_d(), on_source=GROWN, fence=OPEN)
+    unfenced = judged(moved, journal=(CLOSED,), fence=OPEN)
     assert (unfenced.verdict, unfenced.next) == (Verdict.VIOLATED, "a")
+
+
+def test_a_comparison_of_before_the_fence_is_repeated_and_nothing_is_violated() -> None:
+    """Applications of the returned primary wrote on, as long as nobody had fenced it."""
+    early = judged(in_order_to_d(), fence=OPEN)
+    assert (states(early)[:5], early.verdict, early.next) == ("NDNNN", Verdict.OK, "a")
+    assert "to be repeated once step a is done" in early.steps["c"].why
+    assert "10 records are missing" in early.steps["c"].why
+    assert early.violations == ()
+    (told,) = against(early, Terms())
+    assert (told.check, told.status) == ("step-order", "ok")
+
+    wrote = judged(in_order_to_d(), fence=OPEN, on_source=GROWN)
+    assert (wrote.verdict, wrote.next) == (Verdict.OK, "a")
+    fenced_after = judged(in_order_to_d(), on_source=GROWN)
+    assert (states(fenced_after)[:4], fenced_after.next) == ("DDNN", "c")
+    assert "the comparison is to be repeated: " in fenced_after.steps["c"].why
+    later = replace(CLOSED, fenced=gap().started + timedelta(minutes=1))
+    assert judged(in_order_to_d(), on_source=GROWN, journal=(later,)).verdict is Verdict.OK
+
+    again = gap(partition(source=OffsetRange(0, LOST_END + 7), unreplicated=17))
+    assert judged(in_order_to_d(), on_source=GROWN, gaps=(again, gap())).next == "e"
+
+
+def test_what_rests_on_a_comparison_of_before_the_fence_is_a_violation_still() -> None:
+    found = judged(in_order_to_e(), fence=OPEN)
+    assert (found.verdict, found.next) == (Verdict.VIOLATED, "a")
+    assert "step e has happened, and c, which it needs, has not" in found.violations[0].words
 
 
 def test_a_result_of_before_the_failover_only_grew_old() -> None:
@@ -162,7 +275,8 @@ def test_what_the_primary_has_deleted_is_nothing_new_that_a_nightly_run_saw() ->
     seen = {"on_source": GROWN, "gaps": (nightly,)}
     found = judged(in_order_to_d(), boundaries={PLACE: TARGET_END}, **seen)
     assert (states(found)[:4], found.verdict, found.next) == ("DDNN", Verdict.OK, "c")
-    assert judged(in_order_to_d(), boundaries={PLACE: 125}, **seen).verdict is Verdict.VIOLATED
+    new = judged(in_order_to_d(), boundaries={PLACE: 125}, journal=(CLOSED,), **seen)
+    assert new.verdict is Verdict.VIOLATED
     assert not judged(in_order_to_d(), boundaries=SILENT, **seen).violations, "no guess"
 
 

@@ -1,11 +1,11 @@
 """When a result of `drctl gap` is evidence, and when it is not any more."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from drctl.failback.facts import Cluster, Facts
+from drctl.failback.facts import Cluster, Facts, RunTold
 from drctl.failback.gap_results import read_gap
 from drctl.failback.matching import Standing, choose, reference
 from drctl.model.errors import ConfigError
@@ -166,7 +166,8 @@ def test_topics_that_were_made_anew_are_told_by_their_ids(
 
 def test_a_result_of_other_clusters_is_no_proof_that_anybody_wrote() -> None:
     grown = Cluster(PRIMARY.identity, {PLACE: OffsetRange(0, LOST_END + 5)})
-    moved = choose(replace(in_order_to_d(), on_source=grown))
+    fenced = RunTold("r1", "failback", "stopped", fenced=gap().started - timedelta(minutes=1))
+    moved = choose(replace(in_order_to_d(), on_source=grown, journal=(fenced,)))
     assert (moved.standing, moved.written_to) == (Standing.STALE, True)
     other = choose(replace(in_order_to_d(), on_source=replace(grown, identity="another")))
     assert (other.standing, other.written_to) == (Standing.STALE, False)

@@ -6,8 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from drctl.engine import entries
+from drctl.engine import chain, entries
+from drctl.failback.facts import DAMAGED, Facts, RunTold
 from drctl.failback.observers.journal import observe_journal
+from drctl.model.errors import DamagedJournal
 from drctl.model.journal import JournalReader
 from drctl.model.plan import Plan, Step
 
@@ -40,7 +42,7 @@ def test_a_way_home_without_an_end_stands_halfway() -> None:
         r2=run("r2", "failback", "x", "stopped"),
         r1=run("r1", "failover-unplanned", "x", "done")[:-1],
     )
-    found = observe_journal(cast(JournalReader, journal))
+    found = observe_journal(cast(JournalReader, journal), "a")
     assert [each.run for each in found if each.halfway] == ["r3"]
 
 
@@ -59,7 +61,7 @@ def test_when_clients_were_led_away_is_known_by_what_a_run_opened() -> None:
         r2=run("r2", "failback", "x", "done"),
         r1=failover("r1", opened, entries.ended("done", AT)),
     )
-    found = observe_journal(cast(JournalReader, journal))
+    found = observe_journal(cast(JournalReader, journal), "a")
     assert {each.run: each.left for each in found if each.left} == {"r5": AT, "r1": AT}
 
 
@@ -69,6 +71,53 @@ def test_a_way_home_that_came_to_its_end_settles_it(status: str, owed: tuple[str
         r2=run("r2", "failback", "restart clients", status),
         r1=run("r1", "failover-unplanned", "fence a", "done"),
     )
-    newer, older = observe_journal(cast(JournalReader, journal))
+    newer, older = observe_journal(cast(JournalReader, journal), "a")
     assert newer.owed == ("restart clients",), "what it owes itself is told"
     assert older.owed == owed
+
+
+def test_a_run_that_was_set_aside_hides_no_other() -> None:
+    class Damaged(Journal):
+        aside = frozenset({"r3", "r2"})
+
+        def entries(self, run: str) -> Sequence[Mapping[str, Any]]:
+            if run in ("r3", "r2"):
+                raise DamagedJournal(f"the journal of run {run} is damaged")
+            return Journal.entries(self, run)
+
+        def lines(self, run: str) -> Sequence[bytes]:
+            return chain.seal(self.all[run], chain.beginning(run))
+
+        def sound(self, run: str) -> int:
+            return len(self.all[run]) - 1 if run == "r2" else 0
+
+        def set_aside(self, run: str) -> bool:
+            return run in self.aside
+
+    journal = Damaged(
+        r3=run("r3", "failover-unplanned", "x", "done"),
+        r2=run("r2", "failover-unplanned", "fence b", "done"),
+        r1=run("r1", "failover-unplanned", "fence a", "done"),
+    )
+    found = observe_journal(cast(JournalReader, journal), "a")
+    told = [(each.run, each.status, each.owed) for each in found]
+    assert told == [("r2", "stopped", ("fence b",)), ("r1", "done", ("fence a",))]
+    journal.aside = frozenset()
+    damaged, *others = observe_journal(cast(JournalReader, journal), "a")
+    assert (damaged.run, damaged.status) == ("r3", DAMAGED)
+    assert "what it did is not known" in damaged.owed[0]
+    assert [each.run for each in others] == ["r2", "r1"]
+
+
+def test_what_a_damaged_run_did_is_not_taken_for_nothing() -> None:
+    """It may have moved clients: nobody is told that none has, or that all are home."""
+    home = RunTold("r1", "failback", "done", home=True)
+    damaged = RunTold("r2", "unknown", DAMAGED)
+
+    def facts(*journal: RunTold) -> Facts:
+        return Facts("main", "a", "b", journal=journal)
+
+    assert facts().never_moved
+    assert not facts(damaged).never_moved
+    assert facts(home, damaged).failed_back == "r1", "what came later is known"
+    assert facts(damaged, home).failed_back == ""

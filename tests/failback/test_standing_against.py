@@ -130,7 +130,7 @@ def test_where_the_workers_are_known_their_address_is_typed() -> None:
     running = judged(in_order_to_d(), reverse=copying("mm2-back", "RUNNING"))
     found = against(running, replace(TERMS, connect="http://c:8083"))
     cures = [each.cure for each in found if each.check == "reverse-replication"]
-    assert cures == ["curl -X PUT http://c:8083/connectors/mm2-back/stop"]
+    assert cures == ["curl -s -X PUT http://c:8083/connectors/mm2-back/stop"]
 
 
 def test_harm_that_no_step_repairs_refuses() -> None:

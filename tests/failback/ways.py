@@ -187,6 +187,25 @@ def at_home() -> Facts:
     )
 
 
+def in_peace() -> Facts:
+    """Nothing has happened yet: what is new on the primary goes to the secondary."""
+    logs = {PLACE: OffsetRange(0, BOUNDARY)}
+    return replace(
+        in_order_to_d(),
+        on_source=Cluster(HERE, logs),
+        on_target=Cluster(THERE, logs),
+        fence=OPEN,
+        forward=copying("mm2-source", "RUNNING", {PLACE: BOUNDARY}),
+        gaps=(),
+        boundaries=SILENT,
+        began=SILENT,
+        brought=SILENT,
+        came_back=SILENT,
+        endpoints=(endpoint("primary"),),
+        groups=(GroupSeen("readers", ("primary",), {PLACE: 90}),),
+    )
+
+
 DROP: dict[str, Any] = {
     "config": {
         "transforms": "ours",

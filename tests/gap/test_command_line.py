@@ -21,6 +21,11 @@ WRONG = {
         *("--identity", "debezium", "--topic", "t", "--scope", "full"),
     ),
     "within topics that are named": ("--identity", "debezium"),
+    "it does not go with --scope estimate": ("--scope", "estimate", "--engine", "spark"),
+    "it does not go with --identity": (
+        *("--identity", "debezium", "--topic", "t", "--engine", "direct"),
+    ),
+    "it does not go with --engine direct": ("--submit", "--engine", "direct"),
 }
 
 

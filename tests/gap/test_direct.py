@@ -19,6 +19,7 @@ from drctl.gap.comparison import (
     span_of,
 )
 from drctl.gap.direct import DirectComparer
+from drctl.gap.encoding import record_digest
 from drctl.gap.failures import ScanFailed
 from drctl.gap.reference import compare_topic
 from drctl.gap.rows import MissingRow
@@ -276,3 +277,36 @@ def test_the_same_limits_as_with_spark() -> None:
     assert ours == (comparer.RUNS_IN_ALL, comparer.RUNS_A_PARTITION)
     for name in ("HISTOGRAM_BINS", "HISTOGRAM_ROWS", "EXAMPLES"):
         assert getattr(summing, name) == getattr(summary, name)
+
+
+ANY_TIME = st.one_of(
+    st.integers(-(2**63), 2**63 - 1),
+    st.sampled_from([2**63 - 1, -(2**63), 9_223_372_036_854_776, 9_223_372_036_854_775, -1, 0]),
+)
+
+
+@given(generated=several, times=st.lists(ANY_TIME, min_size=1, max_size=5), identity=identities)
+@settings(max_examples=15, deadline=None, derandomize=True)
+def test_any_timestamp_is_compared(
+    generated: tuple[GeneratedTopic, ...], times: list[int], identity: Identity
+) -> None:
+    """Kafka takes any 64 bits for one; clients write nanoseconds where milliseconds belong."""
+    known: dict[int, int] = {}
+
+    def odd(logs: Mapping[int, Sequence[Record]]) -> dict[int, list[Record]]:
+        def at(r: Record) -> int:
+            return known.setdefault(r.timestamp_ms, times[len(known) % len(times)])
+
+        return {p: [replace(r, timestamp_ms=at(r)) for r in log] for p, log in logs.items()}
+
+    some = tuple(GeneratedTopic(g.plan, odd(g.source), odd(g.target)) for g in generated)
+    written = Written()
+    comparer = DirectComparer(GeneratedLogs(some), written)
+    agree(some, identity, run(comparer, plan_of(some, identity)))
+    assert written.rows == wanted_rows(some, identity)
+
+
+def test_timestamps_that_overflow_alike_differ() -> None:
+    digest = record_digest(Identity(), True, 7)
+    found = [digest(at, b"k", b"v", ()) for at in (5, 5 + 2**61, 5 - 2**61, 2**62, 2**63 - 1)]
+    assert len(set(found)) == 5

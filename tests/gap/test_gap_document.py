@@ -9,6 +9,7 @@ import pytest
 
 from drctl.model.gap import (
     Counts,
+    Engine,
     Forgotten,
     GapResult,
     LedgerUse,
@@ -66,6 +67,7 @@ def whole() -> GapResult:
         ledger=ledger,
         within=OrderScope.PARTITION,
         inversions=(Inversion("orders", 3, 20, 3, 14, 19, 15),),
+        engine=Engine.SPARK,
     )
 
 

@@ -1,154 +1,263 @@
-"""What is probably lost: the best bound that the traces allow, and nothing where none tells."""
+"""What is probably lost: a range whose ends hold; the likely number does not grow by silence."""
+
+from dataclasses import replace
+from math import inf
 
 import pytest
 
-from drctl.gap.loss import LossEstimate, ago, best_sign, estimate
-from drctl.gap.traces import Copied, Ends, EndSeen, Pace, Sign, Traces
+from drctl.gap.loss import EDGES_S, estimate, last_sign
+from drctl.gap.traces import Arrivals, Copied, Ends, EndSeen, Sign, Traces
+from drctl.model.loss import Loss
 from drctl.model.topology import TopicPartition
 
 NOW = 1_700_000_000_000
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
-BEAT = Sign("a heartbeat", NOW - 40_000)
-OWN = Sign("the newest copy's own timestamp", NOW - 5_000, by_record=True)
-PACE = Pace("syncs", 2.5)
+
+
+def ago(seconds: float) -> int:
+    return NOW - round(seconds * 1000)
+
+
+def beat(seconds: float) -> Sign:
+    """A heartbeat that was copied."""
+    return Sign("a heartbeat", ago(seconds), copying=True)
+
+
+def tracked(seconds: float) -> Sign:
+    return Sign("drctl offsets track looked at it", ago(seconds))
+
+
+def own(seconds: float) -> Sign:
+    return Sign("its own timestamp", ago(seconds), copying=True, by_record=True)
+
+
+def written(
+    pace: float,
+    until: float,
+    *,
+    since: float = inf,
+    last: float = 0.0,
+    lag: float = 0.0,
+    noted: float | None = None,
+) -> Arrivals:
+    """Evenly, from `since` to `until` seconds ago.
+
+    Args:
+        last: when the moments that are looked at begin, seconds ago.
+        lag: seconds by which it was behind when replication last noted it, and how long ago it did.
+    """
+    ages = [last + edge for edge in EDGES_S]
+    counts = [round(pace * max(0.0, min(age, since) - until)) for age in ages]
+    rows = tuple((ago(age), count) for age, count in zip(ages, counts, strict=True))
+    begins = ago(since) if since < ages[-1] else None
+    noted = ago(last if noted is None else noted)
+    return Arrivals(ago(until), rows, begins, round(lag * 1000), noted)
 
 
 def stock(seconds: float, **ends: int) -> Ends:
     seen = {"a": A, "b": B}
-    at = NOW - round(seconds * 1000)
-    return Ends("take-stock", True, {seen[name]: EndSeen(end, at) for name, end in ends.items()})
+    return Ends("a look", True, {seen[n]: EndSeen(end, ago(seconds)) for n, end in ends.items()})
 
 
 def groups(seconds: float, offset: int) -> Ends:
-    return Ends("groups", False, {A: EndSeen(offset, NOW - round(seconds * 1000))})
+    return Ends("checkpoints", False, {A: EndSeen(offset, ago(seconds))})
 
 
 def look(
     *ends: Ends,
+    a: Arrivals | None = None,
+    b: Arrivals | None = None,
     copied: dict[TopicPartition, int] | None = None,
     signs: tuple[Sign, ...] = (),
-    paces: tuple[Pace, ...] = (),
-    silent: tuple[str, ...] = (),
-) -> LossEstimate:
-    upto = [Copied("connector", copied)] if copied else []
-    return estimate(Traces("primary", (A, B), ends, upto, signs, paces, silent), NOW)
-
-
-def test_where_nothing_tells_it_says_so() -> None:
-    found = look()
-    assert (found.records, found.at_least, found.seconds) == (None, None, None)
-    assert found.words == "nothing tells what is lost"
-    assert found.evidence == ("of 2 partitions nobody saw both the end and the copies",)
-
-
-def test_a_sign_of_life_bounds_the_seconds_and_with_a_pace_the_records() -> None:
-    found = look(signs=(BEAT,))
-    assert (found.records, found.at_least, found.seconds) == (None, None, 40.0)
-    assert "the last 40.0 s is probably lost; how many records, nothing tells" in found.words
-    found = look(signs=(BEAT,), paces=(PACE,))
-    assert (found.records, found.at_least, found.seconds) == (100, None, 40.0)
-    assert found.words == (
-        "about 100 records of the last 40.0 s are probably lost, at 2.5 records a second as"
-        " before; nobody saw where primary ended"
+    halted: str = "",
+    failed: bool = False,
+    now: int = NOW,
+) -> Loss:
+    arrivals = {place: each for place, each in ((A, a), (B, b)) if each is not None}
+    traces = Traces(
+        "primary",
+        (A, B),
+        ends,
+        [Copied("connector", copied)] if copied else [],
+        signs,
+        arrivals,
+        frozenset() if b else frozenset({B}),
+        halted,
+        failed,
     )
+    return estimate(traces, now)
 
 
-def test_a_records_own_timestamp_is_the_last_resort_and_is_called_so() -> None:
-    assert best_sign((OWN, BEAT)) is BEAT
-    found = look(signs=(OWN,))
-    assert found.seconds == 5.0
-    assert "by the newest copy's own timestamp" in found.words
-    assert "the last resort" in found.evidence[0]
-    assert "own timestamp" not in look(signs=(OWN, BEAT)).words
+def numbers(found: Loss) -> tuple[int | None, int | None, int | None]:
+    return found.records.numbers
+
+
+def test_where_nothing_tells_it_says_so_of_each_end() -> None:
+    found = estimate(Traces("primary", (A, B)), NOW)
+    assert numbers(found) == (None, None, None)
+    assert (found.seconds, found.seconds_at_most) == (None, None)
+    assert found.words == "nothing tells how many records are lost"
+    for figure in (found.records.at_least, found.records.likely, found.records.at_most):
+        assert figure.rests_on
+
+
+def test_a_source_that_died_at_once_loses_little_however_long_ago_that_is() -> None:
+    paced = written(100, 20.3, last=20.3)
+    found = look(a=paced, signs=(beat(20), own(20.3)))
+    least, likely, most = numbers(found)
+    assert (least, likely) == (None, 0), "what came with the last heartbeat is all there was"
+    assert most is not None
+    assert 2_030 <= most <= 2_300, "if it was written to until now"
+    later = look(a=paced, signs=(beat(20), own(20.3)), now=NOW + 86_400_000)
+    assert numbers(later)[1] == likely
+    assert later.records.at_most.records is not None
+    assert later.records.at_most.records > 8_000_000
+    assert (found.seconds, later.seconds) == (0.0, 0.0)
+    assert found.words.startswith("about 0 records (at most ")
+    assert found.words.endswith(" are probably lost; primary was alive 20.0 s ago")
+
+
+def test_replication_that_hung_long_before_leaves_what_was_written_until_the_crash() -> None:
+    hung, signs = written(200, 70, last=70), (beat(70), tracked(10))
+    found = look(a=hung, signs=signs)
+    assert numbers(found)[1] == 12_000, "60 s, until the last pass of the tracker"
+    assert found.seconds == 60.0
+    assert "drctl offsets track looked at it, 10.0 s ago" in found.records.likely.rests_on
+    blind = look(a=hung, signs=(beat(70),), halted="connector mm2 is PAUSED")
+    assert numbers(blind)[1] is None, "nothing saw the source since"
+    assert blind.records.likely.rests_on.startswith("connector mm2 is PAUSED: ")
+    most = numbers(blind)[2]
+    assert most is not None
+    assert 14_000 <= most < 15_000
+    assert blind.words.startswith(f"at most {most:,} records (how many are likely is not known)")
+    assert numbers(look(a=hung, signs=signs, halted="connector mm2 is PAUSED"))[1] == 12_000
+
+
+def test_copies_that_were_behind_are_complete_until_their_newest_only() -> None:
+    slow = written(300, 14, last=14, lag=9, noted=6)
+    found = look(a=slow, signs=(beat(5),))
+    assert numbers(found)[1] == 2_700, "heartbeats came through, records were 9 s behind"
+    kept_up = look(a=replace(slow, lag_ms=200), signs=(beat(5),))
+    assert numbers(kept_up)[1] == 0, "silence of a partition that is kept up with is idleness"
+    assert numbers(kept_up)[2] == numbers(found)[2], "but so long a silence was new: it may not be"
+    caught_up = look(a=replace(slow, noted_ms=ago(25)), signs=(beat(5),))
+    assert numbers(caught_up)[1] == 0, "nothing was left to copy of it: it was not noted again"
+    failed = look(a=replace(slow, lag_ms=200), signs=(beat(5),), failed=True)
+    assert numbers(failed)[1] == 2_700, "a task that failed did not keep up to the end"
+
+
+def test_a_partition_that_falls_silent_alone_is_behind() -> None:
+    silent, busy = written(100, 9, last=5), written(100, 5, last=5)
+    assert numbers(look(a=silent, b=busy, signs=(beat(5),)))[1] == 400
+    both = look(a=silent, b=silent, signs=(beat(5),))
+    assert numbers(both)[1] == 0, "a topic that is idle is so as a whole"
+
+
+def test_a_source_that_was_idle_when_it_died_lost_nothing() -> None:
+    found = look(a=written(50, 900, last=5), signs=(beat(5),))
+    assert numbers(found) == (None, 0, 1)
+    assert found.seconds == 0.0
+
+
+def test_a_wave_of_writes_may_come_again() -> None:
+    """1,000 records within a second, a minute ago; nothing since."""
+    wave = written(1_000, 65, since=66, last=5)
+    found = look(a=wave, signs=(beat(5),))
+    least, likely, most = numbers(found)
+    assert (least, likely) == (None, 0)
+    assert most is not None
+    assert most > 1_000
 
 
 def test_what_was_seen_and_not_copied_is_lost_at_least() -> None:
-    found = look(stock(300, a=50, b=20), copied={A: 43, B: 25}, signs=(BEAT,))
-    assert (found.records, found.at_least, found.seconds) == (7, 7, 300.0)
-    assert found.words.startswith("at least 7 records of the last 5 min are probably lost")
-    found = look(stock(300, a=50, b=20), copied={A: 43, B: 25}, signs=(BEAT,), paces=(PACE,))
-    assert (found.records, found.at_least) == (107, 7)
+    paced = written(10, 300, last=40)
+    copied = {A: 43, B: 25}
+    found = look(stock(250, a=50), a=paced, copied=copied, signs=(beat(40),))
+    assert numbers(found)[0] == 7
+    assert found.records.at_least.rests_on.startswith("seen on primary and not copied: a look")
+    assert numbers(look(groups(10, 60), a=paced, copied=copied))[0] == 17
+    assert numbers(look(stock(300, a=50), groups(10, 60), a=paced, copied=copied))[0] == 17
+    anew = look(stock(10, a=50), groups(300, 90), a=paced, copied=copied)
+    assert numbers(anew)[0] == 7, "what is older may be of a topic that was recreated"
+    assert numbers(look(stock(10, a=40, b=25), a=paced, copied=copied))[0] == 0
+    found = look(groups(10, 5_000), a=paced, copied=copied, signs=(beat(40),))
+    least, likely, most = numbers(found)
+    assert least == 4_957
+    assert likely is not None
+    assert most is not None
+    assert least <= likely <= most, "the two others are no less than what was seen"
 
 
-def test_a_source_that_was_just_seen_accounts_for_everything_until_then() -> None:
-    found = look(stock(2, a=50, b=20), copied={A: 43, B: 20}, signs=(BEAT,), paces=(PACE,))
-    assert (found.records, found.at_least, found.seconds) == (12, 7, 2.0)
-    caught_up = look(stock(2, a=50, b=20), copied={A: 50, B: 20}, signs=(BEAT,), paces=(PACE,))
-    assert (caught_up.records, caught_up.at_least, caught_up.seconds) == (5, 0, 2.0)
-    half = look(stock(2, a=50), copied={A: 50, B: 20}, signs=(BEAT,), paces=(PACE,))
-    assert half.seconds == 40.0, "of the other partition nobody saw the end"
+def test_a_look_at_the_source_counts_until_then_and_the_pace_since() -> None:
+    paced = written(100, 30, last=30)
+    found = look(stock(10, a=2_100), a=paced, copied={A: 100}, signs=(beat(30), tracked(5)))
+    assert numbers(found)[:2] == (2_000, 2_500)
 
 
-def test_a_pace_over_a_while_is_better_than_one_of_a_burst() -> None:
-    burst = Pace("syncs of 11 s", 1_700, NOW - 40_000, span_s=11)
-    own = Pace("timestamps", 9, NOW, by_record=True)
-    looks = stock(300, a=50, b=20), stock(100, a=450, b=20)
-    copied = {A: 50, B: 20}
-    found = look(*looks, copied=copied, signs=(BEAT,), paces=(burst, own))
-    assert (found.at_least, found.records) == (400, 480), "400 in 200 s, for another 40 s"
-    about = "400 to about 480 records (up to 68,400 by another pace) of the last 100.0 s are prob"
-    assert found.words.startswith(about)
-    told = [each for each in found.evidence if each.startswith("how fast was written")]
-    assert [each.rpartition(": ")[2] for each in told] == [
-        "two looks at where partitions ended, 3 min apart",
-        "syncs of 11 s",
-        "timestamps",
-    ]
-    late = Pace("syncs of 10 min", 3, NOW - 40_000, span_s=600)
-    assert look(*looks, copied=copied, signs=(BEAT,), paces=(late,)).records == 520
-    shrunk = stock(300, a=500, b=20), stock(100, a=450, b=20)
-    assert look(*shrunk, copied=copied, signs=(BEAT,), paces=(burst,)).records == 68_400
-    half = stock(300, a=50), stock(100, a=450)
-    assert look(*half, copied=copied, signs=(BEAT,)).records == 400, "a partition was not seen"
+def test_a_records_own_timestamp_counts_where_it_is_newest_and_not_of_the_future() -> None:
+    traces = Traces("primary", (A,), signs=(own(5), beat(40)))
+    assert last_sign(traces, NOW) == own(5)
+    assert last_sign(replace(traces, signs=(own(-60), beat(40))), NOW) == beat(40)
+    assert last_sign(replace(traces, signs=(own(4.9), beat(5))), NOW) == beat(5)
+    found = look(a=written(10, 5, last=5), signs=(own(5),))
+    assert "the last resort: any producer may set it" in found.records.likely.rests_on
+    assert found.words.endswith("by the newest copy's own timestamp")
 
 
-def test_positions_of_groups_are_bounds_where_they_are_newer() -> None:
-    copied = {A: 43, B: 20}
-    assert look(groups(10, 60), copied=copied).at_least == 17
-    assert look(stock(300, a=50), groups(10, 60), copied=copied).at_least == 17
-    assert look(stock(10, a=50), groups(300, 60), copied=copied).at_least == 7, "made anew"
-    assert look(stock(10, a=50), stock(300, a=90), copied=copied).at_least == 7, "made anew"
-    assert look(stock(300, a=50), groups(10, 45), copied=copied).at_least == 7
-
-
-def test_the_furthest_copy_counts_and_other_topics_do_not() -> None:
-    other = TopicPartition("other", 0)
-    traces = Traces(
-        "primary",
-        (A,),
-        (stock(10, a=50), Ends("x", True, {other: EndSeen(99, NOW)})),
-        (Copied("connector", {A: 30, other: 0}), Copied("syncs", {A: 48})),
-    )
-    assert estimate(traces, NOW).at_least == 2
+def test_an_end_that_one_partition_leaves_open_is_not_guessed() -> None:
+    traces = Traces("primary", (A, B), signs=(beat(5),), arrivals={A: written(10, 5, last=5)})
+    found = estimate(traces, NOW)
+    assert numbers(found)[2] is None
+    assert "of 1 of 2 partitions nothing tells" in found.records.at_most.rests_on
+    assert numbers(found)[1] is not None
+    assert "there was a pace to tell of 1 of 2 partitions" in found.records.likely.rests_on
+    assert "no upper bound is known" in found.words
 
 
 def test_each_piece_of_evidence_is_named_with_its_age() -> None:
-    found = look(
-        stock(300, a=50, b=20),
-        groups(7200, 45),
-        copied={A: 43, B: 25},
-        signs=(BEAT, OWN),
-        paces=(PACE,),
+    traces = Traces(
+        "primary",
+        (A, B),
+        (stock(300, a=50, b=20), groups(7200, 45)),
+        (Copied("connector", {A: 43, B: 25}),),
+        (beat(40), tracked(20), own(39)),
+        {A: written(1, 39, last=39), B: replace(written(1, 39, last=39), own=False, lag_ms=90_000)},
         silent=("Connect: no answer",),
     )
-    assert found.evidence == (
-        "replication was alive 40.0 s ago: a heartbeat",
-        "where 2 of 2 partitions ended, 5 min ago: take-stock",
-        "where 1 of 2 partitions ended at least, 2 h ago: groups",
+    assert estimate(traces, NOW).evidence == (
+        "primary was alive 20.0 s ago: drctl offsets track looked at it",
+        "replication worked 39.0 s ago: its own timestamp (the last resort: any producer may set"
+        " it)",
+        "replication worked 40.0 s ago: a heartbeat",
+        "where 2 of 2 partitions ended, 5 min ago: a look",
+        "where 1 of 2 partitions ended at least, 2 h ago: checkpoints",
         "how far 2 of 2 partitions are copied: connector",
-        "how fast was written, 2.5 records a second: syncs",
+        "how 2 partitions were written to: 1 by the copies' own timestamps, 1 by when replication"
+        " noted them",
+        "1 partitions were more than 3 s behind the source when replication last noted it",
         "not known: Connect: no answer",
     )
 
 
-@pytest.mark.parametrize(
-    ("seconds", "told"),
-    [(None, "-"), (-3, "0.0 s"), (119, "119.0 s"), (120, "2 min"), (2e5, "2 d")],
-)
-def test_ages(seconds: float | None, told: str) -> None:
-    assert ago(seconds) == told
+@pytest.mark.parametrize("pace", [1, 40, 3_000])
+@pytest.mark.parametrize("stalled", [0.0, 4.0, 90.0])
+@pytest.mark.parametrize("outage", [1.0, 60.0, 40_000.0])
+def test_of_a_steady_writer_the_range_holds_and_the_likely_number_is_right(
+    pace: float, stalled: float, outage: float
+) -> None:
+    ended = outage + stalled
+    signs = (beat(ended), tracked(outage + 0.5), own(ended))
+    found = look(a=written(pace, ended, last=ended), copied={A: 10}, signs=signs)
+    least, likely, most = numbers(found)
+    lost = pace * stalled
+    assert least is None
+    assert most is not None
+    assert lost <= most
+    assert likely is not None
+    assert max(lost, 10) / 2 <= max(likely, 10) <= 2 * max(lost, 10)
 
 
 def test_clocks_that_do_not_agree_make_nothing_negative() -> None:
-    found = look(signs=(Sign("a heartbeat", NOW + 9_000),), paces=(PACE,))
-    assert (found.records, found.seconds) == (0, 0.0)
+    found = look(a=written(2.5, -9, last=-9), signs=(beat(-9),))
+    assert numbers(found)[1] == 0
+    assert (found.seconds, found.seconds_at_most) == (0.0, 0.0)

@@ -265,22 +265,27 @@ def test_an_open_transaction_is_told_and_does_not_hinder(
     assert prover.still([name]).ends[place] == 2, "the marker is written behind the fence"
 
 
+@pytest.mark.parametrize("names", [("one", "other"), ("other", "other-back"), ("other:a", "other")])
 def test_rules_that_another_link_needs_stay_until_it_needs_them_no_more(
-    cluster: TlsCluster, reader: KafkaAclReader, writer: KafkaAclWriter, name: str
+    cluster: TlsCluster,
+    reader: KafkaAclReader,
+    writer: KafkaAclWriter,
+    name: str,
+    names: tuple[str, str],
 ) -> None:
     before = rules_of(reader)
     rules = denials(["User:bob"], [Topics(name)], Denied)
-    one, other = (SharedRules(writer, reader, link) for link in ("one", "other"))
+    one, other = (SharedRules(writer, reader, link) for link in names)
     for each in (one, other, one):
         assert each.deny(rules) == dict.fromkeys(rules)
-    signs = [sign(rule, link) for rule in rules for link in ("one", "other")]
+    signs = [sign(rule, link) for rule in rules for link in names]
     assert reader.obeyed([*rules, *signs], [name]).proven
     kept = one.restore(rules)
     assert {str(why and why.reason) for why in kept.values()} == {
-        "the fence of link other rests on it"
+        f"the fence of link {names[1]} rests on it"
     }
-    left = {*before, *rules, *(sign(rule, "other") for rule in rules)}
-    assert reader.lifted([sign(rule, "one") for rule in rules], [name]).proven
+    left = {*before, *rules, *(sign(rule, names[1]) for rule in rules)}
+    assert reader.lifted([sign(rule, names[0]) for rule in rules], [name]).proven
     assert set(rules_of(reader)) == left
     assert other.restore(rules) == dict.fromkeys(rules)
     assert reader.lifted([*rules, *signs], [name]).proven

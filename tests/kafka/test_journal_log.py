@@ -13,15 +13,17 @@ from drctl.systems.kafka.journal_contest import Contest
 from drctl.systems.kafka.journal_log import LinkLog
 from drctl.wire import journal_records
 from drctl.wire.journal_records import (
+    AnotherVersion,
     Beat,
     Claim,
     JournalRecord,
+    Part,
     Taken,
     Withdrawn,
     encode,
     split,
 )
-from drctl.wire.undecodable import Undecodable
+from drctl.wire.journal_signature import signature
 
 LINK = "main"
 
@@ -76,12 +78,76 @@ def test_other_links_are_passed_over() -> None:
     assert found.runs == ("A",)
 
 
+def test_what_a_newer_drctl_wrote_is_not_passed_over() -> None:
+    with pytest.raises(AnotherVersion):
+        log(*DONE).take([(LINK.encode(), b'{"v":2,"is":"beat","token":"t","last":true}')])
+
+
 @pytest.mark.parametrize(
-    "value", [None, b"", b"{}", b'{"v":2,"is":"beat","token":"t","last":true}']
+    "value",
+    [None, b"", b"{}", b"[" * 100_000, b"\xff", b'{"v":2}', b'{"v":1,"is":"taken"}', b"null"],
 )
-def test_what_drctl_did_not_write_is_not_passed_over(value: bytes | None) -> None:
-    with pytest.raises(Undecodable):
-        log(*DONE).take([(LINK.encode(), value)])
+def test_what_no_drctl_wrote_keeps_nobody_from_the_link(value: bytes | None) -> None:
+    found = log(*DONE)
+    found.take([(LINK.encode(), value), (LINK.encode(), encode(taken("B")))])
+    assert found.runs == ("A",)
+    assert found.hold == taken("B")
+
+
+KEY = b"a key of sixteen"
+
+
+def signed(run: str, *entries: Entry, key: bytes = KEY, link: str = LINK) -> list[JournalRecord]:
+    sealed = chain.seal(entries, chain.beginning(run))
+    return [part for line in sealed for part in split(run, line, signature(key, link, line))]
+
+
+def with_key(*records: JournalRecord) -> LinkLog:
+    made = LinkLog(LINK, KEY)
+    made.take((LINK.encode(), encode(record)) for record in records)
+    return made
+
+
+def test_every_line_has_to_be_signed_where_there_is_a_key() -> None:
+    own = signed("A", BEGAN, ENDED)
+    assert with_key(*own).unsigned("A") == 0
+    plain = list(lines("A", BEGAN, ENDED))
+    assert with_key(*plain).unsigned("A") == 1
+    assert with_key(own[0], plain[1]).unsigned("A") == 2, "an entry behind those of a real run"
+    assert with_key(*signed("A", BEGAN, key=b"b key of sixteen")).unsigned("A") == 1
+    assert with_key(*signed("A", BEGAN, link="other")).unsigned("A") == 1, "copied from elsewhere"
+    assert isinstance(own[0], Part)
+    assert isinstance(own[1], Part)
+    assert with_key(replace(own[1], mac=own[0].mac)).unsigned("A") == 1
+    assert with_key(replace(own[0], mac="é")).unsigned("A") == 1
+    assert log(*own).unsigned("A") == 0, "without a key nobody can say"
+    assert log(*own).needs_key("A")
+    assert not log(*plain).needs_key("A")
+    assert not with_key(*own).needs_key("A")
+
+
+def test_a_signed_line_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_records, "MOST_BYTES", 50)
+    parts = signed("A", BEGAN, ENDED)
+    assert len(parts) > 4
+    assert with_key(*parts).unsigned("A") == 0
+
+
+def test_nobody_without_the_key_sets_a_run_aside() -> None:
+    aside = taken("C", abandons="B")
+    assert with_key(*STOPPED, aside).unfinished == "B"
+    own = replace(aside, mac=signature(KEY, LINK, encode(aside)))
+    assert with_key(*STOPPED, own).unfinished == ""
+    assert with_key(*STOPPED, own).set_aside("B")
+
+
+def test_a_run_that_was_set_aside_does_not_hide_the_one_before_it() -> None:
+    forged = log(*STOPPED, *lines("Z", BEGAN))
+    assert forged.unfinished == "Z"
+    aside = log(*STOPPED, *lines("Z", BEGAN), taken("Z", "2", abandons="Z"))
+    assert aside.unfinished == "B"
+    assert aside.objection("B") is None
+    assert told(aside.objection("C")).startswith("run B stopped part-way")
 
 
 def test_who_may_have_the_link() -> None:

@@ -243,10 +243,44 @@ def test_what_drctl_did_not_write(place: JournalPlace) -> None:
     place.bench.produce(place.topic, {"key": b"of another link", "value": b"x"})
     assert place.words("A") == ["began"]
     place.bench.produce(place.topic, {"key": place.link.encode(), "value": b"x"})
+    assert place.words("A") == ["began"], "what no drctl wrote keeps nobody from the link"
+    newer = b'{"v":2,"is":"beat","token":"t","last":true}'
+    place.bench.produce(place.topic, {"key": place.link.encode(), "value": newer})
     for call in (lambda: place.journal().take(holder("A")), place.reader().runs):
         with pytest.raises(ConfigError, match="holds what this drctl did not write") as refused:
             call()
         assert refused.value.hint
+
+
+KEY = b"a key of sixteen"
+
+
+def test_a_run_that_nobody_with_the_key_wrote_is_refused_and_set_aside(place: JournalPlace) -> None:
+    place.run("A", "began", "ended")
+    journal = place.journal(key=KEY, beat_s=0.2)
+    with journal.take(holder("B")) as held:
+        held.append(named("began"))
+    reader = place.reader(key=KEY)
+    assert reader.runs()[0] == "B"
+    reader.must_be_signed("B")
+    for line in chain.seal(named("began"), chain.beginning("Z")):
+        (part,) = split("Z", line)
+        place.bench.produce(place.topic, {"key": place.link.encode(), "value": encode(part)})
+    reader = place.reader(key=KEY)
+    assert list(reader.entries("Z")) == named("began"), "it can be looked at"
+    for call in (lambda: journal.go_on(holder("Z")), lambda: reader.must_be_signed("Z")):
+        with pytest.raises(DamagedJournal, match=r"run Z is not signed by journal\.key .* line 1"):
+            call()
+    assert reader.sound("Z") == 0
+    with journal.leave(holder("Z")) as held:
+        held.append(named("ended"))
+    with pytest.raises(ConfigError, match=r"run B is signed, and this drctl.yaml has no"):
+        place.journal(beat_s=0.2).go_on(holder("B"))
+    with place.journal(key=KEY, beat_s=0.2).go_on(holder("B")) as held:
+        held.append(named("ended"))
+    assert place.reader(key=KEY).sound("B") == 2
+    with place.journal(key=KEY, beat_s=0.2).take(holder("C")) as held:
+        held.append(named("began"))
 
 
 def test_a_journal_that_somebody_mended_is_not_gone_on_with(place: JournalPlace) -> None:

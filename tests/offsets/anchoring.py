@@ -141,7 +141,7 @@ class Topic:
 
     def anchors(self) -> Mapping[GroupPartition, Anchor]:
         """As somebody sees them who translates while the source is dead."""
-        found, damaged = anchors_of(self.log(), SOURCE_ID, None)
+        found, damaged = anchors_of(self.log(), SOURCE_ID, None, None)
         assert not damaged
         return found
 

@@ -39,8 +39,8 @@ def log_of(*records: Change) -> AnchorLog:
     return found
 
 
-def seen_ms(*records: Change, topic: str = "orders") -> int:
-    found, _ = anchors_of(log_of(*records), "A", None)
+def seen_ms(*records: Change, topic: str = "orders", own: Scope | None = None) -> int:
+    found, _ = anchors_of(log_of(*records), "A", None, own)
     return found[GroupPartition("billing", TopicPartition(topic, 0))].observed_ms
 
 
@@ -63,7 +63,10 @@ def test_a_pass_speaks_of_what_it_looked_at_only() -> None:
     ):
         assert seen_ms(anchored(), passed(later, Scope("primary", topics, exclude, groups))) == NOON
     some = Scope("primary", ("or.*",), (), ("b.*",))
-    assert seen_ms(anchored(), passed(later, some), passed(NOON + 1)) == later
+    assert seen_ms(anchored(), passed(later, some), passed(NOON + 1), own=some) == later
+    assert seen_ms(anchored(), passed(later, some), passed(NOON + 1)) == NOON + 1
+    other = Scope("other", ("or.*",), (), ("b.*",))
+    assert seen_ms(anchored(), passed(later, other), own=some) == later
     assert seen_ms(anchored(topic="__own"), passed(later), topic="__own") == NOON
     named = Scope("primary", ("__own",), (), (".*",))
     assert seen_ms(anchored(topic="__own"), passed(later, named), topic="__own") == later
@@ -95,21 +98,21 @@ def test_anchors_of_a_topic_that_was_made_anew_do_not_count() -> None:
     source = Source({ORDERS: log(10)})
     source.ids["orders"] = "id"
     reader = cast(ClusterReader, source)
-    assert anchors_of(log_of(anchored()), "A", reader)[0].keys() == {BILLING}
+    assert anchors_of(log_of(anchored()), "A", reader, None)[0].keys() == {BILLING}
     source.ids["orders"] = "another"
-    assert anchors_of(log_of(anchored()), "A", reader)[0] == {}
-    assert anchors_of(log_of(anchored(topic="gone")), "A", reader)[0] == {}
+    assert anchors_of(log_of(anchored()), "A", reader, None)[0] == {}
+    assert anchors_of(log_of(anchored(topic="gone")), "A", reader, None)[0] == {}
 
 
 def test_damage_is_counted() -> None:
     key, value = anchored()
     assert value is not None
     for wrong in (b"", b"\x02", value[:20], value + b"\0"):
-        assert anchors_of(log_of((key, wrong)), "A", None) == ({}, 1)
+        assert anchors_of(log_of((key, wrong)), "A", None, None) == ({}, 1)
     mended = log_of((key, b""), (key, value))
-    assert anchors_of(mended, "A", None)[1] == 0
+    assert anchors_of(mended, "A", None, None)[1] == 0
     broken_later = log_of((key, value), (key, b""))
-    assert anchors_of(broken_later, "A", None)[0].keys() == {BILLING}
+    assert anchors_of(broken_later, "A", None, None)[0].keys() == {BILLING}
 
 
 def answers(topic: Topic, target: MemoryCluster, now_ms: int) -> Answer | NoAnswer:
@@ -150,3 +153,35 @@ def test_a_group_of_whose_records_none_was_left() -> None:
     found = answers(topic, MemoryCluster({ORDERS: log(80)}), clock.now_ms)
     assert isinstance(found, NoAnswer)
     assert "no record was left" in found.reason
+
+
+ENDLESS = "(a|a)*b"
+"""Seconds on twenty letters, days on forty."""
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("own", [None, EVERYTHING, Scope("primary", ("or.*",), (), ("a+",))])
+@pytest.mark.parametrize(
+    "read",
+    [
+        Scope("primary", (ENDLESS,), (), (".*",)),
+        Scope("primary", (".*",), (ENDLESS,), (".*",)),
+        Scope("primary", (".*",), (), (ENDLESS,)),
+        Scope("primary", (ENDLESS,), (ENDLESS,), (ENDLESS,)),
+        Scope("primary", ("(",), ("(" * 3000,), ("a{4294967295}",)),
+    ],
+)
+def test_patterns_that_were_read_are_never_run(read: Scope, own: Scope | None) -> None:
+    name = "a" * 60
+    key = anchors.encode_key(AnchorKey("A", name, name, 0))
+    value = anchors.encode_value(Anchor(7, -1, "id", NOON, ()))
+    found, damaged = anchors_of(log_of((key, value), passed(NOON + HOUR, read)), "A", None, own)
+    assert found[GroupPartition(name, TopicPartition(name, 0))].observed_ms == NOON
+    assert not damaged
+
+
+def test_without_the_links_own_scope_what_is_named_counts() -> None:
+    later = NOON + HOUR
+    named = Scope("primary", ("orders",), ("orders-2",), ("billing",))
+    assert seen_ms(anchored(), passed(later, named)) == later
+    assert seen_ms(anchored(), passed(later, Scope("primary", (".*",), ("or|x",), (".*",)))) == NOON

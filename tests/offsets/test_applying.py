@@ -20,8 +20,18 @@ from drctl.offsets.applying import (
     parse_overrides,
 )
 from drctl.offsets.guards import Guard
+from drctl.offsets.source_silent import STANDS_AHEAD
 from drctl.offsets.translating import NEVER
-from drctl.offsets.wanted import Bounds, Sight, Wanted, Written, from_translations, look, unmatched
+from drctl.offsets.wanted import (
+    Bounds,
+    RestsOn,
+    Sight,
+    Wanted,
+    Written,
+    from_translations,
+    look,
+    unmatched,
+)
 from tests.offsets.standing import Standing, group
 
 PLACE = TopicPartition("orders", 0)
@@ -93,6 +103,45 @@ def test_backwards_is_kept() -> None:
     assert found.rereads_at_most == 50
     over = line(wants(100), Guard.MOVES_BACKWARDS, before=Committed(150))
     assert (over.action, over.overridden) == (Action.COMMIT, (Guard.MOVES_BACKWARDS,))
+
+
+RESET = "the group was reset backwards after 2026-03-05 17:02:31 UTC"
+
+
+def unproven(before: int | None, likely: int | None = 30, *, commit: bool = True) -> Line:
+    """Evidence of a lost source leads to 100; the target's log has grown to 1,000 since."""
+    wanted = wants(100, Bounds(500, None, likely, RESET))
+    positions = {} if before is None else {PLACE: Committed(before)}
+    sight = Sight({"g": group("g")}, {"g": positions}, {PLACE: OffsetRange(0, 1_000)})
+    head = {"cluster": "secondary", "cluster_id": "id", "origin": "a test", "made": NOW}
+    (only,) = build_plan([wanted], sight, **head, unproven=commit).lines  # type: ignore[arg-type]
+    return only
+
+
+def test_what_is_not_proven_is_written_unless_the_policy_refuses() -> None:
+    found = unproven(None)
+    assert (found.action, found.guard, found.overridden) == (Action.COMMIT, None, ())
+    assert (found.rereads_at_most, found.rereads_likely) == (900, 30), "to the end as it is now"
+    assert (found.skips_at_most, found.skips_only_if) == (None, RESET)
+    refused = unproven(None, commit=False)
+    assert (refused.action, refused.guard) == (Action.REFUSED, Guard.SKIPS_RECORDS)
+    assert refused.reason == f"it would skip records only if {RESET}"
+    unknown = line(wants(100, Bounds(None, None)))
+    assert unknown.action is Action.REFUSED, "a time that somebody gives has no condition"
+
+
+@pytest.mark.parametrize(
+    ("before", "likely", "rereads", "left", "explained"),
+    [(120, 30, 880, 10, True), (131, 30, 869, 0, False), (120, None, 880, None, False)],
+)
+def test_where_it_stands_further_on_it_is_not_set_back(
+    before: int, likely: int | None, rereads: int, left: int | None, explained: bool
+) -> None:
+    """MirrorMaker 2 may have committed there before a reset: only its own doubt explains it."""
+    found = unproven(before, likely)
+    assert (found.action, found.guard) == (Action.KEPT, Guard.MOVES_BACKWARDS)
+    assert (found.rereads_at_most, found.rereads_likely) == (rereads, left)
+    assert found.skips_only_if == (RESET if explained else STANDS_AHEAD)
 
 
 @pytest.mark.parametrize("skips", [None, 7])
@@ -192,7 +241,11 @@ def test_rows_of_a_translation() -> None:
     )
     first, second = from_translations(rows)
     assert first == Wanted(
-        "g", TopicPartition("p.orders", 0), Committed(70), Bounds(12, 0), blocked=""
+        "g",
+        TopicPartition("p.orders", 0),
+        Committed(70),
+        Bounds(12, 0),
+        rests_on=RestsOn("offset-sync", "a sync", 3),
     )
     assert (second.partition, second.to, second.blocked) == (other, None, "no such topic")
 

@@ -13,7 +13,7 @@ from drctl.offsets.evidence_topics import EvidenceTopics
 from drctl.offsets.identity import SameOffsets
 from drctl.offsets.situation import Target
 from drctl.offsets.trail import step_of
-from drctl.offsets.translating import aged, translate
+from drctl.offsets.translating import Silence, translate
 from drctl.wire import consumer_offsets
 from drctl.wire.anchors import Anchor, AnchorRecord
 from drctl.wire.consumer_offsets import CommitKey, GroupKey, OffsetCommit, RecordType
@@ -153,7 +153,7 @@ def test_a_copy_that_cannot_be_read_is_missing() -> None:
 
 @pytest.mark.parametrize(
     ("committed", "position", "rereads", "skips"),
-    [(40, 40, 0, 0), (120, 100, 20, 0), (3, 10, 0, 7)],
+    [(40, 40, 60, 0), (120, 100, 0, 0), (3, 10, 90, 7)],
 )
 def test_positions_of_the_copy_are_clamped_to_the_targets_log(
     committed: int, position: int, rereads: int, skips: int
@@ -167,8 +167,9 @@ def test_positions_of_the_copy_are_clamped_to_the_targets_log(
     method = SameOffsets(target, target, {}, target.offsets([ORDERS]), _anchored(target))
     state = Target({"orders": TopicState("orders", {0: 1})}, target.offsets([ORDERS]), {})
     positions = {place: position.offset for place, position in known.items()}
-    (row,) = translate(positions, (), lambda topic: topic, state, [method])
-    found = aged(row, known[place], NOON + 5_000).translation
+    silence = Silence(known, False, NOON + 5_000)
+    (row,) = translate(positions, (), lambda topic: topic, state, [method], silence)
+    found = row.translation
     assert isinstance(found.answer, Answer)
     assert found.answer.target_offset == position
     assert (found.answer.rereads_at_most, found.answer.skips_at_most) == (rereads, skips)

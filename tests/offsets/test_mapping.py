@@ -10,13 +10,21 @@ from hypothesis import strategies as st
 
 from drctl.model.ports import ClusterReader
 from drctl.model.rows import Headers, Row
-from drctl.model.topology import TopicPartition
-from drctl.model.translation import Answer, GroupPartition
+from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState
+from drctl.model.translation import Answer, GroupPartition, Method
+from drctl.offsets.choosing import chosen
 from drctl.offsets.crossing import NARROW, SAMPLE, SAMPLES, WIDEST
-from drctl.offsets.mapping import MappedOffsets
+from drctl.offsets.evidence import LastKnown
+from drctl.offsets.mapping import FALSELY_NAMED, NEAR, MappedOffsets
 from drctl.offsets.origins import copy_of
 from drctl.offsets.question import NoAnswer, Question
+from drctl.offsets.record_match import RecordMatch
+from drctl.offsets.searching import TargetSearch
+from drctl.offsets.situation import Target
+from drctl.offsets.source_silent import worth
 from drctl.offsets.trail import step_of
+from drctl.offsets.translating import translate
+from drctl.offsets.translation_json import questionable
 from drctl.wire import migrator_headers, provenance
 from drctl.wire.anchors import Anchor, AnchorRecord
 from drctl.wire.provenance import Provenance
@@ -87,6 +95,17 @@ class World:
         method = MappedOffsets(SOURCE_ID, there, target, logs, known)
         return method.answers([question])[question]
 
+    def around(self, committed: int) -> tuple[int, int]:
+        """How many copies there are next to a position, as far as they count."""
+        named = {here for here in self.copied.values() if here is not None}
+        below = sum(here < committed for here in named)
+        return min(NEAR, below), min(NEAR, len(named) - below)
+
+    @property
+    def copied_without_holes(self) -> bool:
+        named = sorted(here for here in self.copied.values() if here is not None)
+        return named == list(range(named[0], named[-1] + 1)) if named else False
+
 
 def world(runs: Sequence[tuple[str, int, int]], start: int = 0, headers: str = "migrated") -> World:
     """A target of runs: `("copies", first, end)`, `("others", count, 0)`, `("holes", count, 0)`."""
@@ -142,7 +161,13 @@ def test_the_position_is_exact_and_the_bound_holds(found: World, at: int, dead: 
     if isinstance(answer, Answer):
         skipped = answer.target_offset > found.furthest(at)
         assert not skipped
-        assert answer.rereads_at_most is not None
+        if dead:
+            assert answer.skips_at_most is None or answer.target_offset == 0, "nobody compared"
+        elif found.around(at) == (NEAR, NEAR) and found.copied_without_holes:
+            assert answer.skips_at_most == 0
+        if answer.rereads_at_most is None:
+            assert found.around(at) != (NEAR, NEAR) or not found.copied_without_holes
+            return
         assert found.reread(answer.target_offset, at) <= answer.rereads_at_most
         lacking = at - 1 - max((h for h in found.copied.values() if h is not None), default=0)
         assert answer.rereads_at_most <= max(0, lacking)
@@ -299,6 +324,136 @@ def test_what_a_header_says_is_held_against_the_anchor() -> None:
     answer = found.asks(20, dead=True, anchor=noted(17))
     assert isinstance(answer, NoAnswer)
     assert "its anchor says that it is not" in answer.reason
+
+
+def forged(at: int, *upstream: int, true: bool = True, length: int = 900) -> World:
+    """Copies of a replicator that names no offsets; and somebody's own records among them."""
+    source = [record(n, (), n) for n in range(length)]
+    rows = [record(n, (), n) for n in range(length)]
+    last = length
+    for n, number in enumerate(upstream):
+        made = record(at + n, own(number), number if true else 123_456)
+        rows = [*rows[: at + n], made, *((r[0] + 1, *r[1:]) for r in rows[at + n :])]  # type: ignore[misc]
+        last += 1
+    return World(MemoryLog(source, length), MemoryLog(rows, last), {})
+
+
+@pytest.mark.parametrize("dead", [False, True])
+@pytest.mark.parametrize("committed", [100, 200, 899, 900, 1_200])
+@pytest.mark.parametrize("upstream", [(99,), (899,), (98, 99), (7, 99), (99, 201), (99, 99)])
+def test_a_forged_header_moves_nobody_past_unread_records(
+    upstream: tuple[int, ...], committed: int, dead: bool
+) -> None:
+    """One record at the end of the log sent groups of any position to the end, bound 0."""
+    answer = forged(900, *upstream).asks(committed, dead=dead)
+    if isinstance(answer, Answer) and answer.target_offset > 0:
+        assert answer.skips_at_most is None
+        assert answer.rereads_at_most is None
+        assert "one record is no evidence of a bound" in answer.evidence
+
+
+def test_a_forged_header_among_the_first_records_promises_nothing() -> None:
+    answer = forged(0, 800).asks(500)
+    assert isinstance(answer, Answer)
+    assert (answer.target_offset, answer.rereads_at_most, answer.skips_at_most) == (0, None, 0)
+    cut = forged(0, 500)
+    cut = replace(cut, target=MemoryLog([(r[0] + 7, *r[1:]) for r in cut.target.rows], 908, 7))  # type: ignore[misc]
+    answer = cut.asks(500)
+    assert isinstance(answer, Answer)
+    assert (answer.target_offset, answer.skips_at_most) == (7, None)
+
+
+def test_a_forged_header_contradicts_no_true_evidence() -> None:
+    """An answer without a bound is none of those that are held against each other."""
+    answer = forged(900, 99).asks(200)
+    assert isinstance(answer, Answer)
+    log = PartitionOffsets(0, 901, 901)
+    truth = Answer(Method.RECORD_MATCH, 200, 0, 0, "found")
+    row = chosen(Question(PLACE, 200, THERE), [answer, truth], log, "")
+    assert (row.answer, row.contradictions, row.blocked) == (truth, (), "")
+
+
+def test_a_run_of_forged_records_is_held_against_the_source() -> None:
+    for committed in (100, 101, 102):
+        answer = forged(900, *range(97, 105), true=False).asks(committed)
+        assert not (isinstance(answer, Answer) and answer.skips_at_most == 0)
+    # Of true records nobody can say that they are no copies; but what follows must be there, too.
+    answer = forged(900, *range(92, 100)).asks(100)
+    assert isinstance(answer, Answer)
+    assert answer.skips_at_most is None
+
+
+def test_what_the_source_cannot_say_any_more_an_anchor_does() -> None:
+    found = world([("copies", 0, 50)])
+
+    def noted(*numbers: int) -> Anchor:
+        steps = [step_of(record(of, (), of)) for of in numbers]
+        told = tuple(AnchorRecord(step.fingerprint, step.timestamp_ms) for step in steps)
+        return Anchor(20, -1, "", 0, told)
+
+    wanted = {noted(19, 18, 17, 16): 0, noted(19): None, noted(19, 5, 4): None}
+    for anchor, skips in wanted.items():
+        answer = found.asks(20, dead=True, anchor=anchor)
+        assert isinstance(answer, Answer)
+        assert (answer.target_offset, answer.rereads_at_most) == (20, 0)
+        assert answer.skips_at_most == skips
+    unknown = found.asks(20, dead=True)
+    assert isinstance(unknown, Answer)
+    assert (unknown.target_offset, unknown.rereads_at_most, unknown.skips_at_most) == (20, 0, None)
+    assert "no more than headers say so" in unknown.evidence
+
+
+@pytest.mark.parametrize("committed", [59, 60, 61, 80, 100])
+def test_at_the_last_copy_of_a_replicator_that_lags_the_records_bear_the_bound(
+    committed: int,
+) -> None:
+    found = world([("copies", 0, 60)])
+    rows = [record(n, (), n) for n in range(100)]
+    source, target = (
+        MemoryCluster({HERE: MemoryLog(rows, 100)}),
+        MemoryCluster({THERE: found.target}),
+    )
+    logs = target.offsets([THERE])
+    search = TargetSearch(target, target, {THERE.topic: True})
+    there = cast(ClusterReader, source), source
+    methods = (
+        RecordMatch(source, source, search, lambda _question: None),
+        MappedOffsets(SOURCE_ID, there, target, logs, {}),
+    )
+    place = Target({THERE.topic: TopicState(THERE.topic, {0: 1})}, logs, {})
+    (row,) = translate({PLACE: committed}, (), lambda topic: f"copy.{topic}", place, methods)
+    assert not questionable(row.translation)
+    assert row.translation.answer is not None
+    assert row.translation.answer.target_offset == min(committed, 60)
+
+
+def test_while_the_source_is_lost_what_headers_say_is_taken_under_its_condition() -> None:
+    def lost(found: World, *others: Answer, committed: int = 20) -> Answer | None:
+        said = found.asks(committed, dead=True)
+        log = PartitionOffsets(0, found.target.end, found.target.end)
+        known = LastKnown(committed, 1_000_000)
+        answers = [("", said), *((each.method.value, each) for each in others)]
+        told = [a for _, a in worth(answers, known, log, 1_060_000) if isinstance(a, Answer)]
+        return chosen(Question(PLACE, committed, THERE), told, log, "", unproven=True).answer
+
+    for honest, at in ((world([("copies", 0, 50)]), 20), (world([("copies", 0, 2)]), 2)):
+        answer = lost(honest, committed=at)
+        assert answer is not None
+        assert (answer.method, answer.target_offset, answer.skips_at_most) == (
+            Method.MAPPING,
+            at,
+            None,
+        )
+        assert answer.skips_only_if.startswith(f"{FALSELY_NAMED}, or the group was reset backwards")
+    # One lone header is no such evidence, and a run of them is none before anything else.
+    alone = lost(forged(900, 99), committed=100)
+    assert alone is not None
+    assert (alone.skips_at_most, alone.skips_only_if) == (None, "")
+    checkpoint = Answer(Method.CHECKPOINT, 90, 10, 0, "written by MirrorMaker 2")
+    for many in (forged(900, 99), forged(900, *range(92, 100))):
+        answer = lost(many, checkpoint, committed=100)
+        assert answer is not None
+        assert answer.method is Method.CHECKPOINT
 
 
 def test_without_what_it_takes() -> None:

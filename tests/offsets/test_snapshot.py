@@ -26,7 +26,7 @@ from drctl.offsets.snapshot import (
     take,
 )
 from drctl.offsets.translating import NEVER
-from drctl.offsets.wanted import Bounds, Wanted
+from drctl.offsets.wanted import Bounds, RestsOn, Wanted
 from tests.cli.documents import check
 from tests.offsets.standing import Standing, group
 
@@ -178,11 +178,18 @@ def test_a_translation(tmp_path: Path) -> None:
         {**ROW, "partition": 4, "skips_at_most": None, "blocked": "who knows"},
     )
     found = read_document(file_of(tmp_path, translation(*rows, to="secondary", link="main")))
+    rests_on = RestsOn("offset-sync", "a sync", 3.0)
     assert found == TranslationDocument(
         "secondary",
         "",
         (
-            Wanted("g", TopicPartition("p.orders", 1), Committed(70), Bounds(12, 0)),
+            Wanted(
+                "g",
+                TopicPartition("p.orders", 1),
+                Committed(70),
+                Bounds(12, 0),
+                rests_on=rests_on,
+            ),
             Wanted("g", TopicPartition("orders", 2), None, blocked="no such topic"),
             Wanted(
                 "g",
@@ -190,6 +197,7 @@ def test_a_translation(tmp_path: Path) -> None:
                 Committed(70),
                 Bounds(12, None),
                 blocked="who knows",
+                rests_on=rests_on,
             ),
         ),
     )
@@ -250,7 +258,7 @@ def test_what_stands_twice(tmp_path: Path) -> None:
     ("text", "kind", "words"),
     [
         ('{\n  "schema": 1,\n  oops\n}', ConfigError, ":3:3: "),
-        ("[" * 100_000, ConfigError, "nested too deeply"),
+        ("[" * 100_000, ConfigError, "nested too deep"),
         ("", ConfigError, ":1:1: "),
         ("[]", UsageError, "has no field `schema`"),
         ('{"schema": "drctl/gap/1"}', UsageError, "'drctl/gap/1', not a drctl/offsets-snapshot/1"),

@@ -12,7 +12,9 @@ import pytest
 from drctl.gap.failures import ScanFailed
 from drctl.gap.rows import MissingRow
 from drctl.model.gap import OrderVerdict, RecordClass
+from drctl.systems.parquet.gap_records import read_records
 from drctl.systems.parquet.records import ParquetRecords
+from drctl.systems.parquet.samples import read_samples
 from tests.parquet.reading import rows_of
 
 BOTH = ("ours", "sparks")
@@ -62,6 +64,33 @@ def test_rows_by_class(tmp_path: Path) -> None:
     assert {(r["topic"], r["partition"]) for rows in found.values() for r in rows} == {
         ("orders", 3)
     }
+
+
+FARTHEST = ((1 << 63) - 1, -(1 << 63), 9_223_372_036_854_776, NOON * 1_000_000, -2, 0)
+"""Timestamps of records: Kafka takes any 64 bits, and some clients write nanoseconds."""
+
+
+def test_any_timestamp_is_kept_as_it_is(tmp_path: Path) -> None:
+    rows = [row(n, timestamp_ms=at) for n, at in enumerate(FARTHEST)]
+    ParquetRecords(tmp_path).write(rows)
+    kept = pq.read_table(tmp_path / "records")
+    assert tuple(kept["timestamp_ms"].to_pylist()) == FARTHEST
+    dated = [at is not None for at in kept["timestamp"].cast("int64").to_pylist()]
+    assert dated == [False, False, False, False, True, True]
+    assert tuple(r[3] for r in read_records(tmp_path / "records")) == FARTHEST
+    assert tuple(s.timestamp_ms for s in read_samples(tmp_path / "records", 9)) == FARTHEST
+
+
+def test_results_of_earlier_versions_have_no_raw_timestamps(tmp_path: Path) -> None:
+    ParquetRecords(tmp_path).write([row(1), row(2, timestamp_ms=-1)])
+    (file,) = (tmp_path / "records").glob("*.parquet")
+    pq.write_table(
+        pq.read_table(file).drop_columns("timestamp_ms"),
+        file,
+        use_deprecated_int96_timestamps=True,
+    )
+    assert [r[3] for r in read_records(tmp_path / "records")] == [NOON + 1, -1]
+    assert [s.timestamp_ms for s in read_samples(tmp_path / "records", 9)] == [NOON + 1, -1]
 
 
 def test_no_rows_are_files_all_the_same(tmp_path: Path) -> None:

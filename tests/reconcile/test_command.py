@@ -9,8 +9,9 @@ from rich.console import Console
 
 from drctl.cli.main import run
 from drctl.cli.reconcile.confirming import in_words
+from drctl.cli.reconcile.run import folder_of
 from drctl.cli.reconcile.table import reconcile_table
-from drctl.model.errors import Refused
+from drctl.model.errors import DrctlError, Refused
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import TopicPartition
 from drctl.reconcile.executing import Limits
@@ -45,6 +46,26 @@ def test_usage_errors(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert message in captured.err
+
+
+def test_without_a_folder_the_newest_result_of_the_link_is_taken(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    clusters = "clusters: {a: {bootstrap: 'x:1'}, b: {bootstrap: 'y:1'}}"
+    links = "links: {main: {from: a, to: b, topics: [t], replicator: {kind: none}}}"
+    (tmp_path / "drctl.yaml").write_text(f"{clusters}\n{links}\n", encoding="utf-8")
+    assert run(["reconcile", "--policy", "copy"]) == 2
+    assert "link main has no result of drctl gap in" in capsys.readouterr().err
+
+    newest = "main-20261123T120000.000000Z"
+    for name in ("main-20261122T120000.000000Z", newest, "main-back-20261124T120000.000000Z"):
+        folder = tmp_path / ".drctl" / "gap" / name
+        folder.mkdir(parents=True)
+        (folder / "gap.json").write_text("{}", encoding="utf-8")
+    assert folder_of(None, None).name == folder_of(None, "main").name == newest
+    with pytest.raises(DrctlError, match="other"):
+        folder_of(None, "other")
 
 
 def test_another_document_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

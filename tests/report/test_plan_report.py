@@ -8,11 +8,11 @@ import pytest
 from drctl.checks.fixing_guard import GUARD
 from drctl.checks.registry import GUARDS
 from drctl.engine.invariants import violations
-from drctl.engine.ports import Loss
 from drctl.engine.registry import KINDS
 from drctl.engine.steps.way_back_order import PASSED
 from drctl.model.failover import Mode
 from drctl.model.finding import Finding, Status
+from drctl.model.loss import Figure, Loss, LossRange
 from drctl.model.plan import Plan
 from drctl.report.leaving_lines import leaving_lines, leaving_rows
 from drctl.report.plan_json import plan_document
@@ -160,7 +160,7 @@ def test_hostile_names_are_printable_in_lines_and_safe_in_json(bad: str) -> None
     plan = runs.planned(link=bad, ends=(bad, f"{bad}2"), principals=(bad,), connectors=(bad,))
     found = tuple(replace(f, subject=bad, reason=bad, cost=bad, cure=bad) for f in FINDINGS)
     texts = [verdict(plan, found, (bad,)), *what_to_type(plan, found, (bad,), bad)]
-    texts += [*leaving_lines(plan), *loss_lines(Loss(None, None, bad, None, (bad,)))]
+    texts += [*leaving_lines(plan), *loss_lines(Loss(words=bad, evidence=(bad,)))]
     for row in step_rows(plan):
         texts += [row.title, row.proof, row.way_back]
     for guard in guard_rows(found, {"lag": bad}):
@@ -211,8 +211,10 @@ def test_a_plan_of_an_older_drctl_does_not_say_how_they_leave() -> None:
 
 def test_what_is_lost_is_said_beside_the_plan() -> None:
     plan = runs.unplanned()
-    loss = Loss(1240, 4.5, "about 1,240\nrecords", 12, ("a heartbeat\x1b[2J",))
+    why = Figure(12, "seen"), Figure(1240, "alive"), Figure(3100, "until now")
+    loss = Loss(LossRange(*why), 4.5, 9.0, "about 1,240\nrecords", ("a heartbeat\x1b[2J",))
     made = check(plan_document(plan, (), (), EXECUTE, loss=loss))
-    assert (made["loss"]["records"], made["loss"]["at_least"]) == (1240, 12)
+    assert [made["loss"][name] for name in ("at_least", "records", "at_most")] == [12, 1240, 3100]
+    assert made["loss"]["rests_on"]["at_most"] == "until now"
     assert {**made, "loss": None} == document(plan, ())
     assert loss_lines(loss) == ("about 1,240 records", "a heartbeat\\x1b[2J")

@@ -29,7 +29,7 @@ TOPICS = ("orders", "payments")
 EVIDENCE = ["replication was alive 4.5 s ago: a heartbeat", "not known: Connect: no answer"]
 LOSS = Part(
     "about 1,240 records of the last 4.5 s are probably lost",
-    {"records": 1240, "at_least": 12, "seconds": 4.5, "evidence": EVIDENCE},
+    {"records": 1240, "at_least": 12, "at_most": 3100, "seconds": 4.5, "evidence": EVIDENCE},
     {"topics": list(TOPICS)},
 )
 
@@ -80,7 +80,7 @@ def told(ran: ReportData, folder: Path) -> ReportData:
 
 def test_before_it_is_an_estimate_with_its_evidence(ran: ReportData, tmp_path: Path) -> None:
     assert told(ran, tmp_path) is ran
-    assert (ran.rpo.records, ran.rpo.at_least, ran.rpo.exact) == (1240, 12, False)
+    assert (ran.rpo.lost.numbers, ran.rpo.exact) == ((12, 1240, 3100), False)
     assert ran.topics == TOPICS
     document = check(report_document(ran))
     assert document["rpo"]["evidence"] == EVIDENCE
@@ -93,13 +93,22 @@ def test_the_first_whole_comparison_makes_it_exact(ran: ReportData, tmp_path: Pa
     keep(tmp_path, result(ran, 9000, 0), result(ran, 600, 1204), result(ran, 700, 1300))
     data = told(ran, tmp_path)
     assert (data.rpo.records, data.rpo.seconds, data.rpo.exact) == (1204, 3.5, True)
-    assert check(run_document(data))["rpo"] == {"records": 1204, "seconds": 3.5, "exact": True}
+    assert check(run_document(data))["rpo"] == {
+        "records": 1204,
+        "at_least": 1204,
+        "at_most": 1204,
+        "seconds": 3.5,
+        "exact": True,
+    }
     assert check(report_document(data))["rpo"]["evidence"] == []
     assert "1,204 records were left behind" in verdict(data)
     assert figures(data)[2].value == "1,204 records"
     assert figures(data)[2].how == "proven by content"
     assert any("compared everything by content" in each for each in known(data))
-    assert any("had estimated 1,240 records" in each for each in known(data))
+    assert any(
+        "had estimated about 1,240 records (at least 12, at most 3,100)" in each
+        for each in known(data)
+    )
     assert "by their own timestamps the missing records are of 3.5 s" in data.rpo.how
     assert not any("left behind" in each for each in unknown(data))
     steps = [step.what for step in next_steps(data)]
@@ -138,8 +147,9 @@ def test_what_is_superseded_since_keeps_it_from_being_exact(
     keep(tmp_path, result(ran, 600, 1204, counts=counts))
     data = told(ran, tmp_path)
     assert (data.rpo.records, data.rpo.exact) == (1204, False)
-    assert figures(data)[2].value == "at least 1,204 records"
-    assert "at least 1,204 records may be left behind" in verdict(data)
+    between = "about 1,204 records (at least 1,204, at most 1,208)"
+    assert figures(data)[2].value == between
+    assert f"{between} may not be replicated" in verdict(data)
     assert any("4 more records, superseded or expired" in each for each in unknown(data))
 
 

@@ -1,7 +1,8 @@
 """What is read out of the journals of real runs."""
 
+import json
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import cast
 
 import pytest
@@ -13,11 +14,13 @@ from drctl.engine.ports import Look
 from drctl.engine.steps.commit_offsets import CommitOffsets
 from drctl.engine.steps.preflight import Preflight
 from drctl.engine.story import read_story
-from drctl.model.errors import ExitCode, Unknown
+from drctl.model.errors import ExitCode, Refused, Unknown
 from drctl.model.finding import Finding, Status
 from drctl.model.plan import Duty, Plan, Step
+from drctl.report import run_markdown, run_page
 from drctl.report.run_data import Became, Doing, ReportData, Standing, StepReport, Warned, Writes
 from drctl.report.run_json import report_document
+from drctl.report.run_lines import figures
 from drctl.report.run_next import next_steps
 from drctl.report.run_reading import report_data, sound_entries
 from tests.cli.documents import check
@@ -84,6 +87,18 @@ def test_an_unplanned_run_tells_an_estimate_and_what_it_owes() -> None:
     assert list(data.owed) == ["fence-producers"]
     assert _step(data, "fence-producers").became is Became.OWED
     assert data.not_checked[0] == "primary did not answer before anything was changed"
+
+
+def test_an_unplanned_run_tells_its_time_to_recovery_from_the_command_on() -> None:
+    began = datetime.fromtimestamp(runs.BEGAN, UTC) - timedelta(seconds=7)
+    who = {**runs.ADA, "commanded": began.isoformat()}
+    data = Run(runs.unplanned()).play(runs.LOST, who).data
+    assert data.rto.since_command
+    assert data.rto.start == began
+    assert data.rto.end is not None
+    assert data.rto.seconds == (data.rto.end - began).total_seconds()
+    assert data.rto.how.startswith("from the command until")
+    assert figures(data)[1].name == "RTO, from the command on"
 
 
 def test_a_fence_that_worked_in_an_unplanned_run_is_measured_from() -> None:
@@ -170,18 +185,19 @@ def test_guards_overrides_ids_and_groups() -> None:
 
 def test_a_harmed_journal_is_told() -> None:
     run = Run(runs.planned()).play(GOOD)
-    lines = list(seal(run.entries, beginning("r")))
+    name = str(run.entries[0]["run"])
+    lines = list(seal(run.entries, beginning(name)))
     del lines[4]
-    verdict = verify("r", lines)
-    data = report_data(read_story(sound_entries("r", lines, verdict)), verdict)
+    verdict = verify(name, lines)
+    data = report_data(read_story(sound_entries(name, lines, verdict)), verdict)
     assert data.chain is not None
     assert data.chain.harm is Harm.REMOVED
     assert len(data.steps) == 13
     assert data.ending.standing is Standing.NOT_ENDED
     assert check(report_document(data))["journal"]["harm"] == "removed"
     assert next_steps(data)[0].what == "Do not rely on this report."
-    with pytest.raises(Unknown, match="nothing of the journal of run r is as it was written"):
-        sound_entries("r", lines[1:], verify("r", lines[1:]))
+    with pytest.raises(Unknown, match=f"nothing of the journal of run {name} is as it was written"):
+        sound_entries(name, lines[1:], verify(name, lines[1:]))
 
 
 def test_a_kind_that_this_drctl_does_not_know_is_still_reported() -> None:
@@ -289,3 +305,22 @@ def test_where_the_fence_fell_behind_the_opening_nobody_says_that_nothing_was_lo
     assert (data.rpo.records, data.rpo.exact) == (None, False)
     assert "primary may have taken records after secondary was opened" in data.rpo.how
     assert list(data.owed) == ["fence-producers"]
+
+
+def test_a_cause_that_kept_guards_from_looking_is_told_once_in_every_form() -> None:
+    why = "cluster primary (h:9092) did not answer within 3 s: Connection refused"
+    unseen = {"what": "cluster primary does not answer", "why": why, "checks": ["a", "b"]}
+    script = {
+        **runs.LOST,
+        "preflight": Part("no guard fails", {"warnings": [], "unseen": [unseen]}),
+        "fence-producers": Part(refuses=Refused(f"deny WRITE: {why}", "")),
+        "verify-clients": Part(f"not seen: {why}", {"not_seen": f"who has stayed: {why}"}),
+    }
+    found = Run(runs.unplanned()).play(script).data
+    (told,) = found.unseen
+    assert told.words == f"2 checks could not look: {why} (a, b)"
+    document = report_document(found)
+    check(document)
+    for text in (json.dumps(document), run_markdown.render(found), run_page.render(found)):
+        assert text.count("did not answer within 3 s") == 1
+        assert text.count("cluster primary does not answer") > 1

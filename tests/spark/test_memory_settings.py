@@ -10,7 +10,7 @@ OPTIONS = "spark.driver.extraJavaOptions"
 def test_a_young_generation_of_a_fixed_size_in_a_heap_of_ours(tmp_path: Path) -> None:
     conf = defaults(SparkSettings(offsets=SMALL), tmp_path)
     assert conf["spark.driver.memory"] == "2g"
-    assert "-Xmn512m" in conf[OPTIONS]
+    assert {"-Xms2g", "-Xmn512m"} <= set(conf[OPTIONS].split())
 
 
 def test_a_heap_of_the_sites_is_divided_by_the_jvm(tmp_path: Path) -> None:

@@ -202,11 +202,11 @@ HOLDERS = st.builds(
 JOURNAL = st.one_of(
     st.builds(journal_records.Claim, TEXT, HOLDERS),
     st.builds(journal_records.Withdrawn, TEXT),
-    st.builds(journal_records.Taken, TEXT, HOLDERS, TEXT),
+    st.builds(journal_records.Taken, TEXT, HOLDERS, TEXT, TEXT),
     st.builds(journal_records.Beat, TEXT, st.booleans()),
     st.integers(1, 9).flatmap(
         lambda parts: st.builds(
-            journal_records.Part, TEXT, st.integers(0, parts - 1), st.just(parts), BYTES
+            journal_records.Part, TEXT, st.integers(0, parts - 1), st.just(parts), BYTES, TEXT
         )
     ),
 )

@@ -18,6 +18,7 @@ from drctl.connectors.connector import Connector
 from drctl.connectors.diagnosis import Ward
 from drctl.connectors.positions import Export, Kept, export_document, kept, read_export
 from drctl.model.errors import ConfigError, DrctlError, ExitCode, Interrupted, Unknown, UsageError
+from drctl.model.strict_json import read_json
 from drctl.report.printable import plural
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def _kept(connector: Connector, workers: "Workers") -> Kept:
 
 def _read(file: Path) -> Export:
     try:
-        return read_export(json.loads(file.read_text(encoding="utf-8")), str(file))
+        return read_export(read_json(file.read_text(encoding="utf-8")), str(file))
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from None
     except ValueError as error:

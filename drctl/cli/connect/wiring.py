@@ -43,8 +43,25 @@ def known_workers(config: "Config", link: str | None) -> tuple[Urls, ...]:
 
 
 def split(text: str) -> Urls:
-    """Workers as typed, with commas between them."""
-    return tuple(each.strip() for each in text.split(",") if each.strip())
+    """Workers as typed, with commas between them.
+
+    Raises:
+        UsageError: one is no URL of a worker.
+    """
+    urls = tuple(each.strip() for each in text.split(",") if each.strip())
+    for url in urls or (text,):
+        if not _is_url(url):
+            raise UsageError(f"--connect: {url!r} is not a URL", "for example http://connect:8083")
+    return urls
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        _ = parts.port
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
 def only_workers(config: "Config", connect: str | None, link: str | None) -> Urls:

@@ -58,6 +58,7 @@ def observe(config: "Config", link: "Link") -> "Observed":
     from drctl.model.failover import Mode
 
     with LinkSight(config, link, lambda *_: ()) as sight:
+        sight.meet()
         with (
             opened_ports(sight, None) as ports,
             _survey_ports(config, link) as beyond,
@@ -148,14 +149,13 @@ def _ages(link: "Link", target: "ClusterReader") -> "Ages":
 def _anchors(link: "Link") -> "AnchorsSeen | None":
     """What `drctl offsets track` has noted of the link's groups."""
     from drctl.checks.surveyed import AnchorsSeen
-    from drctl.wire.anchor_passes import Scope
+    from drctl.offsets.anchor_log import scope_of
 
     reader = offsets_wiring.anchors_reader(link.target, link.target_config)
     log = reader.catch_up()
     if not reader.exists:
         return None
-    settings = link.settings
-    scope = Scope(link.source, settings.topics, settings.exclude, settings.groups)
+    scope = scope_of(link)
     others = log.cluster_ids() - {reader.cluster_id()}
     count = sum(1 for cluster in others for _ in log.of_cluster(cluster))
     return AnchorsSeen(count, log.last_look_ms(scope.digest))
@@ -170,10 +170,10 @@ def _runs(config: "Config", link: "Link") -> "tuple[RunSeen, ...]":
     from drctl.engine.sequences.repair import NAME
     from drctl.failback.observers.journal import observe_journal
 
-    reader = plan_wiring.journal_reader(link.target, link.target_config, link.name)
+    reader = plan_wiring.journal_reader(link)
     return tuple(
         RunSeen(run.run, run.plan, "ended")
         if run.plan == NAME and run.status != _NOT_ENDED
         else RunSeen(run.run, run.plan, "" if run.status == _NOT_ENDED else run.status, run.owed)
-        for run in observe_journal(reader)
+        for run in observe_journal(reader, link.source)
     )

@@ -7,10 +7,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from drctl.checks.causes import Unseen, network_suspected, told_once
 from drctl.checks.diagnosis import Diagnosis, Row
 from drctl.model.finding import Status
 from drctl.report.printable import sentence
-from drctl.report.status_lines import folded
 
 _STYLES = {
     Status.OK: "green",
@@ -27,20 +27,26 @@ def doctor_table(found: Diagnosis) -> RenderableType:
 
 
 def _parts(found: Diagnosis) -> Iterator[RenderableType]:
+    if network := network_suspected(row.finding for row in found.rows):
+        yield Text(sentence(network), style="bold red")
     yield _verdict(found)
     ends = f"link {found.link}: {found.source} -> {found.target}"
     counts = ", ".join(f"{count} {status.value}" for status, count in found.counts.items())
     yield Text(f"{sentence(ends)}; {counts}", style="dim")
+    _, unseen = told_once([row.finding for row in found.rows])
     bad = [row for row in found.rows if row.refuses or row.finding.status is Status.FAIL]
     if bad:
         yield Text("\nIn the way of a failover", style="bold")
-        yield from _told(bad, found.silences)
+        yield from _told(bad, unseen)
     others = [row for row in found.rows if row not in bad and row.finding.status is not Status.OK]
     if others:
         yield Text("\nTo know of", style="bold")
-        yield from _told(sorted(others, key=_urgency), found.silences)
+        yield from _told(sorted(others, key=_urgency), unseen)
+    if unseen:
+        yield Text("\nNot looked at", style="bold")
+        yield from map(_unseen, unseen)
     yield Text("\nAll rows", style="bold")
-    yield _table(found.rows)
+    yield _table(found.rows, unseen)
 
 
 def _verdict(found: Diagnosis) -> Text:
@@ -53,19 +59,27 @@ def _verdict(found: Diagnosis) -> Text:
     return Text("Ready: nothing stands in the way of a failover", style=style)
 
 
-def _told(rows: Sequence[Row], silent: Sequence[str]) -> Iterator[Text]:
-    told, unseen = folded([row.finding for row in rows], silent)
-    for finding in told:
+def _told(rows: Sequence[Row], unseen: Sequence[Unseen]) -> Iterator[Text]:
+    """What has something of its own to say."""
+    folded = [each for group in unseen for each in group.findings]
+    for finding in (row.finding for row in rows if row.finding not in folded):
         head = f"  {finding.status.value:<11} "
         words = sentence(f"{finding.check}: {finding.subject}: {finding.reason}")
         yield Text.assemble((head, _STYLES[finding.status]), words)
         for name in ("evidence", "cost", "cure"):
             if text := getattr(finding, name):
                 yield Text(f"{'':14}{name}: {sentence(text)}", style="dim")
-    yield from (Text(f"  not-checked {sentence(line)}", style="yellow") for line in unseen)
 
 
-def _table(rows: Sequence[Row]) -> Table:
+def _unseen(unseen: Unseen) -> Text:
+    """One line for each cause that keeps checks from looking, wherever they belong."""
+    why = f", see {unseen.said_by}" if unseen.said_by else f": {unseen.because.why}"
+    told = sentence(f"{unseen.count} could not look{why} ({', '.join(unseen.checks)})")
+    return Text(f"  not-checked {told}", style="yellow")
+
+
+def _table(rows: Sequence[Row], unseen: Sequence[Unseen]) -> Table:
+    shared = {each.because for each in unseen}
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for _ in range(3):
         table.add_column(overflow="fold")
@@ -73,7 +87,8 @@ def _table(rows: Sequence[Row]) -> Table:
         table.add_row(Text(family.value, "bold"), "", "")
         for row in group:
             finding = row.finding
-            said = sentence(f"{finding.subject}: {finding.reason}")
+            reason = finding.apart if finding.because in shared else finding.reason
+            said = sentence(f"{finding.subject}: {reason}")
             if finding.status is Status.OK and finding.evidence:
                 said += f" ({sentence(finding.evidence)})"
             status = Text(finding.status.value, _STYLES[finding.status])

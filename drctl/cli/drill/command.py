@@ -78,9 +78,9 @@ def drill(
     given = DrillOptions(
         tuple(words),
         link,
-        Wanted(records, seconds(work), seconds(budget)),
+        Wanted(records, seconds(work, "--work", zero=True), seconds(budget, "--budget")),
         topic_prefix,
-        seconds(max_rto) if max_rto else None,
+        seconds(max_rto, "--max-rto", zero=True) if max_rto else None,
         inject,
         lab,
         junit,

@@ -1,6 +1,5 @@
 """Faults for drills, in the lab alone: sent through the lab's own commands."""
 
-import json
 import subprocess
 import sys
 import time
@@ -12,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from drctl.config.mirrors import brokers
 from drctl.model.errors import Refused, Stopped
+from drctl.model.strict_json import read_json
+from drctl.systems import presence
 
 if TYPE_CHECKING:
     from drctl.config.link import Link
@@ -90,6 +91,8 @@ class Injected:
                     "drctl lab status tells what runs",
                 )
             time.sleep(_LOOK_EVERY_S)
+        # What was silent because of the fault is asked anew.
+        presence.everybody_anew()
 
     def to_json(self) -> dict[str, str]:
         """As it is kept while it lasts."""
@@ -156,14 +159,14 @@ def _part(clusters: Mapping[str, frozenset[str]], bootstrap: frozenset[str]) -> 
 def _status(folder: str) -> Mapping[str, Any]:
     """What `drctl lab status` says; nothing where there is no lab."""
     ended = _lab("status", folder=folder)
-    found: dict[str, Any] = json.loads(ended.stdout) if ended.returncode in (0, 1) else {}
+    found: dict[str, Any] = read_json(ended.stdout) if ended.returncode in (0, 1) else {}
     return found
 
 
 def _said(ended: "subprocess.CompletedProcess[str]") -> str:
     """Why it ended so."""
     try:
-        return str(json.loads(ended.stdout)["error"]["message"])
+        return str(read_json(ended.stdout)["error"]["message"])
     except (ValueError, KeyError, TypeError):
         said = ended.stderr.strip().splitlines()
         return said[0] if said else "it said nothing"

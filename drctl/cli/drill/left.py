@@ -12,6 +12,7 @@ from drctl.cli.drill import wiring as drill_wiring
 from drctl.drill.cleaning import Cleaned, Left, Ports, clean, left_on
 from drctl.drill.history import Past, Verdict, read
 from drctl.drill.names import MARK, began, drill_of
+from drctl.model.strict_json import read_json
 
 if TYPE_CHECKING:
     from drctl.cli.drill.inject import Injected
@@ -124,7 +125,7 @@ def _unburied(config: "Config") -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 def _noted(file: Path) -> Mapping[str, Any]:
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = read_json(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

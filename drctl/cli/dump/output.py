@@ -9,6 +9,7 @@ from drctl.cli.console import console
 from drctl.cli.options import Output, options
 from drctl.cli.progress import SilentTask
 from drctl.cli.terminal import is_terminal
+from drctl.model.lines import lines as meant
 from drctl.offsets.timestamp_rows import TimestampRow, row_json
 from drctl.report.printable import plural
 from drctl.report.timestamp_lines import Columns, undecodable
@@ -65,7 +66,7 @@ class DumpOutput:
             more = plural(self._silent_errors, "more undecodable record")
             lines.append(f"and {more}; --output json has all")
         if lines:
-            console().result("\n".join(lines), {})
+            console().result(meant(lines), {})
         self._errors, self._silent_errors = [], 0
 
     def end(self) -> None:
@@ -93,4 +94,4 @@ class DumpOutput:
         self._columns.fit(rows)
         lines = [self._columns.heading()] if self._shown == len(rows) else []
         lines += map(self._columns.line, rows)
-        console().result("\n".join(lines), {})
+        console().result(meant(lines), {})

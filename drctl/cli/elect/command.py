@@ -45,7 +45,7 @@ def wait(
     from drctl.cli.durations import seconds
     from drctl.cli.elect.watch import watch
 
-    return watch(cluster, tuple(topic or ()), seconds(within))
+    return watch(cluster, tuple(topic or ()), seconds(within, "--within", zero=True))
 
 
 @app.command()

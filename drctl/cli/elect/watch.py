@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from drctl.cli import wiring
 from drctl.cli.console import console
 from drctl.cli.elect import wiring as elect_wiring
 from drctl.cli.settings import configuration
@@ -12,6 +13,9 @@ from drctl.model.errors import ExitCode, Interrupted, Unreachable
 if TYPE_CHECKING:
     from drctl.cli.progress import Task
     from drctl.elections.sight import Sight
+
+
+_LEAST_LOOK_S = 1.0
 
 
 def watch(cluster: str | None, topics: tuple[str, ...], within_s: float) -> int:
@@ -28,7 +32,7 @@ def watch(cluster: str | None, topics: tuple[str, ...], within_s: float) -> int:
     config = configuration()
     name = elect_wiring.chosen(config, cluster)
     with (
-        elect_wiring.reader(name, config.cluster(name)) as reader,
+        elect_wiring.reader(name, config.cluster(name), _each_look_s(within_s)) as reader,
         stoppable() as clock,
         console().task(f"looking at {name}") as task,
     ):
@@ -46,6 +50,12 @@ def watch(cluster: str | None, topics: tuple[str, ...], within_s: float) -> int:
     dark = sight.dark
     console().result(lambda: show_table(name, sight), show_document(name, sight, dark))
     return int(ExitCode.FOUND if dark or sight.absent else ExitCode.DONE)
+
+
+def _each_look_s(within_s: float) -> float:
+    """No look at a silent cluster takes longer than the whole wait may."""
+    longest = wiring.PATIENCE_S
+    return min(longest, max(_LEAST_LOOK_S, within_s)) if within_s else longest
 
 
 def _tell(task: "Task", sight: "Sight | None", words: tuple[str, ...], within_s: float) -> None:

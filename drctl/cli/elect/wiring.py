@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 _ELECTION_S = 30.0
 
 
-def reader(name: str, cluster: "ClusterConfig") -> "KafkaElectionReader":
+def reader(
+    name: str, cluster: "ClusterConfig", timeout_s: float = wiring.PATIENCE_S
+) -> "KafkaElectionReader":
     """What looks at replicas of one cluster; connects on first use.
 
     Raises:
@@ -23,7 +25,7 @@ def reader(name: str, cluster: "ClusterConfig") -> "KafkaElectionReader":
     """
     from drctl.systems.kafka.elections import KafkaElectionReader
 
-    return KafkaElectionReader(name, wiring.revealed(cluster), timeout_s=wiring.PATIENCE_S)
+    return KafkaElectionReader(name, wiring.revealed(cluster), timeout_s=timeout_s)
 
 
 def writer(name: str, cluster: "ClusterConfig") -> "KafkaElectionWriter":

@@ -104,10 +104,13 @@ def failback(
 
 def _judge(name: str | None, gap: Path | None) -> int:
     from drctl.cli.failback.sight import look_at, site_of
+    from drctl.cli.gap.results import named
     from drctl.failback.answer import answer
 
     config = configuration()
     link = config.link(name)
+    if gap is not None:
+        named(gap)
     found = answer(look_at(config, link, gap))
 
     def drawn() -> "RenderableType":

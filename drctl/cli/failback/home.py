@@ -17,6 +17,7 @@ from drctl.cli.runs.plan_run import Way
 from drctl.engine.returning import Owed, Reconciliation, Search
 from drctl.engine.sequences.failback import MIRRORED
 from drctl.engine.steps.way_back_order import ASKED_FOR, PASSED
+from drctl.model.pasting import quote
 from drctl.model.plan import Json
 
 if TYPE_CHECKING:
@@ -70,11 +71,11 @@ class HomeSight(LinkSight):
             Unreachable: the journal did not answer.
         """
         from drctl.cli.failback.owing import owed_since_the_last
-        from drctl.engine.story import read_story
+        from drctl.engine.story import stories
 
         link = self.old
-        reader = plan_wiring.journal_reader(link.target, link.target_config, link.name)
-        return owed_since_the_last(read_story(reader.entries(run)) for run in reader.runs())
+        reader = plan_wiring.journal_reader(link)
+        return owed_since_the_last(stories(reader))
 
     def translated(self) -> "Translated":
         """Where groups are to stand at home: before every record that they have not read.
@@ -210,7 +211,7 @@ def _terms(sight: LinkSight, found: "Answer") -> "Terms":
 
 def _rebuild(sight: LinkSight) -> str:
     """What to type where the returned cluster has lost its records."""
-    return f"drctl failback --link {sight.other_way().link.name} --rebuild shows the plan"
+    return f"drctl failback --link {quote(sight.other_way().link.name)} --rebuild shows the plan"
 
 
 def known_overrides(given: Sequence[str]) -> Mapping[str, str]:

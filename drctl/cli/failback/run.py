@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from drctl.cli.durations import seconds
+from drctl.cli.durations import times
 from drctl.cli.failback.home import HOME, home_with
 from drctl.cli.failback.rebuild import REBUILD, holds_nothing
 from drctl.cli.runs import circumstances
@@ -68,7 +68,7 @@ def lead_home(
         Refused: something stands against it, or nobody confirmed.
     """
     policies = _policies(options)
-    patience_s, grace_s = seconds(options.patience), seconds(options.grace)
+    patience_s, grace_s = times(options.patience, options.grace)
 
     def make(sight: "LinkSight", passed: Mapping[str, str]) -> "Plan":
         way = way_back(sight, passed, patience_s, grace_s)
@@ -95,7 +95,7 @@ def home_or_there(given: PlanOptions, make: MakePlan, *, home: bool) -> int:
         return show_or_run(given, make)
 
     def look(sight: "LinkSight", passed: Mapping[str, str]) -> "Plan":
-        way = way_back(sight, passed, seconds(PATIENCE), seconds(GRACE))
+        way = way_back(sight, passed, *times(PATIENCE, GRACE))
         seen = replace(way.old, basis=way.home.basis, overrides=passed, way_back=way)
         return make(sight.config, seen)
 

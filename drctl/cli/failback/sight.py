@@ -40,6 +40,7 @@ def look_at(config: "Config", link: "Link", gap: Path | None, most: int | None =
 
     most = AT_A_LOOK if most is None else most
     results = _results(config, link, gap)
+    wiring.meet(link)
     with _ports(config, link) as ports, console().task("looking at both clusters and at Connect"):
         return WayBackObserver(link, config.policy, ports, most=most).observe(results)
 
@@ -96,7 +97,9 @@ def _results(config: "Config", link: "Link", gap: Path | None) -> "Results":
     there = (gap_results.named(gap),) if gap else gap_results.kept(config.state_dir, link.name)
     names = filter(None, (_link_back(config, link), name_of(link)))
     back = (each for name in names for each in gap_results.kept(config.state_dir, name))
-    newest = sorted(back, key=lambda each: each.started, reverse=True)
+    # A link of drctl.yaml, between other clusters, may have the name of this one's failback.
+    ours = (each for each in back if (each.source, each.target) == (link.target, link.source))
+    newest = sorted(ours, key=lambda each: each.started, reverse=True)
     return Results(there, tuple(newest), results_exported(config.state_dir))
 
 
@@ -151,7 +154,7 @@ def _ports(config: "Config", link: "Link") -> "Iterator[WayBackPorts]":
                 plan_wiring.endpoint_reader(config, link, number)
                 for number in range(len(link.settings.endpoints))
             ),
-            plan_wiring.journal_reader(link.target, target, link.name),
+            plan_wiring.journal_reader(link),
             decisions.kept,
             verified,
             told,

@@ -7,13 +7,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from drctl.failback.answer import Answer
+from drctl.failback.answer import ROWS, Answer, State, title_of
 from drctl.failback.doing import Site, doing, whole_plan
 from drctl.failback.facts import Facts, RunTold
 from drctl.failback.gap_results import Sample
-from drctl.failback.steps.rebuilt import TITLES
-from drctl.failback.table import TABLE, Row
+from drctl.failback.table import TABLE
 from drctl.failback.verdict import Verdict
+from drctl.model.pasting import option, quote
 from drctl.model.topology import Unavailable
 from drctl.report.printable import sentence, show
 
@@ -37,9 +37,14 @@ def failback_table(answer: Answer, site: Site) -> RenderableType:
 def _parts(answer: Answer, site: Site) -> Iterator[RenderableType]:
     facts = answer.seen.facts
     yield Text(f"The way back of link {site.link}: {site.target} -> {site.source}", style="bold")
-    yield _steps(answer)
-    yield from _records(answer)
+    if answer.state is not State.NOTHING:
+        yield _steps(answer)
+        yield from _records(answer)
     words, style = _HEADS[answer.verdict]
+    if answer.state is State.NOTHING:
+        words = f"ok: there is nothing to fail back; {answer.seen.peace}"
+    if answer.state is State.COMPLETED:
+        words = f"ok: the failback is complete (run {answer.seen.failed_back})"
     yield Text(f"\nVerdict: {words}", style=style)
     for each in answer.violations:
         yield Text(f"  {sentence(each.words)}")
@@ -59,13 +64,12 @@ def _steps(answer: Answer) -> Table:
     for row in TABLE:
         seen = answer.steps[row.id]
         observed = Text(seen.observed.value, _STYLES[seen.observed.value])
-        title, needs = Text(_title(answer, row).format(**names)), Text(", ".join(row.needs) or "-")
+        title, needs = (
+            Text(title_of(answer.seen, row).format(**names)),
+            Text(", ".join(row.needs) or "-"),
+        )
         table.add_row(Text(row.id), title, needs, observed, Text(sentence(seen.why)))
     return table
-
-
-def _title(answer: Answer, row: Row) -> str:
-    return TITLES.get(row.id, row.title) if answer.seen.rebuilding else row.title
 
 
 def _records(answer: Answer) -> Iterator[RenderableType]:
@@ -89,11 +93,12 @@ def _sample(each: Sample) -> str:
 
 def _next(answer: Answer, site: Site) -> Iterator[RenderableType]:
     if answer.next is None:
-        yield Text("\nNext: nothing; every step is done", style="bold")
+        done = "" if answer.state is State.NOTHING else "; every step is done"
+        yield Text(f"\nNext: nothing{done}", style="bold")
         return
-    row = next(each for each in TABLE if each.id == answer.next)
+    row = ROWS[answer.next]
     unseen = answer.next in answer.unknown
-    title = _title(answer, row).format(source=site.source, target=site.target)
+    title = title_of(answer.seen, row).format(source=site.source, target=site.target)
     look = "look yourself whether it has happened: " if unseen else ""
     yield Text(f"\nNext: {row.id}, {look}{title}", style="bold")
     halfway = _halfway(answer.seen.facts)
@@ -113,7 +118,7 @@ def _halfway(facts: Facts) -> RunTold | None:
 
 
 def _resume(run: RunTold, site: Site) -> Iterator[RenderableType]:
-    name = f"{sentence(run.run)} --link {site.link}"
+    name = f"{quote(run.run)} {option('--link', site.link)}"
     yield Text(
         "  by the journal a run of the way home has not ended: it goes on from where it came; what"
         " it left half done may look out of order from outside"

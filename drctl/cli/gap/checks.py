@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drctl.model.errors import UsageError
+from drctl.model.gap import Engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class Given:
     cluster: str | None
     others: bool
     settle: str | None
+    engine: Engine
 
 
 def check(given: Given) -> None:
@@ -42,6 +44,7 @@ def check(given: Given) -> None:
             "leave out one of them",
         )
     _check_export(given)
+    _check_engine(given)
 
 
 def _check_events(given: Given) -> None:
@@ -90,6 +93,22 @@ def _check_writing(given: Given) -> None:
         raise UsageError("--execute goes with --ledger: nothing else of drctl gap writes")
     if given.yes and not given.execute:
         raise UsageError("--yes goes with --execute: nothing is asked otherwise")
+
+
+def _check_engine(given: Given) -> None:
+    if given.engine is Engine.AUTO:
+        return
+    if given.scope == "estimate" or given.events is not None:
+        other = "--identity" if given.events else "--scope estimate"
+        raise UsageError(
+            f"--engine is for comparing records; it does not go with {other}",
+            "leave out one of them",
+        )
+    if given.submit and given.engine is Engine.DIRECT:
+        raise UsageError(
+            "--submit runs on a Spark cluster; it does not go with --engine direct",
+            "leave out one of them",
+        )
 
 
 def _check_export(given: Given) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from drctl.cli.durations import seconds
 from drctl.cli.settings import configuration
+from drctl.model.gap import Engine
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
@@ -109,6 +110,13 @@ def gap(
             metavar="TIME", help="How long records may be on their way, for example 30s; else none."
         ),
     ] = None,
+    engine: Annotated[
+        Engine,
+        typer.Option(
+            help="What compares the records. auto: Spark from spark.from_offsets offsets on, drctl"
+            " itself below. direct: drctl itself, without Java."
+        ),
+    ] = Engine.AUTO,
     submit: Annotated[
         bool,
         typer.Option("--submit", help="Run on the Spark cluster of drctl.yaml by spark-submit."),
@@ -145,8 +153,12 @@ def gap(
             cluster,
             others,
             settle,
+            engine,
         )
     )
+    budget_s = seconds(budget, "--budget", zero=True)
+    settle_s = seconds(settle, "--settle", zero=True) if settle else 0.0
+    every_s = seconds(every, "--every") if every else 0.0
     config = configuration()
     if events:
         from drctl.cli.gap.identity import find_repeated
@@ -169,16 +181,17 @@ def gap(
         scope.value,
         ledger,
         submit,
-        seconds(budget),
+        budget_s,
         execute,
         order=order,
         truncation=truncation,
-        settle_s=seconds(settle) if settle else 0.0,
+        settle_s=settle_s,
+        engine=engine,
     )
     folder = out or _default_folder(config, chosen)
     with GapRuns(config, chosen, wanted) as runs:
         if every:
-            repeat(runs, out or config.state_dir / "gap" / chosen.name, seconds(every), _wait)
+            repeat(runs, out or config.state_dir / "gap" / chosen.name, every_s, _wait)
         result = runs.run(folder)
     if export:
         from drctl.cli.gap.export import exported

@@ -36,6 +36,7 @@ def estimate(config: "Config", link: str | None, topics: Sequence[str]) -> int:
 def _look(link: "Link", topics: Sequence[str]) -> "EstimateResult":
     from drctl.gap.estimate import GapEstimate
 
+    wiring.meet(link)
     with (
         wiring.both_readers(link) as (source, target),
         console().task("looking at both clusters") as task,

@@ -1,6 +1,5 @@
 """Results of `drctl gap` on this machine: in the state_dir, or in a folder that was named."""
 
-import json
 import re
 from collections.abc import Collection, Iterator
 from contextlib import suppress
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from drctl.cli.console import console
 from drctl.model.errors import ConfigError, DrctlError, UsageError
+from drctl.model.strict_json import read_json
 
 if TYPE_CHECKING:
     from drctl.failback.gap_results import GapEvidence
@@ -46,6 +46,11 @@ def kept(state: Path, link: str) -> "tuple[GapEvidence, ...]":
     return tuple(sorted(found, key=lambda each: each.started, reverse=True))
 
 
+def newest(state: Path, link: str) -> Path | None:
+    """The folder of a link's newest result in the state_dir; None where there is none."""
+    return next(iter(_mine(state, link)), None)
+
+
 def with_id(state: Path, link: str, ids: Collection[str]) -> "Iterator[GapEvidence]":
     """Those of a link that have one of these ids, however many are newer; the newest first."""
     for folder in _mine(state, link):
@@ -72,7 +77,7 @@ def _read(folder: Path) -> "GapEvidence":
     from drctl.systems.parquet.samples import read_samples
 
     try:
-        document = json.loads((folder / "gap.json").read_text(encoding="utf-8"))
+        document = read_json((folder / "gap.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigError(f"{folder}/gap.json cannot be read: {error}", "run drctl gap") from error
     found = read_gap(document, str(folder))

@@ -1,11 +1,12 @@
 """Puts a gap analysis together from the configuration, and runs it."""
 
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Self
@@ -14,6 +15,8 @@ from drctl.cli import wiring
 from drctl.cli.console import console
 from drctl.cli.gap.comparing import direct_comparer
 from drctl.cli.options import options
+from drctl.model.errors import UsageError
+from drctl.model.gap import Engine
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
@@ -26,6 +29,10 @@ if TYPE_CHECKING:
     from drctl.model.gap_order import OrderScope
     from drctl.model.ports import ClusterReader
     from drctl.model.topology import TopicPartition
+
+
+DIRECT_MOST = 50_000_000
+"""Offsets, of both sides, that one process reads in some six minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +48,7 @@ class GapOptions:
         settle_s: how long records may be on their way once the source is frozen.
         only: partitions to whose tails it keeps; those whose tail has no place are read whole.
         patience_s: how long transactions that are open are waited for, on each cluster.
+        engine: what compares the records.
     """
 
     topics: tuple[str, ...]
@@ -54,6 +62,7 @@ class GapOptions:
     truncation: bool = False
     settle_s: float = 0.0
     patience_s: float = 0
+    engine: Engine = Engine.AUTO
 
 
 @dataclass(slots=True)
@@ -66,6 +75,7 @@ class GapRuns:
     _open: ExitStack = field(default_factory=ExitStack, init=False)
     _spark: "Callable[[Path], RecordComparer] | None" = field(default=None, init=False)
     _log: Path | None = field(default=None, init=False)
+    _sparked: bool = field(default=False, init=False)
 
     def __enter__(self) -> Self:
         if not options().verbose:
@@ -104,6 +114,7 @@ class GapRuns:
         from drctl.gap.scoping import Scope, Scoping
         from drctl.gap.truncation import with_truncation
 
+        self._sparked = False
         with (
             wiring.both_readers(self.link) as (source, target),
             console().task("looking at both clusters") as task,
@@ -137,13 +148,14 @@ class GapRuns:
                 now=lambda: datetime.now(UTC),
                 out=str(out),
                 ledger=self._ledger(),
-                few=0 if self.options.submit else self.config.spark.from_offsets,
+                few=self._few(),
                 within=self._within(),
                 order=self.options.order,
                 settle=lambda: _settle(self.options.settle_s, progress),
                 patience=Patience(self.options.patience_s, progress),
             )
-            result = analysis.run(self.options.topics)
+            found = analysis.run(self.options.topics)
+            result = replace(found, engine=Engine.SPARK if self._sparked else Engine.DIRECT)
         return with_truncation(result) if self.options.truncation else result
 
     def _within(self) -> "OrderScope":
@@ -154,16 +166,26 @@ class GapRuns:
 
     def _direct(self, offsets: int) -> bool:
         """Whether so few are read without Spark."""
-        return not self.options.submit and offsets < self.config.spark.from_offsets
+        return offsets < self._few()
+
+    def _few(self) -> int:
+        """Fewer offsets than these are compared without Spark."""
+        if self.options.submit or self.options.engine is Engine.SPARK:
+            return 0
+        direct = self.options.engine is Engine.DIRECT
+        return sys.maxsize if direct else self.config.spark.from_offsets
 
     def _comparer(
         self, work: Path, progress: Callable[[str], None], offsets: int
     ) -> "AbstractContextManager[RecordComparer]":
+        direct = self._direct(offsets)
+        self._sparked |= not direct
         if self.options.submit:
             from drctl.cli.gap.submitting import submitted_comparer
 
             return submitted_comparer(self.config, self.link, work, self._log, progress, offsets)
-        if self._direct(offsets):
+        if direct:
+            _refuse_too_many(offsets)
             return direct_comparer(self.link, work)
         if self._spark is None:
             session = wiring.spark_session(self.config, self.link, self._log, progress, offsets)
@@ -198,6 +220,22 @@ class GapRuns:
 
         rate = wiring.measured_rate(self.config).offsets_a_second()
         return Budget(self.options.budget_s, rate or ASSUMED, measured=rate is not None)
+
+
+def _refuse_too_many(offsets: int) -> None:
+    """One process reads them all: beyond some size that is a mistake, not patience.
+
+    Raises:
+        UsageError: these are more.
+    """
+    from drctl.report.printable import number
+
+    if offsets > DIRECT_MOST:
+        raise UsageError(
+            f"{number(offsets)} offsets are too many to compare without Spark: at most"
+            f" {number(DIRECT_MOST)}",
+            "leave out --engine direct, or read less: --scope tail, --topic, --ledger",
+        )
 
 
 def _settle(length_s: float, progress: "Callable[[str, int, int], None]") -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from drctl.cli import wiring
 from drctl.cli.console import console
-from drctl.cli.offsets.input import Ids, Translate, read_origin, translated, translations
+from drctl.cli.offsets.input import Ids, Translate, origin_of, translated, translations
 from drctl.cli.offsets.writing import carry_out, check_confirming, command_line, show_plan
 from drctl.cli.settings import configuration
 from drctl.model.errors import UsageError
@@ -32,22 +32,26 @@ class ApplyOptions:
 def apply_offsets(given: ApplyOptions, translate: Translate = translations) -> int:
     """Make the plan, and with `--execute` carry it out."""
     from drctl.offsets.applying import build_plan, parse_overrides
+    from drctl.offsets.documents import read_document
     from drctl.offsets.wanted import look
 
     _check(given)
     overrides = parse_overrides(given.overrides)
+    document = read_document(given.source) if given.source else None
     config = configuration()
     link = None if given.cluster else config.link(given.link)
     target = link.target if link else str(given.cluster)
     settings = config.cluster(target)
+    if link is not None and not given.source:
+        wiring.meet(link)
     with (
         wiring.open_group_reader(target, settings) as groups,
         wiring.open_reader(target, settings) as reader,
     ):
         with console().task(f"looking at {target}"):
             ids = Ids(reader.cluster_id(), lambda: _source_id(link))
-            if given.source:
-                origin = read_origin(given.source, given.groups, link, target, ids)
+            if given.source and document:
+                origin = origin_of(document, given.source, given.groups, link, target, ids)
             else:
                 origin = translated(config, link, given.groups, translate)
             plan = build_plan(
@@ -59,6 +63,7 @@ def apply_offsets(given: ApplyOptions, translate: Translate = translations) -> i
                 made=datetime.now(UTC),
                 overrides=overrides,
                 notes=origin.notes,
+                unproven=config.policy.commits_unproven,
             )
         if not given.execute:
             return show_plan(plan, _command_line(given))

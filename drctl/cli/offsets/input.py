@@ -28,13 +28,8 @@ class Origin:
     notes: tuple[str, ...] = ()
 
 
-def translations(
-    config: "Config", link: "Link", groups: Sequence[str], *, silent: bool = False
-) -> "Sequence[Translation]":
+def translations(config: "Config", link: "Link", groups: Sequence[str]) -> "Sequence[Translation]":
     """The rows of `drctl offsets translate`.
-
-    Args:
-        silent: the source is known not to answer, and is hardly waited for.
 
     Raises:
         UsageError: a group's pattern is none.
@@ -43,7 +38,9 @@ def translations(
     from drctl.cli.offsets.run import translated as translated_now
     from drctl.offsets.translating import NEVER
 
-    rows = (row.translation for row in translated_now(link, groups, None, silent=silent).rows)
+    unproven = config.policy.commits_unproven
+    found = translated_now(link, groups, None, unproven=unproven)
+    rows = (row.translation for row in found.rows)
     return [row for row in rows if row.blocked != NEVER]
 
 
@@ -64,20 +61,22 @@ def translated(
     )
 
 
-def read_origin(
-    file: Path, groups: Sequence[str], link: "Link | None", target: str, ids: "Ids"
+def origin_of(
+    found: "Snapshot | TranslationDocument",
+    file: Path,
+    groups: Sequence[str],
+    link: "Link | None",
+    target: str,
+    ids: "Ids",
 ) -> Origin:
     """What a file wants of the cluster that is to be written.
 
     Raises:
-        UsageError: the file cannot be read, or lacks a group that is named.
-        ConfigError: something in it is wrong.
+        UsageError: the file lacks a group that is named.
         Refused: it is of another cluster.
     """
-    from drctl.offsets.documents import read_document
     from drctl.offsets.snapshot import Snapshot, of_groups
 
-    found = read_document(file)
     if isinstance(found, Snapshot):
         origin = _from_snapshot(found, file, link, target, ids)
     else:

@@ -16,31 +16,34 @@ if TYPE_CHECKING:
 
 QUICK_S = 5.0
 """How long a source may take to answer that is likely to be dead."""
-SILENT_S = 0.2
-"""The same of one that did not answer a moment ago."""
 
 
 def translated(
-    link: "Link", groups: Sequence[str], given_ms: int | None, *, silent: bool = False
+    link: "Link",
+    groups: Sequence[str],
+    given_ms: int | None,
+    *,
+    unproven: bool,
 ) -> "LinkTranslated":
     """All rows of the link.
 
     Args:
         groups: full-match patterns; none means all.
         given_ms: a time that the engineer gives, in milliseconds UTC.
-        silent: the source is known not to answer, and is hardly waited for.
+        unproven: `policy.unproven_offsets` is `commit`.
 
     Raises:
         UsageError: a pattern is none.
         Unreachable: the target did not answer.
     """
+    from drctl.offsets.anchor_log import scope_of
     from drctl.offsets.evidence_topics import EvidenceTopics
     from drctl.offsets.link_translation import LinkTranslation
 
     wanted = chooser(groups)
     replicator = link.settings.replicator
     with (
-        _opened(link.source, link.source_config, SILENT_S if silent else QUICK_S) as source,
+        _opened(link.source, link.source_config, QUICK_S) as source,
         _opened(link.target, link.target_config, wiring.PATIENCE_S) as target,
         console().task("translating") as task,
     ):
@@ -50,6 +53,7 @@ def translated(
             lambda: wiring.mirror_aliases(link, target.reader),
             mirrors=replicator.kind == "mirrormaker2",
             copied_topic=replicator.copied_offsets_topic,
+            scope=scope_of(link),
         )
         run = LinkTranslation(
             link,
@@ -61,6 +65,7 @@ def translated(
             named_offsets=replicator.kind == "none",
             now_ms=int(time.time() * 1000),
             given_ms=given_ms,
+            unproven=unproven,
         )
         return run.run(wanted, lambda phase: task.update(description=phase))
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from drctl.cli.offsets.explained import ROOM, told
+from drctl.model.pasting import arguments
 from drctl.model.translation import Translation
 from drctl.offsets.translating import NEVER
 from drctl.offsets.translation_json import questionable
@@ -149,10 +150,8 @@ def _steps(result: "LinkTranslated", bad: Sequence[Translation]) -> Iterator[str
     if bad:
         first = bad[0]
         place = first.place.partition
-        yield (
-            f"drctl offsets explain {plain(first.place.group)} {plain(place.topic)} "
-            f"{place.partition} shows what every method says of the first one"
-        )
+        where = arguments(first.place.group, place.topic, str(place.partition))
+        yield (f"drctl offsets explain {where} shows what every method says of the first one")
     if result.source.silent:
         yield "groups of which nothing was noted are not in this list: see `drctl offsets track`"
     yield "drctl offsets apply shows what would be written on the target"

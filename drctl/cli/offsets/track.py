@@ -45,7 +45,7 @@ def track(
     from drctl.model.errors import ConfigError
     from drctl.offsets.anchor_log import ANCHORS_TOPIC
 
-    interval = seconds(every or EVERY)
+    interval = seconds(every or EVERY, "--every")
     chosen = configuration().link(link)
     if not chosen.settings.translate:
         raise ConfigError(

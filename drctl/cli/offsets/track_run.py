@@ -13,13 +13,15 @@ from drctl.cli.offsets import wiring as offsets_wiring
 from drctl.cli.options import Output, options
 from drctl.cli.settings import without_secrets
 from drctl.model.errors import ConfigError
+from drctl.model.lines import lines as meant
+from drctl.model.pasting import quote
+from drctl.offsets.anchor_log import scope_of
 from drctl.offsets.link_translation import Cluster
 from drctl.offsets.passes import Passes
 from drctl.offsets.tracked import Tracked, tracked_document
 from drctl.offsets.tracking import Tracker
 from drctl.report.track_lines import known, pass_line, pass_lines, problem_lines
 from drctl.report.track_metrics import TrackMetrics
-from drctl.wire.anchor_passes import Scope
 
 if TYPE_CHECKING:
     from drctl.config.link import Link
@@ -45,9 +47,9 @@ class Tracking:
             result = self._passes.run(lambda phase: task.update(description=phase))
         if result.failed is not None or result.look is None:
             raise result.failed or AssertionError("a pass without a result")
-        command = f"drctl offsets track --link {self._link.name} --execute"
+        command = f"drctl offsets track --link {quote(self._link.name)} --execute"
         lines = pass_lines(result, result.look, self._link.target, command)
-        console().result("\n".join(lines), self._document(result))
+        console().result(meant(lines), self._document(result))
         return int(result.exit_code)
 
     def repeat(self, interval_s: float) -> NoReturn:
@@ -104,8 +106,7 @@ def tracking(link: "Link", *, execute: bool) -> Iterator[Tracking]:
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
     """
-    settings = link.settings
-    scope = Scope(link.source, settings.topics, settings.exclude, settings.groups)
+    scope = scope_of(link)
     source, config = link.source, link.source_config
     with (
         wiring.open_reader(source, config) as reader,

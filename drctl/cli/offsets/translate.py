@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from drctl.cli import wiring
 from drctl.cli.console import console
 from drctl.cli.settings import configuration
 
@@ -41,6 +42,7 @@ def translate(
     is missing.
     """
     chosen = configuration().link(link)
+    wiring.meet(chosen)
     result = _translated(chosen, tuple(group or ()), timestamp)
     _show(chosen, result)
     from drctl.offsets.translation_json import exit_code
@@ -61,6 +63,7 @@ def explain(
     from drctl.model.errors import UsageError
 
     chosen = configuration().link(link)
+    wiring.meet(chosen)
     result = _translated(chosen, (re.escape(group),), timestamp)
     for row in result.rows:
         if row.translation.place.partition == (topic, partition):
@@ -88,7 +91,7 @@ def _translated(link: "Link", groups: tuple[str, ...], time: datetime | None) ->
     from drctl.cli.offsets.run import translated
 
     given_ms = None if time is None else int(time.replace(tzinfo=UTC).timestamp() * 1000)
-    return translated(link, groups, given_ms)
+    return translated(link, groups, given_ms, unproven=configuration().policy.commits_unproven)
 
 
 def _show(link: "Link", result: "LinkTranslated") -> None:

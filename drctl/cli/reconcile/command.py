@@ -5,14 +5,20 @@ from typing import Annotated
 
 import typer
 
-from drctl.cli.shared_options import Execute, Overrides, Yes
+from drctl.cli.shared_options import Execute, LinkName, Overrides, Yes
 from drctl.reconcile.policy import Action
 
 
 def reconcile(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The folder that drctl gap left.")
-    ],
+        Path | None,
+        typer.Argument(
+            metavar="[DIR]",
+            help="The folder that drctl gap left; else the newest result of the link.",
+            show_default=False,
+        ),
+    ] = None,
+    link: LinkName = None,
     policy: Annotated[
         str | None,
         typer.Option(
@@ -45,10 +51,10 @@ def reconcile(
     1 done, but some records were gone; 3 refused, nothing was written; 4 stopped part-way, or some
     records are refused; 5 unknown.
     """
-    from drctl.cli.reconcile.run import ReconcileOptions, reconcile_records
+    from drctl.cli.reconcile.run import ReconcileOptions, folder_of, reconcile_records
 
     given = ReconcileOptions(
-        directory,
+        folder_of(directory, link),
         policy,
         tuple(topic or ()),
         conflicting,

@@ -15,6 +15,7 @@ from drctl.cli.reconcile import wiring as reconcile_wiring
 from drctl.cli.reconcile.confirming import confirm_plan
 from drctl.cli.settings import configuration
 from drctl.model.errors import DrctlError, Interrupted, Refused, UsageError
+from drctl.model.pasting import option
 from drctl.reconcile.policy import POLICIES, Action
 
 if TYPE_CHECKING:
@@ -99,6 +100,30 @@ class Opened:
     topic: "ReconcileTopic"
     target: "ClusterReader"
     make: "MakePlan"
+
+
+def folder_of(given: Path | None, link: str | None) -> Path:
+    """The folder of the result to act on: the one that is named, else the newest of the link.
+
+    Raises:
+        UsageError: the link has no result on this machine, or the folder's is of another link.
+    """
+    from drctl.cli.gap import results
+    from drctl.reconcile.gap_result import read_gap
+
+    if given is not None:
+        if link is not None and (found := read_gap(_document(given), str(given)).link) != link:
+            raise UsageError(f"{given} is a result of link {found}, not of link {link}")
+        return given
+    config = configuration()
+    name = config.link(link).name
+    newest = results.newest(config.state_dir, name)
+    if newest is None:
+        raise UsageError(
+            f"link {name} has no result of drctl gap in {config.state_dir}",
+            f"drctl gap {option('--link', name)} makes one; one from elsewhere is named as DIR",
+        )
+    return newest
 
 
 def reconcile_records(given: ReconcileOptions) -> int:

@@ -51,7 +51,7 @@ def _with(link: "Link", seen: Mapping[str, str], overrides: Mapping[str, str]) -
 
     settings, fence = link.settings, link.settings.fence
     return Circumstances(
-        link.name,
+        link.configured,
         link.source,
         link.target,
         tuple(fence.principals),

@@ -46,11 +46,11 @@ def failover(
     everything was put back; 4 stopped part-way; 5 unknown: drctl resume looks first; 130
     interrupted.
     """
-    from drctl.cli.durations import seconds
+    from drctl.cli.durations import times
     from drctl.cli.runs.plan_run import PlanOptions, show_or_run
     from drctl.engine.sequences.failover import failover as sequence
 
-    patience_s, grace_s = seconds(patience), seconds(grace)
+    patience_s, grace_s = times(patience, grace)
 
     def make(_config: "Config", seen: "Circumstances") -> "Plan":
         return sequence(mode, replace(seen, patience_s=patience_s, grace_s=grace_s))

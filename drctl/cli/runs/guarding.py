@@ -47,7 +47,9 @@ def judged(sight: LinkSight, mode: str) -> "Sequence[Finding]":
     config, clock = sight.config, lambda: int(time.time() * 1000)
     # Only before a planned failover somebody asks which positions have no place.
     left_out = left_out_of(sight) if mode == Mode.PLANNED else None
-    beats = heartbeats_of(sight) if mode == Mode.UNPLANNED else ""
+    beats, target = "", sight.site(sight.link.target)
+    if mode == Mode.UNPLANNED:
+        beats = heartbeats_of(sight.link, target)
     with opened_ports(sight, left_out, beats) as ports, console().task("asking the guards"):
         others = config.beside(sight.link)
         observer = Observer(sight.link, config.policy, ports, clock, others)
@@ -102,6 +104,7 @@ def opened_ports(
             lambda: ends_of_copies(link, watched, beats),
             beats,
             _journaled(sight),
+            sight.copies_before,
         )
 
 
@@ -110,7 +113,7 @@ def _journaled(sight: LinkSight) -> "Callable[[], Whereabouts] | None":
     config, link = sight.config, sight.link
     if link.name not in config.links or config.link(link.name).source != link.source:
         return None
-    reader = plan_wiring.journal_reader(link.target, link.target_config, link.name)
+    reader = plan_wiring.journal_reader(link)
     return partial(whereabouts, link, reader)
 
 
@@ -123,12 +126,11 @@ def whereabouts(link: "Link", reader: "JournalTopicReader") -> "Whereabouts":
         Unknown: it cannot be read, or is damaged.
     """
     from drctl.engine.registry import KINDS
-    from drctl.engine.story import read_story
+    from drctl.engine.story import stories
     from drctl.engine.whereabouts import moved
     from drctl.model.whereabouts import Whereabouts
 
-    stories = (read_story(reader.entries(run)) for run in reader.runs())
-    return Whereabouts(moved(stories, link.target, KINDS), half_way(reader))
+    return Whereabouts(moved(stories(reader), link.target, KINDS), half_way(reader))
 
 
 def half_way(reader: "JournalTopicReader") -> "Unfinished | None":
@@ -141,7 +143,7 @@ def half_way(reader: "JournalTopicReader") -> "Unfinished | None":
     from drctl.engine.story import read_story
     from drctl.engine.whereabouts import unfinished
 
-    newest = next(iter(reader.runs()), None)
+    newest = next((run for run in reader.runs() if not reader.set_aside(run)), None)
     if newest is None:
         return None
     found = unfinished(read_story(reader.entries(newest)), KINDS)
@@ -162,7 +164,7 @@ def unfinished_run(link: "Link") -> "Sequence[Finding]":
     from drctl.model.errors import DrctlError
     from drctl.model.whereabouts import Whereabouts
 
-    reader = plan_wiring.journal_reader(link.target, link.target_config, link.name)
+    reader = plan_wiring.journal_reader(link)
     try:
         run = half_way(reader)
     except DrctlError:
@@ -170,19 +172,18 @@ def unfinished_run(link: "Link") -> "Sequence[Finding]":
     return unfinished.findings(Observed(link, whereabouts=Whereabouts(None, run))) if run else ()
 
 
-def heartbeats_of(sight: LinkSight) -> str:
-    """The topic with heartbeats that MirrorMaker 2 copied from the source; empty: not known.
+def heartbeats_of(link: "Link", target: "ClusterReader") -> str:
+    """The topic with heartbeats that MirrorMaker 2 copied from a link's source; empty: not known.
 
     By the target's topics alone: a Connect worker that is gone takes long to say so, and whoever
     fails over has no time.
     """
     from drctl.offsets.mirror_topics import guessed_aliases
 
-    link = sight.link
     if link.settings.replicator.kind != "mirrormaker2":
         return ""
     try:
-        names = sight.site(link.target).topic_names()
+        names = target.topic_names()
     except Unreachable:
         # Whether copies grow cannot be seen then, either, and is said not to be.
         return ""

@@ -18,6 +18,7 @@ from drctl.engine.outcome import Outcome, Status
 from drctl.engine.registry import KINDS
 from drctl.engine.story import Story, read_story
 from drctl.model.errors import DamagedJournal, ExitCode
+from drctl.model.lines import lines as meant
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
@@ -44,7 +45,7 @@ def leave_damaged(
         Unknown: the journal cannot be read or written.
     """
     lines = reader.lines(run)
-    sound = chain.verify(run, lines).lines
+    sound = reader.sound(run)
     story = _readable(lines[:sound])
     stands = {} if story is None else dict(standing(story, KINDS))
     stands[_BEHIND] = (
@@ -64,7 +65,7 @@ def leave_damaged(
         entries.abandoned(why, stands, at),
         entries.ended(Status.STOPPED.value, at),
     ]
-    journal = plan_wiring.journal_topic(link.target, link.target_config, link.name)
+    journal = plan_wiring.journal_topic(link)
     with journal.leave(held) as taken, stoppable():
         taken.append(told)
     if story is None:
@@ -98,4 +99,4 @@ def _show(run: str, status: Status, owed: Sequence[str] = ()) -> None:
         "report": None,
     }
     became = "was left behind" if status is Status.STOPPED else "cannot be read"
-    console().result("\n".join((f"run {run} {became}", *owed)), document)
+    console().result(meant((f"run {run} {became}", *owed)), document)

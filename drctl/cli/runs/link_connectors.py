@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
-from drctl.engine.ports import ConnectorState
+from drctl.engine.ports import ConnectorState, ConnectorTasks
 from drctl.model.errors import UsageError
 
 if TYPE_CHECKING:
     from drctl.systems.connect.client import ConnectReader
+
+_PAUSE_S = 0.2
 
 
 @dataclass(slots=True)
@@ -36,6 +39,36 @@ class Connectors:
         states = {status.state, *(task.state for task in status.tasks)}
         traces = [status.trace, *(task.trace for task in status.tasks)]
         return ConnectorState(name, "+".join(sorted(states)), next(filter(None, traces), ""))
+
+    def tasks(self, name: str) -> ConnectorTasks:
+        """Of one connector: those that are to run, and those that are known to.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+            Unreachable: no worker answered within the deadline.
+        """
+        status = self.client.status(name)
+        running = tuple(f"{task.number} is {task.state}" for task in status.tasks)
+        workers = frozenset(filter(None, (status.worker, *(t.worker for t in status.tasks))))
+        return ConnectorTasks(self.client.task_count(name), running, workers)
+
+    def tasks_left(self, names: Sequence[str], settle_s: float) -> Sequence[str]:
+        """Tasks that are there still, in words; none where for so long none was seen.
+
+        Raises:
+            NoSuchConnector: there is no such connector.
+            Unreachable: no worker answered within the deadline.
+        """
+        until = monotonic() + settle_s
+        while True:
+            left = [
+                f"{name}: {', '.join(tasks.told)}"
+                for name in names
+                if (tasks := self.tasks(name)).any
+            ]
+            if left or monotonic() >= until:
+                return left
+            sleep(_PAUSE_S)
 
     def offsets(self, name: str) -> Sequence[Mapping[str, Any]]:
         """What it keeps of how far it got.

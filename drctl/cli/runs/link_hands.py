@@ -57,7 +57,7 @@ class LinkHands:
 
     def acls(self, name: str) -> "AclWriter":
         """The rules of one cluster."""
-        return plan_wiring.shared_acl_writer(name, self.config.cluster(name), self.link.name)
+        return plan_wiring.shared_acl_writer(name, self.config.cluster(name), self.link.configured)
 
     def rules(self, name: str) -> "RuleWriter":
         """Adds rules about topics of one cluster, of either permission."""

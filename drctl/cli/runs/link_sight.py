@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
 from drctl.cli import wiring
@@ -11,15 +12,19 @@ from drctl.cli.runs.heard import heard
 from drctl.cli.runs.link_connectors import Connectors as Connectors
 from drctl.cli.runs.link_connectors import must_have
 from drctl.cli.runs.link_sight_comparing import Comparisons
-from drctl.cli.runs.link_sight_silence import Silence
 from drctl.cli.runs.loss_sight import LossSight
 from drctl.cli.runs.no_way_back import NO_WAY_BACK, NoWayBack
 from drctl.cli.runs.people import People
+from drctl.cli.runs.source_watch import FRESH_S, SourceWatch
 from drctl.cli.site_commands import run_command
-from drctl.engine.ports import CommandEnded, Loss, Missing
+from drctl.engine.ports import CommandEnded, Missing
 from drctl.model.errors import Unreachable, UsageError
+from drctl.model.failover import Mode
+from drctl.systems import presence
 
 if TYPE_CHECKING:
+    from drctl.checks.arriving import Before
+    from drctl.checks.glance import Glance
     from drctl.cli.progress import Task
     from drctl.config.configuration import Config
     from drctl.config.link import Link
@@ -27,12 +32,18 @@ if TYPE_CHECKING:
     from drctl.model.endpoints import EndpointReader
     from drctl.model.fencing import AclReader, FenceProver
     from drctl.model.finding import Finding
+    from drctl.model.loss import Loss
     from drctl.model.ports import ClusterReader, GroupReader
     from drctl.model.producer_ids import ProducerIdReader
     from drctl.model.repairs import ShapeReader
     from drctl.offsets.wanted import Translated
 
-_QUICK_S = 3.0
+_QUICK_S = 2.0
+_FRESH_S = 5.0
+"""How old it may be that a cluster did not answer where guards decide by it."""
+
+_ASKED_S = 3.0
+"""How old answers of the guards may be for a step that asks them again."""
 
 
 @dataclass(slots=True)
@@ -42,8 +53,7 @@ class LinkSight(NoWayBack):
     Args:
         judge: what says what the guards say, told the mode.
         people: who answer questions.
-        lost: whether the source is likely to be dead: it gets little time to answer, and for a
-            while after it did not it is not asked again, but by `alive`.
+        lost: whether the source is likely to be dead: it gets little time to answer.
         opposite: what looks at the other direction; None where nothing asks for it.
     """
 
@@ -56,21 +66,36 @@ class LinkSight(NoWayBack):
     commands: dict[str, CommandEnded] = field(default_factory=dict, init=False)
     _copied: tuple[str, ...] | None = field(default=None, init=False)
     _comparisons: Comparisons = field(init=False)
-    _silence: Silence = field(init=False)
+    _found: "dict[str, tuple[float, Sequence[Finding]]]" = field(default_factory=dict, init=False)
+    _copies: "Glance[Before] | None" = field(default=None, init=False)
+    _watch: SourceWatch | None = field(default=None, init=False)
     _open: ExitStack = field(default_factory=ExitStack, init=False)
     _opened: dict[tuple[str, str], Any] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self._comparisons = Comparisons(self.config, self.link)
-        self._silence = Silence(lambda: self._reader(self.link.source).cluster_id())
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._watch is not None:
+            self._watch.close()
         self._open.close()
         if self.opposite is not None:
             self.opposite.__exit__()
+
+    def meet(self, *, given_up: bool = False) -> None:
+        """See who is there, all at once.
+
+        Args:
+            given_up: whether a source that does not let drctl in is given up all the same.
+
+        Raises:
+            ConfigError: a cluster cannot be asked as drctl.yaml says.
+            NotLetIn: a cluster does not let drctl in.
+        """
+        wiring.meet(self.link, source_s=self.patience(self.link.source), given_up=given_up)
 
     def topics(self) -> tuple[str, ...]:
         """The source's topics that the link carries; from the target if the source is dead.
@@ -93,32 +118,24 @@ class LinkSight(NoWayBack):
         return self.link.target_topic(topic)
 
     def site(self, name: str) -> "ClusterReader":
-        """One of the two clusters.
+        """One of the two clusters."""
+        found: ClusterReader = self._once("site", name, wiring.open_reader)
+        return found
 
-        Raises:
-            Unreachable: it is lost, and did not answer a while ago.
-        """
-        self._expect(name)
-        return self._reader(name)
-
-    def alive(self, name: str) -> str:
+    def alive(self, name: str, *, newly: bool = False) -> str:
         """The id of a cluster that answers now; it is asked anew, whatever is remembered of it.
 
         Raises:
             NotLetIn: somebody is there, and does not let drctl in.
             Unreachable: it did not answer.
         """
-        if name == self.link.source:
-            return self._silence.ask()
-        return self._reader(name).cluster_id()
+        if name == self.link.source and self._watch is not None:
+            self._watch.newest(0.0 if newly else FRESH_S)
+        presence.anew(presence.cluster(name))
+        return self.site(name).cluster_id()
 
     def groups(self, name: str) -> "GroupReader":
-        """The groups of one of them.
-
-        Raises:
-            Unreachable: it is lost, and did not answer a while ago.
-        """
-        self._expect(name)
+        """The groups of one of them."""
         found: GroupReader = self._once("groups", name, wiring.open_group_reader)
         return found
 
@@ -131,32 +148,17 @@ class LinkSight(NoWayBack):
         return tuple(sorted(filter(self.link.carries_group, self.groups(name).groups())))
 
     def acls(self, name: str) -> "AclReader":
-        """The rules of one cluster.
-
-        Raises:
-            Unreachable: it is lost, and did not answer a while ago.
-        """
-        self._expect(name)
+        """The rules of one cluster."""
         found: AclReader = self._once("acls", name, plan_wiring.acl_reader)
         return found
 
     def shapes(self, name: str) -> "ShapeReader":
-        """The topics of one cluster, as whoever changes them must know them.
-
-        Raises:
-            Unreachable: it is lost, and did not answer a while ago.
-        """
-        self._expect(name)
+        """The topics of one cluster, as whoever changes them must know them."""
         found: ShapeReader = self._once("shapes", name, plan_wiring.shape_reader)
         return found
 
     def producer_ids(self, name: str) -> "ProducerIdReader":
-        """The producer ids of one cluster.
-
-        Raises:
-            Unreachable: it is lost, and did not answer a while ago.
-        """
-        self._expect(name)
+        """The producer ids of one cluster."""
         found: ProducerIdReader = self._once("ids", name, plan_wiring.producer_id_reader)
         return found
 
@@ -191,10 +193,38 @@ class LinkSight(NoWayBack):
             return it.cluster_id()
 
     def findings(self, mode: str) -> "Sequence[Finding]":
-        """What the guards say now; they ask both clusters anew."""
+        """What the guards say now; whether a cluster is silent they ask anew."""
+        at, kept = self._found.get(mode, (0.0, ()))
+        if mode == Mode.UNPLANNED and kept and monotonic() - at < _ASKED_S:
+            return kept
+        for name in (self.link.source, self.link.target):
+            presence.anew(presence.cluster(name), _FRESH_S)
         found = self.judge(self, mode)
-        self._silence.hear(found)
+        self._found[mode] = monotonic(), found
         return found
+
+    def give_up(self) -> None:
+        """Begin to watch a source that is likely to be lost: whatever waits for it waits at once.
+
+        Where its copies end is noted now: the guards ask whether they grow.
+        """
+        from drctl.checks.glance import Glance
+        from drctl.cli.runs.guarding import ends_of_copies, heartbeats_of
+
+        link = self.link
+
+        def copies() -> "Before":
+            at = monotonic()
+            with wiring.open_reader(link.target, link.target_config) as target:
+                return at, ends_of_copies(link, target, heartbeats_of(link, target))
+
+        self._copies = Glance(copies, wiring.PATIENCE_S)
+        self._watch = SourceWatch(self._ask_source)
+
+    @property
+    def copies_before(self) -> "Callable[[], Before] | None":
+        """Where copies ended when the source was given up; None where it was not."""
+        return self._copies.value if self._copies is not None else None
 
     def translated(self) -> "Translated":
         """Where the link's groups are to stand on the target, by the evidence there is now.
@@ -205,7 +235,8 @@ class LinkSight(NoWayBack):
         from drctl.cli.offsets.run import translated
         from drctl.offsets.wanted import Translated, from_translations, unmatched
 
-        found = translated(self.link, (), None, silent=self._known_silent())
+        unproven = self.config.policy.commits_unproven
+        found = translated(self.link, (), None, unproven=unproven)
         wanted = from_translations(row.translation for row in found.rows)
         settings = self.link.settings
         patterns = settings.groups if settings.translate and found.source.silent else ()
@@ -246,7 +277,7 @@ class LinkSight(NoWayBack):
         """
         return _known(self.opposite)
 
-    def loss(self, task: "Task | None" = None) -> Loss:
+    def loss(self, task: "Task | None" = None) -> "Loss":
         """What the target probably lacks, by what is left of the source; a task is told of it.
 
         Raises:
@@ -287,25 +318,8 @@ class LinkSight(NoWayBack):
         """How long a cluster may take to answer, in seconds."""
         return _QUICK_S if self.lost and name == self.link.source else wiring.PATIENCE_S
 
-    def _reader(self, name: str) -> "ClusterReader":
-        found: ClusterReader = self._once("site", name, wiring.open_reader)
-        return found
-
-    def _expect(self, name: str) -> None:
-        """Wait for no source that is dead.
-
-        Raises:
-            Unreachable: it did not answer a while ago, or does not now.
-        """
-        if self.lost and name == self.link.source:
-            self._silence.expect()
-
-    def _known_silent(self) -> bool:
-        try:
-            self._expect(self.link.source)
-        except Unreachable:
-            return True
-        return False
+    def _ask_source(self) -> None:
+        plan_wiring.ask_whether_there(self.link.source, self.link.source_config, _QUICK_S)
 
     def _once(self, what: str, name: str, opener: Callable[..., Any]) -> Any:
         if (what, name) not in self._opened:

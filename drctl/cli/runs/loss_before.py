@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from drctl.cli.console import console
 from drctl.cli.runs.loss_sight import ESTIMATING
-from drctl.engine.ports import Loss
 from drctl.engine.steps.measure_loss import MeasureLoss
 from drctl.model.errors import DrctlError
+from drctl.model.loss import Loss, not_estimated
 from drctl.model.plan import Plan
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def estimated(plan: Plan, sight: "LinkSight") -> Loss | None:
         with console().task(ESTIMATING) as task:
             return sight.loss(task)
     except DrctlError as error:
-        return Loss(None, None, f"what is lost cannot be estimated: {error.message}")
+        return not_estimated(error.message)
 
 
 def warn_of_loss(plan: Plan, sight: "LinkSight") -> None:

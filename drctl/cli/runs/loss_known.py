@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from drctl.cli import wiring
 from drctl.cli.offsets import wiring as offsets_wiring
 from drctl.cli.runs import plan_wiring
-from drctl.gap.traces import Ends, EndSeen
+from drctl.engine.story import understood
+from drctl.gap.traces import Ends, EndSeen, Sign
 from drctl.model.topology import TopicPartition
 
 if TYPE_CHECKING:
@@ -43,13 +44,14 @@ class KnownEnds:
     def _journaled(self) -> None:
         """What take-stock of this run and of earlier ones saw of the source."""
         link = self.into.link
-        reader = plan_wiring.journal_reader(link.target, link.target_config, link.name)
+        reader = plan_wiring.journal_reader(link)
         for run in reader.runs()[:_NEWEST]:
             self.into.ask(f"the journal of run {run}", partial(self._took_stock, reader, run))
 
     def _took_stock(self, reader: "JournalReader", run: str) -> None:
         for entry in reader.entries(run):
-            seen = stock_of(entry, self.into.link.source)
+            with understood(run):
+                seen = stock_of(entry, self.into.link.source)
             if seen:
                 self.into.ends.append(Ends(f"run {run} wrote it down", exact=True, seen=seen))
                 cluster = entry["intent"]["clusters"][self.into.link.source]
@@ -70,7 +72,7 @@ class KnownEnds:
 
     def _anchored(self) -> None:
         """Nobody has consumed what was not there: positions are no further than the ends."""
-        from drctl.offsets.anchor_log import Confirmations
+        from drctl.offsets.anchor_log import Confirmations, scope_of
         from drctl.offsets.anchor_reading import survived_cluster
 
         link = self.into.link
@@ -80,7 +82,11 @@ class KnownEnds:
         if not cluster:
             return
         self._ids.add(cluster)
-        seen_ms = Confirmations(log.passes(cluster)).seen_ms
+        passes = log.passes(cluster)
+        if passes:
+            looked = Sign("drctl offsets track looked at it", max(each.at_ms for each in passes))
+            self.into.signs.append(looked)
+        seen_ms = Confirmations(passes, scope_of(link)).seen_ms
         seen: dict[TopicPartition, EndSeen] = {}
         for key, held in log.of_cluster(cluster):
             if link.carries(key.topic):

@@ -1,11 +1,12 @@
 """What a replicator has left of how far it came, and of when it was alive."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from drctl.cli import wiring
-from drctl.gap.traces import Copied, Ends, EndSeen, Pace, Sign
+from drctl.gap.traces import Copied, Ends, EndSeen, Sign
+from drctl.model.errors import DrctlError
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
 
 if TYPE_CHECKING:
@@ -13,9 +14,9 @@ if TYPE_CHECKING:
     from drctl.model.topology import Record
     from drctl.offsets.mirror_topics import Aliases, Mirrored
     from drctl.offsets.offset_syncs import Sync
+    from drctl.systems.connect.client import ConnectReader
 
-_PACE_MS = 600_000
-_SHORTEST_MS = 5_000
+_RUNNING = "RUNNING"
 _LAST = 20
 """Heartbeats that are read: the last of them may be the ends of transactions, or tombstones."""
 
@@ -31,6 +32,18 @@ class MirrorTraces:
 
     into: "LossSight"
     places: Sequence[TopicPartition]
+    syncs: Mapping[TopicPartition, "Sequence[Sync]"] = field(default_factory=dict, init=False)
+    _logs: dict[TopicPartition, PartitionOffsets] | None = field(default=None, init=False)
+
+    def logs(self) -> Mapping[TopicPartition, PartitionOffsets]:
+        """The copies' logs, by partition of the source; they are asked for once.
+
+        Raises:
+            Unreachable: the target did not answer.
+        """
+        if self._logs is None:
+            self._logs = self.into.ends_of(self.places)
+        return self._logs
 
     def gather(self) -> None:
         """All of it."""
@@ -38,22 +51,45 @@ class MirrorTraces:
         if kind == "offset-preserving":
             self.into.ask("the target's ends", self._preserved)
             return
-        self.into.ask("Connect's offsets of the connector", self._connector)
+        client, name = wiring.connect_of(self.into.link), self._source_connector
+        if client is not None and name:
+            self.into.ask("Connect", lambda: self._replicates(client, name))
+            self.into.ask("Connect's offsets of the connector", lambda: self._copied(client, name))
         if kind == "mirrormaker2":
             self.into.ask("the topics of MirrorMaker 2 on the target", self._mirrored)
 
     def _preserved(self) -> None:
-        ends = self._target_ends()
-        upto = {place: log.end for place, log in ends.items()}
+        upto = {place: log.end for place, log in self.logs().items()}
         self.into.copied.append(Copied("the target's ends: it keeps offsets", upto))
 
-    def _connector(self) -> None:
+    @property
+    def _source_connector(self) -> str:
+        return self.into.link.settings.replicator.connectors.source or ""
+
+    def _replicates(self, client: "ConnectReader", name: str) -> None:
+        """Who was told to stop, or has failed, may have done so while the source lived."""
+        try:
+            status = client.status(name)
+        except DrctlError:
+            self.into.halted = "Kafka Connect does not answer"
+            raise
+        states = [task.state for task in status.tasks]
+        if status.state != _RUNNING:
+            self.into.halted = f"connector {name} is {status.state}"
+        elif not states:
+            self.into.halted = f"connector {name} has no task"
+        elif "PAUSED" in states or all(state != _RUNNING for state in states):
+            self.into.halted = f"the tasks of connector {name} are {', '.join(sorted({*states}))}"
+        elif other := sorted({*states} - {_RUNNING}):
+            self.into.failed = True
+            self.into.silent.append(
+                f"until when tasks of connector {name} copied that are {', '.join(other)}"
+            )
+
+    def _copied(self, client: "ConnectReader", name: str) -> None:
         from drctl.systems.replicators.connectors import ConnectorPositions
 
         replicator = self.into.link.settings.replicator
-        client, name = wiring.connect_of(self.into.link), replicator.connectors.source
-        if client is None or not name:
-            return
         next_offset = replicator.kind == "confluent-replicator"
         finder = ConnectorPositions(client, name, next_offset=next_offset)
         found, wanted = finder.positions(self.into.topics), set(self.places)
@@ -86,17 +122,13 @@ class MirrorTraces:
         if not syncs:
             self.into.silent.append("offset syncs: there are none on the target")
             return
-        newest = max(kept[-1].at_ms for kept in syncs.values())
-        self.into.signs.append(Sign("the newest offset sync of MirrorMaker 2", newest))
+        self.syncs = syncs
         upto = {
             place: copied_upto(syncs[place][-1], log)
-            for place, log in self._target_ends().items()
+            for place, log in self.logs().items()
             if place in syncs
         }
         self.into.copied.append(Copied("offset syncs, and what was copied behind them", upto))
-        pace = pace_of(syncs, newest)
-        if pace is not None:
-            self.into.paces.append(pace)
 
     def _checkpointed(self, found: "Mirrored") -> None:
         seen: dict[TopicPartition, EndSeen] = {}
@@ -125,35 +157,12 @@ class MirrorTraces:
         times = [] if isinstance(records, Unavailable) else list(map(beat_of, records))
         newest = max((at for at in times if at is not None), default=None)
         if newest is not None:
-            self.into.signs.append(Sign(f"the newest copied heartbeat, in {topic}", newest))
-
-    def _target_ends(self) -> Mapping[TopicPartition, PartitionOffsets]:
-        link = self.into.link
-        copies = {TopicPartition(link.target_topic(p.topic), p.partition): p for p in self.places}
-        found = self.into.target.offsets(tuple(copies))
-        return {
-            copies[copy]: log for copy, log in found.items() if isinstance(log, PartitionOffsets)
-        }
+            self.into.signs.append(Sign(f"the newest copied heartbeat, in {topic}", newest, True))
 
 
 def copied_upto(sync: "Sync", log: PartitionOffsets) -> int:
     """Whatever the target holds behind a sync was copied in the same order."""
     return sync.upstream + 1 + max(0, log.end - sync.downstream - 1)
-
-
-def pace_of(syncs: Mapping[TopicPartition, "Sequence[Sync]"], newest: int) -> Pace | None:
-    """How fast was copied in the minutes before the newest sync, by MirrorMaker 2's clock."""
-    copied, first = 0, newest
-    for kept in syncs.values():
-        late = [sync for sync in kept if sync.at_ms >= newest - _PACE_MS]
-        if len(late) > 1:
-            copied += late[-1].upstream - late[0].upstream
-            first = min(first, late[0].at_ms)
-    if not copied or newest - first < _SHORTEST_MS:
-        return None
-    evidence = f"offset syncs of {(newest - first) / 1000:,.0f} s before the newest"
-    span_s = (newest - first) / 1000
-    return Pace(evidence, copied / span_s, newest, span_s)
 
 
 def beat_of(record: "Record") -> int | None:

@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from drctl.engine.ports import Loss
 from drctl.gap.loss import estimate
-from drctl.gap.traces import Copied, Ends, Pace, Sign, Traces
+from drctl.gap.traces import Arrivals, Copied, Ends, Sign, Traces
 from drctl.model.errors import DrctlError
-from drctl.model.topology import Found, TopicPartition, Unavailable
+from drctl.model.loss import Loss
+from drctl.model.topology import PartitionOffsets, TopicPartition
 
 if TYPE_CHECKING:
     from drctl.cli.progress import Task
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from drctl.config.link import Link
     from drctl.model.ports import ClusterReader
 
-_PACE_MS = 600_000
 ESTIMATING = "estimating what is lost"
 
 
@@ -40,7 +39,10 @@ class LossSight:
     ends: list[Ends] = field(default_factory=list, init=False)
     copied: list[Copied] = field(default_factory=list, init=False)
     signs: list[Sign] = field(default_factory=list, init=False)
-    paces: list[Pace] = field(default_factory=list, init=False)
+    arrivals: dict[TopicPartition, Arrivals] = field(default_factory=dict, init=False)
+    empty: set[TopicPartition] = field(default_factory=set, init=False)
+    halted: str = field(default="", init=False)
+    failed: bool = field(default=False, init=False)
     silent: list[str] = field(default_factory=list, init=False)
 
     def loss(self) -> Loss:
@@ -49,8 +51,7 @@ class LossSight:
         Raises:
             Unreachable: the target did not answer.
         """
-        found = estimate(self.traces(), round(self.now() * 1000))
-        return Loss(found.records, found.seconds, found.words, found.at_least, found.evidence)
+        return estimate(self.traces(), round(self.now() * 1000))
 
     def traces(self) -> Traces:
         """All of it.
@@ -58,17 +59,44 @@ class LossSight:
         Raises:
             Unreachable: the target did not answer.
         """
+        from drctl.cli.runs.loss_arrivals import Copies
         from drctl.cli.runs.loss_known import KnownEnds
         from drctl.cli.runs.loss_mirror import MirrorTraces
 
         places = self._places()
         KnownEnds(self).gather()
-        MirrorTraces(self, places).gather()
-        # Only for want of better: any producer may set a record's timestamp.
-        self._by_own_timestamps(places)
+        mirror = MirrorTraces(self, places)
+        mirror.gather()
+        copies = Copies(self, mirror.logs(), mirror.syncs)
+        self.ask("when the copies were written", lambda: copies.gather(round(self.now() * 1000)))
         return Traces(
-            self.link.source, places, self.ends, self.copied, self.signs, self.paces, self.silent
+            self.link.source,
+            places,
+            self.ends,
+            self.copied,
+            self.signs,
+            self.arrivals,
+            frozenset(self.empty),
+            self.halted,
+            self.failed,
+            self.silent,
         )
+
+    def copy_of(self, place: TopicPartition) -> TopicPartition:
+        """A partition of the source as it is called on the target."""
+        return TopicPartition(self.link.target_topic(place.topic), place.partition)
+
+    def ends_of(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, PartitionOffsets]:
+        """The logs on the target, by partition of the source; without those that do not tell.
+
+        Raises:
+            Unreachable: the target did not answer.
+        """
+        copies = {self.copy_of(place): place for place in places}
+        found = self.target.offsets(tuple(copies))
+        return {
+            copies[copy]: log for copy, log in found.items() if isinstance(log, PartitionOffsets)
+        }
 
     def ask(self, what: str, look: Callable[[], None]) -> None:
         """Look; who does not answer is named, and the others tell all the same."""
@@ -86,30 +114,3 @@ class LossSight:
             for topic in self.topics
             for number in partitions.get(self.link.target_topic(topic), ())
         )
-
-    def _by_own_timestamps(self, places: Sequence[TopicPartition]) -> None:
-        copies = [TopicPartition(self.link.target_topic(p.topic), p.partition) for p in places]
-        times = self.target.max_timestamps(copies).values()
-        newest = max((t for t in times if not isinstance(t, Unavailable)), default=-1)
-        if newest < 0:
-            return
-        self.signs.append(Sign("the newest copy's own timestamp", newest, by_record=True))
-        if not self.paces:
-            self._pace_of_copies(copies, newest)
-
-    def _pace_of_copies(self, copies: Sequence[TopicPartition], newest: int) -> None:
-        """How many copies have a timestamp of the minutes before replication ended."""
-        until = max((sign.at_ms for sign in self.signs if not sign.by_record), default=newest)
-        begin = until - _PACE_MS
-        found = self.target.look_up([(place, max(0, begin)) for place in copies])()
-        ends = self.target.offsets(copies)
-        written = 0
-        for place, first in zip(copies, found, strict=True):
-            log = ends[place]
-            if isinstance(first, Found) and first.offset >= 0 and not isinstance(log, Unavailable):
-                written += log.end - first.offset
-        if written:
-            minutes = _PACE_MS // 60_000
-            evidence = f"copies of the last {minutes} min, by their own timestamps"
-            pace = Pace(evidence, written * 1000 / _PACE_MS, until, by_record=True)
-            self.paces.append(pace)

@@ -8,6 +8,7 @@ from typing import Any
 from drctl.model.errors import ConfigError, Refused, UsageError
 from drctl.model.plan import Plan
 from drctl.model.plan_changes import changes
+from drctl.model.strict_json import read_json
 
 PLAN_SCHEMA = "drctl/plan/1"
 
@@ -27,6 +28,16 @@ def write_plan(document: Mapping[str, Any], file: Path) -> None:
         write_whole(file, json.dumps(document, indent=2) + "\n")
     except OSError as error:
         raise UsageError(f"{file} cannot be written: {error.strerror}") from error
+
+
+def check_plan_file(file: Path) -> None:
+    """See that a file holds a plan, before anything else is asked.
+
+    Raises:
+        UsageError: the file cannot be read.
+        ConfigError: it holds no plan.
+    """
+    _plan_in(_read(file), file)
 
 
 def refuse_another(plan: Plan, file: Path) -> None:
@@ -60,7 +71,7 @@ def _plan_in(document: Mapping[str, Any], file: Path) -> Plan:
 
 def _read(file: Path) -> Mapping[str, Any]:
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = read_json(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from error
     except ValueError as error:

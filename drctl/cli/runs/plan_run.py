@@ -1,37 +1,41 @@
 """Shows a plan, whatever made it, or carries it out once somebody said so."""
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drctl.checks.causes import UNFINISHED, causes_first
+from drctl.checks.causes import UNFINISHED, causes_first, in_words
+from drctl.checks.source import ALIVE
 from drctl.checks.standing import standing_against
 from drctl.cli.confirmation import confirm
 from drctl.cli.console import console
 from drctl.cli.offsets.writing import check_confirming, command_line
 from drctl.cli.runs import circumstances, run_journal
+from drctl.cli.runs.groups_before import resuming, warn_of_groups
 from drctl.cli.runs.guarding import judged, known_overrides, unfinished_run
 from drctl.cli.runs.link_hands import LinkHands
 from drctl.cli.runs.link_sight import LinkSight
 from drctl.cli.runs.loss_before import estimated, warn_of_loss
 from drctl.cli.runs.people import People, people
-from drctl.cli.runs.plan_files import refuse_another, write_plan
+from drctl.cli.runs.plan_files import check_plan_file, refuse_another, write_plan
 from drctl.cli.runs.run_watching import watched
 from drctl.cli.settings import configuration
 from drctl.cli.stopping import stoppable
 from drctl.engine.concerned import asked_of
 from drctl.engine.executing import Execution
 from drctl.engine.invariants import violations
-from drctl.engine.questions import answers, unanswered
+from drctl.engine.questions import answers, check_words, unanswered
 from drctl.engine.registry import KINDS
 from drctl.engine.sequences.circumstances import Circumstances
 from drctl.engine.steps.preflight import Preflight
 from drctl.engine.steps.reconcile import discards
-from drctl.model.errors import ExitCode, Refused
+from drctl.model.errors import ExitCode, Refused, Unreachable
 from drctl.model.failover import Mode
 from drctl.model.plan import Plan
 from drctl.model.plan_changes import changes
+from drctl.model.reachability import NotLetIn
 from drctl.report.printable import plain
 
 if TYPE_CHECKING:
@@ -39,8 +43,9 @@ if TYPE_CHECKING:
 
     from drctl.config.configuration import Config
     from drctl.config.link import Link
-    from drctl.engine.ports import Loss
+    from drctl.engine.steps.commit_offsets import Foreseen
     from drctl.model.finding import Finding
+    from drctl.model.loss import Loss
 
 _ALL_OF_IT = "without --execute all of it is shown"
 
@@ -79,6 +84,7 @@ class Prepared:
         failing: what guards have against it.
         execute: the command line that carries it out.
         loss: what would probably be lost; None where the plan loses nothing, or nobody asked yet.
+        groups: where groups would resume, with the source lost; likewise.
     """
 
     plan: Plan
@@ -87,12 +93,12 @@ class Prepared:
     failing: "Sequence[Finding]"
     execute: str
     loss: "Loss | None" = None
+    groups: "Foreseen | None" = None
 
     @property
     def against(self) -> tuple[str, ...]:
         """All of it, in words."""
-        told = (f"{each.check}: {each.subject}: {each.reason}" for each in self.failing)
-        return (*self.broken, *told)
+        return (*self.broken, *in_words(self.failing))
 
     @property
     def cures(self) -> tuple[str, ...]:
@@ -168,7 +174,9 @@ def show_or_run(given: PlanOptions, make: MakePlan) -> int:
     """
 
     def look(sight: LinkSight, overrides: Mapping[str, str]) -> Plan:
-        return make(sight.config, circumstances.look_at(sight.link, sight, overrides))
+        seen = circumstances.look_at(sight.link, sight, overrides)
+        policy = sight.config.policy
+        return make(sight.config, replace(seen, unproven_offsets=policy.unproven_offsets))
 
     return show_or_go(given, look, OVER_LINK)
 
@@ -180,26 +188,52 @@ def show_or_go(given: PlanOptions, make: LookAndPlan, way: Way) -> int:
         Refused: something stands against it, or nobody confirmed.
     """
     check_confirming(given.execute, given.yes)
+    if given.expect_plan:
+        check_plan_file(given.expect_plan)
+    check_words(given.answers)
     overrides = way.overrides(given.overrides)
     config = configuration()
     link = config.link(given.link)
     asked = people()
     with way.sight(config, link, asked, given.lost) as sight:
-        if given.execute:
-            run_journal.refuse_while_held(link)
+        if given.lost:
+            sight.give_up()
+        with ThreadPoolExecutor(1) as beside:
+            # The journal is on the target: it is asked while a silent source is waited for.
+            held = beside.submit(_refuse_while_held, link) if given.execute else None
+            sight.meet(given_up=ALIVE in overrides)
+        unknown = held.result() if held else None
         plan = make(sight, overrides)
         sight.lost = sight.lost or needs_no_source(plan)
         asked.given = answers(plan, given.answers)
         prepared = _prepared(plan, link, sight, given, way)
         _plan_files(prepared, given)
         if not given.execute or not plan.steps:
-            return _show(replace(prepared, loss=estimated(plan, sight)), way)
+            prepared = replace(prepared, loss=estimated(plan, sight), groups=resuming(plan, sight))
+            return _show(prepared, way)
         _refuse(prepared, {} if asked.terminal else unanswered(plan, asked.given))
+        if unknown is not None:
+            raise unknown
         if not given.yes:
             warn_of_loss(plan, sight)
+            warn_of_groups(plan, sight)
         confirm(plan.target, f"{plan.name} over link {link.name}{giving_up(plan)}", yes=given.yes)
         _refuse_if_changed(plan, make(sight, overrides))
         return _carry_out(config, link, way, sight, plan)
+
+
+def _refuse_while_held(link: "Link") -> Unreachable | None:
+    """Refuse where somebody changes the link; the error where its journal cannot be asked.
+
+    Without a journal nothing is carried out; what stands against the plan is to be said first.
+    """
+    try:
+        run_journal.refuse_while_held(link)
+    except NotLetIn:
+        raise
+    except Unreachable as silent:
+        return silent
+    return None
 
 
 def giving_up(plan: Plan) -> str:
@@ -249,7 +283,7 @@ def _document(prepared: Prepared) -> dict[str, Any]:
     from drctl.report.plan_json import plan_document
 
     given = prepared.plan, prepared.findings, prepared.broken, prepared.execute
-    return plan_document(*given, loss=prepared.loss)
+    return plan_document(*given, loss=prepared.loss, groups=prepared.groups)
 
 
 def _plan_files(prepared: Prepared, given: PlanOptions) -> None:
@@ -266,7 +300,7 @@ def _show(prepared: Prepared, way: Way) -> int:
         if way.drawn is not None:
             return way.drawn(prepared)
         given = prepared.plan, prepared.findings, prepared.broken, prepared.execute
-        return plan_table(*given, prepared.loss)
+        return plan_table(*given, prepared.loss, prepared.groups)
 
     console().result(drawn, _document(prepared))
     return int(way.code(prepared))
@@ -283,5 +317,5 @@ def _carry_out(config: "Config", link: "Link", way: Way, sight: LinkSight, plan:
     ):
         hands = way.hands(config, sight, run_journal.folder(config, held.run))
         engine = Execution(KINDS, sight, hands, seen.journal, clock, seen.watcher)
-        story, outcome = engine.start(plan, run_journal.who(held))
+        story, outcome = engine.start(plan, run_journal.commanded(held))
     return show_end(config, story, outcome)

@@ -6,12 +6,15 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from drctl.engine.ports import Loss
+from drctl.checks.causes import network_suspected
+from drctl.engine.steps.commit_offsets import Foreseen
 from drctl.model.finding import Finding
+from drctl.model.loss import Loss
 from drctl.model.plan import Plan
 from drctl.report import plan_lines
 from drctl.report.leaving_lines import leaving_lines
 from drctl.report.plan_lines import GuardRow, PlanRow
+from drctl.report.printable import sentence
 
 _STYLES = {"fail": "bold red", "not-checked": "yellow", "warn": "yellow"}
 
@@ -22,9 +25,10 @@ def plan_table(
     violations: Sequence[str],
     execute: str,
     loss: Loss | None = None,
+    groups: Foreseen | None = None,
 ) -> RenderableType:
     """The verdict, what is lost, the steps, what clients do, what guards say, and what to type."""
-    return Group(*_parts(plan, findings, violations, execute, loss))
+    return Group(*_parts(plan, findings, violations, execute, loss, groups))
 
 
 def _parts(
@@ -33,11 +37,18 @@ def _parts(
     violations: Sequence[str],
     execute: str,
     loss: Loss | None,
+    groups: Foreseen | None,
 ) -> Iterator[RenderableType]:
-    told = plan_lines.verdict(plan, findings, violations)
-    yield Text(told, style="bold red" if told.startswith("Refused") else "bold green")
+    if network := network_suspected(findings):
+        yield Text(sentence(network), style="bold red")
+    told = plan_lines.verdict(plan, findings, violations, groups)
+    lacking = groups is not None and groups.without_offset
+    style = "bold yellow" if lacking else "bold green"
+    yield Text(told, style="bold red" if told.startswith("Refused") else style)
     if loss is not None:
         yield from _loss(loss)
+    if groups is not None:
+        yield from _groups(groups)
     yield Text("\nSteps", style="bold")
     table = Table(box=None, padding=(0, 2, 0, 0))
     for heading in ("", "Step", "What is done", "How it is known", "Way back"):
@@ -63,6 +74,13 @@ def _loss(loss: Loss) -> Iterator[RenderableType]:
     yield Text("\nProbably lost, if it is carried out now", style="bold")
     yield Text(f"  {words}")
     yield from (Text(f"    {each}", style="dim") for each in evidence)
+
+
+def _groups(groups: Foreseen) -> Iterator[RenderableType]:
+    words, *rows = plan_lines.group_lines(groups)
+    yield Text("\nWhere groups resume", style="bold")
+    yield Text(f"  {words}")
+    yield from (Text(f"    {each}", style="dim") for each in rows)
 
 
 def _step(row: PlanRow) -> tuple[Text, ...]:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from drctl.cli import wiring
-from drctl.model.errors import UsageError
+from drctl.model.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from drctl.checks.ports import ClusterPorts
@@ -181,6 +181,23 @@ def endpoint_writer(config: "Config", link: "Link", number: int) -> "EndpointWri
     return open_writer(link.settings.endpoints[number], around)
 
 
+def ask_whether_there(name: str, cluster: "ClusterConfig", timeout_s: float) -> None:
+    """See whether a cluster is there now, whatever this run knows of it.
+
+    Raises:
+        NotLetIn: somebody is there, and does not let drctl in.
+        Unreachable: it did not answer.
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.systems.kafka.connection import Connection
+
+    connection = Connection(name, wiring.revealed(cluster), timeout_s)
+    try:
+        connection.present()
+    finally:
+        connection.close()
+
+
 def coming_by(link: "Link", number: int, cluster: "ClusterConfig") -> Mapping[str, str]:
     """The properties of a client of a cluster that comes by one of a link's endpoints.
 
@@ -217,7 +234,10 @@ def run_files(config: "Config") -> "RunFiles":
     return RunFiles(config.state_dir / "runs")
 
 
-def journal_topic(name: str, cluster: "ClusterConfig", link: str) -> "JournalTopic":
+_SHORTEST_KEY = 16
+
+
+def journal_topic(link: "Link") -> "JournalTopic":
     """The journals of a link's runs on the cluster that survives; connects on first use.
 
     Raises:
@@ -225,10 +245,12 @@ def journal_topic(name: str, cluster: "ClusterConfig", link: str) -> "JournalTop
     """
     from drctl.systems.kafka.journal_topic import JournalTopic
 
-    return JournalTopic(name, wiring.revealed(cluster), link, timeout_s=wiring.PATIENCE_S)
+    properties, key = wiring.revealed(link.target_config), _journal_key(link)
+    given = link.target, properties, link.name
+    return JournalTopic(*given, timeout_s=wiring.PATIENCE_S, key=key)
 
 
-def journal_reader(name: str, cluster: "ClusterConfig", link: str) -> "JournalTopicReader":
+def journal_reader(link: "Link") -> "JournalTopicReader":
     """The same, and only reads.
 
     Raises:
@@ -236,7 +258,27 @@ def journal_reader(name: str, cluster: "ClusterConfig", link: str) -> "JournalTo
     """
     from drctl.systems.kafka.journal_reading import JournalTopicReader
 
-    return JournalTopicReader(name, wiring.revealed(cluster), link, timeout_s=wiring.PATIENCE_S)
+    properties, key = wiring.revealed(link.target_config), _journal_key(link)
+    given = link.target, properties, link.name
+    return JournalTopicReader(*given, timeout_s=wiring.PATIENCE_S, key=key)
+
+
+def _journal_key(link: "Link") -> bytes:
+    """What journals are signed with; empty where nothing is configured.
+
+    Raises:
+        ConfigError: the key is missing, or too short to be one.
+    """
+    setting = link.journal_key
+    if setting is None:
+        return b""
+    key = wiring.clear_text(setting).encode()
+    if len(key) < _SHORTEST_KEY:
+        raise ConfigError(
+            f"{setting.place}: is shorter than {_SHORTEST_KEY} bytes",
+            "make one: openssl rand -hex 32 > journal.key; chmod 600 journal.key",
+        )
+    return key
 
 
 def site_commands(config: "Config", env: Mapping[str, str], timeout_s: float) -> "Commands":
@@ -309,5 +351,5 @@ def journal_places(config: "Config", link: "Link") -> "Sequence[JournalPlace]":
     """
     from drctl.systems.journal.state_folder import StateFolder
 
-    topic = journal_reader(link.target, link.target_config, link.name)
+    topic = journal_reader(link)
     return (topic, StateFolder(config.state_dir / "runs"))

@@ -15,11 +15,17 @@ from drctl.cli.runs import plan_wiring, run_journal
 from drctl.cli.runs.leave_damaged import leave_damaged
 from drctl.cli.runs.people import people
 from drctl.cli.runs.plan_run import OVER_LINK, Way, giving_up, needs_no_source
+from drctl.cli.runs.resume_check import (
+    held_kinds,
+    must_be_differences,
+    must_be_permitted,
+    permitted,
+)
 from drctl.cli.runs.run_ending import show_end, show_state
 from drctl.cli.runs.run_watching import watched
 from drctl.cli.settings import configuration
 from drctl.cli.stopping import stoppable
-from drctl.engine.abandoning import abandon, standing
+from drctl.engine.abandoning import abandon, must_be_describable, standing
 from drctl.engine.executing import Execution
 from drctl.engine.invariants import violations
 from drctl.engine.kind import Trait
@@ -31,13 +37,14 @@ from drctl.engine.sequences.repair import NAME as REPAIR
 from drctl.engine.steps.last_look import MOVED
 from drctl.engine.story import Story, read_story
 from drctl.model.errors import DamagedJournal, Refused, UsageError
+from drctl.model.pasting import quote
 from drctl.offsets.guards import Guard
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.config.link import Link
-    from drctl.model.journal import JournalReader
     from drctl.model.plan import Plan
+    from drctl.systems.kafka.journal_reading import JournalTopicReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +71,14 @@ def go_on(given: ResumeOptions) -> int:
     overrides = _overrides(given)
     config = configuration()
     link = config.link(given.link)
-    reader = plan_wiring.journal_reader(link.target, link.target_config, link.name)
+    reader = plan_wiring.journal_reader(link)
     try:
         with console().task(f"reading the journal on {link.target}"):
             story = _story(reader, given.run, link)
     except DamagedJournal as damaged:
         return _leave_damaged(config, link, reader, given, damaged)
-    _must_be_of(story, link)
     if given.abandon is None:
-        _must_go_on(story)
+        _must_be_resumable(config, link, story)
         _must_have_begun_to_open(story, overrides)
     if not given.execute:
         return _show(story, given)
@@ -87,7 +93,7 @@ def go_on(given: ResumeOptions) -> int:
 def _leave_damaged(
     config: "Config",
     link: "Link",
-    reader: "JournalReader",
+    reader: "JournalTopicReader",
     given: ResumeOptions,
     damaged: DamagedJournal,
 ) -> int:
@@ -133,20 +139,28 @@ def _leave(config: "Config", link: "Link", found: Story, why: str) -> int:
     return show_end(config, story, outcome)
 
 
-def _story(reader: "JournalReader", run: str | None, link: "Link") -> Story:
+def _story(reader: "JournalTopicReader", run: str | None, link: "Link") -> Story:
     if run is not None:
-        story = read_story(reader.entries(run))
+        story = _readable(reader, run)
         if story.status:
-            raise Refused(f"run {run} has ended: {story.status}", f"drctl report {run}")
+            raise Refused(f"run {run} has ended: {story.status}", f"drctl report {quote(run)}")
         return story
-    for name in reader.runs()[:1]:
-        newest = read_story(reader.entries(name))
+    for name in [name for name in reader.runs() if not reader.set_aside(name)][:1]:
+        newest = _readable(reader, name)
         if not newest.status:
             return newest
     raise UsageError(
         f"link {link.name} has no run to go on with",
         "drctl journal lists all; of drctl reconcile the same command line goes on",
     )
+
+
+def _readable(reader: "JournalTopicReader", run: str) -> Story:
+    story = read_story(reader.entries(run))
+    if not story.status:
+        reader.must_be_signed(run)
+    must_be_describable(story, KINDS)
+    return story
 
 
 def _must_be_of(story: Story, link: "Link") -> None:
@@ -157,8 +171,15 @@ def _must_be_of(story: Story, link: "Link") -> None:
         raise Refused(
             f"run {story.run} goes from {plan.source} to {plan.target}, and link {link.name} of"
             f" this drctl.yaml from {link.source} to {link.target}",
-            "use the drctl.yaml that the run began with",
+            "use the drctl.yaml that the run began with; if that is this one, somebody else wrote"
+            f" to the journal: `drctl resume {quote(story.run)} --abandon REASON`",
         )
+
+
+def _must_be_resumable(config: "Config", link: "Link", story: Story) -> None:
+    _must_be_of(story, link)
+    _must_go_on(story)
+    must_be_permitted(config, link, story)
 
 
 def _must_go_on(story: Story) -> None:
@@ -184,7 +205,7 @@ def _must_have_begun_to_open(story: Story, overrides: Mapping[str, str]) -> None
         raise Refused(
             f"{MOVED}: run {story.run} has not begun to open {story.plan.target}: nothing is lost"
             " by letting it look, or turn back",
-            f"drctl resume {story.run} without it",
+            f"drctl resume {quote(story.run)} without it",
         )
 
 
@@ -214,8 +235,13 @@ def _carry_on(
         stoppable() as clock,
     ):
         story = read_story(entries)
+        # Somebody may have written to it since it was first read.
+        _must_be_resumable(config, link, story)
+        allowed = permitted(config, link, story)
+        must_be_differences(story, allowed, sight)
         hands = way.hands(config, sight, run_journal.folder(config, run))
         with watched(story.plan, journal, clock, entries) as seen:
-            engine = Execution(KINDS, sight, hands, seen.journal, clock, seen.watcher)
+            kinds = held_kinds(story, allowed)
+            engine = Execution(kinds, sight, hands, seen.journal, clock, seen.watcher)
             outcome = engine.go_on(story, run_journal.who(held), overrides)
     return show_end(config, story, outcome)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from drctl.cli.runs import plan_wiring
 from drctl.model.errors import Refused
 from drctl.model.journal import Entry, Holder
+from drctl.model.runs import folder_of
 from drctl.systems.processes import this_machine
 
 if TYPE_CHECKING:
@@ -64,13 +65,21 @@ def new_run() -> str:
 
 def folder(config: "Config", run: str) -> Path:
     """What this machine keeps of a run."""
-    return config.state_dir / "runs" / run
+    return folder_of(config.state_dir / "runs", run)
 
 
 def holder(run: str) -> Holder:
     """This process."""
     user, host, now = getpass.getuser(), socket.gethostname(), datetime.now(UTC)
     return Holder(run, user, host, os.getpid(), now, this_machine())
+
+
+def commanded(held: Holder) -> Mapping[str, str]:
+    """This process as above, and when it was started: from then on an outage is counted."""
+    import psutil
+
+    began = datetime.fromtimestamp(psutil.Process().create_time(), UTC)
+    return {**who(held), "commanded": began.isoformat()}
 
 
 def who(held: Holder) -> Mapping[str, str]:
@@ -85,7 +94,7 @@ def refuse_while_held(link: "Link") -> None:
         Refused: somebody who is alive holds the link.
         Unreachable: the cluster that keeps the journal did not answer.
     """
-    reader = plan_wiring.journal_reader(link.target, link.target_config, link.name)
+    reader = plan_wiring.journal_reader(link)
     alive = reader.alive()
     if alive is not None:
         raise Refused(
@@ -104,7 +113,7 @@ def begun(config: "Config", link: "Link", held: Holder) -> Iterator[BothPlaces]:
         Unknown: it cannot be written.
     """
     files = plan_wiring.run_files(config)
-    topic = plan_wiring.journal_topic(link.target, link.target_config, link.name)
+    topic = plan_wiring.journal_topic(link)
     with (
         topic.take(held) as taken,
         files.anew(held.run) as file,
@@ -126,7 +135,7 @@ def gone_on(
     from drctl.engine import chain
 
     files = plan_wiring.run_files(config)
-    topic = plan_wiring.journal_topic(link.target, link.target_config, link.name)
+    topic = plan_wiring.journal_topic(link)
     with (
         topic.go_on(held) as taken,
         files.go_on(held.run, taken.lines) as file,

@@ -36,7 +36,7 @@ def status(
 
     if every and not (watch or listen):
         raise UsageError("--every goes with --watch or --listen", "without them it is one look")
-    interval = seconds(every or EVERY)
+    interval = seconds(every or EVERY, "--every")
     config = configuration()
     chosen = config.link(link)
     with looking(config, chosen) as opened:

@@ -67,6 +67,7 @@ def groups_now(link: "Link", ports: GroupPorts) -> "GroupsNow":
 
 def _evidence(link: "Link", ports: GroupPorts) -> "Evidence":
     """What the target keeps: as if the source were lost, whose name alone is asked for."""
+    from drctl.offsets.anchor_log import scope_of
     from drctl.offsets.evidence_topics import EvidenceTopics
 
     records = wiring.range_reader(link.target, link.target_config)
@@ -77,6 +78,7 @@ def _evidence(link: "Link", ports: GroupPorts) -> "Evidence":
         lambda: wiring.mirror_aliases(link, ports.target),
         mirrors=replicator.kind == "mirrormaker2",
         copied_topic=replicator.copied_offsets_topic,
+        scope=scope_of(link),
     )
     return topics.read(False, lambda _phase: None)
 
@@ -129,8 +131,7 @@ def _methods(evidence: "Evidence") -> "list[TranslationMethod]":
     mirrored = evidence.mirrored
     if mirrored is None:
         return []
-    noted = {place: each.upstream for place, each in mirrored.checkpoints.items()}
     return [
-        OffsetSyncs(mirrored.syncs, {}, noted, 0),
+        OffsetSyncs(mirrored.syncs, {}, {}, 0),
         CheckpointAnswers(mirrored.checkpoints, {}, mirrored.anew_ms, 0),
     ]

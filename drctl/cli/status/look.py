@@ -118,20 +118,20 @@ class Looking:
 
     def _lost(self, observed: "Observed") -> "Rpo":
         """What is probably lost, of a source that does not answer."""
-        from drctl.checks.rpo import Rpo
+        from drctl.checks.rpo import Rpo, unknown
         from drctl.model.topology import Unavailable
 
         copies = observed.target_topics
         if isinstance(copies, Unavailable):
-            return Rpo(None, None, None, "neither cluster answers")
+            return unknown("neither cluster answers")
         names = (self.link.source_topic(name) for name in copies)
         topics = self.link.topics_of(name for name in names if name is not None)
         target = self.sight.site(self.link.target)
         try:
             loss = LossSight(self.config, self.link, target, topics).loss()
         except Unreachable as error:
-            return Rpo(None, None, None, error.message)
-        return Rpo(loss.records, None, loss.seconds, loss.words)
+            return unknown(error.message)
+        return Rpo(loss.records, loss.seconds, loss.words)
 
 
 def _told(groups: "Glance[GroupsNow]") -> "GroupsNow":
@@ -156,6 +156,7 @@ def looking(config: "Config", link: "Link") -> Iterator[Looking]:
         wiring.open_group_reader(link.source, link.source_config, _GROUPS_S) as source_groups,
         wiring.open_group_reader(link.target, link.target_config, _GROUPS_S) as target_groups,
     ):
+        sight.meet()
         lean = replace(ports, source=_lean(ports.source), target=_lean(ports.target))
         groups = GroupPorts(source, source_groups, target, target_groups)
         yield Looking(config, link, sight, lean, groups)

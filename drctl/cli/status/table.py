@@ -6,12 +6,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from drctl.checks.causes import Unseen, network_suspected, told_once
 from drctl.checks.go import NOT_ASKED, Answer, StatusNow
 from drctl.checks.rpo import TopicRpo
 from drctl.checks.wording import utc
 from drctl.model.finding import Finding
 from drctl.report.printable import plain, sentence
-from drctl.report.status_lines import connector_words, folded, groups_words, rpo_words, silences
+from drctl.report.status_lines import connector_words, groups_words, rpo_words
 
 _TOPICS = 10
 _OTHERS = 6
@@ -35,6 +36,8 @@ def waiting_table(link: str) -> RenderableType:
 
 
 def _parts(seen: StatusNow) -> Iterator[RenderableType]:
+    if network := network_suspected(seen.planned.blockers):
+        yield Text(sentence(network), "bold red")
     yield _answer("planned failover", seen.planned)
     lost = f"if {sentence(seen.source)} were lost now"
     told = rpo_words(seen.rpo)
@@ -42,10 +45,13 @@ def _parts(seen: StatusNow) -> Iterator[RenderableType]:
     yield _answer(f"{lost}: {sentence(told)}; {allowed}", seen.unplanned)
     yield Text(f"link {plain(seen.link)}: {plain(seen.source)} -> {plain(seen.target)}", "dim")
     yield from _blockers(seen)
-    others, _ = folded(seen.others, silences(seen))
-    if others:
+    others, more = told_once(seen.others)
+    told_above = {each.because for each in told_once(_all_blockers(seen))[1]}
+    unseen = [each for each in more if each.because not in told_above]
+    if others or unseen:
         yield Text("\nTo know of", "bold")
         yield from (_finding(each) for each in others[:_OTHERS])
+        yield from map(_unseen, unseen)
         if len(others) > _OTHERS:
             yield Text(f"  and {len(others) - _OTHERS:,} more: drctl doctor", "dim")
     yield Text("\nRPO by topic", "bold")
@@ -76,12 +82,20 @@ def _blockers(seen: StatusNow) -> Iterator[Text]:
     for title, rows in (("any failover", both), ahead, lost):
         if rows:
             yield Text(f"\nIn the way ({title})", "bold")
-            told, unseen = folded(rows, silences(seen))
+            told, unseen = told_once(rows)
             for each in told:
                 yield _finding(each)
                 if each.cure:
                     yield Text(f"{'':14}cure: {sentence(each.cure)}", "dim")
-            yield from (Text(f"  not-checked {sentence(line)}", "yellow") for line in unseen)
+            yield from map(_unseen, unseen)
+
+
+def _all_blockers(seen: StatusNow) -> tuple[Finding, ...]:
+    return (*seen.planned.blockers, *seen.unplanned.blockers)
+
+
+def _unseen(unseen: Unseen) -> Text:
+    return Text(f"  not-checked {sentence(unseen.words)}", "yellow")
 
 
 def _names(findings: Sequence[Finding]) -> set[str]:

@@ -53,6 +53,7 @@ class Circumstances:
         reverse: connectors that are to bring back what is new on the target, once it is open, the
             one that copies first; empty where they are to stay stopped.
         fields: of key, value and timestamp those by which a record is known again on the target.
+        unproven_offsets: `commit` or `refuse`, as drctl.yaml has it.
         way_back: the way home over the link, where somebody has looked at it.
     """
 
@@ -82,6 +83,7 @@ class Circumstances:
     source_answers: bool = True
     target_answers: bool = True
     fields: tuple[str, ...] = FIELDS
+    unproven_offsets: str = "commit"
     way_back: "WayBack | None" = None
 
     @property

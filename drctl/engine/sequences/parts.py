@@ -1,5 +1,6 @@
 """The steps that sequences and runbooks are made of, as a link needs them."""
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,11 +24,22 @@ def stock(seen: Circumstances, identity: str = "take-stock") -> Step:
     return Step(identity, "take-stock", settings, 30)
 
 
-def fence(seen: Circumstances, duty: Duty, identity: str = "fence-producers") -> Step:
-    """Keep producers from the source, by the means that the link has."""
+def fence(
+    seen: Circumstances,
+    duty: Duty,
+    identity: str = "fence-producers",
+    settle_s: float = math.inf,
+) -> Step:
+    """Keep producers from the source, by the means that the link has.
+
+    Args:
+        settle_s: how long the ends need to stand still at most, where brokers prove by themselves
+            that they deny writes.
+    """
     patience_s = 120 if duty is Duty.REQUIRED else 15
     if seen.fence_method is FenceMethod.ACL:
-        return Step(identity, "fence-producers", fenced(seen), patience_s, duty)
+        settings = {**fenced(seen), "settle_seconds": min(seen.settle_s, settle_s)}
+        return Step(identity, "fence-producers", settings, patience_s, duty)
     if seen.fence_method is FenceMethod.COMMAND:
         return Step(identity, "command-fence", _fence_command(seen, identity), patience_s, duty)
     text = f"keep all producers from writing to {seen.source}: at the network, or stop them"
@@ -52,7 +64,8 @@ def fenced(seen: Circumstances) -> dict[str, Any]:
 def quiet(seen: Circumstances) -> Iterator[Step]:
     """Wait until nobody reads on the source, by the means that the link has."""
     if seen.fence_method is FenceMethod.ACL:
-        yield _quiet("grace", seen, seen.grace_s, Duty.OPTIONAL)
+        window = {"cluster": seen.source, "drain_window": True}
+        yield Step("grace", "quiesce-consumers", window, seen.grace_s, Duty.OPTIONAL)
         yield Step("fence-consumers", "fence-consumers", fenced(seen), 60)
         yield _quiet("quiesce", seen, 60, Duty.REQUIRED)
         return
@@ -67,10 +80,34 @@ _STOPPING_S = 180
 """A task that waits for a dead source lets go of it only after its own timeouts."""
 
 
-def stop(seen: Circumstances, identity: str = "stop-replication") -> Step:
-    """Stop what replicates the link: its connectors, by a command of the site, or a person."""
+def request_stop(seen: Circumstances, identity: str = "request-stop") -> Iterator[Step]:
+    """Have what copies stop while other things are done; nothing where drctl knows no connector.
+
+    The others would wait for its tasks.
+    """
     if seen.connectors:
-        settings = {"connectors": list(seen.connectors)}
+        yield Step(identity, "request-stop", {"connectors": [seen.connectors[0]]}, 60)
+
+
+def confirm_stop(seen: Circumstances, identity: str = "confirm-stop") -> Iterator[Step]:
+    """See that connectors ended whose tasks had; clients are served meanwhile."""
+    if seen.connectors:
+        settings = {"connectors": list(seen.connectors), "source": seen.source}
+        yield Step(identity, "confirm-stop", settings, 120, Duty.BEST_EFFORT)
+
+
+def stop(
+    seen: Circumstances, identity: str = "stop-replication", *, tasks_only: bool = False
+) -> Step:
+    """Stop what replicates the link: its connectors, by a command of the site, or a person.
+
+    Args:
+        tasks_only: whether it is enough that no task of a connector is left.
+    """
+    if seen.connectors:
+        settings: dict[str, Any] = {"connectors": list(seen.connectors)}
+        if tasks_only:
+            settings["tasks_only"] = True
         return Step(identity, "stop-replication", settings, _STOPPING_S)
     if seen.stop_command:
         argvs = (seen.stop_command, seen.start_command, seen.stopped_command)
@@ -86,14 +123,26 @@ def groups(seen: Circumstances, identity: str = "prepare-groups") -> Step:
     return Step(identity, "prepare-groups", ends(seen), 30, Duty.BEST_EFFORT)
 
 
-def offsets(seen: Circumstances, *, leave_out: bool, identity: str = "commit-offsets") -> Step:
-    """Put the groups where they go on."""
+def offsets(
+    seen: Circumstances,
+    *,
+    leave_out: bool,
+    lost: bool = False,
+    identity: str = "commit-offsets",
+) -> Step:
+    """Put the groups where they go on.
+
+    Args:
+        lost: the source is lost: the best that is known of a group is what there is.
+    """
     settings = {
         "link": seen.link,
         "cluster": seen.target,
         "overrides": dict(seen.offset_overrides),
         "leave_out": leave_out,
     }
+    if lost:
+        settings["unproven_offsets"] = seen.unproven_offsets
     return Step(identity, "commit-offsets", settings, 30)
 
 

@@ -1,8 +1,9 @@
 """Puts the link's groups where they go on on the target; read back position by position."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from drctl.engine.kind import Description, Facts, Seen, State, Trait
 from drctl.engine.ports import Hands, Look
@@ -10,7 +11,7 @@ from drctl.model.errors import Refused
 from drctl.model.groups import Committed
 from drctl.model.plan import Json
 from drctl.model.topology import TopicPartition, Unavailable
-from drctl.offsets.applying import Action, Line, Override, build_plan
+from drctl.offsets.applying import Action, ApplyPlan, Line, Override, build_plan
 from drctl.offsets.guards import Guard
 from drctl.offsets.wanted import look as look_at
 
@@ -20,11 +21,145 @@ BATCH = 250
 LEFT_OUT = "groups-left-out"
 """The guard that stands against opening a target on which a group has no place to go on."""
 
+COMMIT = "commit"
+"""The word of `policy.unproven_offsets` by which such positions are written."""
+
 _STAND = (Action.SAME, Action.KEPT)
 """A position is there already."""
 
 Position = list[Any]
 Change = tuple[str, TopicPartition, Committed | None, Committed | None]
+
+
+class Reread(NamedTuple):
+    """What a group reads again.
+
+    Attributes:
+        at_most: a bound; None where none is known.
+        likely: while the source is silent; None where that is not known, or the source answers.
+        rests_on: the oldest evidence of its positions, its age in seconds, and the condition under
+            which it skips records; the condition is empty where the source answers.
+    """
+
+    at_most: int | None
+    likely: int | None
+    rests_on: tuple[str, float | None, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """Where groups would resume, by what is known before anything is done.
+
+    Attributes:
+        positions: that would stand on the target.
+        rows: by group that would have an offset there.
+        without_offset: groups that would have none, and patterns of groups nobody knows.
+        left_out: positions that would not be committed, and why.
+    """
+
+    positions: int
+    rows: Mapping[str, Reread]
+    without_offset: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+    @property
+    def groups(self) -> int:
+        """How many would have an offset."""
+        return len(self.rows)
+
+    @property
+    def rereads_at_most(self) -> int | None:
+        """Records that all of them read again; None where no bound is known."""
+        return total(each.at_most for each in self.rows.values())
+
+    @property
+    def rereads_likely(self) -> int | None:
+        """The same if they consumed nothing after the evidence; None where that is not known."""
+        return total(each.likely for each in self.rows.values()) if self.rows else None
+
+
+def foreseen(settings: Json, look: Look) -> Foreseen:
+    """What the step would do now.
+
+    Raises:
+        Unreachable: the target did not answer.
+    """
+    plan, unknown = planned_offsets(settings, look)
+    refused = [line for line in plan.lines if line.action is Action.REFUSED]
+    return Foreseen(
+        len(plan.lines) - len(refused),
+        reread(plan),
+        tuple(without_offset(plan, unknown)),
+        (*map(_told, refused), *map(_nothing_known, unknown)),
+    )
+
+
+def planned_offsets(settings: Json, look: Look) -> tuple[ApplyPlan, tuple[str, ...]]:
+    """What the step would write by what is known now, and patterns of groups nobody knows.
+
+    Raises:
+        Unreachable: the target did not answer.
+    """
+    cluster, passed = settings["cluster"], settings["overrides"]
+    wanted, unknown = look.translated()
+    site = look.site(cluster)
+    plan = build_plan(
+        wanted,
+        look_at(look.groups(cluster), site, wanted),
+        cluster=cluster,
+        cluster_id=site.cluster_id(),
+        origin=f"translation of link {settings['link']}",
+        made=datetime.now(UTC),
+        overrides=[
+            Override(guard, passed[guard.value]) for guard in Guard if guard.value in passed
+        ],
+        # Plans of older drctl do not say: they refused.
+        unproven=settings.get("unproven_offsets") == COMMIT,
+    )
+    return plan, unknown
+
+
+def reread(plan: ApplyPlan) -> dict[str, Reread]:
+    """By group, of the positions that are not refused."""
+    lines: dict[str, list[Line]] = {}
+    for line in plan.lines:
+        if line.action is not Action.REFUSED:
+            lines.setdefault(line.group, []).append(line)
+    return {
+        group: Reread(
+            total(map(_again, some)),
+            total(line.rereads_likely for line in some),
+            _oldest(some),
+        )
+        for group, some in lines.items()
+    }
+
+
+def without_offset(plan: ApplyPlan, unknown: Iterable[str]) -> list[str]:
+    """Groups that would stand nowhere on the target, and patterns of groups nobody knows."""
+    stand = {
+        line.group
+        for line in plan.lines
+        if line.before is not None or line.action is not Action.REFUSED
+    }
+    return [*sorted({line.group for line in plan.lines} - stand), *unknown]
+
+
+def total(bounds: Iterable[int | None]) -> int | None:
+    """None where one of them is not known."""
+    found = list(bounds)
+    return None if None in found else sum(each for each in found if each is not None)
+
+
+def _oldest(lines: Iterable[Line]) -> tuple[str, float | None, str]:
+    """An age that nobody knows is older than any."""
+
+    def age(line: Line) -> float:
+        seconds = line.rests_on.age_seconds
+        return float("inf") if seconds is None and line.skips_only_if else seconds or 0.0
+
+    line = max(lines, key=age)
+    return line.rests_on.evidence, line.rests_on.age_seconds, line.skips_only_if
 
 
 class CommitOffsets:
@@ -48,20 +183,8 @@ class CommitOffsets:
             Refused: a group has no place to go on, and that is not passed over.
             Unreachable: the target did not answer.
         """
-        cluster, passed = settings["cluster"], settings["overrides"]
-        wanted, unknown = look.translated()
-        site = look.site(cluster)
-        plan = build_plan(
-            wanted,
-            look_at(look.groups(cluster), site, wanted),
-            cluster=cluster,
-            cluster_id=site.cluster_id(),
-            origin=f"translation of link {settings['link']}",
-            made=datetime.now(UTC),
-            overrides=[
-                Override(guard, passed[guard.value]) for guard in Guard if guard.value in passed
-            ],
-        )
+        passed = settings["overrides"]
+        plan, unknown = planned_offsets(settings, look)
         refused = [_told(line) for line in plan.lines if line.action is Action.REFUSED]
         left_out = [*refused, *map(_nothing_known, unknown)]
         if left_out and not (settings["leave_out"] or LEFT_OUT in passed):
@@ -70,18 +193,18 @@ class CommitOffsets:
                 f"{len(left_out)} positions or groups cannot be committed: {first}",
                 f"drctl offsets explain tells why; or --override {LEFT_OUT}=REASON",
             )
-        bounds: dict[str, list[int | None]] = {}
-        for line in plan.lines:
-            if line.action is not Action.REFUSED:
-                bounds.setdefault(line.group, []).append(_again(line))
-        rereads = {group: _sum(found) for group, found in bounds.items()}
+        rows = reread(plan)
         return {
-            "cluster": cluster,
+            "cluster": settings["cluster"],
             "lines": [_line(line) for line in plan.writes],
             "same": len(plan.lines) - len(plan.writes) - len(refused),
             "left_out": left_out,
-            "rereads_at_most": _sum(rereads.values()),
-            "rereads": rereads,
+            "rereads_at_most": total(each.at_most for each in rows.values()),
+            "rereads_likely": total(each.likely for each in rows.values()),
+            "rereads": {name: each.at_most for name, each in rows.items()},
+            "likely": {name: each.likely for name, each in rows.items()},
+            "rests_on": {name: list(each.rests_on) for name, each in rows.items()},
+            "without_offset": without_offset(plan, unknown),
             "kept": [_kept(line) for line in plan.lines if line.action in _STAND],
         }
 
@@ -99,6 +222,8 @@ class CommitOffsets:
             "groups": len({line[0] for line in intent["lines"]}),
             "same": intent["same"],
             "rereads_at_most": intent["rereads_at_most"],
+            "rereads_likely": intent.get("rereads_likely"),
+            "without_offset": intent.get("without_offset", []),
             "left_out": left_out,
             "stand": _stand(intent),
         }
@@ -186,6 +311,8 @@ def _line(line: Line) -> list[Any]:
 def _again(line: Line) -> int | None:
     """Records that the group reads again at most; also where it stands there already."""
     most = line.rereads_at_most
+    if line.skips_only_if:
+        return most
     if most is None or line.action is not Action.KEPT or not (line.before and line.to):
         return most
     return max(0, most - (line.before.offset - line.to.offset))
@@ -221,12 +348,6 @@ def _changes(intent: Json) -> list[Change]:
 
 def _committed(data: Position | None) -> Committed | None:
     return None if data is None else Committed(*data)
-
-
-def _sum(bounds: Iterable[int | None]) -> int | None:
-    """None where one of them is not known."""
-    found = list(bounds)
-    return None if None in found else sum(each for each in found if each is not None)
 
 
 def _nothing_known(pattern: str) -> str:

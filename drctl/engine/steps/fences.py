@@ -7,7 +7,17 @@ from drctl.engine.kind import Description, Facts, Seen, State, Trait
 from drctl.engine.ports import Hands, Look
 from drctl.model.acls import Acl, Acls
 from drctl.model.errors import Refused
-from drctl.model.fencing import Denied, Topics, denials, resting, sign, signed, to_add
+from drctl.model.fencing import (
+    Denied,
+    Obedience,
+    Owner,
+    Topics,
+    denials,
+    resting,
+    sign,
+    signed,
+    to_add,
+)
 from drctl.model.plan import Json
 from drctl.model.topology import Unavailable
 
@@ -26,9 +36,12 @@ class Fence:
     def describe(self, settings: Json) -> Description:
         """The step in words."""
         who, cluster = ", ".join(settings["principals"]), settings["cluster"]
+        proof = "every broker has the rules"
+        if self.operation is Denied.WRITE:
+            proof += ", and end offsets do not move"
         return Description(
             f"fence {_WHO[self.operation]} on {cluster}: deny {self.operation} to {who}",
-            "every broker has the rules, and end offsets do not move",
+            proof,
             "remove exactly the rules that were added",
         )
 
@@ -78,6 +91,10 @@ class Fence:
         if rules and isinstance(present, Acls) and not set(rules) & set(present.rules):
             # Proving waits for brokers that lag. Where a run died first, there is nothing to prove.
             return Seen(State.WAITING, f"none of {len(rules)} rules is on {cluster} yet")
+        if self.operation is Denied.READ:
+            # That nothing grows was proven when writes were fenced, and is held against the ends
+            # once more before the target opens.
+            return _obeyed(look.acls(cluster).obeyed(rules, intent["topics"]))
         proof = look.fence(cluster, intent["settle_seconds"]).prove(rules, intent["topics"])
         ends = {str(place): end for place, end in sorted(proof.stillness.ends.items())}
         facts = {"ends": ends, "brokers": sorted(proof.obedience.brokers)}
@@ -99,7 +116,7 @@ class Fence:
         if not added:
             return Seen(State.DONE, "no rule had been added")
         others = _needed(look.acls(cluster).acls(), intent.get("link", ""))
-        kept = {rule: others[rule] for rule in added if rule in others}
+        kept = {rule: others[rule].link for rule in added if rule in others}
         link = intent.get("link", "")
         signs = {sign(rule, link) for rule in added} if link else set()
         gone = (set(added) - kept.keys()) | signs
@@ -113,7 +130,14 @@ class Fence:
         return Seen(State.DONE, words)
 
 
-def _needed(present: Acls | Unavailable, link: str) -> Mapping[Acl, str]:
+def _obeyed(found: Obedience) -> Seen:
+    facts = {"brokers": sorted(found.brokers)}
+    if found.proven:
+        return Seen(State.DONE, f"all {len(facts['brokers'])} brokers deny it", facts)
+    return Seen(State.WAITING, "; ".join(found.doubts[:_SHOWN]), facts, found.doubts)
+
+
+def _needed(present: Acls | Unavailable, link: str) -> Mapping[Acl, Owner]:
     """Rules that fences of other links rest on; none where rules cannot be seen."""
     return {} if isinstance(present, Unavailable) else resting(present.rules, link)
 

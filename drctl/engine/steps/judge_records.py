@@ -5,6 +5,7 @@ from drctl.engine.ports import Look
 from drctl.engine.returning import told_of
 from drctl.engine.steps.reconcile import wish_of
 from drctl.model.errors import Refused
+from drctl.model.pasting import quote
 from drctl.model.plan import Json
 
 
@@ -34,7 +35,7 @@ class JudgeRecords(Looking):
                 f"of {search['unreplicated']:,} records that only {settings['target']} has"
                 f" ({told_of(search)}): {'; '.join(stands.refused)}",
                 "decide: --policy copy|quarantine|export|discard, --conflicting likewise;"
-                f" look at them: drctl reconcile {search['folder']} --policy copy",
+                f" look at them: drctl reconcile {quote(search['folder'])} --policy copy",
             )
         return {**found, "due": stands.due}
 

@@ -36,7 +36,7 @@ def look_at_source(settings: Json, facts: Facts, look: Look) -> None:
         if ALIVE not in passed:
             _refuse_if_alive(source, look)
     elif source and not settings.get("given_up", False) and MOVED not in passed:
-        _refuse_if_moved(source, _fenced(facts), look)
+        _refuse_if_moved(source, fenced_ends(facts), look)
 
 
 def _refuse_if_alive(source: str, look: Look) -> None:
@@ -55,7 +55,7 @@ def _refuse_if_alive(source: str, look: Look) -> None:
     )
 
 
-def _fenced(facts: Facts) -> Mapping[str, int]:
+def fenced_ends(facts: Facts) -> Mapping[str, int]:
     """Where partitions ended when they were fenced; nothing where no fence was proven."""
     found: dict[str, int] = {}
     for kind in _FENCES:

@@ -23,10 +23,5 @@ class MeasureLoss(Looking):
     def verify(self, intent: Json, look: Look) -> Seen:
         """What survived says."""
         loss = look.loss()
-        facts = {
-            "records": loss.records,
-            "at_least": loss.at_least,
-            "seconds": loss.seconds,
-            "evidence": list(loss.evidence),
-        }
+        facts = {name: told for name, told in loss.to_json().items() if name != "words"}
         return Seen(State.DONE, loss.words, facts)

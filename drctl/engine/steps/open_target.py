@@ -8,7 +8,7 @@ from drctl.engine.ports import Hands, Look
 from drctl.engine.steps.last_look import look_at_source
 from drctl.model.acls import Acl
 from drctl.model.errors import Refused
-from drctl.model.fencing import DENY, Denied, resting
+from drctl.model.fencing import DENY, Denied, Owner, resting
 from drctl.model.plan import Json
 from drctl.model.topology import Unavailable
 
@@ -96,17 +96,17 @@ class OpenTarget:
         return Seen(state, "; ".join(obeyed.doubts) or "denied again", {}, obeyed.doubts)
 
 
-def _refuse_if_needed(cluster: str, lifted: list[Acl], others: Mapping[Acl, str]) -> None:
+def _refuse_if_needed(cluster: str, lifted: list[Acl], others: Mapping[Acl, Owner]) -> None:
     """What stays denied would keep those out who are sent here."""
     needed = {rule: others[rule] for rule in lifted if rule in others}
     if needed:
-        rule, link = next(iter(needed.items()))
+        rule, (link, signature) = next(iter(needed.items()))
         raise Refused(
             f"{SHARED}: {len(needed)} rules that keep applications from {cluster} are needed by"
             f" the fence of link {link}, such as {rule.operation} on {rule.name} to"
             f" {rule.principal}",
             f"bring the clients of link {link} home first; or where its fence is not needed any"
-            f" more, remove the rules of principal User:drctl-fence:{link}:... on {cluster}",
+            f" more, remove the rules of principal {signature}... on {cluster}",
         )
 
 

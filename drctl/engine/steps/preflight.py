@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from drctl.checks.causes import in_words, told_once
 from drctl.checks.standing import standing_against
 from drctl.engine.kind import Description, Facts, Looking, Seen, State, Trait
 from drctl.engine.ports import Look
@@ -36,12 +37,17 @@ class Preflight(Looking):
         standing = failures(findings, overrides, Mode(settings["mode"]))
         if standing:
             raise Refused(
-                "; ".join(map(_told, standing)),
+                "; ".join(in_words(standing)),
                 "; ".join(dict.fromkeys(each.cure for each in standing if each.cure)),
             )
         others = [each for each in findings if each.status is not Status.OK]
+        told, unseen = told_once(others)
         return {
-            "warnings": [_told(each) for each in others],
+            "warnings": [_told(each) for each in told],
+            "unseen": [
+                {"what": u.because.what, "why": u.because.why, "checks": list(u.checks)}
+                for u in unseen
+            ],
             "passed_over": {
                 each.check: overrides[each.check] for each in others if each.check in overrides
             },
@@ -49,8 +55,9 @@ class Preflight(Looking):
 
     def verify(self, intent: Json, look: Look) -> Seen:
         """They were asked a moment ago."""
-        warnings = intent["warnings"]
-        return Seen(State.DONE, f"no guard fails; {len(warnings)} to know of", intent)
+        warnings, unseen = intent["warnings"], intent.get("unseen", ())
+        told = "".join(f"; {len(u['checks'])} could not look: {u['what']}" for u in unseen)
+        return Seen(State.DONE, f"no guard fails; {len(warnings)} to know of{told}", intent)
 
 
 def failures(

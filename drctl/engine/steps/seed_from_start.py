@@ -20,6 +20,7 @@ from drctl.engine.source_offsets import (
 )
 from drctl.engine.steps.stop_replication import STOPPED
 from drctl.model.errors import Refused
+from drctl.model.pasting import put
 from drctl.model.plan import Json
 from drctl.model.topology import TopicPartition
 
@@ -63,7 +64,7 @@ class SeedFromStart:
         if state != STOPPED:
             raise Refused(
                 f"connector {name} is {state}: where it begins can be set only while it is stopped",
-                f"stop it: curl -X PUT $CONNECT/connectors/{name}/stop",
+                f"stop it: {put('', name, 'stop')}",
             )
         if drops_copies(config):
             raise Refused(

@@ -21,6 +21,7 @@ from drctl.engine.source_offsets import (
 )
 from drctl.engine.steps.stop_replication import STOPPED
 from drctl.model.errors import Refused
+from drctl.model.pasting import put
 from drctl.model.plan import Json
 from drctl.model.topology import TopicPartition
 
@@ -73,7 +74,7 @@ class SeedReplication:
         if state != STOPPED:
             raise Refused(
                 f"connector {name} is {state}: where it begins can be set only while it is stopped",
-                f"stop it: curl -X PUT $CONNECT/connectors/{name}/stop",
+                f"stop it: {put('', name, 'stop')}",
             )
         start, ends = _from_search(search) if search else _from_logs(settings, look)
         kept = kept_offsets(name, connectors.offsets(name))

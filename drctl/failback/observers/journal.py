@@ -1,38 +1,86 @@
 """What the journal tells of the newest runs; evidence beside what is seen."""
 
-from itertools import islice
+from collections.abc import Iterator
+from datetime import datetime
 
+from drctl.engine.entries import What
+from drctl.engine.kind import Trait
 from drctl.engine.outcome import Status
+from drctl.engine.registry import KINDS
 from drctl.engine.sequences.failback import leads_home
 from drctl.engine.steps.open_target import OpenTarget
-from drctl.engine.story import Story, read_story
-from drctl.failback.facts import RunTold
+from drctl.engine.story import Story, stories_of
+from drctl.failback.facts import DAMAGED, RunTold
+from drctl.model.errors import DamagedJournal
 from drctl.model.journal import JournalReader
 
 _RUNS = 10
 
 
-def observe_journal(reader: JournalReader) -> tuple[RunTold, ...]:
+def observe_journal(reader: JournalReader, source: str) -> tuple[RunTold, ...]:
     """The newest first; what was owed before everybody came home is owed no more.
 
+    Older ones than the newest few are read until one of them has moved clients. One whose journal
+    is damaged is among them, and keeps none of the others from being seen.
+
+    Args:
+        source: the cluster that clients are led back to.
+
     Raises:
-        Unknown: it cannot be read, or is damaged.
+        Unknown: the journal cannot be read.
     """
-    found, home = [], False
-    for run in islice(reader.runs(), _RUNS):
-        story = read_story(reader.entries(run))
-        owed = () if home else tuple(story.owed.values())
-        way_home = leads_home(story.plan.steps)
-        led_home = way_home and story.status == Status.DONE
-        status = story.status or "not ended"
-        halfway = way_home and not story.status
-        left = story.began if not way_home and _opened(story) else None
-        found.append(RunTold(run, story.plan.name, status, owed, led_home, halfway, left))
-        home = home or led_home
+    found: list[RunTold] = []
+    home = moved = False
+    for number, run in enumerate(reader.runs()):
+        if number >= _RUNS and moved:
+            break
+        for told in _run(reader, run, source, home):
+            home = home or told.home
+            moved = moved or bool(told.home or told.left)
+            if number < _RUNS or moved or told.damaged:
+                found.append(told)
     return tuple(found)
+
+
+def _run(reader: JournalReader, run: str, source: str, home: bool) -> Iterator[RunTold]:
+    try:
+        for story in stories_of(reader, run):
+            yield _told(story, source, home)
+    except DamagedJournal as wrong:
+        unknown = () if home else (f"what it did is not known: {wrong.message}",)
+        yield RunTold(run, "unknown", DAMAGED, unknown)
+
+
+def _told(story: Story, source: str, home: bool) -> RunTold:
+    way_home = leads_home(story.plan.steps)
+    led_home = way_home and story.status == Status.DONE
+    return RunTold(
+        story.run,
+        story.plan.name,
+        story.status or "not ended",
+        () if home else tuple(story.owed.values()),
+        led_home,
+        way_home and not story.status,
+        story.began if not way_home and _opened(story) else None,
+        None if home or led_home else _fenced(story, source),
+    )
 
 
 def _opened(story: Story) -> bool:
     """Whether it opened the target to clients, or may have, and did not take that back."""
     opening = {step.id for step in story.plan.steps if step.kind == OpenTarget.name}
     return any(each.step in opening and not each.undone for each in story.effects)
+
+
+def _fenced(story: Story, source: str) -> datetime | None:
+    """When the fence of the source that it has set, and has not lifted, was last seen to hold."""
+    traits = {step.id: KINDS[step.kind].traits for step in story.plan.steps if step.kind in KINDS}
+    stands = {
+        each.step
+        for each in story.effects
+        if Trait.FENCES_WRITES in (of := traits.get(each.step, Trait.NONE))
+        and each.intent.get("cluster") == source
+        and (Trait.STAYS in of or not (each.undoing or each.undone))
+    }
+    times = [e["at"] for e in story.entries if e["entry"] == What.DONE and e["step"] in stands]
+    return datetime.fromisoformat(times[-1]) if times else None

@@ -1,7 +1,7 @@
 """Step j: replication from the source to the target runs again, from the switchover on."""
 
 from drctl.checks.wording import several
-from drctl.failback.facts import Cluster, Facts, Replication, Stopped
+from drctl.failback.facts import NO_WORKERS, Cluster, Facts, Replication, Stopped
 from drctl.failback.situation import Situation
 from drctl.failback.step import Seen, done, not_done, unknown
 from drctl.model.topology import OffsetRange, Unavailable
@@ -11,6 +11,8 @@ def forward_again(seen: Situation) -> Seen:
     """Whether it runs for clients that are home, and copies nothing twice."""
     facts = seen.facts
     told = facts.stopped if isinstance(facts.forward, Unavailable) else None
+    if seen.failed_back and facts.forward == NO_WORKERS and told is None:
+        return done(f"by the journal: run {seen.failed_back} came to its end; nothing else tells")
     if isinstance(facts.forward, Unavailable) and not isinstance(told, Stopped):
         return unknown(f"what copies forward cannot be seen: {facts.forward.reason}")
     if seen.home is False:
@@ -23,6 +25,8 @@ def forward_again(seen: Situation) -> Seen:
         return unknown("it runs, and where clients are is not visible: see steps b and i")
     if seen.proven:
         return done("it runs; comparisons both ways found nothing missing and nothing twice")
+    if seen.failed_back:
+        return done(f"it runs; by the journal run {seen.failed_back} set where it begins")
     return unknown(
         "it runs; whether it began at the switchover cannot be seen from outside:"
         " duplicated_on_target of a full drctl gap tells"

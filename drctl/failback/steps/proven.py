@@ -4,7 +4,7 @@ from drctl.checks.wording import several
 from drctl.failback.facts import Facts
 from drctl.failback.proof import NO_PROOF
 from drctl.failback.situation import Situation
-from drctl.failback.step import Seen, not_done, unknown
+from drctl.failback.step import Seen, done, not_done, unknown
 from drctl.model.topology import Unavailable
 
 
@@ -13,28 +13,19 @@ def proven(seen: Situation) -> Seen:
     if seen.home is False:
         return not_done("it comes last")
     owed = _owed(seen.facts)
+    if seen.failed_back:
+        told = f"by the journal run {seen.failed_back} led clients back, and saw every group there"
+        compared = "; comparisons both ways found nothing wrong" * seen.proven
+        return not_done(f"{told}{owed}") if owed else done(f"{told}{compared}")
     if seen.proof.holds is None:
         return unknown(f"{seen.proof.why}{owed}")
     if not seen.proven:
         if seen.home is None:
             return unknown(f"{NO_PROOF}, and where clients are is not visible{owed}")
         return not_done(f"{NO_PROOF}{owed}")
-    groups = (
-        f"whether every group stands where it should cannot be seen from here{_told(seen.facts)}"
-    )
     return unknown(
         "comparisons both ways found nothing missing but what was decided on, and nothing twice;"
-        f" {groups}{owed}"
-    )
-
-
-def _told(facts: Facts) -> str:
-    """The newest run that led home, where nothing came after it: it looked at every group."""
-    newest = facts.journal[:1] if not isinstance(facts.journal, Unavailable) else ()
-    return "".join(
-        f"; by the journal run {run.run} led home to its end: its report says what it saw of them"
-        for run in newest
-        if run.home
+        f" whether every group stands where it should cannot be seen from here{owed}"
     )
 
 

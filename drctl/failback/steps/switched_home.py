@@ -20,6 +20,8 @@ def switched_home(seen: Situation) -> Seen:
             f"positions of groups were committed on {facts.source} while they are read in: {told}",
             begun=True,
         )
+    if not facts.endpoints and seen.failed_back:
+        return done(f"by the journal run {seen.failed_back} led clients back to {facts.source}")
     if not facts.endpoints:
         return unknown("the link has no endpoints in drctl.yaml: where clients are is not visible")
     if seen.home is True:

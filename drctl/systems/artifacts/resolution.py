@@ -6,13 +6,14 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from drctl.model.errors import ConfigError
 from drctl.systems.artifacts.ivy import fetch
 from drctl.systems.artifacts.sets import SETS, ArtifactSet, committed_sums, sums_file
 from drctl.systems.artifacts.store import CorruptArtifact, Shelf, cache_dir, sha256
+from drctl.systems.private import for_everybody
 
 
 def resolve(
@@ -58,9 +59,10 @@ def _settings(given: Path | None) -> Path | None:
 
 @contextmanager
 def _alone(shelf: Shelf, progress: Callable[[str], None]) -> Iterator[None]:
-    """Keep two processes from fetching the same set at once."""
-    shelf.folder.parent.mkdir(parents=True, exist_ok=True)
-    with shelf.folder.with_suffix(".lock").open("a") as lock:
+    """Keep two processes from fetching the same set at once; jars may be read by everybody."""
+    with for_everybody(), ExitStack() as opened:
+        shelf.folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = opened.enter_context(shelf.folder.with_suffix(".lock").open("a"))
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

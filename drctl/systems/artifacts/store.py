@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drctl.model.errors import Unknown
+from drctl.model.strict_json import read_json
 
 
 class CorruptArtifact(Unknown):
@@ -94,7 +95,7 @@ class Shelf:
 
     def _read_stamp(self) -> object:
         try:
-            return json.loads((self.folder / "checked.json").read_text(encoding="utf-8"))
+            return read_json((self.folder / "checked.json").read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
             return None
 

@@ -9,6 +9,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import urllib3
 
 from drctl.model.errors import DrctlError, Unknown, Unreachable, UsageError
+from drctl.systems import presence
 from drctl.systems.connect.status import ConnectorStatus, read_status
 
 # Said while a rebalance is under way, and of other things; only the message tells which.
@@ -37,6 +38,7 @@ class ConnectReader:
         self.urls = tuple(url.rstrip("/") for url in urls)
         self.timeout_s = timeout_s
         self._pool = urllib3.PoolManager(retries=False)
+        self._party = presence.party(("connect", self.urls), "Kafka Connect")
 
     def kafka_cluster_id(self) -> str:
         """The cluster that the workers keep their state in.
@@ -99,6 +101,19 @@ class ConnectReader:
         """
         return dict(self._get(f"{_path(name)}/config"))
 
+    def task_count(self, name: str) -> int:
+        """How many tasks it is to have, as the workers keep it; none once its stop is stored.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+            Unreachable: no worker answered within the deadline.
+        """
+        # The connector's own path is answered only after tasks that are being stopped have ended.
+        every = self._get("/connectors?expand=info")
+        if name not in every:
+            raise NoSuchConnector(f"Kafka Connect has no connector {name}")
+        return len(every[name]["info"]["tasks"])
+
     def offsets(self, name: str) -> tuple[dict[str, Any], ...]:
         """A connector's source (or sink) offsets: `{"partition": ..., "offset": ...}` each.
 
@@ -108,6 +123,24 @@ class ConnectReader:
         """
         return tuple(self._get(f"{_path(name)}/offsets")["offsets"])
 
+    def present(self) -> None:
+        """See whether a worker is there that does its work, whatever it says.
+
+        Raises:
+            Unreachable: no worker answered within a short time.
+        """
+        patience = min(presence.PATIENCE_S, self.timeout_s)
+        self._answer("GET", "/connectors", None, time.monotonic() + patience, patience)
+
+    def expect(self) -> None:
+        """See that it is worth asking something; known in this run, or asked now.
+
+        Raises:
+            Unreachable: no worker answers.
+        """
+        if self._party is not None:
+            self._party.expect(self.present, self.present)
+
     def close(self) -> None:
         """Release connections."""
         self._pool.clear()
@@ -116,6 +149,7 @@ class ConnectReader:
         return self._call("GET", path)
 
     def _call(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Any:
+        self.expect()
         until = time.monotonic() + self.timeout_s
         while True:
             answer = self._answer(method, path, body, until)
@@ -126,7 +160,12 @@ class ConnectReader:
             time.sleep(_PAUSE_S)
 
     def _answer(
-        self, method: str, path: str, body: Mapping[str, object] | None, until: float
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, object] | None,
+        until: float,
+        within_s: float | None = None,
     ) -> urllib3.BaseHTTPResponse:
         content = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -140,15 +179,24 @@ class ConnectReader:
                 )
             except urllib3.exceptions.HTTPError as error:
                 reason = error
-        raise self._no_answer(method, reason)
+        silent = self._silent(reason, self.timeout_s if within_s is None else within_s)
+        if self._party is not None:
+            self._party.silent(silent)
+        raise self._no_answer(method, reason, silent)
 
-    def _no_answer(self, method: str, reason: Exception | None) -> DrctlError:
+    def _silent(self, reason: Exception | None, within_s: float) -> Unreachable:
         workers = ", ".join(_printable(url) for url in self.urls)
         because = type(reason).__name__ if reason else "no URL is configured"
         return Unreachable(
-            f"Kafka Connect ({workers}) did not answer within {self.timeout_s:g} s: {because}",
+            f"Kafka Connect ({workers}) did not answer within {within_s:g} s: {because}",
             "Check that the worker runs and that `connect` of the replicator in drctl.yaml fits.",
         )
+
+    def _no_answer(
+        self, _method: str, _reason: Exception | None, silent: Unreachable
+    ) -> DrctlError:
+        """What a call ends with that got no answer."""
+        return silent
 
     def _value(self, answer: urllib3.BaseHTTPResponse, method: str, path: str) -> Any:
         text = answer.data.decode(errors="replace")
@@ -249,12 +297,11 @@ class ConnectWriter(ConnectReader):
         """
         self._call("DELETE", _path(name))
 
-    def _no_answer(self, method: str, reason: Exception | None) -> DrctlError:
-        error = super()._no_answer(method, reason)
+    def _no_answer(self, method: str, reason: Exception | None, silent: Unreachable) -> DrctlError:
         refused = isinstance(reason, urllib3.exceptions.NewConnectionError)
         if method == "GET" or refused:
-            return error
-        return Unknown(f"{error.message}; it may have done what was asked", error.hint)
+            return silent
+        return Unknown(f"{silent.message}; it may have done what was asked", silent.hint)
 
 
 def _complaint(text: str) -> tuple[str, bool]:

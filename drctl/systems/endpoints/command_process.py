@@ -13,6 +13,7 @@ from typing import IO
 from drctl.config.endpoints import CommandEndpoint
 from drctl.config.secret import Secret, conceal, reveal
 from drctl.model.endpoints import EndpointRejected
+from drctl.systems.private import umask_of_programs
 
 _MOST_OUTPUT = 64_000
 _GRACE_S = 2
@@ -88,6 +89,7 @@ class Commands:
                 stderr=errors,
                 cwd=self.folder,
                 env=dict(self.environment),
+                umask=umask_of_programs(),
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:

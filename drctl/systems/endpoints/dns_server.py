@@ -19,6 +19,7 @@ from drctl.config.endpoints import DnsEndpoint, TsigConfig
 from drctl.config.secret import reveal
 from drctl.model.endpoints import EndpointRejected
 from drctl.model.errors import ConfigError, DrctlError, Unknown, Unreachable
+from drctl.systems.sockets import connected
 
 
 class DnsServer:
@@ -62,7 +63,7 @@ class DnsServer:
 
     def _connected(self) -> socket.socket:
         try:
-            stream = socket.create_connection(self._place, self._timeout_s)
+            stream = connected(self._place, self._timeout_s)
         except OSError as error:
             raise Unreachable(
                 f"the DNS server {self.name} cannot be reached: {_reason(error)}",

@@ -170,10 +170,20 @@ class FileWriter:
             raise self._moved()
         if not digest:
             remove(found.path)
-        elif "content" in before.evidence:
-            replaced(found.path, before.evidence["content"].encode(), None)
+        elif before.cluster is not None and before.cluster in self._contents:
+            self._put_own_back(found.path, before.cluster, digest)
         else:
             self._put_back(found.path, digest)
+
+    def _put_own_back(self, path: Path, cluster: str, digest: str) -> None:
+        """By drctl.yaml, never by a journal: what stands in the file decides where clients go."""
+        content = self._contents[cluster].encode()
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise EndpointRejected(
+                f"{path} held what drctl.yaml said of {cluster}, and that has changed since",
+                "use the drctl.yaml that the run began with, or write the file by hand",
+            )
+        replaced(path, content, None)
 
     def _put_back(self, path: Path, digest: str) -> None:
         kept = _kept(path, digest)

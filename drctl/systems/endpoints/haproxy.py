@@ -21,6 +21,7 @@ from drctl.systems.endpoints.haproxy_servers import Server, servers_of
 
 Servers = Mapping[str, Server]
 
+_STATES = ("ready", "drain", "maint")
 _CHANGED_ADDRESS = ("IP changed", "port changed", "no need to change")
 
 
@@ -213,6 +214,18 @@ def _cluster(settings: HaproxyEndpoint, servers: Servers) -> str | None:
     taking = {name for name, server in servers.items() if server.state == "ready"}
     found = [cluster for cluster, own in settings.servers.items() if taking & set(own)]
     return found[0] if len(found) == 1 else None
+
+
+def configured_cluster(settings: HaproxyEndpoint, state: EndpointState) -> str | None:
+    """The cluster to which drctl.yaml would have what was seen; None where it says no such thing.
+
+    What a journal says of servers is put into orders to HAProxy.
+    """
+    servers = _seen(state)
+    known = set(_names(settings))
+    if not servers.keys() <= known or any(s.state not in _STATES for s in servers.values()):
+        return None
+    return _cluster(settings, servers)
 
 
 def _unfinished(settings: HaproxyEndpoint, servers: Servers, cluster: str) -> Iterator[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from drctl.config.endpoints import HaproxyEndpoint, host_and_port
 from drctl.model.endpoints import EndpointRejected
 from drctl.model.errors import DrctlError, Unknown, Unreachable
+from drctl.systems.sockets import connected
 
 # Each answer ends with an empty line, and may be nothing but that.
 _ANSWER = re.compile(r"((?:[^\n]+\n)*)\n")
@@ -95,7 +96,7 @@ class RuntimeApi:
     def _connected(self) -> socket.socket:
         try:
             if isinstance(self._place, tuple):
-                return socket.create_connection(self._place, self._timeout_s)
+                return connected(self._place, self._timeout_s)
             stream = socket.socket(socket.AF_UNIX)
             try:
                 stream.settimeout(self._timeout_s)

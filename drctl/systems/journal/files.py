@@ -11,6 +11,8 @@ from typing import Any
 
 from drctl.model.errors import Unknown, UsageError
 from drctl.model.journal import Entry
+from drctl.model.runs import folder_of, is_run
+from drctl.model.strict_json import read_json
 from drctl.systems.closing import Closing
 
 NAME = "journal.jsonl"
@@ -96,7 +98,7 @@ class JournalFile(LineFile):
     """
 
     def __init__(self, folder: Path, run: str, hint: str) -> None:
-        super().__init__(folder / run / NAME, hint)
+        super().__init__(folder_of(folder, run) / NAME, hint)
         self._run = run
 
     @property
@@ -123,7 +125,8 @@ class JournalFile(LineFile):
 def runs(folder: Path) -> Iterator[str]:
     """The names of all runs, the newest first."""
     if folder.is_dir():
-        yield from sorted((p.parent.name for p in folder.glob(f"*/{NAME}")), reverse=True)
+        names = (p.parent.name for p in folder.glob(f"*/{NAME}"))
+        yield from sorted(filter(is_run, names), reverse=True)
 
 
 def lines(folder: Path, run: str) -> list[bytes]:
@@ -134,7 +137,7 @@ def lines(folder: Path, run: str) -> list[bytes]:
         Unknown: the journal cannot be read.
     """
     file = folder / run / NAME
-    if run != Path(run).name or not file.is_file():
+    if not is_run(run) or not file.is_file():
         known = list(runs(folder))[:3]
         hint = f"the newest: {', '.join(known)}" if known else f"there is none in {folder}"
         raise UsageError(f"there is no run {run!r}", hint)
@@ -155,7 +158,7 @@ def entries(folder: Path, run: str) -> list[Any]:
     held = lines(folder, run)
     for number, line in enumerate(held, 1):
         try:
-            found.append(json.loads(line))
+            found.append(read_json(line))
         except ValueError:
             if number < len(held):
                 raise Unknown(

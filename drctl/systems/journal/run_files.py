@@ -11,6 +11,7 @@ from drctl.engine import chain
 from drctl.engine.chain import Head
 from drctl.model.errors import Unknown
 from drctl.model.journal import Entry
+from drctl.model.runs import folder_of
 from drctl.systems.journal import files
 from drctl.systems.journal.files import NAME, LineFile, sync_folder
 
@@ -75,6 +76,19 @@ class RunFiles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+
+    def sound(self, run: str) -> int:
+        """How many of its lines are as they were written.
+
+        Raises:
+            UsageError: there is no such run.
+            Unknown: its file cannot be read.
+        """
+        return chain.verify(run, self.lines(run)).lines
+
+    def set_aside(self, run: str) -> bool:
+        """Never: the topic tells that, and the run's own lines."""
+        return False
 
     def runs(self) -> Sequence[str]:
         """All that are kept, the newest first."""
@@ -156,7 +170,7 @@ class RunFiles:
             ) from error
 
     def _file(self, run: str) -> Path:
-        return self._folder / run / NAME
+        return folder_of(self._folder, run) / NAME
 
 
 def _torn(line: bytes) -> bool:

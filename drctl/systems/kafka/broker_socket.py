@@ -11,6 +11,7 @@ from drctl.model.errors import ConfigError, DrctlError, Unknown, Unreachable
 from drctl.systems.closing import Closing
 from drctl.systems.kafka.broker_security import PLAIN, BrokerSecurity, Login
 from drctl.systems.kafka.deadline import Deadline
+from drctl.systems.sockets import connected
 from drctl.wire import sasl
 from drctl.wire.broker_requests import API_VERSIONS, Api, answer, read_versions, request
 from drctl.wire.cursor import Cursor
@@ -116,7 +117,7 @@ class BrokerSocket(Closing):
     def _open(self) -> None:
         where = (self.address.host, self.address.port)
         try:
-            self._socket = socket.create_connection(where, max(0.001, self._deadline.remaining))
+            self._socket = connected(where, max(0.001, self._deadline.remaining))
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._security.tls is not None:
                 self._socket = self._security.tls.wrap_socket(

@@ -14,6 +14,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.model.errors import ConfigError, Unreachable
 from drctl.model.reachability import NotLetIn
+from drctl.systems import presence
 from drctl.systems.kafka.deadline import Deadline
 
 # Without a handler Python itself would print warnings to stderr.
@@ -26,6 +27,12 @@ _TLS_ALERT = re.compile(r"SSL alert|SSL handshake failed: .*verif")
 _QUICK = {"reconnect.backoff.max.ms": "1000", "socket.connection.setup.timeout.ms": "5000"}
 # Told once who the controller is, a client asks nobody else until this is over (default 5 minutes).
 _FRESH = {"topic.metadata.refresh.interval.ms": "2000"}
+_MECHANISM = re.compile(r"[Uu]nsupported|No provider|handshake failed")
+_ADDRESS = re.compile(r"(\S+)/(?:bootstrap|\d+): ")
+_AUTHENTICATION = "authentication"
+_LOGIN = ("sasl.password", "sasl.username", "sasl.mechanism", "sasl.mechanisms")
+_MECHANISMS = ("sasl.mechanism", "sasl.mechanisms", "security.protocol")
+_TLS = ("ssl.ca.location", "ssl.ca.pem", "ssl.certificate.location", "security.protocol")
 _NO_TOPIC = "/"
 _NOBODY = "the broker that answered knows none that is up"
 
@@ -72,6 +79,7 @@ class Connection:
         self._client: AdminClient | None = None
         self._errors: deque[KafkaError] = deque(maxlen=50)
         self._log = _Log(LOGGER)
+        self._party = presence.party(_who(properties), presence.cluster(name))
 
     @property
     def bootstrap(self) -> str:
@@ -119,7 +127,34 @@ class Connection:
             raise KafkaException(KafkaError(KafkaError.BROKER_NOT_AVAILABLE, _NOBODY))
         return told
 
+    def present(self) -> None:
+        """See whether it is there, and nothing else.
+
+        Raises:
+            Unreachable: no broker answered within a short time.
+            ConfigError: librdkafka does not take the properties.
+        """
+        deadline = Deadline.after(min(presence.PATIENCE_S, self.timeout_s))
+        self._asked(lambda timeout: self._described(timeout, _NO_TOPIC), deadline)
+
+    def _anew(self) -> None:
+        other = Connection(self.name, self.properties, self.timeout_s)
+        try:
+            other.present()
+        finally:
+            other.close()
+
     def _tried(self, ask: Callable[[float], T], deadline: Deadline) -> T:
+        if self._party is None:
+            return self._asked(ask, deadline)
+        self._party.expect(self.present, self._anew)
+        try:
+            return self._asked(ask, deadline)
+        except Unreachable as silent:
+            self._party.silent(silent)
+            raise
+
+    def _asked(self, ask: Callable[[float], T], deadline: Deadline) -> T:
         failure: KafkaException | None = None
         self._errors.clear()
         for timeout in deadline.attempts():
@@ -128,28 +163,39 @@ class Connection:
             except KafkaException as error:
                 failure = error
                 self.wait(min(0.1, deadline.remaining))
-                if any(map(_hopeless, self._errors)):
+                if self._refused_by_all():
                     break
                 # It may go on asking a broker that hangs; a new client finds one that answers.
                 self.close()
-        raise self.unreachable(failure)
+        raise self.unreachable(failure, deadline.total)
+
+    def _refused_by_all(self) -> bool:
+        # One address of several may be another cluster's, or a broker's that is set up wrongly.
+        refusing = {_address(error) for error in self._errors if _hopeless(error)}
+        return len(refusing) >= len(self.bootstrap.split(",")) or "" in refusing
 
     def wait(self, seconds: float) -> None:
         """Let the client hand over what it logged and which errors it met."""
         self.admin().poll(seconds)
 
-    def unreachable(self, failure: KafkaException | None) -> Unreachable:
+    def unreachable(
+        self, failure: KafkaException | None, waited_s: float | None = None
+    ) -> Unreachable:
         """The error that names the cluster, its addresses and the likeliest reason."""
         last = max(self._errors, key=_telling, default=None)
         text = last.str() if last and _telling(last) else self._log.failure
         if not text:
             text = failure.args[0].str() if failure else "no answer"
         who = f"cluster {self.name} ({self.bootstrap})"
+        waited_s = self.timeout_s if waited_s is None else waited_s
         cause, hint = _cause(last, self.name)
         reason = _NOISE.sub("", self.redacted(text))
         if cause:
-            return NotLetIn(f"no connection to {who}: {cause} failed: {reason}", hint)
-        return Unreachable(f"{who} did not answer within {self.timeout_s:g} s: {reason}", hint)
+            locked = NotLetIn(f"no connection to {who}: {cause} failed: {reason}", hint)
+            login = _MECHANISMS if _MECHANISM.search(reason) else _LOGIN
+            locked.settings = self._settings(login if cause == _AUTHENTICATION else _TLS)
+            return locked
+        return Unreachable(f"{who} did not answer within {waited_s:g} s: {reason}", hint)
 
     def redacted(self, text: str) -> str:
         """The text without any value of a secret property."""
@@ -172,10 +218,28 @@ class Connection:
             return AdminClient(settings, logger=self._log)
         except (KafkaException, ValueError, TypeError) as error:
             detail = error.args[0].str() if isinstance(error, KafkaException) else str(error)
-            raise ConfigError(
-                f"cluster {self.name}: {self.redacted(detail)}",
+            refused = ConfigError(
+                f"cluster {self.name}: {self.redacted(detail).strip()}",
                 f"Correct clusters.{self.name}.properties: librdkafka's names and values go there.",
-            ) from None
+            )
+            refused.settings = self._settings(self._named(detail))
+            raise refused from None
+
+    def _named(self, text: str) -> tuple[str, ...]:
+        """The properties that an error of librdkafka is about."""
+        found = sorted((name for name in self.properties if name in text), key=len, reverse=True)
+        return (*found[:1], *(_MECHANISMS if _MECHANISM.search(text) else ()))
+
+    def _settings(self, names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+        own = "clusters", self.name
+        given = tuple((*own, "properties", name) for name in names if name in self.properties)
+        return given or ((*own, "properties"),)
+
+
+def _who(properties: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """What makes two clients those of one party: where they go, and as whom."""
+    kept = ("bootstrap.", "security.", "sasl.", "ssl.")
+    return tuple(sorted((k, str(v)) for k, v in properties.items() if k.startswith(kept)))
 
 
 def _telling(error: KafkaError) -> int:
@@ -189,6 +253,12 @@ def _hopeless(error: KafkaError) -> bool:
     return error.code() == KafkaError._AUTHENTICATION or _is_tls(error)
 
 
+def _address(error: KafkaError) -> str:
+    """The address that an error came from; empty where it does not say."""
+    found = _ADDRESS.search(error.str())
+    return found[1] if found else ""
+
+
 def _is_tls(error: KafkaError) -> bool:
     return error.code() == KafkaError._SSL or bool(_TLS_ALERT.search(error.str()))
 
@@ -197,7 +267,7 @@ def _cause(error: KafkaError | None, name: str) -> tuple[str, str]:
     place = f"clusters.{name} in drctl.yaml"
     if error is not None and error.code() == KafkaError._AUTHENTICATION:
         hint = f"Check sasl.mechanism, sasl.username and sasl.password of {place}."
-        return "authentication", hint
+        return _AUTHENTICATION, hint
     if error is not None and _is_tls(error):
         return "TLS", f"Check security.protocol and the ssl.* properties of {place}."
     return "", f"Check that the brokers run, and bootstrap and security.protocol of {place}."

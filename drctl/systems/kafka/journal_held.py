@@ -6,6 +6,7 @@ from contextlib import suppress
 from drctl.engine import chain
 from drctl.model.errors import ConfigError, DrctlError, Fenced, Unknown
 from drctl.model.journal import Entry, Holder
+from drctl.model.pasting import quote
 from drctl.systems.closing import Closing
 from drctl.systems.kafka import transactions
 from drctl.systems.kafka.beats import Beats
@@ -13,6 +14,7 @@ from drctl.systems.kafka.connection import LOGGER
 from drctl.systems.kafka.journal_writer import LIFETIME_S, JournalWriter, Undecided
 from drctl.systems.kafka.topic_writer import Change
 from drctl.wire.journal_records import Beat, Taken, encode, split
+from drctl.wire.journal_signature import signature
 
 _FAREWELL_S = 3.0
 
@@ -23,6 +25,7 @@ class HeldRun(Closing):
     Args:
         lines: what the run wrote before.
         rival: tells who has the link now, if that is somebody with another token.
+        key: what lines are signed with; empty where they are not.
 
     Attributes:
         lines: as given; the copy on this machine begins with them.
@@ -37,10 +40,12 @@ class HeldRun(Closing):
         writer: JournalWriter,
         rival: Callable[[str], Holder | None],
         beat_s: float,
+        key: bytes = b"",
     ) -> None:
         self._link = link
         self._where = where
         self._token = taken.token
+        self._secret = key
         self._writer = writer
         self._rival = rival
         self._head = chain.newest_head(taken.holder.run, lines)
@@ -105,7 +110,7 @@ class HeldRun(Closing):
         self._writer.__exit__(None, None, None)
 
     def _written(self, lines: Sequence[bytes]) -> None:
-        parts = [part for line in lines for part in split(self.run, line)]
+        parts = [part for line in lines for part in split(self.run, line, self._mac(line))]
         self._doubt = True
         try:
             self._writer.write([(self._key, encode(part)) for part in parts])
@@ -122,8 +127,12 @@ class HeldRun(Closing):
             raise self._unknown(failed.message) from failed
         self._doubt = False
 
+    def _mac(self, line: bytes) -> str:
+        return signature(self._secret, self._link, line) if self._secret else ""
+
     def _unknown(self, message: str) -> Unknown:
-        hint = f"when the cluster answers, `drctl resume {self.run}` goes on behind what is there"
+        goes_on = f"`drctl resume {quote(self.run)}` goes on behind what is there"
+        hint = f"when the cluster answers, {goes_on}"
         return Unknown(message, hint)
 
     def _beat(self) -> None:
@@ -151,7 +160,7 @@ class HeldRun(Closing):
             return Fenced(
                 f"run {self.run} has lost link {self._link}: somebody else begins to use it, or"
                 f" a write took longer than {LIFETIME_S} s",
-                f"if nobody has it, `drctl resume {self.run}` goes on",
+                f"if nobody has it, `drctl resume {quote(self.run)}` goes on",
             )
         if rival.run == self.run:
             message = f"run {self.run} is carried on by {rival}"

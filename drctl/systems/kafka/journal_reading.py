@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from drctl.engine import chain
-from drctl.model.errors import ConfigError, Unknown, Unreachable, UsageError
+from drctl.model.errors import ConfigError, DamagedJournal, Unknown, Unreachable, UsageError
 from drctl.model.journal import Entry, Holder
+from drctl.model.pasting import quote
 from drctl.model.topology import TopicState
 from drctl.systems.kafka.connection import Connection
 from drctl.systems.kafka.deadline import Deadline
@@ -19,8 +20,7 @@ from drctl.systems.kafka.own_topics import JOURNAL
 from drctl.systems.kafka.topic_creation import check_creatable, check_writable
 from drctl.systems.kafka.transaction_rights import check_usable
 from drctl.systems.processes import gone
-from drctl.wire.journal_records import TOPIC
-from drctl.wire.undecodable import Undecodable
+from drctl.wire.journal_records import TOPIC, AnotherVersion
 
 BEAT_S = 3.0
 SILENCE = 2.5
@@ -35,9 +35,9 @@ T = TypeVar("T")
 class _Log(FollowedTopic):
     """The topic, read into what it says of one link."""
 
-    def __init__(self, connection: Connection, topic: str, link: str) -> None:
+    def __init__(self, connection: Connection, topic: str, link: str, key: bytes) -> None:
         super().__init__(connection, topic, JOURNAL)
-        self.link = LinkLog(link)
+        self.link = LinkLog(link, key)
         self.config: Mapping[str, str] = {}
 
     def _take(self, records: Iterable[tuple[bytes | None, bytes | None]]) -> None:
@@ -54,6 +54,7 @@ class JournalTopicReader:
     Args:
         cluster: its name in drctl.yaml; the one that survives.
         beat_s: how often a living holder shows that he is; the same for all.
+        key: by which lines must be signed; empty where this machine has none.
 
     Attributes:
         settled: whether all that had been appended was decided when it was last read. If not, a
@@ -69,12 +70,14 @@ class JournalTopicReader:
         topic: str = TOPIC,
         timeout_s: float = 10,
         beat_s: float = BEAT_S,
+        key: bytes = b"",
     ) -> None:
         self._connection = Connection(cluster, properties, timeout_s)
         self._topic = topic
         self._link = link
         self._beat_s = beat_s
-        self._log = _Log(self._connection, topic, link)
+        self._secret = key
+        self._log = _Log(self._connection, topic, link, key)
         self._exists = False
         self.settled = True
 
@@ -117,6 +120,30 @@ class JournalTopicReader:
             Unknown: likewise, or the journal is damaged.
         """
         return chain.entries_in(run, self.lines(run), self.where)
+
+    def sound(self, run: str) -> int:
+        """How many of its lines, from the first on, are as they were written; and signed."""
+        lines = chain.verify(run, self.lines(run)).lines
+        unsigned = self._log.link.unsigned(run)
+        return min(lines, unsigned - 1) if unsigned else lines
+
+    def set_aside(self, run: str) -> bool:
+        """Whether somebody said that nobody goes on with it, as of the last look."""
+        return self._log.link.set_aside(run)
+
+    def must_be_signed(self, run: str) -> None:
+        """See that every line was written by somebody with the key, as of the last look.
+
+        Raises:
+            DamagedJournal: one was not.
+        """
+        if number := self._log.link.unsigned(run):
+            raise DamagedJournal(
+                f"the journal of run {run} is not signed by journal.key ({self.where}): line"
+                f" {number} was written by somebody without the key, or before it was set",
+                f"look who can write {self._topic}; `drctl resume {quote(run)} --abandon REASON`"
+                " sets the run aside and frees its link",
+            )
 
     def holder_of(self, run: str) -> Holder | None:
         """Who carried a run out last, as of the last look."""
@@ -161,21 +188,22 @@ class JournalTopicReader:
         """Begin anew after a failure: half of a log says nothing."""
         try:
             return read()
-        except Undecodable as wrong:
-            self._log = _Log(self._connection, self._topic, self._link)
+        except AnotherVersion as wrong:
+            self._log = _Log(self._connection, self._topic, self._link, self._secret)
             raise ConfigError(
                 f"{self.where} holds what this drctl did not write: {wrong.reason}",
-                "use the drctl that wrote it; only drctl's user should be able to write there",
+                "use the drctl that wrote it; only drctl's user should be able to write there. If"
+                " nobody has a newer one, kafka-delete-records.sh removes it with all before it",
             ) from wrong
         except Unreachable:
             raise
         except Unknown:
-            self._log = _Log(self._connection, self._topic, self._link)
+            self._log = _Log(self._connection, self._topic, self._link, self._secret)
             raise
 
     def _watch(self, contest: Contest) -> None:
         """Look on until somebody shows that he is alive, or too long nobody has."""
-        with Signs(self._connection, self._topic, self._link, self._log.position) as signs:
+        with Signs(self._connection, self._topic, self._log.link, self._log.position) as signs:
             self._enter(contest, signs)
             window = Deadline.after(self._beat_s * SILENCE)
             while contest.disputed and not (contest.alive or window.expired):

@@ -9,9 +9,10 @@ from confluent_kafka import KafkaError
 from drctl.model.errors import ConfigError, Unknown
 from drctl.model.topology import TopicPartition
 from drctl.systems.kafka.connection import Connection
+from drctl.systems.kafka.journal_log import LinkLog
 from drctl.systems.kafka.own_topics import JOURNAL
 from drctl.systems.kafka.scan_consumer import ScanConsumer
-from drctl.wire.journal_records import JournalRecord, decode
+from drctl.wire.journal_records import JournalRecord
 
 _CONNECT_S = 1.0
 
@@ -31,11 +32,11 @@ class Signs:
         position: the offset up to which everything was handed out.
     """
 
-    def __init__(self, connection: Connection, topic: str, link: str, position: int) -> None:
+    def __init__(self, connection: Connection, topic: str, log: LinkLog, position: int) -> None:
         self._consumer = _Undecided(connection.properties)
         self._partition = TopicPartition(topic, 0)
         self._where = f"topic {topic} of {connection.name}"
-        self._key = link.encode()
+        self._log = log
         self.position = position
 
     def __enter__(self) -> Self:
@@ -57,7 +58,7 @@ class Signs:
 
         Raises:
             ConfigError: the topic may not be read any more.
-            Undecodable: a record is not of this drctl.
+            AnotherVersion: a record is of a newer drctl.
             Unknown: records were deleted before they were read.
         """
         found = []
@@ -66,7 +67,8 @@ class Signs:
                 self._ended(error, rows[0][0])
                 continue
             self.position = rows[-1][0] + 1
-            found += [decode(row[3]) for row in rows if row[2] == self._key]
+            records = (self._log.decoded(row[2], row[3]) for row in rows)
+            found += [record for record in records if record is not None]
         return found
 
     def _ended(self, error: int, offset: int) -> None:

@@ -11,10 +11,11 @@ A link is taken in this order. Who may be alive is found out before anybody is f
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from uuid import uuid4
 
 from drctl.engine import chain
-from drctl.model.errors import DrctlError, Refused, Unknown
+from drctl.model.errors import ConfigError, DrctlError, Refused, Unknown
 from drctl.model.journal import Holder
 from drctl.systems.kafka import transactions
 from drctl.systems.kafka.journal_claim import claiming
@@ -28,6 +29,7 @@ from drctl.systems.kafka.own_topics import JOURNAL
 from drctl.systems.kafka.topic_creation import check_writable, create
 from drctl.systems.processes import gone
 from drctl.wire.journal_records import TOPIC, Claim, Taken, encode
+from drctl.wire.journal_signature import signature
 
 _PAUSE_S = 0.05
 _DECIDED_S = LIFETIME_S + 15.0
@@ -53,8 +55,10 @@ class JournalTopic(JournalTopicReader):
         beat_s: float = BEAT_S,
         patience_s: float = LIFETIME_S,
         token: Callable[[], str] = lambda: uuid4().hex,
+        key: bytes = b"",
     ) -> None:
-        super().__init__(cluster, properties, link, topic=topic, timeout_s=timeout_s, beat_s=beat_s)
+        given = {"timeout_s": timeout_s, "beat_s": beat_s}
+        super().__init__(cluster, properties, link, topic=topic, key=key, **given)
         self._patience_s = patience_s
         self._token = token
 
@@ -82,7 +86,8 @@ class JournalTopic(JournalTopicReader):
             self._guarded(lambda: self._watch(contest))
             if refused := contest.refusal(link):
                 raise refused
-            held = self._fencing(Taken(claim.token, holder, abandoning), (log.hold, contest.hold))
+            taken = self._signed(Taken(claim.token, holder, abandoning))
+            held = self._fencing(taken, (log.hold, contest.hold))
             claimed.won = True
         held.start()
         return held
@@ -149,7 +154,13 @@ class JournalTopic(JournalTopicReader):
         except BaseException:
             writer.__exit__(None, None, None)
             raise
-        return HeldRun(self._link, self.where, taken, lines, writer, self._rival_of, self._beat_s)
+        given = (lines, writer, self._rival_of, self._beat_s, self._secret)
+        return HeldRun(self._link, self.where, taken, *given)
+
+    def _signed(self, taken: Taken) -> Taken:
+        if not self._secret:
+            return taken
+        return replace(taken, mac=signature(self._secret, self._link, encode(taken)))
 
     def _frozen(self, taken: Taken, dead: tuple[Taken | None, ...]) -> tuple[bytes, ...]:
         """What the run wrote, now that nobody can add to it."""
@@ -167,6 +178,12 @@ class JournalTopic(JournalTopicReader):
         lines = tuple(log.lines(run))
         if taken.abandons != run:
             chain.entries_in(run, lines, self.where)
+            self.must_be_signed(run)
+            if log.needs_key(run):
+                raise ConfigError(
+                    f"run {run} is signed, and this drctl.yaml has no journal.key",
+                    "set journal.key to the key that the run began with",
+                )
         return lines
 
     def _write(self, writer: JournalWriter, taken: Taken) -> None:

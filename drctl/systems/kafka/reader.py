@@ -44,6 +44,14 @@ class KafkaClusterReader(Closing):
         """The name that drctl.yaml gives the cluster."""
         return self._connection.name
 
+    def prepare(self) -> None:
+        """Open the client, which asks nobody yet.
+
+        Raises:
+            ConfigError: librdkafka does not take the properties.
+        """
+        self._connection.admin()
+
     def cluster_id(self) -> str:
         """The cluster's own id.
 

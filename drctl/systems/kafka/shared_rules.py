@@ -43,7 +43,7 @@ class SharedRules:
             return dict.fromkeys(rules, Unavailable(unknown))
         others = resting(present.rules, self.link)
         kept = {
-            rule: Unavailable(f"the fence of link {others[rule]} rests on it")
+            rule: Unavailable(f"the fence of link {others[rule].link} rests on it")
             for rule in rules
             if rule in others
         }

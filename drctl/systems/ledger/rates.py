@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+from drctl.model.strict_json import read_json
+
 ASSUMED = 300_000.0
 """Offsets a second, of both sides together, where nothing was measured yet."""
 
@@ -19,7 +21,7 @@ class MeasuredRate:
     def offsets_a_second(self) -> float | None:
         """None where nothing was measured."""
         try:
-            rate = json.loads(self._file.read_text(encoding="utf-8"))["offsets_a_second"]
+            rate = read_json(self._file.read_text(encoding="utf-8"))["offsets_a_second"]
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return float(rate) if isinstance(rate, int | float) and rate > 0 else None

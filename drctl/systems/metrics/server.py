@@ -8,6 +8,7 @@ from threading import Thread
 from types import TracebackType
 from typing import Self
 
+from drctl.config.hosts import is_host
 from drctl.model.errors import ConfigError, UsageError
 
 PATH = "/metrics"
@@ -101,6 +102,8 @@ def _parsed(address: str) -> tuple[str, int]:
             wrong = wrong or host == bare or ip_address(bare).version != 6
         except ValueError:
             wrong = True
+    else:
+        wrong = wrong or not is_host(bare)
     if wrong:
         raise UsageError(
             f"--listen {address}: no address",

@@ -9,6 +9,7 @@ from drctl.gap.failures import ScanFailed
 from drctl.gap.rows import MissingRow
 from drctl.model.gap import RecordClass
 from drctl.model.gap_order import Inversion
+from drctl.systems.parquet.dates import micros
 from drctl.systems.parquet.folder import replaced
 from drctl.systems.parquet.inversions import INVERSIONS, write_inversions
 
@@ -69,6 +70,7 @@ def schema() -> "pyarrow.Schema":
             ("partition", pa.int32()),
             ("offset", pa.int64()),
             ("timestamp", pa.timestamp("us", "UTC")),
+            ("timestamp_ms", pa.int64()),
             ("key", pa.binary()),
             ("size", pa.int64()),
             ("class", pa.string()),
@@ -101,9 +103,11 @@ class _Rows:
 
         if self._rows:
             columns: list[list[object]] = list(map(list, zip(*self._rows, strict=True)))
-            columns[3] = [row.timestamp_ms * 1000 for row in self._rows]
-            columns[6] = [str(row.record_class) for row in self._rows]
-            columns[7] = [str(row.order) for row in self._rows]
+            dates: list[object] = [micros(row.timestamp_ms) for row in self._rows]
+            columns.insert(self._schema.get_field_index("timestamp"), dates)
+            for name in ("class", "order"):
+                at = self._schema.get_field_index(name)
+                columns[at] = list(map(str, columns[at]))
             arrays = [
                 pa.array(values, type=field.type)
                 for values, field in zip(columns, self._schema, strict=True)

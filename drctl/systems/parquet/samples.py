@@ -9,11 +9,12 @@ from drctl.failback.gap_results import Sample
 from drctl.model.errors import Unknown
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import TopicPartition
+from drctl.systems.parquet.dates import column_in, millis
 
 if TYPE_CHECKING:
     import pyarrow
 
-_COLUMNS = ["topic", "partition", "offset", "timestamp", "key", "order"]
+_COLUMNS = ("topic", "partition", "offset", "key", "order")
 _BATCH = 1_000
 _LOOKED_THROUGH = 100_000
 _FIRST = (OrderVerdict.CONFLICTING, OrderVerdict.UNKEYED, OrderVerdict.SAFE)
@@ -40,20 +41,17 @@ def _rows(folder: Path) -> Iterator[Sample]:
         for file in sorted(folder.glob("*.parquet")):
             # Twelve-byte timestamps count nanoseconds otherwise, which end in the year 2262.
             with ParquetFile(file, coerce_int96_timestamp_unit="us") as opened:
-                for batch in opened.iter_batches(_BATCH, columns=_COLUMNS):
-                    yield from _samples(batch)
+                columns = [*_COLUMNS, column_in(opened)]
+                for batch in opened.iter_batches(_BATCH, columns=columns):
+                    yield from _samples(batch.select(columns))
     except (OSError, ValueError, KeyError, pa.ArrowException) as wrong:
         raise Unknown(f"{folder} is damaged: {wrong}", "run drctl gap again") from None
 
 
 def _samples(batch: "pyarrow.RecordBatch") -> Iterator[Sample]:
-    import pyarrow as pa
-
-    topics, partitions, offsets, times, keys, orders = batch.columns
-    micros = times.cast(pa.timestamp("us")).cast(pa.int64())
-    columns = (topics, partitions, offsets, micros, keys, orders)
-    for topic, partition, offset, us, key, order in zip(
-        *(each.to_pylist() for each in columns), strict=True
+    *columns, times = batch.columns
+    for topic, partition, offset, key, order, at in zip(
+        *(each.to_pylist() for each in (*columns, millis(times))), strict=True
     ):
         place = TopicPartition(topic, partition)
-        yield Sample(place, offset, us // 1000, key, OrderVerdict(order).value)
+        yield Sample(place, offset, at, key, OrderVerdict(order).value)

@@ -11,8 +11,8 @@ from drctl.systems.spark.tables import table
 RECORDS = "records"
 OTHERS = "others"
 SCHEMA = (
-    "topic string, partition int, offset long, timestamp timestamp, key binary, size long, "
-    "class string, order string, misplaced boolean, repeated boolean"
+    "topic string, partition int, offset long, timestamp timestamp, timestamp_ms long, key binary, "
+    "size long, class string, order string, misplaced boolean, repeated boolean"
 )
 
 
@@ -30,6 +30,7 @@ def write(spark: SparkSession, classified: DataFrame | None, out: Path) -> None:
             "partition",
             "offset",
             F.timestamp_millis("time").alias("timestamp"),
+            F.col("time").alias("timestamp_ms"),
             "key",
             "size",
             "class",

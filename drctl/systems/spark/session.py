@@ -60,12 +60,19 @@ SMALL = 2_000_000
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
+_HEAP = "2g"
+
 # A young generation of a fixed size: where it is let grow, what died young becomes old, and the JVM
-# the larger the longer it reads. It fits the heap that is ours, not any that a site sets.
+# the larger the longer it reads. It fits the heap that is ours, not any that a site sets. Sizes
+# that do not adapt never grow either: a heap that did not begin at its full size would begin with
+# an old generation of a few megabytes, and collect it without end.
 _MEMORY = {
-    "spark.driver.memory": "2g",
-    _JAVA_OPTIONS: "-XX:+UseParallelGC -XX:-UseAdaptiveSizePolicy -Xmn512m -XX:SurvivorRatio=3",
+    "spark.driver.memory": _HEAP,
+    _JAVA_OPTIONS: "-XX:+UseParallelGC -XX:-UseAdaptiveSizePolicy"
+    f" -Xms{_HEAP} -Xmn512m -XX:SurvivorRatio=3",
 }
+
+_PRIVATE_FILES = {"spark.hadoop.fs.permissions.umask-mode": "077"}
 
 # The JVM's and Spark's compilers take most of the time of a small comparison.
 _FOR_SMALL = {
@@ -102,6 +109,8 @@ def defaults(settings: SparkSettings, scratch: Path) -> dict[str, str]:
         "spark.sql.autoBroadcastJoinThreshold": "128m",
         "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
         **(_FOR_SMALL if settings.offsets < SMALL else {}),
+        # Hadoop sets modes by itself, whatever the umask of the process.
+        **(_PRIVATE_FILES if settings.master.startswith("local") else {}),
     }
     given = conf.get(_JAVA_OPTIONS, "")
     return conf | ({_JAVA_OPTIONS: " ".join((given, *settings.java))} if settings.java else {})

@@ -30,6 +30,7 @@ from drctl.gap.comparison_json import (
 from drctl.gap.failures import ScanFailed
 from drctl.gap.plan_json import plan_to_json, reads_to_json, suspects_to_json
 from drctl.model.errors import Unknown
+from drctl.systems.private import as_open_as
 from drctl.systems.spark import records
 from drctl.systems.spark.application import GENTLE_S, Application, started
 from drctl.systems.spark.disorder import INVERSIONS
@@ -163,9 +164,12 @@ def submitted(
         _job_folder(settings.shared) as folder,
         _alive(folder),
     ):
-        words = write_command(settings, clients, folder.path, Path(scratch))
+        mode = folder.path.stat().st_mode & 0o777
+        # The application may run as another user: what it is handed is as open as its folder.
+        with as_open_as(mode):
+            words = write_command(settings, clients, folder.path, Path(scratch))
         surroundings = {**environ, "SPARK_HOME": str(settings.home)}
-        umask = 0o777 & ~folder.path.stat().st_mode
+        umask = 0o777 & ~mode
         with (
             started(
                 words,

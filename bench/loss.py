@@ -1,0 +1,489 @@
+"""What drctl says an unplanned failover loses, beside what it did lose, over real crashes.
+
+A source is written to at a pace of its own, MirrorMaker 2 keeps up or does not, and the source's
+only broker is killed. Then the estimate that plans, `status` and the journal take is made. What
+was lost is counted afterwards: the broker is started again with its data, and its end offsets are
+compared with where the copies ended when the estimate was made.
+"""
+
+import math
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from signal import SIGCONT, SIGKILL, SIGSTOP
+from threading import Event, Thread
+from typing import NamedTuple
+
+import yaml
+from confluent_kafka import Producer
+from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from bench.filling import QUIET, create_topics
+from bench.process import DRCTL, WrongAnswer
+from bench.quota import limit_reading
+from bench.rows import Ratio, Row, Target
+from bench.stage import Stage, cluster_section
+from drctl.cli.runs.link_sight import LinkSight
+from drctl.cli.runs.loss_sight import LossSight
+from drctl.config.loading import load
+from drctl.lab.cluster import LabCluster
+from drctl.lab.mirrors import Direction
+from drctl.lab.waiting import Patience
+from drctl.model.groups import Committed
+from drctl.model.loss import Loss
+from drctl.model.topology import PartitionOffsets, TopicPartition
+from drctl.systems.kafka.group_writer import KafkaGroupWriter
+from drctl.systems.kafka.reader import KafkaClusterReader
+
+PART = "loss"
+
+FEW = 10
+"""Fewer records than this count as this many, where factors are told: 1 and 3 are the same."""
+
+_FACTOR = 2.0
+_LIKELY = Target(0.8, at_least=True)
+_INSIDE = Target(1.0, at_least=True)
+
+_LATER_S = 3_600.0
+"""An outage so long must not change what is likely."""
+
+_PATIENCE_S = 90.0
+_USER = "replicator"
+_HEARTBEATS = "heartbeats"
+_BYTES = 120
+_SLICE_S = 0.02
+_SMALL = {
+    # So that a slow line is slow record by record, not a megabyte at once.
+    "source.consumer.max.partition.fetch.bytes": "8192",
+    # A task that waits for its broker looks for it again at once.
+    "source.consumer.reconnect.backoff.max.ms": "200",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """What is going on when the source dies.
+
+    Attributes:
+        pace: records a second.
+        wave_s: records come so many seconds' worth at a time; 0: evenly.
+        kind: what replication does meanwhile: see `_KINDS`.
+        seconds: for how long it does that before the crash.
+        tracked: whether `drctl offsets track` runs.
+    """
+
+    number: int
+    kind: str
+    pace: int
+    wave_s: float
+    partitions: int
+    seconds: float
+    tracked: bool
+
+    @property
+    def topic(self) -> str:
+        """Its own, so that no crash is seen in another's numbers."""
+        return f"flights-crash-{self.number:02}"  # what a lab mirrors begins with `flights`
+
+    @property
+    def title(self) -> str:
+        """In words."""
+        shape = f"in waves of {self.wave_s:g} s" if self.wave_s else "evenly"
+        partitions = "1 partition" if self.partitions == 1 else f"{self.partitions} partitions"
+        told = f"{self.kind} {self.seconds:.1f} s" if self.seconds else self.kind
+        return f"crash {self.number}: {self.pace:,}/s {shape}, {partitions}, {told}"
+
+
+class Kind(NamedTuple):
+    """How replication fares before a crash."""
+
+    name: str
+    times: int
+    stalls: bool
+    tracked: bool
+
+
+KEEPS_UP = "MirrorMaker 2 keeps up"
+IDLE = "nothing written for"
+SLOW = "MirrorMaker 2 on a slow line for"
+PAUSED = "MirrorMaker 2 paused for"
+FROZEN = "MirrorMaker 2 frozen for"
+AHEAD = "MirrorMaker 2 paused, a group further than the copies, for"
+
+_KINDS = (
+    Kind(KEEPS_UP, 3, stalls=False, tracked=False),
+    Kind(IDLE, 2, stalls=True, tracked=False),
+    Kind(SLOW, 6, stalls=True, tracked=False),
+    Kind(PAUSED, 3, stalls=True, tracked=True),
+    Kind(FROZEN, 3, stalls=True, tracked=True),
+    Kind(AHEAD, 3, stalls=True, tracked=True),
+)
+
+
+def crashes(seed: int, number: int) -> list[Crash]:
+    """As many as wanted, of all kinds in the same shares, drawn from a seed."""
+    random = Random(seed)
+    kinds = [kind for kind in _KINDS for _ in range(kind.times)]
+    random.shuffle(kinds)
+    drawn = []
+    for n in range(number):
+        kind = kinds[n % len(kinds)]
+        drawn.append(
+            Crash(
+                n + 1,
+                kind.name,
+                round(math.exp(random.uniform(math.log(60), math.log(2_000)))),
+                random.choice((0.0, 0.0, 0.5, 1.5)),
+                random.choice((1, 3)),
+                random.uniform(2.5, 7.0) if kind.stalls else 0.0,
+                kind.tracked,
+            )
+        )
+    return drawn
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A crash, what was said of it, and what was so."""
+
+    crash: Crash
+    said: Loss
+    later: Loss
+    lost: int
+
+    @property
+    def inside(self) -> bool:
+        """Whether the truth lies within the range."""
+        least, _, most = self.said.records.numbers
+        return (least or 0) <= self.lost <= (math.inf if most is None else most)
+
+    @property
+    def ratio(self) -> float | None:
+        """The likely number as a multiple of the true one; None where none was said."""
+        likely = self.said.records.likely.records
+        return None if likely is None else max(likely, FEW) / max(self.lost, FEW)
+
+    @property
+    def close(self) -> bool:
+        """Whether it is wrong by a factor of two at most."""
+        return self.ratio is not None and 1 / _FACTOR <= self.ratio <= _FACTOR
+
+
+def measure(stage: Stage, seed: int, first: int, last: int) -> Iterator[Row]:
+    """A row a crash, and how often the range and the likely number were right.
+
+    Raises:
+        WrongAnswer: the likely number grew with the outage alone, or a crash could not be played.
+    """
+    drawn = crashes(seed, last)[first - 1 :]
+    number = len(drawn)
+    for cluster in (stage.source, stage.target):
+        for partitions in sorted({crash.partitions for crash in drawn}):
+            names = [crash.topic for crash in drawn if crash.partitions == partitions]
+            create_topics(cluster, names, partitions)
+    judged = []
+    with _replicating(stage):
+        for crash in drawn:
+            began = time.monotonic()
+            judged.append(_played(stage, crash))
+            stage.tell(f"{_told(judged[-1])} ({time.monotonic() - began:.0f} s)")
+            if not (judged[-1].inside and judged[-1].close):
+                for evidence in judged[-1].said.evidence:
+                    stage.tell(f"  {evidence}")
+            yield _row(judged[-1])
+    inside = sum(each.inside for each in judged)
+    close = sum(each.close for each in judged)
+    yield Row(
+        PART,
+        f"crashes whose loss lies within the range, of {number} (seed {seed})",
+        (float(inside),),
+        "crashes",
+        ratio=Ratio(inside / number, "of all", _INSIDE),
+    )
+    yield Row(
+        PART,
+        f"crashes whose likely loss is within a factor of two, of {number}",
+        (float(close),),
+        "crashes",
+        ratio=Ratio(close / number, "of all", _LIKELY),
+    )
+
+
+def _told(judged: Judged) -> str:
+    least, likely, most = judged.said.records.numbers
+    wrong = "" if judged.inside else "; NOT WITHIN"
+    wrong += "" if judged.close else "; NOT CLOSE"
+    seen = f"lost {judged.lost:,}; at least {least}, likely {likely}, at most {most}"
+    return f"{judged.crash.title}: {seen}{wrong}"
+
+
+def _row(judged: Judged) -> Row:
+    least, likely, most = judged.said.records.numbers
+    ends = f"at least {_number(least)}, at most {_number(most)}, lost {judged.lost:,}"
+    ratio = None if judged.ratio is None else Ratio(judged.ratio, "likely / lost")
+    name = f"{judged.crash.title}: likely; {ends}"
+    return Row(PART, name, (float(likely or 0),), "records", ratio=ratio)
+
+
+def _number(value: int | None) -> str:
+    return "not known" if value is None else f"{value:,}"
+
+
+@contextmanager
+def _replicating(stage: Stage) -> Iterator[None]:
+    """MirrorMaker 2 copies, with heartbeats of the source among them."""
+    _let_beat(stage.source)
+    stage.lab.start("connect")
+    parts = stage.lab.parts
+    (there,) = parts.directions
+    back = Direction(parts.settings, stage.target, stage.source)
+    client = parts.worker.client()
+    try:
+        name = there.names["source"]
+        client.put_config(name, {**dict(there.configurations())[name], **_SMALL})
+        beating = back.names["heartbeat"]
+        client.put_config(beating, dict(back.configurations())[beating])
+    finally:
+        client.close()
+    try:
+        yield
+    finally:
+        stage.lab.signal("connect", SIGKILL)
+
+
+def _let_beat(cluster: LabCluster) -> None:
+    """MirrorMaker 2 may write its heartbeats to the source; the lab lets it read only."""
+    create_topics(cluster, [_HEARTBEATS], 1)
+    may = [
+        AclBinding(
+            ResourceType.TOPIC,
+            _HEARTBEATS,
+            ResourcePatternType.LITERAL,
+            f"User:{_USER}",
+            "*",
+            operation,
+            AclPermissionType.ALLOW,
+        )
+        for operation in (AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE)
+    ]
+    admin = cluster.admin()  # its answers come only while it lives
+    for done in admin.create_acls(may, request_timeout=20).values():
+        done.result()
+
+
+@dataclass(slots=True)
+class Writer:
+    """Writes to the source at a pace until it is told to end, in a thread of its own."""
+
+    stage: Stage
+    crash: Crash
+    acknowledged: int = 0
+    _end: Event = field(default_factory=Event)
+    _quiet: Event = field(default_factory=Event)
+
+    @contextmanager
+    def writing(self) -> Iterator["Writer"]:
+        """Until the end of the block."""
+        thread = Thread(target=self._write, daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self._end.set()
+            thread.join()
+
+    def rest(self) -> None:
+        """Write nothing more, and wait until all of it is acknowledged."""
+        self._quiet.set()
+
+    def _write(self) -> None:
+        settings = {
+            "linger.ms": "5",
+            "acks": "all",
+            # A wave in one batch would come over a slow line at once.
+            "batch.size": "4096",
+            "on_delivery": self._delivered,
+        }
+        producer = Producer({**self.stage.source.client_properties(), **settings}, logger=QUIET)
+        every, written = self.crash.wave_s or _SLICE_S, 0.0
+        began, due = time.monotonic(), 0.0
+        while not self._end.is_set():
+            producer.poll(0)
+            now = time.monotonic() - began
+            if now >= due and not self._quiet.is_set():
+                due = now - now % every + every
+                written += every * self.crash.pace
+                for number in range(int(written)):
+                    partition = number % self.crash.partitions
+                    producer.produce(self.crash.topic, b"." * _BYTES, b"key", partition)
+                written -= int(written)
+            self._end.wait(_SLICE_S)
+        producer.purge()
+        producer.flush(1)
+
+    def _delivered(self, error: object, _message: object) -> None:
+        self.acknowledged += error is None
+
+
+def _played(stage: Stage, crash: Crash) -> Judged:
+    """One crash from beginning to end; the source is there again behind it."""
+    config = _configured(stage, crash)
+    with _reader(stage.source.name, stage) as source, _reader(stage.target.name, stage) as target:
+
+        def ends(reader: KafkaClusterReader) -> int:
+            places = [TopicPartition(crash.topic, n) for n in range(crash.partitions)]
+            found = reader.offsets(places).values()
+            return sum(log.end for log in found if isinstance(log, PartitionOffsets))
+
+        with Writer(stage, crash).writing() as writer:
+            _await(lambda: ends(target) > 4 * crash.pace, f"no copies of {crash.topic} come")
+            with (
+                _tracked(config, stage, crash),
+                _hindered(stage, crash, writer, lambda: ends(source)),
+            ):
+                stage.lab.signal("primary", SIGKILL)
+        _await_rest(lambda: ends(target))
+        copied = ends(target)
+        said, later = _estimated(config, 0.0), _estimated(config, _LATER_S)
+        stage.lab.start("primary")
+        _resume(stage, crash)
+        held = ends(source)
+    if held < writer.acknowledged:
+        raise WrongAnswer(f"{crash.topic}: {writer.acknowledged} acknowledged, {held} there")
+    if said.records.likely.records != later.records.likely.records:
+        raise WrongAnswer(f"{crash.title}: what is likely grew with the outage: {later.words}")
+    return Judged(crash, said, later, held - copied)
+
+
+@contextmanager
+def _hindered(stage: Stage, crash: Crash, writer: Writer, end: Callable[[], int]) -> Iterator[None]:
+    """Replication fares as it does before this crash, up to the crash itself."""
+    client = stage.lab.parts.worker.client()
+    try:
+        if crash.kind == IDLE:
+            writer.rest()
+        elif crash.kind == SLOW:
+            written = crash.pace * (_BYTES + 20)
+            limit_reading(stage.source, _USER, written / 4)
+        elif crash.kind == FROZEN:
+            stage.lab.signal("connect", SIGSTOP)
+        elif crash.kind in (PAUSED, AHEAD):
+            client.pause("mm2-source")
+            stopped = lambda: client.status("mm2-source").all_in("PAUSED")  # noqa: E731
+            _await(stopped, "MirrorMaker 2 does not pause")
+        if crash.kind == AHEAD:
+            time.sleep(crash.seconds * 0.6)
+            _commit(stage, crash, end())
+            time.sleep(crash.seconds * 0.4)
+        else:
+            time.sleep(crash.seconds)
+        yield
+        if crash.kind == FROZEN:
+            stage.lab.signal("connect", SIGCONT)
+    finally:
+        client.close()
+
+
+def _resume(stage: Stage, crash: Crash) -> None:
+    """Replication works again, at full speed."""
+    if crash.kind == SLOW:
+        limit_reading(stage.source, _USER, None)
+    if crash.kind in (PAUSED, AHEAD):
+        client = stage.lab.parts.worker.client()
+        try:
+            client.resume("mm2-source")
+        finally:
+            client.close()
+
+
+def _commit(stage: Stage, crash: Crash, end: int) -> None:
+    """A group has read everything on the source, also what is not copied."""
+    place, group = TopicPartition(crash.topic, 0), f"{crash.topic}-app"
+    at = Committed(end // crash.partitions)
+    with KafkaGroupWriter(stage.source.name, stage.source.client_properties()) as writer:
+        writer.commit({group: {place: at}})
+
+
+@contextmanager
+def _tracked(config: Path, stage: Stage, crash: Crash) -> Iterator[None]:
+    """`drctl offsets track` looks at the source once a second, where this crash has it."""
+    if not crash.tracked:
+        yield
+        return
+    _commit(stage, crash, 10 * crash.partitions)
+    words = [str(DRCTL), "--config", str(config), "offsets", "track", "--execute", "--yes"]
+    passes = stage.folder / f"{crash.topic}.passes"
+    with passes.open("wb") as out, passes.with_suffix(".errors").open("wb") as errors:
+        process = subprocess.Popen([*words, "--every", "1s"], stdout=out, stderr=errors)
+        try:
+            _await(lambda: passes.stat().st_size > 0, "drctl offsets track makes no pass")
+            yield
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _estimated(config: Path, later_s: float) -> Loss:
+    """As `drctl failover --mode unplanned` says it, now or when the outage has lasted longer."""
+    loaded = load(config)
+    link = loaded.link(None)
+    with LinkSight(loaded, link, lambda *_: (), lost=True) as sight:
+        target = sight.site(link.target)
+        topics = link.topics_of(target.topic_names())
+        return LossSight(loaded, link, target, topics, lambda: time.time() + later_s).loss()
+
+
+def _configured(stage: Stage, crash: Crash) -> Path:
+    config = stage.folder / "loss.yaml"
+    port = stage.lab.parts.settings.connect_port
+    document = {
+        "clusters": {c.name: cluster_section(c) for c in (stage.source, stage.target)},
+        "links": {
+            "main": {
+                "from": "primary",
+                "to": "secondary",
+                "topics": [crash.topic],
+                "groups": [f"{crash.topic}-app"],
+                "replicator": {
+                    "kind": "mirrormaker2",
+                    "connect": f"http://127.0.0.1:{port}",
+                    "connectors": {"source": "mm2-source", "checkpoint": "mm2-checkpoint"},
+                    "rename": "${topic}",
+                },
+            }
+        },
+    }
+    config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+    load(config)
+    return config
+
+
+def _reader(name: str, stage: Stage) -> KafkaClusterReader:
+    return KafkaClusterReader(name, stage.lab.cluster(name).client_properties())
+
+
+def _await(met: Callable[[], bool], otherwise: str) -> None:
+    if not Patience.of(_PATIENCE_S).wait_until(met):
+        raise WrongAnswer(otherwise)
+
+
+def _await_rest(end: Callable[[], int]) -> None:
+    """Until nothing comes any more of what replication had read before the crash."""
+    seen, since = end(), time.monotonic()
+    deadline = since + _PATIENCE_S
+    while time.monotonic() - since < 1.0:
+        if (now := end()) != seen:
+            seen, since = now, time.monotonic()
+        if time.monotonic() > deadline:
+            raise WrongAnswer("copies come although the source is dead")
+        time.sleep(0.1)

@@ -1,0 +1,310 @@
+"""For how long writes are refused while clients are moved, by an application's own log."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bench.crowd import commit
+from bench.cutting_off import cut_off
+from bench.filling import create_topics
+from bench.process import DRCTL, WrongAnswer
+from bench.rows import Ratio, Row, Target
+from bench.stage import Stage, cluster_section
+from drctl.config.loading import load
+from drctl.lab.cluster import LabCluster
+from drctl.lab.mirrors import await_state
+from drctl.lab.waiting import Patience
+from drctl.model.topology import PartitionOffsets, TopicPartition
+from drctl.systems.kafka.reader import KafkaClusterReader
+
+PART = "rto"
+
+PLANNED, KILLED, FROZEN, CUT = "planned", "killed", "frozen", "cut off"
+LIMITS_S = {PLANNED: 5.0, KILLED: 10.0, FROZEN: 10.0, CUT: 10.0}
+
+_PROGRAM = Path(__file__).with_name("rto_writer.py")
+_PARTITIONS = 4
+_ACKNOWLEDGED = "acknowledged"
+_PATIENCE_S = 120
+_DEADLINE_S = 300
+_SETTLED_S = 5.0
+_BY_DEFAULT = (
+    "admin.request.timeout.ms",
+    "admin.default.api.timeout.ms",
+    "admin.metadata.recovery.strategy",
+)
+"""What a lab sets so that its connectors let go of a dead cluster soon; here MirrorMaker 2 has its
+own defaults."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A record that the application tried to write; seconds since the epoch."""
+
+    began: float
+    answered: float
+    cluster: str
+    answer: str
+
+    @property
+    def taken(self) -> bool:
+        """Whether it was acknowledged."""
+        return self.answer == _ACKNOWLEDGED
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """What the application felt.
+
+    Attributes:
+        seconds: planned: from the last record that the source took to the first that the target
+            took; unplanned: from the command on.
+        refused: records that nobody took meanwhile.
+    """
+
+    seconds: float
+    refused: int
+
+
+def measure(stage: Stage, crowds: Sequence[int], faults: Sequence[str]) -> Iterator[Row]:
+    """Rows for each way of losing a primary, with so many groups.
+
+    Raises:
+        WrongAnswer: a failover did not end as it should, or the journal says something else.
+        Stopped: MirrorMaker 2 does not copy.
+    """
+    stage.lab.start("connect")
+    for groups in crowds:
+        for how in faults:
+            yield from _one(stage, how, groups)
+
+
+def _one(stage: Stage, how: str, groups: int) -> Iterator[Row]:
+    name = f"flights-rto-{how.replace(' ', '-')}-{groups}"
+    stage.tell(f"{how}, {groups:,} groups")
+    create_topics(stage.source, [name], _PARTITIONS)
+    _replicating(stage)
+    config = _configured(stage, name)
+    endpoint = config.parent / "bootstrap"
+    endpoint.write_text(stage.source.bootstrap + "\n", encoding="utf-8")
+    with ExitStack() as running:
+        log = running.enter_context(_application(stage, endpoint, name))
+        _await(lambda: len(log()) > 50, "the application does not write")
+        _await(lambda: _copied(stage, name), f"MirrorMaker 2 does not copy {name}")
+        _groups(stage, name, groups)
+        running.enter_context(_reading(stage, endpoint, name, f"orders-app-{name}-0000"))
+        time.sleep(_SETTLED_S)
+        if how != PLANNED:
+            running.enter_context(_lost(stage, how))
+        began = time.time()
+        mode = "planned" if how == PLANNED else "unplanned"
+        said = _failover(config, mode, codes=(0, 1))
+        _await(lambda: any(_is_on(each, stage.target) for each in log()), "nobody moved")
+        outage = _outage(stage, log(), None if how == PLANNED else began)
+    told = said["rto_seconds"]
+    stage.tell(f"{how}, {groups:,} groups: {outage.seconds:.2f} s; the journal says {told}")
+    for step in said["steps"]:
+        stage.tell(f"    {step['id']:24} {step['seconds']}")
+    limit = LIMITS_S[how]
+    ratio = Ratio(outage.seconds / limit, f"seconds / {limit:g}", Target(1.0))
+    of = f"{how}, {groups:,} groups"
+    yield Row(PART, f"{of}: by the application's log", (outage.seconds,), ratio=ratio)
+    yield Row(PART, f"{of}: records refused", (outage.refused,), unit="records")
+    if told is not None:
+        apart = Ratio(abs(told - outage.seconds), "seconds apart", Target(1.0))
+        yield Row(PART, f"{of}: by the journal", (told,), ratio=apart)
+    for step in said["steps"]:
+        yield Row(PART, f"{of}: step {step['id']}", (step["seconds"],))
+
+
+def _outage(stage: Stage, log: Sequence[Attempt], command: float | None) -> Outage:
+    first = next(each for each in log if _is_on(each, stage.target))
+    before = [e for e in log if e.taken and e.answered < first.answered]
+    start = command if command is not None else before[-1].answered
+    refused = sum(not e.taken and start <= e.answered <= first.answered for e in log)
+    return Outage(first.answered - start, refused)
+
+
+def _is_on(each: Attempt, cluster: LabCluster) -> bool:
+    return each.taken and each.cluster == cluster.bootstrap
+
+
+def _replicating(stage: Stage) -> None:
+    """MirrorMaker 2 copies, with its own defaults."""
+    parts = stage.lab.parts
+    client = parts.worker.client(60)
+    try:
+        for direction in parts.directions:
+            for name in direction.names.values():
+                client.configure(name, dict.fromkeys(_BY_DEFAULT))
+                client.resume(name)
+        await_state(client, parts.directions, ("RUNNING",), Patience.of(_PATIENCE_S))
+    finally:
+        client.close()
+
+
+def _configured(stage: Stage, topic: str) -> Path:
+    config = stage.folder / topic / "drctl.yaml"
+    config.parent.mkdir()
+    connectors = {name: f"mm2-{name}" for name in ("source", "checkpoint", "heartbeat")}
+    link = {
+        "from": stage.source.name,
+        "to": stage.target.name,
+        "topics": [topic],
+        "groups": [f"orders-app-{topic}-.*"],
+        "replicator": {
+            "kind": "mirrormaker2",
+            "connect": stage.lab.parts.worker.url,
+            "connectors": connectors,
+            "rename": "${topic}",
+        },
+        "fence": {"method": "acl", "principals": ["User:orders-app"]},
+        "endpoints": [{"kind": "file", "path": "bootstrap"}],
+    }
+    clusters = {c.name: cluster_section(c) for c in (stage.source, stage.target)}
+    document = {
+        "clusters": clusters,
+        "links": {topic: link},
+        "policy": {"max_lag_records": 1_000_000},
+    }
+    config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+    load(config)
+    return config
+
+
+def _groups(stage: Stage, topic: str, count: int) -> None:
+    places = [TopicPartition(topic, number) for number in range(_PARTITIONS)]
+    positions = {f"orders-app-{topic}-{n:04}": dict.fromkeys(places, 5) for n in range(count)}
+    names = list(positions)
+    for first in range(0, len(names), 100):
+        commit(stage.source, {name: positions[name] for name in names[first : first + 100]})
+
+
+def _copied(stage: Stage, topic: str) -> bool:
+    with KafkaClusterReader(stage.target.name, stage.target.client_properties()) as reader:
+        there = reader.overview().partitions.get(topic, ())
+        found = reader.offsets([TopicPartition(topic, number) for number in there]).values()
+    return sum(each.end for each in found if isinstance(each, PartitionOffsets)) > 20
+
+
+def _await(so: Any, otherwise: str) -> None:
+    if not Patience.of(_PATIENCE_S).wait_until(so):
+        raise WrongAnswer(otherwise)
+
+
+@contextmanager
+def _application(stage: Stage, endpoint: Path, topic: str) -> Iterator[Any]:
+    """It writes until the block ends; what is given reads its log."""
+    user = "orders-app"
+    more = {"message.timeout.ms": "1000", "allow.auto.create.topics": "false"}
+    producers = {
+        c.bootstrap: {**c.client_properties(user), **more} for c in (stage.source, stage.target)
+    }
+    settings, output = endpoint.with_name("application.json"), endpoint.with_name("written")
+    settings.touch(mode=0o600)
+    given = {"endpoint": str(endpoint), "producers": producers}
+    settings.write_text(json.dumps(given), encoding="utf-8")
+    with output.open("wb") as told, endpoint.with_name("complaints").open("wb") as complaints:
+        process = subprocess.Popen(
+            [sys.executable, str(_PROGRAM), str(settings), topic],
+            stdin=subprocess.PIPE,
+            stdout=told,
+            stderr=complaints,
+        )
+    try:
+        yield lambda: _attempts(output)
+    finally:
+        process.kill()
+        process.wait(10)
+
+
+def _attempts(output: Path) -> list[Attempt]:
+    lines = (line.split("\t") for line in output.read_text(encoding="utf-8").split("\n")[:-1])
+    return [Attempt(int(began) / 1e9, int(at) / 1e9, where, how) for began, at, where, how in lines]
+
+
+_READER = """
+import json, os, sys
+from pathlib import Path
+from confluent_kafka import Consumer
+given = json.loads(sys.stdin.readline())
+place, now, consumer = Path(given["endpoint"]), "", None
+while True:
+    leads = place.read_text().strip() or now
+    if leads != now:
+        consumer, now = Consumer(given["consumers"][leads]), leads
+        consumer.subscribe([given["topic"]])
+    consumer.poll(0.2)
+"""
+"""An application that reads, and begins anew where the file says something else."""
+
+
+@contextmanager
+def _reading(stage: Stage, endpoint: Path, topic: str, group: str) -> Iterator[None]:
+    """Somebody reads in the group, and commits, until the block ends."""
+    more = {"group.id": group, "auto.commit.interval.ms": 500, "auto.offset.reset": "earliest"}
+    consumers = {
+        c.bootstrap: {**c.client_properties("orders-app"), **more}
+        for c in (stage.source, stage.target)
+    }
+    settings = {"endpoint": str(endpoint), "topic": topic, "consumers": consumers}
+    process = subprocess.Popen(
+        [sys.executable, "-c", _READER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(settings).encode() + b"\n")
+    process.stdin.flush()
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait(10)
+
+
+@contextmanager
+def _lost(stage: Stage, how: str) -> Iterator[None]:
+    """The primary, until the block ends."""
+    if how == CUT:
+        with cut_off([int(each.rpartition(":")[2]) for each in stage.source.bootstrap.split(",")]):
+            yield
+    elif how == FROZEN:
+        stage.lab.signal("primary", signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            stage.lab.signal("primary", signal.SIGCONT)
+    else:
+        stage.lab.signal("primary", signal.SIGKILL)
+        try:
+            yield
+        finally:
+            stage.lab.start("primary")
+
+
+def _failover(config: Path, mode: str, codes: Sequence[int]) -> dict[str, Any]:
+    line = [str(DRCTL), "--config", str(config), "-o", "json", "failover", "--mode", mode]
+    done = subprocess.run(
+        [*line, "--execute", "--yes"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_DEADLINE_S,
+        check=False,
+    )
+    if done.returncode not in codes:
+        told = done.stdout.strip() or done.stderr
+        raise WrongAnswer(f"drctl failover ended with {done.returncode}: {told[-2000:]}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found

@@ -1,0 +1,149 @@
+"""What an unplanned failover loses, as far as anybody can tell: two bounds and the likely number.
+
+The one value for it: plans, status, reports, metrics and JSON take it from here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+_NOBODY_LOOKED = "nobody has looked for it"
+
+
+class Figure(NamedTuple):
+    """A number of records, and what it rests on.
+
+    Attributes:
+        records: None where it is not known.
+        rests_on: the evidence in words; where the number is not known, why not.
+    """
+
+    records: int | None = None
+    rests_on: str = _NOBODY_LOOKED
+
+
+_NOT_KNOWN = Figure()
+
+
+@dataclass(frozen=True, slots=True)
+class LossRange:
+    """Between which numbers of records the loss lies, and which number is likely.
+
+    Attributes:
+        at_least: were seen on the source, and are not on the target.
+        likely: until the source's last sign of life.
+        at_most: if the source was written to at its highest recent pace until the moment of the
+            estimate.
+    """
+
+    at_least: Figure = _NOT_KNOWN
+    likely: Figure = _NOT_KNOWN
+    at_most: Figure = _NOT_KNOWN
+
+    @property
+    def numbers(self) -> tuple[int | None, int | None, int | None]:
+        """At least, likely, at most."""
+        return self.at_least.records, self.likely.records, self.at_most.records
+
+    @property
+    def known(self) -> bool:
+        """Whether any of the three is."""
+        return any(number is not None for number in self.numbers)
+
+    @property
+    def words(self) -> str:
+        """In a few words: `about 1,240 records (at least 12, at most 3,100)`."""
+        least, likely, most = self.numbers
+        if not self.known:
+            return "an unknown number of records"
+        ends = [
+            f"{name} {number:,}"
+            for name, number in (("at least", least), ("at most", most))
+            if number is not None
+        ]
+        if likely is None:
+            counted = most if most is not None else least
+            ends[-1] += " record" if counted == 1 else " records"
+            missing = " (how many are likely is not known)"
+            return ", ".join(ends) + missing
+        if least == likely == most:
+            return _records(likely)
+        if most is None:
+            ends.append("no upper bound is known")
+        return f"about {_records(likely)} ({', '.join(ends)})"
+
+    def to_json(self) -> dict[str, Any]:
+        """The members that every JSON document has of it; `records` is the likely number."""
+        least, likely, most = self.numbers
+        return {
+            "records": likely,
+            "at_least": least,
+            "at_most": most,
+            "rests_on": {
+                "records": self.likely.rests_on,
+                "at_least": self.at_least.rests_on,
+                "at_most": self.at_most.rests_on,
+            },
+        }
+
+
+def loss_range(found: Mapping[str, Any]) -> LossRange:
+    """Read `to_json` again; a journal of an older drctl has no `at_most` and no `rests_on`."""
+    why = found.get("rests_on")
+    words = why if isinstance(why, Mapping) else {}
+
+    def figure(name: str) -> Figure:
+        value = found.get(name)
+        records = int(value) if isinstance(value, int | float) else None
+        return Figure(records, str(words.get(name, "its journal does not say")))
+
+    return LossRange(figure("at_least"), figure("records"), figure("at_most"))
+
+
+def exactly(records: int, rests_on: str) -> LossRange:
+    """Counted: the three are one."""
+    return LossRange(*(Figure(records, rests_on),) * 3)
+
+
+def not_known(why: str) -> LossRange:
+    """Nothing tells, and why."""
+    return LossRange(*(Figure(None, why),) * 3)
+
+
+def _records(number: int) -> str:
+    return f"{number:,} record" if number == 1 else f"{number:,} records"
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What an unplanned failover would lose; an estimate, never proof.
+
+    Attributes:
+        records: how many.
+        seconds: in which they were written, until the source's last sign of life; None where
+            nothing tells.
+        seconds_at_most: the same until the moment of the estimate.
+        words: all of it in a sentence.
+        evidence: what was found, each piece with its age, and what was not.
+    """
+
+    records: LossRange = LossRange()
+    seconds: float | None = None
+    seconds_at_most: float | None = None
+    words: str = "nothing tells what is lost"
+    evidence: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """As plans and the journal have it."""
+        return {
+            **self.records.to_json(),
+            "seconds": self.seconds,
+            "seconds_at_most": self.seconds_at_most,
+            "words": self.words,
+            "evidence": list(self.evidence),
+        }
+
+
+def not_estimated(why: str) -> Loss:
+    """Nobody could look."""
+    return Loss(not_known(why), words=f"what is lost is not known: {why}")

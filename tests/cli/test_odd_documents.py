@@ -1,0 +1,320 @@
+"""Documents that somebody else may have written: the declared error, never a bug of drctl's.
+
+`DRCTL_FUZZ` sets how many inputs are tried of each kind; the nightly tests try a million.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from copy import deepcopy
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from drctl.cli.runs.loss_known import KnownEnds
+from drctl.cli.runs.loss_sight import LossSight
+from drctl.cli.runs.plan_files import refuse_another, write_plan
+from drctl.config.loading import read
+from drctl.engine import chain
+from drctl.engine.story import read_story, understood
+from drctl.failback.facts import DAMAGED
+from drctl.failback.gap_results import read_gap as failback_gap
+from drctl.failback.observers.journal import observe_journal
+from drctl.model.errors import DamagedJournal, DrctlError
+from drctl.model.journal import JournalReader
+from drctl.model.strict_json import read_json
+from drctl.reconcile.gap_result import read_gap
+from drctl.report.journal_lines import entry_lines, journal_document, run_lines
+from drctl.report.run_json import report_document
+from drctl.report.run_next import next_steps
+from drctl.report.run_page import render
+from drctl.report.run_reading import report_data, sound_entries
+from drctl.systems.journal.run_files import RunFiles
+from tests.report import gaps, runs
+
+INPUTS = int(os.environ.get("DRCTL_FUZZ", "400"))
+RUN = "20260305T142007Z-main"
+ODD: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    0,
+    1 << 70,
+    1e300,
+    "",
+    "\ud800\n\x1b[2J",
+    "9999-99-99",
+    [],
+    [[]],
+    {},
+    {"": None},
+    [1, {"a": []}],
+)
+
+
+_PUT = ("", "{", "[", '"', "\\", "NaN", "1e999", "-", ",", "\x00", "null", ":", "[" * 200)
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where something stands in a document."""
+    yield at
+    if isinstance(value, dict | list):
+        for name, each in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from places(each, (*at, name))
+
+
+def changed(random: Random, document: Any) -> Any:
+    """The document with a few odd values in it, or without some."""
+    found = json.loads(json.dumps(document))
+    for _ in range(random.choice((1, 1, 2, 3))):
+        *way, last = random.choice([at for at in places(found) if at] or [("",)])
+        inside = found
+        for name in way:
+            inside = inside[name]
+        if random.random() < 0.2 and found:
+            del inside[last]
+        else:
+            inside[last] = deepcopy(random.choice(ODD))
+    return found
+
+
+def mangled(random: Random, text: str) -> str:
+    """The text with characters of it lost, doubled or exchanged."""
+    for _ in range(random.choice((1, 2, 5))):
+        at = random.randrange(len(text) + 1)
+        put = random.choice(_PUT)
+        text = text[:at] + put + text[at + random.choice((0, 1, 3)) :]
+    return text
+
+
+class Kept:
+    """Implements `JournalReader` for some journals, sealed again over whatever they say."""
+
+    def __init__(self, *told: tuple[str, list[Any]]) -> None:
+        self._told = {run: chain.seal(entries, chain.beginning(run)) for run, entries in told}
+
+    def runs(self) -> tuple[str, ...]:
+        return tuple(self._told)
+
+    def lines(self, run: str) -> tuple[bytes, ...]:
+        return self._told[run]
+
+    def sound(self, run: str) -> int:
+        return chain.verify(run, self.lines(run)).lines
+
+    def set_aside(self, run: str) -> bool:
+        return False
+
+    def entries(self, run: str) -> tuple[Any, ...]:
+        return chain.entries_in(run, self.lines(run), "here")
+
+
+def told_of(entries: list[Any], page: bool, run: str = RUN) -> None:
+    """Everything that reads a journal without a cluster."""
+    kept = Kept((run, entries))
+    with suppress(DrctlError):
+        document = journal_document("main", kept, run)
+        list(entry_lines(document))
+    list(run_lines(journal_document("main", kept, None)))
+    observe_journal(kept, "primary")
+    lines = kept.lines(run)
+    verdict = chain.verify(run, lines)
+    with understood(run):
+        data = report_data(read_story(sound_entries(run, lines, verdict)), verdict)
+        json.dumps(report_document(data), allow_nan=False)
+        next_steps(data)
+        if page:
+            render(data)
+
+
+def journals() -> list[list[Any]]:
+    return [list(make().entries) for make in runs.EVERY.values() if make.__name__ != "vast"]
+
+
+def of_journals(random: Random, known: list[list[Any]]) -> None:
+    entries = random.choice(known)
+    at = random.randrange(len(entries))
+    odd = changed(random, entries[at])
+    odd = odd if isinstance(odd, dict) else {}
+    odd = {name: value for name, value in odd.items() if name not in ("seq", "prev", "sum")}
+    with suppress(DrctlError):
+        told_of([*entries[:at], odd, *entries[at + 1 :]], random.random() < 0.05)
+
+
+def of_gap_results(random: Random, known: list[Any]) -> None:
+    text = json.dumps(random.choice(known))
+    text = (
+        mangled(random, text)
+        if random.random() < 0.5
+        else json.dumps(changed(random, json.loads(text)))
+    )
+    with suppress(DrctlError):
+        read_gap(text, "here")
+    with suppress(ValueError):
+        document = read_json(text)
+        with suppress(DrctlError):
+            found = failback_gap(document, "here")
+            assert found.unreplicated + found.duplicated + len(found.ends) + len(found.told)
+
+
+PLAN = runs.planned()
+DOCUMENT = {
+    "schema": "drctl/plan/1",
+    "fingerprint": "another",
+    **PLAN.to_json(),
+    "overrides": [{"guard": "lag", "reason": "known"}],
+}
+
+
+def of_plans(random: Random, file: Path) -> None:
+    document = changed(random, DOCUMENT)
+    text = json.dumps(document)
+    file.write_text(mangled(random, text) if random.random() < 0.5 else text, "utf-8", "replace")
+    with suppress(DrctlError):
+        refuse_another(PLAN, file)
+
+
+def of_yaml(random: Random, known: list[str]) -> None:
+    text = mangled(random, random.choice(known))
+    with suppress(DrctlError):
+        read(text, Path("drctl.yaml"))
+
+
+def tried(count: int, one: Callable[[Random, Any], None], known: Any) -> None:
+    random = Random(one.__name__)
+    for number in range(count):
+        try:
+            one(random, known)
+        except Exception as error:
+            error.add_note(f"input {number}")
+            raise
+
+
+GAPS = [make().to_json() for make in (gaps.hostile, gaps.tail_lost, gaps.not_complete)]
+
+
+@pytest.mark.slow
+def test_journals_that_are_sealed_but_odd() -> None:
+    tried(INPUTS // 4, of_journals, journals())
+
+
+@pytest.mark.slow
+def test_odd_gap_results() -> None:
+    tried(INPUTS, of_gap_results, GAPS)
+
+
+@pytest.mark.slow
+def test_odd_plans(tmp_path: Path) -> None:
+    tried(INPUTS, of_plans, tmp_path / "plan.json")
+
+
+YAML = [
+    path.read_text(encoding="utf-8")
+    for path in sorted((Path(__file__).parents[1] / "config" / "cases").glob("*.yaml"))
+    if path.stem != "not-utf8"
+]
+
+
+@pytest.mark.slow
+def test_odd_yaml() -> None:
+    tried(INPUTS // 4, of_yaml, YAML)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3 * 3600)
+@pytest.mark.parametrize("which", ["journals", "gap-results", "plans", "yaml"])
+def test_a_million_of_each(which: str, tmp_path: Path) -> None:
+    one, known = {
+        "journals": (of_journals, journals()),
+        "gap-results": (of_gap_results, GAPS),
+        "plans": (of_plans, tmp_path / "plan.json"),
+        "yaml": (of_yaml, YAML),
+    }[which]
+    tried(1_000_000, one, known)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NaN",
+        "[Infinity]",
+        "1e999",
+        "9" * 5000,
+        '{"a":1,"a":2}',
+        "[" * 100_000,
+        "[" * 65 + "]" * 65,
+        '{"a":' * 300 + "1" + "}" * 300,
+        b"\xff",
+        "",
+    ],
+)
+def test_what_is_no_json_of_drctls(text: str | bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        read_json(text)
+
+
+def test_what_is_json_stays_so() -> None:
+    told = {"a": [1, -2.5, "[[[" * 100 + '\\"{', None, True], "b": {"c": 2**63}}
+    assert read_json(json.dumps(told)) == told
+    assert read_json("[" * 64 + "]" * 64)
+
+
+def test_one_damaged_run_does_not_hide_the_others() -> None:
+    entries = [*runs.done().entries]
+    odd = {**entries[0], "plan": {"steps": [[]]}}
+    kept = Kept(("a", [{**entries[0], "run": "b"}]), (RUN, entries), ("c", [odd]), ("d", []))
+    listed = journal_document("main", kept, None)["runs"]
+    assert [(each["run"], each["status"]) for each in listed] == [
+        ("a", "damaged"),
+        (RUN, "done"),
+        ("c", "damaged"),
+        ("d", "damaged"),
+    ]
+    assert len(list(run_lines({"runs": listed}))) == 4
+    told = observe_journal(kept, "primary")
+    assert [each.status for each in told] == [DAMAGED, "done", DAMAGED, DAMAGED]
+    assert all(each.owed for each in told if each.status == DAMAGED)
+
+
+@pytest.mark.parametrize(
+    "name", ["../../etc/x", "/tmp/x", "..", "a/../../b", "a\nb", "", "a" * 200, "\x00", ".hidden"]
+)
+def test_a_run_that_names_a_path_is_none(name: str, tmp_path: Path) -> None:
+    first, *more = runs.done().entries
+    entries = [{**first, "run": name}, *more]
+    files = RunFiles(tmp_path / "runs")
+    for told, asked in ((entries, RUN), (entries, name)):
+        lines = chain.seal(told, chain.beginning(asked))
+        with pytest.raises(DrctlError):
+            read_story(sound_entries(asked, lines, chain.verify(asked, lines)))
+    with pytest.raises(DamagedJournal, match="no run is called"):
+        files.anew(name)
+    with pytest.raises(DrctlError):
+        files.go_on(name, chain.seal(entries, chain.beginning(name)))
+    assert not list(tmp_path.rglob("*"))
+
+
+def test_an_empty_journal(tmp_path: Path) -> None:
+    with RunFiles(tmp_path).anew(RUN):
+        pass
+    with pytest.raises(DamagedJournal, match="is empty"):
+        read_story(RunFiles(tmp_path).entries(RUN))
+
+
+def test_a_plan_that_was_written_is_read(tmp_path: Path) -> None:
+    write_plan({**DOCUMENT, "fingerprint": PLAN.fingerprint}, tmp_path / "plan.json")
+    refuse_another(PLAN, tmp_path / "plan.json")
+
+
+@pytest.mark.parametrize("at", [None, 5, "yesterday", "10000-01-01T00:00:00+00:00"])
+def test_a_loss_is_estimated_without_runs_that_say_something_odd(at: object) -> None:
+    intent = {"clusters": {"primary": {"ends": {"t-0": 7}}}}
+    kept = Kept((RUN, [{"entry": "intend", "at": at, "intent": intent}]))
+    into = SimpleNamespace(link=SimpleNamespace(source="primary"), ends=[])
+    with pytest.raises(DamagedJournal):
+        KnownEnds(cast(LossSight, into))._took_stock(cast(JournalReader, kept), RUN)
+    assert into.ends == []

@@ -1,0 +1,292 @@
+"""Commands that drctl suggests, with names that mean no good: a real shell reads them.
+
+Each is run by bash with `curl`, `drctl` and Kafka's tools replaced by something that notes its
+arguments; where a name does anything but arrive as it is, this fails.
+"""
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import unquote
+
+import pytest
+
+import drctl
+from drctl.checks.fixing_people import people_left
+from drctl.checks.observed import Observed
+from drctl.failback.doing import doing
+from drctl.failback.other_links import OtherLink, other_links
+from drctl.model.connectors import Connector
+from drctl.model.pasting import arguments, command, connector_url, option, put, quote
+from drctl.report.run_next import next_steps
+from drctl.runbook.by_hand import by_hand
+from tests.failback.test_answer import SITE
+from tests.report import runs
+
+CANARY = "/tmp/drctl-canary-of-pasted-commands"
+HOSTILE = (
+    f"x; touch {CANARY}",
+    f"$(touch {CANARY})",
+    f"`touch {CANARY}`",
+    f"a' ; touch {CANARY} ; '",
+    f'b" ; touch {CANARY} ; "',
+    f"c\ntouch {CANARY}\n",
+    f"d | touch {CANARY} & > {CANARY} #",
+    "--execute",
+    "-rf",
+    "ä ö/ü?&=#%20+",
+    "\x1b[2J\u202e\x00".rstrip("\x00"),
+    "back\\slash \\' \\x41",
+    "~root/*?[a]{b,c}!$HOME",
+    "a=b c",
+    "$'\\x41'",
+)
+TOOLS = ("curl", "drctl", "kafka-acls.sh", "kafka-configs", "kafka-topics.sh", "chmod", "tool")
+
+SHELL = """
+tell() { printf '%s\\0' "$@"; }
+""" + "".join(f'{tool}() {{ tell {tool} "$@"; }}\n' for tool in TOOLS)
+
+
+def words_of(line: str) -> list[str]:
+    """What a shell makes of a line; the line has to be one command."""
+    ended = subprocess.run(
+        [
+            "bash",
+            "--norc",
+            "-u",
+            "-c",
+            f"{SHELL}\nCONNECT=http://connect:8083 SOURCE=s TARGET=t PRIMARY=p\n{line}\n",
+        ],
+        capture_output=True,
+        timeout=20,
+        cwd="/",
+        env={"PATH": "/usr/bin:/bin", "HOME": "/nowhere"},
+    )
+    assert not Path(CANARY).exists(), f"a name was run: {line}"
+    assert not ended.stderr, (line, ended.stderr)
+    return ended.stdout.decode("utf-8", "surrogateescape").split("\0")[:-1]
+
+
+every = pytest.mark.parametrize("name", HOSTILE)
+
+
+@every
+def test_a_word_arrives_as_it_is(name: str) -> None:
+    assert words_of(f"tool {quote(name)}") == ["tool", name]
+    assert words_of(f"tool {command([name, name])}") == ["tool", name, name]
+    assert words_of(f"tool {arguments(name)}")[-1] == name
+    assert quote(name).isprintable()
+    (*_, told) = words_of(f"tool {option('--name', name)}")
+    assert told in (name, f"--name={name}")
+
+
+@every
+def test_a_segment_of_a_url_arrives_as_it_is(name: str) -> None:
+    url = words_of(put("", name, "stop"))[-1]
+    assert url.startswith("http://connect:8083/connectors/")
+    assert unquote(url.split("/")[-2]) == name
+    assert re.fullmatch(r"[\w.~%-]+", url.split("/")[-2], re.ASCII)
+    worker = "https://u:p&q@host:8083/a path;x"
+    (_, told) = words_of(f"tool {connector_url(worker, name, 'offsets')}")
+    assert told == f"{worker}/connectors/{url.split('/')[-2]}/offsets"
+
+
+@every
+def test_next_steps_of_a_run(name: str) -> None:
+    ends = (name, f"other {name}")
+    plan = runs.planned(link=name, ends=ends, connectors=(name,), overrides={"lag": name})
+    for play in (
+        runs.GOOD,
+        {**runs.GOOD, "verify-clients": runs.Part(name, end=runs.State.FAILED)},
+    ):
+        for step in next_steps(runs.Run(plan).play(play).data):
+            if step.command:
+                words = words_of(step.command)
+                assert words[0] == "drctl"
+                if "resume" not in words:
+                    assert name in words or f"--link={name}" in words
+
+
+class Anything:
+    """Has every attribute."""
+
+    def __init__(self, **told: Any) -> None:
+        self.__dict__.update(told)
+
+
+@every
+def test_users_and_quotas(name: str) -> None:
+    entity = (("user", name), ("client-id", None))
+    ours = Anything(scram_users=frozenset({name}), quotas={entity: {"producer_byte_rate": 5.0}})
+    theirs = Anything(scram_users=frozenset(), quotas={entity: {"request_percentage": 1.0}})
+    observed = Anything(
+        survey=Anything(source=ours, target=theirs), link=Anything(source="a", target="b")
+    )
+    left = list(people_left(cast(Observed, observed)))
+    assert len(left) == 3
+    for each in left:
+        (line,) = (value for value in vars_of(each) if "kafka-configs --alter" in value)
+        words = words_of(line[line.index("kafka-configs") :])
+        assert name in words or f"--entity-name={name}" in words
+
+
+def vars_of(value: Any) -> Iterator[str]:
+    for name in value.__dataclass_fields__:
+        yield str(getattr(value, name))
+
+
+@every
+def test_other_links(name: str) -> None:
+    failed = Connector(name, "source", "FAILED", "worker", (), {})
+    idle = Connector(name, "source", "PAUSED", "worker", (), {})
+    for connector in (failed, idle):
+        link = OtherLink(name, "a", "b", (name,), {name: connector})
+        for finding in other_links([link]):
+            line = finding.cure[
+                finding.cure.index("drctl connect" if "drctl" in finding.cure else "curl") :
+            ]
+            words = words_of(line)
+            assert words[0] in ("drctl", "curl")
+            assert len(words) <= 6
+
+
+@every
+def test_by_hand(name: str) -> None:
+    from drctl.engine.sequences.circumstances import Circumstances
+
+    seen = Circumstances(name, "a", "b")
+    plan = runs.planned(link=name, principals=(f"User:{name}",), connectors=(name,))
+    told = 0
+    for step in plan.steps:
+        for line in by_hand(step, seen):
+            if line.startswith(TOOLS):
+                words_of(line)
+                told += 1
+    assert told >= 4
+
+
+@every
+def test_what_is_done_by_hand_on_the_way_home(name: str) -> None:
+    site = replace(
+        SITE,
+        link=name,
+        back=name,
+        forward=(name,),
+        reverse=(name,),
+        principals=(name,),
+        topics=(name,),
+        gap=name,
+    )
+    for lines in doing(site).values():
+        for line in lines:
+            if line.startswith(("curl ", "drctl ", "kafka-acls.sh ")):
+                words_of(line)
+
+
+COMMANDS = re.compile(
+    r"(?:^|[\s`:;(])(?:drctl (?:gap|offsets|failover|failback|resume|report|reconcile|connect"
+    r"|journal)|curl |kafka-[a-z-]+(?:\.sh)? -|chmod )[^`]*$"
+)
+QUOTED = {
+    "quote_lines",
+    "quote",
+    "command",
+    "option",
+    "arguments",
+    "segment",
+    "variable",
+    "connector_url",
+    "put",
+}
+SAID_ELSEWHERE = {
+    # Put together of quoted words just before.
+    ("checks/fixing_people.py", "change"),
+    ("checks/fixing_people.py", "named"),
+    ("cli/failback/table.py", "name"),
+    ("cli/offsets/table.py", "where"),
+    ("failback/doing.py", "at"),
+    ("failback/doing.py", "offsets"),
+    ("failback/doing.py", "topics"),
+    ("failback/doing.py", "who"),
+    ("report/gap_steps.py", "link"),
+    ("report/gap_steps.py", "out"),
+    ("runbook/by_hand.py", "_link(seen)"),
+    # Words of drctl's own.
+    ("report/estimate_words.py", "only"),
+    ("report/truncation_lines.py", "too"),
+    ("engine/steps/commit_offsets.py", "LEFT_OUT"),
+    ("failback/doing.py", "' --rebuild' * site.rebuilding"),
+    ("failback/rebuilding.py", "WHOLE"),
+    ("failback/standing_behind.py", "WHOLE"),
+    ("runbook/by_hand.py", "_ADMIN"),
+    # Prose that names a command: what follows is no part of it.
+    ("checks/fencing.py", "cure"),
+    ("cli/reconcile/run.py", "config.state_dir"),
+    ("cli/runs/loss_known.py", "result.file.parent.name"),
+    ("cli/runs/loss_known.py", "store.where"),
+    ("engine/chain.py", "run"),
+    ("engine/steps/last_look.py", "source"),
+    ("failback/gap_results.py", "wrong"),
+    ("failback/matching.py", "facts.source"),
+    ("failback/matching.py", "facts.target"),
+    ("failback/standing_against.py", "each.repair"),
+    ("failback/steps/caught_up.py", "facts.source"),
+    ("failback/steps/caught_up.py", "facts.target"),
+    ("report/run_completion.py", "plain(str(found.file.parent))"),
+    ("report/run_completion.py", "scope"),
+    ("report/run_completion.py", "when"),
+}
+
+
+def test_no_name_stands_unquoted_in_a_command() -> None:
+    """Every f-string that goes on with a value behind the beginning of a command line quotes it."""
+    root = Path(drctl.__file__).parent
+    found = []
+    for file in sorted(root.rglob("*.py")):
+        name = str(file.relative_to(root))
+        if name.startswith("lab/") or name.startswith("cli/drill/inject"):
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                found += [f"{name}:{node.lineno}: {said}" for said in unquoted(node, name)]
+    assert not found, "\n".join(found)
+
+
+def unquoted(text: ast.JoinedStr, file: str) -> Iterator[str]:
+    said = ""
+    for part in text.values:
+        if isinstance(part, ast.Constant):
+            said += str(part.value)
+            continue
+        assert isinstance(part, ast.FormattedValue)
+        value = part.value
+        called = value.func if isinstance(value, ast.Call) else None
+        quoted = isinstance(called, ast.Name) and called.id in QUOTED
+        if not quoted and COMMANDS.search(said):
+            told = ast.unparse(value)
+            if (file, told) not in SAID_ELSEWHERE:
+                yield f"{said[-60:]}{{{told}}}"
+        said += "X"
+
+
+def test_a_name_in_quotes_is_seen() -> None:
+    """The test above sees what it is to see."""
+    lines: Sequence[str] = (
+        'f"see `drctl resume {run} --execute`"',
+        'f"stop it: curl -X PUT $CONNECT/connectors/{name}/stop"',
+        'f"kafka-configs --alter --entity-name {who}"',
+    )
+    for line in lines:
+        (node,) = (n for n in ast.walk(ast.parse(line)) if isinstance(n, ast.JoinedStr))
+        assert list(unquoted(node, "x"))
+    (good,) = (
+        n
+        for n in ast.walk(ast.parse('f"drctl resume {quote(run)} on {x}"'))
+        if isinstance(n, ast.JoinedStr)
+    )
+    assert list(unquoted(good, "x")) == ["drctl resume X on {x}"]

@@ -1,0 +1,565 @@
+"""What a journal asks for that is not of this machine's configuration is refused, and shown."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from drctl.checks.fixing import Fix, Fixes, SettingChange
+from drctl.cli.doctor import fix_way
+from drctl.cli.doctor.fix_way import FixSight
+from drctl.cli.runs import resume_run, run_journal
+from drctl.cli.runs.resume_check import (
+    held_kinds,
+    must_be_differences,
+    must_be_permitted,
+    objections,
+    permitted,
+)
+from drctl.config import loading
+from drctl.config.configuration import Config
+from drctl.engine import entries
+from drctl.engine.kind import Seen, State, Trait
+from drctl.engine.registry import FAILOVER, KINDS, REPAIRS
+from drctl.engine.sequences.circumstances import FenceMethod, Mode
+from drctl.engine.story import Story, read_story
+from drctl.model.acls import Acls
+from drctl.model.errors import DamagedJournal, Refused
+from drctl.model.journal import Entry
+from drctl.model.plan import Plan, Step
+from drctl.model.repairs import TopicSetting, TopicShape
+from tests.engine import test_failback_interruptions as failbacks
+from tests.engine import test_rebuild_interruptions as rebuilds
+from tests.engine.crashing import Case, ends, run
+from tests.engine.failovers import REVERSED, SEEN, case, nothing_wrong, positions_refused
+from tests.engine.rebuilt import cut, wiped
+from tests.engine.test_runbook_interruptions import BOOKS
+from tests.engine.test_runbook_interruptions import case as booked
+
+AT = datetime(2026, 3, 5, 14, 20, tzinfo=UTC)
+WHO = {"user": "eve", "host": "elsewhere"}
+RUN = "20260305T142000.000000Z"
+
+SITE = """
+clusters:
+  primary: {bootstrap: "127.0.0.1:1"}
+  secondary: {bootstrap: "127.0.0.1:2"}
+links:
+  main:
+    from: primary
+    to: secondary
+    topics: [orders, audit]
+    replicator:
+      kind: mirrormaker2
+      connect: http://127.0.0.1:1
+      connectors: {source: mm2}
+      reverse: {connect: "http://127.0.0.1:1", connectors: {source: mm2-back}}
+    fence: FENCE
+    endpoints:
+      - {kind: file, path: bootstrap.txt}
+      - kind: dns
+        server: 127.0.0.1
+        zone: example.org
+        record: kafka.example.org
+        clusters: {primary: 10.0.0.1, secondary: 10.0.0.2}
+commands:
+  - [/opt/acme/announce, "*"]
+"""
+FENCES = {
+    FenceMethod.ACL: "{method: acl, principals: [User:app, User:batch]}",
+    FenceMethod.COMMAND: (
+        "{method: command, command: [./fence, 'on'],"
+        " undo: [./fence, 'off'], verify: [./fence, look]}"
+    ),
+    FenceMethod.NONE: "{method: none}",
+}
+
+
+@pytest.fixture(name="config")
+def _config(tmp_path: Path) -> Config:
+    return configured(tmp_path)
+
+
+def configured(folder: Path, method: FenceMethod = FenceMethod.ACL, more: str = "") -> Config:
+    file = folder / "drctl.yaml"
+    file.write_text(SITE.replace("FENCE", FENCES[method]) + more)
+    return loading.load(file)
+
+
+def said(story: Story, config: Config) -> list[str]:
+    return list(objections(story, permitted(config, config.link(), story)))
+
+
+def plan_of(*steps: Step, **told: Any) -> Plan:
+    return replace(Plan("failover-planned", "main", "primary", "secondary", steps), **told)
+
+
+def command(**told: Any) -> dict[str, Any]:
+    settings = {"question": "notify", "argv": [], "verify": [], "undo": [], "env": {}}
+    return {**settings, "timeout_seconds": 5, **told}
+
+
+def story_of(*steps: Step, **intents: Mapping[str, Any]) -> Story:
+    """A run with these steps, and with these intents, by the ids of their steps."""
+    told = [entries.began(RUN, plan_of(*steps), WHO, AT)]
+    told += [
+        entries.intend(step.replace("_", "-"), number, intent, AT)
+        for number, (step, intent) in enumerate(intents.items(), 1)
+    ]
+    return read_story(json.loads(json.dumps(told)))
+
+
+NOBODY = replace(SEEN, principals=())
+"""`principals` go with method acl."""
+
+LEGITIMATE: dict[str, tuple[FenceMethod, Callable[[], Case]]] = {
+    **{
+        f"{mode} {method} {wrong.__name__}": (
+            method,
+            lambda mode=mode, method=method, wrong=wrong: case(  # type: ignore[misc]
+                mode, method, wrong, SEEN if method is FenceMethod.ACL else NOBODY
+            ),
+        )
+        for mode in Mode
+        for method in FenceMethod
+        for wrong in (nothing_wrong, positions_refused)
+    },
+    "reversed": (FenceMethod.ACL, lambda: case(Mode.PLANNED, seen=REVERSED)),
+    "failback": (FenceMethod.ACL, lambda: failbacks.case(failbacks.nothing_wrong)),
+    "failback that rolls back": (
+        FenceMethod.ACL,
+        lambda: failbacks.case(failbacks.positions_refused),
+    ),
+    "rebuild": (FenceMethod.ACL, lambda: rebuilds.case(rebuilds.nothing_wrong, wiped)),
+    "rebuild of a part": (FenceMethod.ACL, lambda: rebuilds.case(rebuilds.nothing_wrong, cut)),
+    **{f"runbook {name}": (FenceMethod.ACL, lambda name=name: booked(name)) for name in BOOKS},  # type: ignore[misc]
+}
+
+
+@pytest.mark.parametrize("name", LEGITIMATE)
+def test_what_drctl_has_written_by_this_configuration_may_go_on(name: str, tmp_path: Path) -> None:
+    method, make = LEGITIMATE[name]
+    config, given = configured(tmp_path, method), make()
+    places = ends(given)
+    for place in (*places[:: max(1, len(places) // 5)], None):
+        ran = run(given) if place is None else run(given, place)
+        story = read_story(ran.ledger.entries)
+        assert said(story, config) == []
+        assert any(step.kind == "command-fence" for step in story.plan.steps) is (
+            method is FenceMethod.COMMAND
+        )
+
+
+def test_what_only_failovers_have_is_among_what_may_go_on() -> None:
+    made = {step.kind for _, make in LEGITIMATE.values() for step in make().plan.steps}
+    assert made >= FAILOVER
+
+
+EVIL = ["/bin/sh", "-c", "id"]
+FORGED: dict[str, tuple[str, dict[str, Any]]] = {
+    "argv": ("command", command(argv=EVIL)),
+    "verify": ("command", command(argv=["/opt/acme/announce", "x"], verify=EVIL)),
+    "undo": ("command", command(argv=["/opt/acme/announce", "x"], undo=EVIL)),
+    "option": ("command", command(argv=["/opt/acme/announce", "--x"])),
+    "no command": ("command", command()),
+    "environment": (
+        "command",
+        command(argv=["/opt/acme/announce", "x"], env={"LD_PRELOAD": "/tmp/x.so"}),
+    ),
+    "secret": (
+        "command",
+        command(argv=["/opt/acme/announce", "x"], env={"X": "${file:/etc/shadow}"}),
+    ),
+    "fence": ("command-fence", {**command(argv=EVIL), "cluster": "primary", "settle_seconds": 1}),
+    "stop": ("command-stop-replication", command(argv=EVIL)),
+    "argv of odd type": ("command", command(argv="id")),
+    "cluster": ("commit-offsets", {"link": "main", "cluster": "prod"}),
+    "link": ("commit-offsets", {"link": "other", "cluster": "secondary"}),
+    "clusters": ("take-stock", {"clusters": ["primary", "prod"], "connectors": []}),
+    "principal": (
+        "fence-producers",
+        {
+            "link": "main",
+            "cluster": "primary",
+            "principals": ["User:broker"],
+            "settle_seconds": 1,
+        },
+    ),
+    "connector": ("stop-replication", {"connectors": ["payroll"]}),
+    "seeded connector": (
+        "seed-replication",
+        {"connector": "payroll", "source": "secondary", "target": "primary"},
+    ),
+    "endpoint": ("switch-endpoint", {"number": 2, "kind": "file", "to": "secondary"}),
+    "endpoint before": ("switch-endpoint", {"number": -1, "kind": "file", "to": "secondary"}),
+    "endpoint of another kind": (
+        "switch-endpoint",
+        {"number": 0, "kind": "command", "to": "secondary"},
+    ),
+    "where to": ("switch-endpoint", {"number": 0, "kind": "file", "to": "evil"}),
+    "rule": (
+        "add-rules",
+        {"cluster": "secondary", "changes": [{"rule": ["payroll", "LITERAL", "U", "*", "R", "A"]}]},
+    ),
+    "topic": (
+        "configure-topics",
+        {"cluster": "secondary", "changes": [{"topic": "payroll", "key": "k", "to": "1"}]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_step_that_nothing_configured_allows(name: str, config: Config) -> None:
+    kind, settings = FORGED[name]
+    story = story_of(Step("notify", kind, settings))
+    assert [each for each in said(story, config) if each.startswith("step notify: ")]
+    with pytest.raises(Refused, match="step notify: ") as refused:
+        must_be_permitted(config, config.link(), story)
+    assert f"`drctl resume {RUN} --abandon REASON`" in refused.value.hint
+
+
+FINE = Step("notify", "command", command(argv=["/opt/acme/announce", "x"]))
+STOP = Step("stop", "stop-replication", {"connectors": ["mm2"]})
+FENCE = Step(
+    "fence",
+    "fence-producers",
+    {"link": "main", "cluster": "primary", "principals": ["User:app"], "settle_seconds": 1},
+)
+OFFSETS = Step(
+    "offsets",
+    "commit-offsets",
+    {"link": "main", "cluster": "secondary", "overrides": {}, "leave_out": True},
+)
+OPEN = Step(
+    "opening",
+    "open-target",
+    {"link": "main", "cluster": "secondary", "principals": ["User:app"], "source": "primary"},
+)
+SEED = Step(
+    "seed",
+    "seed-replication",
+    {"connector": "mm2-back", "source": "secondary", "target": "primary"},
+)
+FILTER = Step("filter", "leave-copies-out", {"connector": "mm2-back"})
+ASK = Step(
+    "ask",
+    "manual-start-replication",
+    {"question": "ask", "text": "start it", "undo": "stop it"},
+)
+
+
+def rules(*rule: str) -> dict[str, Any]:
+    added = [list(rule)]
+    found = {"cluster": "primary", "link": "main", "topics": ["orders"], "kept": []}
+    return {**found, "rules": added, "added": added, "settle_seconds": 1}
+
+
+def moved(group: str, topic: str) -> dict[str, Any]:
+    return {"cluster": "secondary", "lines": [[group, topic, 0, None, [7, None, ""]]]}
+
+
+INTENTS: dict[str, tuple[Step, dict[str, Any]]] = {
+    "another command than its step": (FINE, command(identity="1", already=False, argv=EVIL)),
+    "another one of the site": (
+        FINE,
+        command(identity="1", already=False, argv=["/opt/acme/announce", "y"]),
+    ),
+    "a look of its own": (
+        FINE,
+        command(identity="1", already=False, argv=["/opt/acme/announce", "x"], verify=EVIL),
+    ),
+    "an environment": (
+        FINE,
+        command(identity="1", already=False, argv=["/opt/acme/announce", "x"], env={"A": "b"}),
+    ),
+    "a connector": (STOP, {"before": {"payroll": "RUNNING"}}),
+    "a rule that allows": (FENCE, rules("orders", "LITERAL", "User:app", "*", "WRITE", "ALLOW")),
+    "another topic": (FENCE, rules("payroll", "LITERAL", "User:app", "*", "WRITE", "DENY")),
+    "another principal": (FENCE, rules("orders", "LITERAL", "User:bob", "*", "WRITE", "DENY")),
+    "another operation": (FENCE, rules("orders", "LITERAL", "User:app", "*", "ALTER", "DENY")),
+    "a group's other topic": (OFFSETS, moved("app", "payroll")),
+    "another cluster": (OFFSETS, {"cluster": "prod", "lines": []}),
+    "a rule lifted elsewhere": (
+        OPEN,
+        {
+            "cluster": "secondary",
+            "topics": [],
+            "lifted": [["payroll", "LITERAL", "User:app", "*", "WRITE", "DENY"]],
+            "unseen": "",
+            "text": "x",
+        },
+    ),
+    "offsets of another topic": (
+        SEED,
+        {"connector": "mm2-back", "alias": "a", "wanted": [["payroll", 0, 5]], "before": []},
+    ),
+    "a class for Connect": (
+        FILTER,
+        {"connector": "mm2-back", "changes": {"producer.override.bootstrap.servers": "evil:1"}},
+    ),
+    "another filter": (
+        FILTER,
+        {"connector": "mm2-back", "changes": {"transforms.drctlCopies.type": "evil.Class"}},
+    ),
+    "a file outside its folder": (
+        ASK,
+        {
+            "question": "/../../../x",
+            "text": "start it",
+            "undo": "",
+            "from": [["orders", 0, 1]],
+        },
+    ),
+    "nothing that it needs": (OPEN, {}),
+    "odd types": (STOP, {"before": 5}),
+}
+
+
+@pytest.mark.parametrize("name", INTENTS)
+def test_an_intent_that_nothing_configured_allows(name: str, config: Config) -> None:
+    step, intent = INTENTS[name]
+    assert said(story_of(step), config) == []
+    found = said(story_of(step, **{step.id: intent}), config)
+    assert [each for each in found if each.startswith(f"the intent of step {step.id}: ")]
+
+
+def test_a_link_of_another_name(config: Config) -> None:
+    told = [entries.began(RUN, plan_of(FINE, link="other"), WHO, AT)]
+    assert said(read_story(told), config) == ["the plan is of link 'other'"]
+
+
+def test_what_a_runbook_names_is_allowed_where_this_machine_has_the_same(tmp_path: Path) -> None:
+    books = tmp_path / "books"
+    books.mkdir()
+    (books / "tell.yaml").write_text(
+        "name: tell\nabout: Tells somebody.\n"
+        "parameters:\n  whom: {type: string, about: Who is told.}\n"
+        "steps:\n  - id: fence\n    step: fence-producers\n    with: {principals: ['User:own']}\n"
+        "  - id: tell\n    command: {argv: [/opt/acme/announce, x],"
+        " env: {WHOM: 'to ${whom}', TOKEN: '${env:TOKEN}'}}\n"
+    )
+    config = configured(tmp_path, more="runbooks: books\n")
+    from drctl.runbook.listing import find
+
+    same = {"runbook tell": find("tell", config.runbooks).fingerprint}
+    env = {"WHOM": "to ada", "TOKEN": "${env:TOKEN}"}
+    tell = Step("tell", "command", command(argv=["/opt/acme/announce", "x"], env=env))
+    own = replace(FENCE, settings={**FENCE.settings, "principals": ["User:own"]})
+
+    def found(step: Step, basis: Mapping[str, str]) -> list[str]:
+        plan = plan_of(step, name="tell", basis=basis)
+        return said(read_story([entries.began(RUN, plan, WHO, AT)]), config)
+
+    assert found(tell, same) == []
+    assert found(own, same) == []
+    for step in (tell, own):
+        assert len(found(step, {"runbook tell": "another"})) == 1
+        assert len(found(step, {})) == 1
+    for forged in (
+        {**env, "LD_PRELOAD": "/tmp/x.so"},
+        {**env, "WHOM": "to ${file:/etc/shadow}"},
+        {**env, "TOKEN": "${file:/etc/shadow}"},
+    ):
+        settings = {**tell.settings, "env": forged}
+        assert len(found(replace(tell, settings=settings), same)) == 1, forged
+
+
+def test_a_signed_journal_is_believed_what_no_configuration_names(tmp_path: Path) -> None:
+    config = configured(tmp_path, more="journal: {key: '0123456789abcdef'}\n")
+    env = Step("tell", "command", command(argv=["/opt/acme/announce", "x"], env={"A": "b"}))
+    own = replace(FENCE, settings={**FENCE.settings, "principals": ["User:own"]})
+    assert said(story_of(env, own), config) == []
+    evil = Step("evil", "command", command(argv=EVIL))
+    assert len(said(story_of(evil), config)) == 1, "a command is the machine's own to allow"
+    assert held_kinds(story_of(env), permitted(config, config.link(), story_of(env))) is KINDS
+
+
+def test_what_only_an_unsigned_journal_tells_is_not_rolled_back_to(config: Config) -> None:
+    switch = Step("switch", "switch-endpoint", {"number": 1, "kind": "dns", "to": "secondary"})
+
+    def kinds(*records: str) -> frozenset[str]:
+        before = {
+            "endpoint": "x",
+            "cluster": "primary",
+            "words": "",
+            "evidence": {"records": list(records), "ttl": 5},
+            "unfinished": [],
+            "cached_seconds": 0,
+        }
+        story = story_of(switch, switch={"number": 1, "to": "secondary", "before": before})
+        held = held_kinds(story, permitted(config, config.link(), story))
+        return frozenset(name for name, kind in held.items() if kind is not KINDS[name])
+
+    left = frozenset({"add-rules", "configure-topics"})
+    assert kinds("10.0.0.1") == left
+    assert kinds("10.6.6.6") == left | {"switch-endpoint"}
+    stays = held_kinds(story_of(FINE), permitted(config, config.link(), story_of(FINE)))
+    assert Trait.STAYS in stays["configure-topics"].traits
+    assert not stays["configure-topics"].undo({"changes": []}, cast(Any, None))
+
+
+def test_a_repair_is_held_against_what_differs_whatever_its_plan_is_called(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change = {"topic": "orders", "key": "retention.ms", "to": "1", "from": "5"}
+    rule = {"rule": ["orders", "LITERAL", "User:eve", "*", "READ", "ALLOW"]}
+    wanted = SettingChange("orders", "retention.ms", "5", "9")
+    fixes = Fixes(settings=(Fix("what", "5", "9", "why", wanted),))
+    sight = FixSight(config, config.link(), cast(Any, None), cast(Any, None))
+    monkeypatch.setattr(fix_way, "look_at", lambda _: fix_way.Looked(cast(Any, None), fixes))
+    shape = TopicShape(1, 1, {"retention.ms": TopicSetting("5", own=True)})
+    look = SimpleNamespace(acls=lambda: Acls(enforced=True), shapes=lambda _: {"orders": shape})
+    monkeypatch.setattr(FixSight, "acls", lambda *_: look)
+    monkeypatch.setattr(FixSight, "shapes", lambda *_: look)
+
+    def held(kind: str, told: Mapping[str, Any], sight: Any = sight) -> None:
+        story = story_of(Step("fix", kind, {"cluster": "secondary", "changes": [told]}))
+        assert said(story, config) == []
+        must_be_differences(story, permitted(config, config.link(), story), sight)
+
+    held("configure-topics", {**change, "to": "9"})
+    held("configure-topics", {**change, "to": "5"})
+    for kind, told in (("configure-topics", change), ("add-rules", rule)):
+        with pytest.raises(Refused, match="what does not differ"):
+            held(kind, told)
+        with pytest.raises(Refused, match="steps that only doctor-fix has"):
+            held(kind, told, None)
+    with pytest.raises(Refused, match="what does not differ"):
+        held("configure-topics", {"topic": "orders"})
+
+
+def test_every_kind_that_changes_something_is_rehearsed() -> None:
+    """What is sent goes through the hands: a kind that is added later is held like all others."""
+    sent = {name for name, kind in KINDS.items() if Trait.CHANGES in kind.traits}
+    assert REPAIRS - {"second-look"} <= sent
+    assert {"command", "switch-endpoint", "open-target", "commit-offsets"} <= sent
+
+
+class InMemory:
+    """A journal of one run, to read and to go on with."""
+
+    def __init__(self, told: Sequence[Entry]) -> None:
+        self.told = [json.loads(json.dumps(each)) for each in told]
+        self.run, self.where = RUN, "a list"
+
+    def runs(self) -> Sequence[str]:
+        return (RUN,)
+
+    def entries(self, run: str) -> Sequence[Entry]:
+        return self.told
+
+    def append(self, told: Sequence[Entry]) -> None:
+        self.told += told
+
+    def must_be_signed(self, run: str) -> None:
+        """There is no key."""
+
+    def set_aside(self, run: str) -> bool:
+        return False
+
+    def check(self) -> None:
+        """Nobody else is there."""
+
+
+@pytest.fixture(name="resumed")
+def _resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    configured(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(resume_run, "configuration", lambda: loading.load(Path("drctl.yaml")))
+
+    def go(told: Sequence[Entry], abandon: str | None = None) -> int:
+        journal = InMemory(told)
+
+        @contextmanager
+        def gone_on(*_: Any) -> Iterator[tuple[InMemory, Sequence[Entry]]]:
+            yield journal, journal.told
+
+        monkeypatch.setattr(resume_run.plan_wiring, "journal_reader", lambda *_: journal)
+        monkeypatch.setattr(run_journal, "gone_on", gone_on)
+        given = resume_run.ResumeOptions(None, None, True, True, (), (), abandon)
+        return resume_run.go_on(given)
+
+    return go
+
+
+def forged(*argvs: Sequence[str], **told: Any) -> list[Entry]:
+    """A run whose guards are said to have been asked, and whose next step looks by a command."""
+    argv, verify = argvs
+    settings = command(argv=list(argv), verify=list(verify), **told)
+    steps = (
+        Step("preflight", "preflight", {"mode": "planned", "overrides": {}}),
+        Step("stock", "take-stock", {"clusters": ["primary", "secondary"], "connectors": []}),
+        Step("notify", "command", settings, 0.1),
+    )
+    done = Seen(State.DONE, "done", {"silent": [], "active_groups": {}})
+    looked: dict[str, Any] = {"clusters": {}, "connectors": {}}
+    return [
+        entries.began(RUN, plan_of(*steps), WHO, AT),
+        entries.intend("preflight", 1, {"mode": "planned", "overrides": {}}, AT),
+        entries.done("preflight", 1, done, AT),
+        entries.intend("stock", 2, looked, AT),
+        entries.done("stock", 2, done, AT),
+        entries.intend("notify", 3, {**settings, "identity": "1", "already": False}, AT),
+    ]
+
+
+def test_no_command_of_a_forged_run_is_started(resumed: Callable[..., int], tmp_path: Path) -> None:
+    mark = tmp_path / "was-here"
+    with pytest.raises(Refused, match="was-here"):
+        resumed(forged(["/bin/true"], ["touch", str(mark)]))
+    assert not mark.exists()
+
+
+@pytest.mark.usefixtures("capsys")
+def test_a_forged_run_is_set_aside(resumed: Callable[..., int], tmp_path: Path) -> None:
+    told = forged(["/bin/true"], ["touch", str(tmp_path / "was-here")])
+    told[0] = {**told[0], "plan": {**told[0]["plan"], "source": "elsewhere", "link": "other"}}
+    with pytest.raises(Refused, match="elsewhere"):
+        resumed(told)
+    assert resumed(told, "somebody else wrote it") == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda first: first["plan"].update(steps=[5]),
+        lambda first: first["plan"].update(steps=None),
+        lambda first: first["plan"]["steps"][2].update(settings=[]),
+        lambda first: first["plan"]["steps"][2].update(settings={}),
+        lambda first: first["plan"]["steps"][2].update(id=["notify"]),
+        lambda first: first["plan"]["steps"][2].update(id="stock"),
+        lambda first: first["plan"].update(overrides=[]),
+        lambda first: first.update(plan=None),
+        lambda first: first.update(who=7),
+    ],
+)
+def test_a_run_that_no_drctl_wrote_is_damaged(
+    change: Callable[[Any], None], resumed: Callable[..., int]
+) -> None:
+    told = json.loads(json.dumps(forged(["/bin/true"], [])))
+    change(told[0])
+    with pytest.raises(DamagedJournal, match=RUN):
+        resumed(told)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        entries.intend("nobody", 4, {}, AT),
+        {**entries.intend("notify", 4, {}, AT), "intent": [1]},
+        {**entries.done("notify", 0, Seen(State.DONE, ""), AT)},
+        {**entries.done("stock", 3, Seen(State.DONE, ""), AT)},
+        {**entries.done("notify", 3, Seen(State.DONE, ""), AT), "facts": 3},
+        entries.owed("nobody", "x", AT),
+        {**entries.resumed(WHO, AT), "overrides": 5},
+    ],
+)
+def test_an_entry_that_no_drctl_wrote_damages_the_run(entry: Entry) -> None:
+    with pytest.raises(DamagedJournal):
+        read_story([*forged(["/bin/true"], []), entry])

@@ -1,0 +1,186 @@
+"""Groups of a primary that was killed, and that nobody ever tracked: where they really resume.
+
+MirrorMaker 2's checkpoints are all there is. What drctl promises is held against what a consumer
+of each group then reads on the target.
+"""
+
+import signal
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import pytest
+
+from drctl.lab.lab import Lab
+from drctl.lab.waiting import Patience
+from drctl.model.groups import Committed
+from drctl.model.topology import TopicPartition
+from drctl.systems.kafka.group_writer import KafkaGroupWriter
+from tests.cluster.conftest import NewDrctl
+from tests.cluster.failover_stage import GO, PARTITIONS, Stage, mirror_maker
+from tests.cluster.mirror_checkpoints import await_checkpoint
+from tests.cluster.offsets_command import OffsetsCommand
+from tests.cluster.own_links import positions_on
+from tests.conftest import NewTopic
+
+pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(600)]
+
+RECORDS, LATER, ON, BACKLOG = 600, 200, 120, 50
+RESET = 20
+CHECKPOINT = "mm2-checkpoint"
+UNPLANNED = ("failover", "--mode", "unplanned")
+
+
+class Lost(NamedTuple):
+    """What was read on the primary before it was killed, by group, and what the target holds."""
+
+    read: dict[str, list[str]]
+    copied: list[str]
+    reset_ms: int
+
+
+@pytest.fixture
+def stage(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[Stage]:
+    topic = new_topic(PARTITIONS, mirrored=True)
+    made = Stage(lab, new_drctl, topic, mirror_maker(lab))
+    try:
+        yield made
+    finally:
+        lab.start("primary")
+        lab.replicate(True)
+
+
+def link_groups(stage: Stage, *names: str) -> None:
+    """The link carries these too."""
+    text = stage.drctl.config.read_text(encoding="utf-8")
+    listed = "\n".join(f"    - {name}" for name in (stage.group, *names))
+    stage.drctl.config.write_text(text.replace(f"    - {stage.group}", listed), encoding="utf-8")
+
+
+def read_as(stage: Stage, group: str, most: int) -> list[str]:
+    own, stage.group = stage.group, group
+    try:
+        return stage.read(stage.source, most)
+    finally:
+        stage.group = own
+
+
+def put(stage: Stage, group: str, offset: int) -> None:
+    """Reset by an engineer."""
+    places = {TopicPartition(stage.topic, n): Committed(offset) for n in range(PARTITIONS)}
+    with KafkaGroupWriter("primary", stage.source.properties()) as writer:
+        answers = writer.commit({group: places})
+    assert [each for of in answers.values() for each in of.values()] == [None] * PARTITIONS
+
+
+def lose_the_primary(stage: Stage, back: str) -> Lost:
+    """Two groups have checkpoints; then one goes on, and one is reset; a backlog is not copied."""
+    copied = stage.write(RECORDS, "before")
+    stage.copied(RECORDS)
+    read = {name: read_as(stage, name, RECORDS) for name in (stage.group, back)}
+    for name in read:
+        await_checkpoint(stage, name)
+    client = stage.lab.parts.worker.client()
+    try:
+        client.stop(CHECKPOINT)
+        assert Patience.of(60).wait_until(lambda: not client.status(CHECKPOINT).tasks)
+        copied += stage.write(LATER, "later")
+        stage.copied(RECORDS + LATER)
+        read[stage.group] += read_as(stage, stage.group, ON)
+        time.sleep(1)  # the condition is told in whole seconds
+        reset_ms = int(time.time() * 1000)
+        put(stage, back, RESET)
+        client.pause(stage.copies)
+        assert Patience.of(60).wait_until(lambda: client.status(stage.copies).all_in("PAUSED"))
+        assert len(stage.write(BACKLOG, "backlog")) == BACKLOG
+    finally:
+        client.close()
+    stage.lab.signal("primary", signal.SIGKILL)
+    return Lost(read, copied, reset_ms)
+
+
+def resumed(stage: Stage, group: str) -> list[str]:
+    """What a consumer of the group reads on the target, to its end."""
+    own, stage.group = stage.group, group
+    try:
+        return stage.read(stage.target, 10_000)
+    finally:
+        stage.group = own
+
+
+def noted_by(words: str) -> datetime:
+    """The time in a condition."""
+    assert words.startswith("the group was reset backwards after "), words
+    return datetime.strptime(words.split(" after ")[1], "%Y-%m-%d %H:%M:%S %Z").replace(tzinfo=UTC)
+
+
+def test_every_group_resumes_at_the_best_place_that_is_known(stage: Stage) -> None:
+    back, nobody = f"{stage.group}-back", f"{stage.group}-of-which-nothing-is-known"
+    link_groups(stage, back, nobody)
+    lost = lose_the_primary(stage, back)
+
+    plan = stage.json(*UNPLANNED, code=0)
+    assert plan["groups"]["without_offset"] == [nobody]
+    shown = " ".join(stage.run(*UNPLANNED).stdout.split())
+    assert f"1 group would have no committed offset on secondary: {nobody}" in shown
+    rows = stage.json("offsets", "translate", code=5)["rows"]
+    assert {row["group"] for row in rows} == {stage.group, back}
+    for row in rows:
+        assert row["target_offset"] is not None, row
+        assert row["skips_only_if"], row
+    refused = stage.json("offsets", "apply", code=0)
+    assert refused["totals"]["commit"] == 2 * PARTITIONS
+
+    done = stage.json(*UNPLANNED, *GO, code=1)
+    assert done["status"] == "done"
+    stood = {name: positions_on(stage.target, name) for name in (stage.group, back)}
+    told = stage.json("report", code=0)["positions"]
+    assert told["positions"] == 2 * PARTITIONS
+    assert told["without_offset"] == [nobody]
+    by_name = {each["group"]: each for each in told["groups"]}
+    for row in rows:
+        assert stood[row["group"]][row["partition"]] == row["target_offset"]
+
+    for name in (stage.group, back):
+        ends = stage.target.end_offsets(stage.topic)
+        firm = sum(ends[number] - at for number, at in stood[name].items())
+        assert by_name[name]["rereads_at_most"] == firm
+        assert noted_by(by_name[name]["skips_only_if"]).timestamp() * 1000 <= lost.reset_ms
+        assert "checkpoint" in by_name[name]["rests_on"] or "sync" in by_name[name]["rests_on"]
+        assert by_name[name]["age_seconds"] > 0
+
+    mine = resumed(stage, stage.group)
+    finished = set(lost.read[stage.group])
+    again = [value for value in mine if value in finished]
+    assert set(lost.copied) <= finished | set(mine), "records were skipped"
+    assert len(again) <= by_name[stage.group]["rereads_at_most"]
+    assert len(again) > (by_name[stage.group]["rereads_likely"] or 0), "it had gone on since"
+
+    skipped = set(lost.copied) - set(resumed(stage, back))
+    assert len(skipped) > PARTITIONS * RESET, "it was reset after that time: it skips, as was said"
+
+
+def test_an_engineer_may_refuse_what_is_not_proven(stage: Stage) -> None:
+    back = f"{stage.group}-back"
+    link_groups(stage, back)
+    text = stage.drctl.config.read_text(encoding="utf-8")
+    assert "policy:\n" in text
+    lost = lose_the_primary(stage, back)
+    refusing = text.replace("policy:\n", "policy:\n  unproven_offsets: refuse\n")
+    stage.drctl.config.write_text(refusing, encoding="utf-8")
+    plan = stage.json(*UNPLANNED, code=0)
+    assert plan["groups"]["without_offset"] == sorted([stage.group, back])
+    found = stage.json("offsets", "apply", code=3)
+    assert {line["guard"] for line in found["lines"]} == {"skips-records"}
+    assert {each["reason"][:42] for each in found["lines"]} == {
+        "it would skip records only if the group was"[:42]
+    }
+    stage.drctl.config.write_text(text, encoding="utf-8")
+    assert lost.copied
+    done = stage.json("offsets", "apply", *GO, code=0)
+    assert done["totals"]["committed"] == 2 * PARTITIONS
+    assert positions_on(stage.target, back)
+    undone = OffsetsCommand(stage.drctl.config).json("undo", done["run"], *GO)
+    assert undone["totals"]["deleted"] == 2 * PARTITIONS
+    assert positions_on(stage.target, back) == {}

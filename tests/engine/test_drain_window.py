@@ -1,0 +1,68 @@
+"""Consumers may read on while that gains something, and no longer."""
+
+from typing import Any, cast
+
+from drctl.engine.kind import Seen, State
+from drctl.engine.ports import Look
+from drctl.engine.steps.quiesce import Quiesce
+from drctl.model.groups import Committed
+from tests.engine.pair import ORDERS, PRIMARY, Pair, linked
+from tests.engine.processes import Process
+
+FENCED = {"fence-producers": {"ends": {"audit-0": 1, "orders-0": 4}}}
+WINDOW = {"cluster": PRIMARY, "drain_window": True}
+
+
+class Window:
+    """A wait for the readers of a link."""
+
+    def __init__(self, pair: Pair) -> None:
+        self.pair = pair
+        self.seconds = 0.0
+        self.kind = Quiesce(lambda: self.seconds)
+        self.intent: Any = self.kind.check(WINDOW, FENCED, self.look)
+
+    @property
+    def look(self) -> Look:
+        return cast(Look, Process(self.pair).sight)
+
+    def seen(self, later_s: float = 0.0) -> Seen:
+        self.seconds += later_s
+        return self.kind.verify(self.intent, self.look)
+
+    def commit(self, offset: int) -> None:
+        self.pair.sites[PRIMARY].positions.positions["app"][ORDERS] = Committed(offset)
+
+
+def test_who_has_committed_up_to_the_fenced_ends_is_not_waited_for() -> None:
+    seen = Window(linked()).seen()
+    assert seen.state is State.DONE
+    assert "they have committed all that is there" in seen.words
+
+
+def test_who_has_not_is_waited_for_until_it_has() -> None:
+    window = Window(linked())
+    window.commit(1)
+    seen = window.seen()
+    assert (seen.state, "3 records up to the fenced end" in seen.words) == (State.WAITING, True)
+    window.commit(4)
+    assert window.seen(0.5).state is State.DONE
+
+
+def test_who_does_not_move_for_a_moment_is_not_waited_for_any_longer() -> None:
+    window = Window(linked())
+    window.commit(1)
+    assert window.seen().state is State.WAITING
+    window.commit(2)
+    assert window.seen(5.5).state is State.WAITING
+    assert window.seen(5.5).state is State.WAITING
+    seen = window.seen(0.6)
+    assert seen.state is State.DONE
+    assert "no position has moved for 6 s" in seen.words
+
+
+def test_a_group_that_has_committed_nothing_is_given_its_moment() -> None:
+    window = Window(linked())
+    window.pair.sites[PRIMARY].positions.positions["app"] = {}
+    assert window.seen().state is State.WAITING
+    assert window.seen(6.1).state is State.DONE

@@ -1,0 +1,126 @@
+"""Connectors stop early, their tasks end, and what still happens behind the opening is said."""
+
+from typing import cast
+
+import pytest
+
+from drctl.engine.kind import State
+from drctl.engine.ports import Hands, Look
+from drctl.engine.registry import KINDS
+from drctl.engine.steps.stop_replication import RUNNING, STOPPED
+from tests.engine.pair import PRIMARY, Pair, linked
+from tests.engine.processes import Process
+from tests.engine.workers import Connector
+
+NAMED = {"connectors": ["mm2"]}
+REQUEST, STOP, CONFIRM = (KINDS[n] for n in ("request-stop", "stop-replication", "confirm-stop"))
+
+
+def sight(pair: Pair) -> Look:
+    return cast(Look, Process(pair).sight)
+
+
+def requested(pair: Pair) -> dict[str, object]:
+    """What the journal holds of it."""
+    intent = REQUEST.check(NAMED, {}, sight(pair))
+    assert REQUEST.verify(intent, sight(pair)).state is State.WAITING
+    assert REQUEST.apply(intent, cast(Hands, Process(pair).grip)) == ()
+    seen = REQUEST.verify(intent, sight(pair))
+    assert seen.state is State.DONE
+    return dict(seen.facts)
+
+
+def test_a_request_is_done_once_it_is_stored_and_the_stop_once_no_task_is_left() -> None:
+    pair = linked()
+    facts = {"request-stop": requested(pair)}
+    intent = STOP.check({**NAMED, "tasks_only": True}, facts, sight(pair))
+    assert intent["before"] == {"mm2": RUNNING}
+    waiting = STOP.verify(intent, sight(pair))
+    assert (waiting.state, waiting.facts) == (State.WAITING, {})
+    pair.workers.connectors["mm2"].state = STOPPED
+    done = STOP.verify(intent, sight(pair))
+    assert done.state is State.DONE
+    assert done.facts == {"tasks_of": ["mm2"]}
+
+
+def test_what_was_requested_is_not_sent_again_and_is_taken_back_as_it_was_before() -> None:
+    pair = linked()
+    facts = {"request-stop": requested(pair)}
+    changes = len([how for _, how in pair.trace.happened if how])
+    intent, grip = STOP.check(NAMED, facts, sight(pair)), cast(Hands, Process(pair).grip)
+    assert STOP.apply(intent, grip) == ()
+    assert len([how for _, how in pair.trace.happened if how]) == changes
+    assert STOP.undo(intent, grip) == ()
+    pair.workers.copy()
+    assert STOP.undone(intent, sight(pair)).state is State.DONE
+    assert pair.workers.connectors["mm2"].state == RUNNING
+
+
+def confirmed(pair: Pair) -> tuple[State, str, str]:
+    intent = CONFIRM.check({**NAMED, "source": PRIMARY}, {}, sight(pair))
+    seen = CONFIRM.verify(intent, sight(pair))
+    return seen.state, seen.words, seen.owes
+
+
+def stopped() -> Pair:
+    pair = linked()
+    pair.workers.connectors["mm2"].wanted = pair.workers.connectors["mm2"].state = STOPPED
+    return pair
+
+
+def test_connectors_that_ended_and_a_silent_source_leave_nothing_to_do() -> None:
+    pair = stopped()
+    pair.die(PRIMARY)
+    assert confirmed(pair)[::2] == (State.DONE, "")
+
+
+def test_a_source_that_answers_again_is_said_and_is_outstanding() -> None:
+    state, _, owes = confirmed(stopped())
+    assert state is State.DONE
+    assert "primary answers again" in owes
+
+
+@pytest.mark.parametrize(("wanted", "state"), [(RUNNING, RUNNING), (RUNNING, STOPPED)])
+def test_tasks_that_are_back_are_said_at_once(wanted: str, state: str) -> None:
+    pair = stopped()
+    pair.die(PRIMARY)
+    found = pair.workers.connectors["mm2"]
+    found.wanted, found.state = wanted, state
+    told, words, _ = confirmed(pair)
+    assert told is State.FAILED
+    assert "mm2 has tasks again" in words
+
+
+@pytest.mark.parametrize(("commits", "waited_for"), [("false", ["mm2"]), ("true", ["mm2", "cp"])])
+def test_the_target_waits_for_no_task_that_only_writes_checkpoints(
+    commits: str, waited_for: list[str]
+) -> None:
+    pair = linked()
+    copier = pair.workers.connectors["mm2"]
+    checkpoints = {"connector.class": "org.apache.kafka.connect.mirror.MirrorCheckpointConnector"}
+    config = {**checkpoints, "sync.group.offsets.enabled": commits}
+    pair.workers.connectors["cp"] = Connector(copier.source, copier.target, config=config)
+    facts = {"request-stop": requested(pair)}
+    settings = {"connectors": ["mm2", "cp"], "tasks_only": True}
+    intent = STOP.check(settings, facts, sight(pair))
+    assert STOP.apply(intent, cast(Hands, Process(pair).grip)) == ()
+    assert pair.workers.connectors["cp"].wanted == STOPPED
+    copier.state = STOPPED
+    seen = STOP.verify(intent, sight(pair))
+    assert (seen.state is State.DONE) is (waited_for == ["mm2"])
+    pair.workers.connectors["cp"].state = STOPPED
+    assert STOP.verify(intent, sight(pair)).facts["tasks_of"] == waited_for
+
+
+def test_a_checkpoint_task_that_has_not_ended_yet_is_no_task_that_is_back() -> None:
+    pair = stopped()
+    pair.die(PRIMARY)
+    mm2 = pair.workers.connectors["mm2"]
+    pair.workers.connectors["cp"] = Connector(mm2.source, mm2.target, wanted=STOPPED)
+    settings = {"connectors": ["mm2", "cp"], "source": PRIMARY}
+    facts = {"stop-replication": {"tasks_of": ["mm2"]}}
+    seen = CONFIRM.verify(CONFIRM.check(settings, facts, sight(pair)), sight(pair))
+    assert seen.state is State.WAITING
+    mm2.state = RUNNING
+    seen = CONFIRM.verify(CONFIRM.check(settings, facts, sight(pair)), sight(pair))
+    assert seen.state is State.FAILED

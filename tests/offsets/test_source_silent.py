@@ -1,0 +1,196 @@
+"""What answers are worth while the source is silent: held against what a group may have done."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drctl.model.groups import Committed
+from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState
+from drctl.model.translation import Answer, GroupPartition, Method, Translation
+from drctl.offsets.anchored import NO_ANCHOR
+from drctl.offsets.checkpoints import Checkpoint, CheckpointAnswers
+from drctl.offsets.evidence import Evidence, LastKnown, last_known
+from drctl.offsets.mirror_topics import Mirrored
+from drctl.offsets.offset_syncs import OffsetSyncs, Sync
+from drctl.offsets.question import NoAnswer
+from drctl.offsets.situation import Target
+from drctl.offsets.source_silent import worth
+from drctl.offsets.target_offsets import TargetOffsets
+from drctl.offsets.translating import Silence, translate
+from drctl.wire.anchors import Anchor
+
+PLACE = TopicPartition("t", 0)
+ROW = GroupPartition("g", PLACE)
+NOW = 1_700_000_000_000
+LOG = PartitionOffsets(0, 1_000, 1_000)
+
+
+def when(at_ms: int) -> str:
+    told = datetime.fromtimestamp(at_ms / 1000, UTC)
+    return f"the group was reset backwards after {told:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def mirrored(
+    checkpoint: Checkpoint | None, *syncs: tuple[int, int], written_ms: int = NOW - 50_000
+) -> Mirrored:
+    history = {PLACE: tuple(Sync(up, down, written_ms) for up, down in syncs)}
+    return Mirrored(history, {("g", PLACE): checkpoint} if checkpoint else {}, {}, 0, {})
+
+
+def silent(
+    evidence: Evidence,
+    *,
+    standing: int | None = None,
+    log: PartitionOffsets = LOG,
+    unproven: bool = True,
+) -> Translation:
+    """Of one group that stood on a source that is gone."""
+    known = last_known(evidence, lambda topic: topic) or {ROW: LastKnown(None)}
+    found = evidence.mirrored
+    logs = {PLACE: log}
+    methods: list = []  # type: ignore[type-arg]
+    if found is not None:
+        noted = {p: each.at_ms for p, each in known.items() if each.at_ms is not None}
+        methods.append(OffsetSyncs(found.syncs, logs, noted, NOW))
+        methods.append(CheckpointAnswers(found.checkpoints, logs, found.anew_ms, NOW))
+    held = {} if standing is None else {"g": {PLACE: Committed(standing)}}
+    methods.append(TargetOffsets(held, logs))
+    target = Target({"t": TopicState("t", {0: 1})}, logs, {})
+    positions = {place: each.offset for place, each in known.items()}
+    silence = Silence(known, unproven, NOW)
+    (row,) = translate(positions, (), lambda topic: topic, target, methods, silence)
+    return row.translation
+
+
+NOTED = Checkpoint(500, 440, NOW - 30_000)
+
+
+def test_a_checkpoint_alone_is_bounded_by_the_end_of_the_target() -> None:
+    found = silent(Evidence(mirrored=mirrored(NOTED))).answer
+    assert found is not None
+    assert (found.method, found.target_offset) == (Method.CHECKPOINT, 440)
+    assert (found.rereads_at_most, found.rereads_likely) == (560, None)
+    assert (found.skips_at_most, found.skips_only_if) == (None, when(NOTED.at_ms))
+    assert found.age_seconds == 30
+
+
+def test_syncs_translate_the_checkpoints_own_offset() -> None:
+    found = silent(Evidence(mirrored=mirrored(NOTED, (100, 90), (480, 470), (700, 690)))).answer
+    assert found is not None
+    assert (found.method, found.target_offset) == (Method.OFFSET_SYNC, 471)
+    assert (found.rereads_at_most, found.rereads_likely) == (529, 19)
+    assert found.skips_only_if == when(NOTED.at_ms), "not when the sync was written"
+    assert found.age_seconds == 30
+
+
+def test_of_notes_the_newest_counts_whoever_made_it() -> None:
+    """A checkpoint of before a reset that drctl saw is not believed, and the other way round."""
+    for anchored_ms, offset, committed in ((NOW - 9_000, 200, 200), (NOW - 99_000, 900, 500)):
+        anchors = {ROW: Anchor(offset, -1, "", anchored_ms, ())}
+        evidence = Evidence(mirrored=mirrored(NOTED, (150, 140)), anchors=anchors)
+        found = silent(evidence)
+        assert found.source_offset == committed
+        assert found.answer is not None
+        assert found.answer.method is not Method.CHECKPOINT or committed == 500
+        assert found.answer.skips_only_if == when(max(anchored_ms, NOTED.at_ms))
+        assert found.answer.skips_at_most == (0 if committed == 200 else None)
+
+
+def test_of_a_topic_that_began_again_the_checkpoint_is_used_and_no_newer_sync() -> None:
+    syncs = ((400, 340), (0, 600), (90, 690))
+    evidence = mirrored(NOTED, *syncs, written_ms=NOW - 10_000)
+    found = silent(Evidence(mirrored=evidence)).answer
+    assert found is not None
+    assert (found.method, found.target_offset) == (Method.CHECKPOINT, 440)
+
+
+def test_what_the_target_no_longer_holds_is_part_of_the_condition() -> None:
+    log = PartitionOffsets(600, 1_000, 1_000)
+    found = silent(Evidence(mirrored=mirrored(NOTED)), log=log).answer
+    assert found is not None
+    assert (found.target_offset, found.rereads_at_most) == (600, 400)
+    assert found.skips_only_if == (
+        f"{when(NOTED.at_ms)}, or it had not read all of the 160 offsets that the target no"
+        " longer holds"
+    )
+
+
+def test_a_void_checkpoint_leaves_the_row_empty() -> None:
+    found = silent(Evidence(mirrored=mirrored(Checkpoint(500, 1_001, NOW))))
+    assert found.answer is None
+    assert found.blocked
+
+
+def test_where_the_group_stands_on_the_target_counts_if_nothing_else_does() -> None:
+    only = silent(Evidence(), standing=700).answer
+    assert only is not None
+    assert (only.method, only.target_offset, only.rereads_at_most) == (
+        Method.TARGET_OFFSET, 700, 300,
+    )  # fmt: skip
+    assert "somebody else committed it there" in only.skips_only_if
+    both = silent(Evidence(mirrored=mirrored(NOTED)), standing=700).answer
+    assert both is not None
+    assert both.method is Method.CHECKPOINT, "applying keeps it: an engineer may still override"
+    assert silent(Evidence(), standing=1_001).answer is None, "outside the log"
+
+
+def test_refusing_prefers_what_something_followed() -> None:
+    anchor = {ROW: Anchor(500, -1, "", NOW - 20_000, ())}
+    found = silent(Evidence(anchors=anchor, mirrored=mirrored(NOTED)), unproven=False).answer
+    assert found is not None
+    assert found.skips_at_most == 0
+
+
+def time_of(target: int, likely: int, age: float) -> Answer:
+    return Answer(Method.CONSUMER_TIMESTAMP, target, likely, None, "a time", age)
+
+
+@pytest.mark.parametrize(
+    ("age", "target", "left"),
+    [
+        (10, 100, "time"),  # newer, and lower: the group was reset after its checkpoint
+        (10, 445, "both"),
+        (60, 500, "offset"),  # older, and further: reset before the checkpoint
+        (60, 300, "both"),
+    ],
+)
+def test_newer_evidence_of_a_lower_offset_voids_older_of_a_higher(
+    age: float, target: int, left: str
+) -> None:
+    checkpoint = Answer(Method.OFFSET_SYNC, 440, 5, 0, "a sync", 30)
+    said = (("offset-sync", checkpoint), ("consumer-timestamp", time_of(target, 2, age)))
+    known = LastKnown(500, NOW - 30_000, followed=False)
+    answers = {n for n, a in worth(said, known, LOG, NOW) if isinstance(a, Answer)}
+    assert (
+        answers
+        == {
+            "time": {"consumer-timestamp"},
+            "offset": {"offset-sync"},
+            "both": {"offset-sync", "consumer-timestamp"},
+        }[left]
+    )
+    assert isinstance(NO_ANCHOR, NoAnswer)
+
+
+@given(
+    noted=st.integers(1, 300),
+    since=st.integers(0, 300),
+    step=st.integers(1, 40),
+    more=st.integers(0, 100),
+)
+def test_the_bound_holds_whatever_the_group_consumed_since(
+    noted: int, since: int, step: int, more: int
+) -> None:
+    """Offsets are the same on both sides; the group went on by `since` records, all copied."""
+    end = noted + since + more
+    syncs = [(at, at) for at in range(0, end, step)]
+    checkpoint = Checkpoint(noted, max(at for at, _ in syncs if at <= noted), NOW - 1_000)
+    log = PartitionOffsets(0, end, end)
+    found = silent(Evidence(mirrored=mirrored(checkpoint, *syncs)), log=log).answer
+    assert found is not None
+    consumed = noted + since
+    assert found.target_offset <= consumed, "it skips nothing"
+    assert found.rereads_at_most is not None
+    assert consumed - found.target_offset <= found.rereads_at_most
