@@ -9,6 +9,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     OffsetSpec,
 )
 
+from drctl.lab.waiting import Patience
 from drctl.systems.kafka.acl_reader import KafkaAclReader
 from drctl.systems.kafka.groups import KafkaGroupReader
 from drctl.systems.kafka.reader import KafkaClusterReader
@@ -62,8 +63,17 @@ def end(cluster: Looked, prefix: str, *names: str) -> End:
         for number, each in known[name].partitions.items()
         if each.leader >= 0
     ]
-    asked = cluster.admin.list_offsets(dict.fromkeys(led, OffsetSpec.latest())) if led else {}
-    ends = {f"{p.topic}-{p.partition}": int(each.result().offset) for p, each in asked.items()}
+    ends: dict[str, int] = {}
+
+    def all_told() -> bool:
+        """A partition whose leader has just moved is asked for again."""
+        left = [each for each in led if f"{each.topic}-{each.partition}" not in ends]
+        asked = cluster.admin.list_offsets(dict.fromkeys(left, OffsetSpec.latest())) if left else {}
+        told = {p: each for p, each in asked.items() if each.exception() is None}
+        ends.update({f"{p.topic}-{p.partition}": int(e.result().offset) for p, e in told.items()})
+        return len(ends) == len(led)
+
+    assert Patience.of(30).wait_until(all_told), f"ends that nobody tells: {led}, {ends}"
     properties = cluster.properties()
     with (
         KafkaAclReader(cluster.name, properties) as acls,

@@ -255,8 +255,17 @@ def test_a_broker_that_the_client_takes_for_the_controller_dies(
     brokers.signal(f"primary-{named}", signal.SIGKILL)
     try:
         new = NewTopic(f"test-{uuid4().hex[:8]}", 1)
-        for future in connection.admin().create_topics([new], request_timeout=60).values():
-            future.result()
+
+        def created() -> bool:
+            """False where the request was on its way to the broker when it died."""
+            (future,) = connection.admin().create_topics([new], request_timeout=60).values()
+            answer = future.exception()
+            if answer is None or answer.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                return True
+            assert answer.args[0].code() == KafkaError._TRANSPORT, answer
+            return False
+
+        assert Patience.of(RECOVERY_S).wait_until(created)
     finally:
         brokers.start(f"primary-{named}")
     assert new.topic in three.admin.list_topics(timeout=20).topics

@@ -250,7 +250,8 @@ def test_a_submission_that_ends_at_once(tmp_path: Path, shared: Path) -> None:
 
 
 READY = """
-(folder / "ready.json").write_text(json.dumps({"application": "app-1"}))
+(folder / ".ready").write_text(json.dumps({"application": "app-1"}))
+(folder / ".ready").replace(folder / "ready.json")
 """
 
 
@@ -267,9 +268,10 @@ def test_an_application_that_dies_under_a_question(tmp_path: Path, shared: Path)
 
 
 def test_a_job_that_says_why_it_crashed(tmp_path: Path, shared: Path) -> None:
-    body = (
-        READY + "(folder / 'crashed.json').write_text('{\"cause\": \"No space left on device\"}')"
-    )
+    body = READY + """
+(folder / ".crashed").write_text(json.dumps({"cause": "No space left on device"}))
+(folder / ".crashed").replace(folder / "crashed.json")
+"""
     given = settings(tmp_path, shared, body)
     with submitted(given, CLIENTS, tmp_path, os.environ) as comparer:
         with pytest.raises(ScanFailed, match="No space left") as caught:
