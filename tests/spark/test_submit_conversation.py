@@ -268,10 +268,13 @@ def test_an_application_that_dies_under_a_question(tmp_path: Path, shared: Path)
 
 
 def test_a_job_that_says_why_it_crashed(tmp_path: Path, shared: Path) -> None:
-    body = READY + """
+    body = (
+        READY
+        + """
 (folder / ".crashed").write_text(json.dumps({"cause": "No space left on device"}))
 (folder / ".crashed").replace(folder / "crashed.json")
 """
+    )
     given = settings(tmp_path, shared, body)
     with submitted(given, CLIENTS, tmp_path, os.environ) as comparer:
         with pytest.raises(ScanFailed, match="No space left") as caught:
