@@ -143,8 +143,12 @@ class Look(Protocol):
             Unreachable: one of the clusters did not answer.
         """
 
-    def loss(self) -> Loss:
+    def loss(self, *, halted: str | None = None) -> Loss:
         """What the target probably lacks, by what is there.
+
+        Args:
+            halted: what kept replication from running when this run told it to stop, empty for
+                nothing; None where it was not told, and is asked.
 
         Raises:
             Unreachable: the target did not answer.

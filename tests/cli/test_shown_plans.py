@@ -52,6 +52,7 @@ class Site:
     known: Translated = field(default_factory=lambda: Translated(()))
     standing: Standing = field(default_factory=lambda: Standing({ORDERS: OffsetRange(0, 900)}))
     asked: int = 0
+    planned: bool = False
     lost: bool = False
     config: Any = None
     link: Any = None
@@ -68,6 +69,7 @@ class Site:
         return self
 
     def overview(self) -> Overview:
+        self.planned = True
         return Overview("an-id", {"orders": tuple(range(self.partitions[0]))})
 
     def topics(self) -> tuple[str, ...]:
@@ -93,12 +95,12 @@ class Site:
         return self.standing.look_up(wanted)
 
     def findings(self, mode: str) -> Sequence[Finding]:
-        """Asked once, between the look that the plan is made from and the next one."""
-        if len(self.partitions) > 1:
+        """Asked between the looks that a plan is made from; with a lost source also before."""
+        if self.planned and len(self.partitions) > 1:
             del self.partitions[0]
         return ()
 
-    def loss(self, task: object = None) -> Loss:
+    def loss(self, task: object = None, *, halted: str | None = None) -> Loss:
         self.asked += 1
         told = self.losses.pop(0)
         if isinstance(told, str):

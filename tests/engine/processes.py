@@ -137,7 +137,7 @@ class Sight:
     def proof(self) -> Missing:
         return self.missing()
 
-    def loss(self) -> Loss:
+    def loss(self, *, halted: str | None = None) -> Loss:
         self.site(self.target).overview()
         return Loss(exactly(1, "counted"), 2.0, 2.0, "about 1 record", ("the connector's offsets",))
 

@@ -2,6 +2,8 @@
 
 from typing import Any, cast
 
+import pytest
+
 from drctl.engine.kind import State
 from drctl.engine.registry import KINDS
 from drctl.model.loss import Figure, Loss, LossRange, loss_range
@@ -20,17 +22,21 @@ class Survivor:
     def topics(self) -> tuple[str, ...]:
         return ("orders", "payments")
 
-    def loss(self) -> Loss:
+    halted: str | None = "nobody said"
+
+    def loss(self, *, halted: str | None = None) -> Loss:
+        self.halted = halted
         return LOSS
 
 
 def test_it_notes_what_the_report_needs() -> None:
     look = cast(Any, Survivor())
     intent = STEP.check({"source": "a", "target": "b"}, {}, look)
-    assert intent == {"topics": ["orders", "payments"]}
+    assert intent == {"topics": ["orders", "payments"], "halted": None}
     assert STEP.apply(intent, cast(Any, Blind())) == ()
     seen = STEP.verify(intent, look)
     assert (seen.state, seen.words) == (State.DONE, "about 1,240 records")
+    assert look.halted is None, "Connect is asked"
     assert seen.facts == {
         "records": 1240,
         "at_least": 12,
@@ -46,3 +52,21 @@ def test_it_notes_what_the_report_needs() -> None:
     }
     assert seen.facts is not None
     assert loss_range(seen.facts) == RANGE, "the report reads it again"
+
+
+@pytest.mark.parametrize(
+    ("before", "idle", "halted"),
+    [
+        ({"mm2": "RUNNING"}, [], ""),
+        ({"mm2": "FAILED+RUNNING"}, [], "connector mm2 was FAILED+RUNNING"),
+        ({"mm2": "RUNNING"}, ["mm2"], "connector mm2 had no task"),
+        ({"mm2": "PAUSED"}, [], "connector mm2 was PAUSED"),
+    ],
+)
+def test_that_its_own_run_has_stopped_replication_is_no_sign(
+    before: dict[str, str], idle: list[str], halted: str
+) -> None:
+    look = cast(Any, Survivor())
+    facts = {"request-stop": {"before": before, "workers": 1, "idle": idle}}
+    STEP.verify(STEP.check({"source": "a", "target": "b"}, facts, look), look)
+    assert look.halted == halted

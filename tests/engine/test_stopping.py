@@ -104,12 +104,33 @@ def test_the_target_waits_for_no_task_that_only_writes_checkpoints(
     settings = {"connectors": ["mm2", "cp"], "tasks_only": True}
     intent = STOP.check(settings, facts, sight(pair))
     assert STOP.apply(intent, cast(Hands, Process(pair).grip)) == ()
-    assert pair.workers.connectors["cp"].wanted == STOPPED
+    assert (pair.workers.connectors["cp"].wanted == STOPPED) is ("cp" in waited_for)
     copier.state = STOPPED
     seen = STOP.verify(intent, sight(pair))
     assert (seen.state is State.DONE) is (waited_for == ["mm2"])
     pair.workers.connectors["cp"].state = STOPPED
     assert STOP.verify(intent, sight(pair)).facts["tasks_of"] == waited_for
+
+
+def test_what_no_application_waits_for_is_stopped_last_and_let_go_on_where_it_ran() -> None:
+    pair = stopped()
+    pair.die(PRIMARY)
+    mm2 = pair.workers.connectors["mm2"]
+    other = pair.workers.connectors["cp"] = Connector(mm2.source, mm2.target)
+    settings = {"connectors": ["mm2", "cp"], "source": PRIMARY}
+    facts = {"stop-replication": {"tasks_of": ["mm2"]}}
+    intent, grip = CONFIRM.check(settings, facts, sight(pair)), cast(Hands, Process(pair).grip)
+    assert intent["before"] == {"cp": RUNNING}
+    assert CONFIRM.verify(intent, sight(pair)).state is State.WAITING
+    assert CONFIRM.apply(intent, grip) == ()
+    assert other.wanted == STOPPED
+    other.state = STOPPED
+    assert CONFIRM.verify(intent, sight(pair)).state is State.DONE
+    assert CONFIRM.undo(intent, grip) == ()
+    assert other.wanted == RUNNING
+    assert mm2.wanted == STOPPED
+    other.state = RUNNING
+    assert CONFIRM.undone(intent, sight(pair)).state is State.DONE
 
 
 def test_a_checkpoint_task_that_has_not_ended_yet_is_no_task_that_is_back() -> None:

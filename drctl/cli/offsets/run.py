@@ -3,7 +3,7 @@
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from drctl.cli import wiring
@@ -24,6 +24,7 @@ def translated(
     given_ms: int | None,
     *,
     unproven: bool,
+    shown: bool = True,
 ) -> "LinkTranslated":
     """All rows of the link.
 
@@ -31,6 +32,7 @@ def translated(
         groups: full-match patterns; none means all.
         given_ms: a time that the engineer gives, in milliseconds UTC.
         unproven: `policy.unproven_offsets` is `commit`.
+        shown: whether a person sees how far it is; a thread of its own must not draw.
 
     Raises:
         UsageError: a pattern is none.
@@ -45,7 +47,7 @@ def translated(
     with (
         _opened(link.source, link.source_config, QUICK_S) as source,
         _opened(link.target, link.target_config, wiring.PATIENCE_S) as target,
-        console().task("translating") as task,
+        console().task("translating") if shown else nullcontext() as task,
     ):
         evidence = EvidenceTopics(
             (source.reader, source.records),
@@ -67,7 +69,7 @@ def translated(
             given_ms=given_ms,
             unproven=unproven,
         )
-        return run.run(wanted, lambda phase: task.update(description=phase))
+        return run.run(wanted, lambda phase: task.update(description=phase) if task else None)
 
 
 def chooser(patterns: Sequence[str]) -> Callable[[str], bool]:

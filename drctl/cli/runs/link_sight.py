@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from drctl.model.ports import ClusterReader, GroupReader
     from drctl.model.producer_ids import ProducerIdReader
     from drctl.model.repairs import ShapeReader
+    from drctl.model.topology import TopicPartition
     from drctl.offsets.wanted import Translated
 
 _QUICK_S = 2.0
@@ -69,6 +70,9 @@ class LinkSight(NoWayBack):
     _found: "dict[str, tuple[float, Sequence[Finding]]]" = field(default_factory=dict, init=False)
     _copies: "Glance[Before] | None" = field(default=None, init=False)
     _watch: SourceWatch | None = field(default=None, init=False)
+    _ahead: "Glance[tuple[Mapping[TopicPartition, int], Translated]] | None" = field(
+        default=None, init=False
+    )
     _open: ExitStack = field(default_factory=ExitStack, init=False)
     _opened: dict[tuple[str, str], Any] = field(default_factory=dict, init=False)
 
@@ -232,11 +236,33 @@ class LinkSight(NoWayBack):
         Raises:
             Unreachable: the target did not answer.
         """
+        from drctl.cli.runs.guarding import ends_of_copies
+
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            ends, found = ahead.value()
+            if ends_of_copies(self.link, self.site(self.link.target)) == ends:
+                return found
+        return self._translated()
+
+    def _translate_ahead(self) -> None:
+        """Begin to translate; what is found counts unless something is copied meanwhile."""
+        from drctl.checks.glance import Glance
+        from drctl.checks.observing import TRANSLATION_S
+        from drctl.cli.runs.guarding import ends_of_copies
+
+        def found() -> "tuple[Mapping[TopicPartition, int], Translated]":
+            with wiring.open_reader(self.link.target, self.link.target_config) as target:
+                return ends_of_copies(self.link, target), self._translated(shown=False)
+
+        self._ahead = Glance(found, TRANSLATION_S)
+
+    def _translated(self, *, shown: bool = True) -> "Translated":
         from drctl.cli.offsets.run import translated
         from drctl.offsets.wanted import Translated, from_translations, unmatched
 
         unproven = self.config.policy.commits_unproven
-        found = translated(self.link, (), None, unproven=unproven)
+        found = translated(self.link, (), None, unproven=unproven, shown=shown)
         wanted = from_translations(row.translation for row in found.rows)
         settings = self.link.settings
         patterns = settings.groups if settings.translate and found.source.silent else ()
@@ -277,14 +303,22 @@ class LinkSight(NoWayBack):
         """
         return _known(self.opposite)
 
-    def loss(self, task: "Task | None" = None) -> "Loss":
+    def loss(self, task: "Task | None" = None, *, halted: str | None = None) -> "Loss":
         """What the target probably lacks, by what is left of the source; a task is told of it.
+
+        Args:
+            halted: what kept replication from running when this run told it to stop, empty for
+                nothing; None where it was not told, and is asked.
 
         Raises:
             Unreachable: the target did not answer.
         """
+        if self.link.settings.translate:
+            # Connect tells how far it came only once its tasks have ended.
+            self._translate_ahead()
         target = self.site(self.link.target)
-        return LossSight(self.config, self.link, target, self.topics(), task=task).loss()
+        given = self.config, self.link, target, self.topics()
+        return LossSight(*given, task=task, told=halted).loss()
 
     def heard(self, name: str, topic: str, text: str) -> bool:
         """Whether the record of a canary can be read on a cluster."""

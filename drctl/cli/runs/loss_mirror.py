@@ -46,17 +46,24 @@ class MirrorTraces:
         return self._logs
 
     def gather(self) -> None:
-        """All of it."""
+        """What the target holds."""
         kind = self.into.link.settings.replicator.kind
         if kind == "offset-preserving":
             self.into.ask("the target's ends", self._preserved)
-            return
-        client, name = wiring.connect_of(self.into.link), self._source_connector
-        if client is not None and name:
-            self.into.ask("Connect", lambda: self._replicates(client, name))
-            self.into.ask("Connect's offsets of the connector", lambda: self._copied(client, name))
         if kind == "mirrormaker2":
             self.into.ask("the topics of MirrorMaker 2 on the target", self._mirrored)
+
+    def ask_connect(self) -> None:
+        """Whether it runs, and how far it came."""
+        link, name = self.into.link, self._source_connector
+        client = wiring.connect_of(link)
+        if client is None or not name or link.settings.replicator.kind == "offset-preserving":
+            return
+        if self.into.told is None:
+            self.into.ask("Connect", lambda: self._replicates(client, name))
+        else:
+            self.into.halted = self.into.told
+        self.into.ask("Connect's offsets of the connector", lambda: self._copied(client, name))
 
     def _preserved(self) -> None:
         upto = {place: log.end for place, log in self.logs().items()}

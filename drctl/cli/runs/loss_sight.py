@@ -28,6 +28,8 @@ class LossSight:
         target: what looks at the cluster that survives.
         topics: of the source.
         task: is told what is asked; None where nobody wants to know.
+        told: what kept replication from running when it was told to stop, empty for nothing; None
+            where Connect is to say whether it runs.
     """
 
     config: "Config"
@@ -36,6 +38,7 @@ class LossSight:
     topics: Sequence[str]
     now: Callable[[], float] = time.time
     task: "Task | None" = None
+    told: str | None = None
     ends: list[Ends] = field(default_factory=list, init=False)
     copied: list[Copied] = field(default_factory=list, init=False)
     signs: list[Sign] = field(default_factory=list, init=False)
@@ -69,6 +72,8 @@ class LossSight:
         mirror.gather()
         copies = Copies(self, mirror.logs(), mirror.syncs)
         self.ask("when the copies were written", lambda: copies.gather(round(self.now() * 1000)))
+        # Last: where it was told to stop, Connect answers once its tasks have ended.
+        mirror.ask_connect()
         return Traces(
             self.link.source,
             places,

@@ -198,9 +198,11 @@ def show_or_go(given: PlanOptions, make: LookAndPlan, way: Way) -> int:
     with way.sight(config, link, asked, given.lost) as sight:
         if given.lost:
             sight.give_up()
-        with ThreadPoolExecutor(1) as beside:
-            # The journal is on the target: it is asked while a silent source is waited for.
+        with ThreadPoolExecutor(2) as beside:
+            # Both are about the target: they go on while a silent source is waited for.
             held = beside.submit(_refuse_while_held, link) if given.execute else None
+            if given.lost:
+                beside.submit(sight.findings, Mode.UNPLANNED.value)
             sight.meet(given_up=ALIVE in overrides)
         unknown = held.result() if held else None
         plan = make(sight, overrides)

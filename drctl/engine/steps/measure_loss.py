@@ -2,6 +2,7 @@
 
 from drctl.engine.kind import Description, Facts, Looking, Seen, State, Trait
 from drctl.engine.ports import Look
+from drctl.engine.steps.stop_replication import halted
 from drctl.model.plan import Json
 
 
@@ -18,10 +19,10 @@ class MeasureLoss(Looking):
 
     def check(self, settings: Json, facts: Facts, look: Look) -> Json:
         """Of which topics, for whoever compares them once the source is back."""
-        return {"topics": list(look.topics())}
+        return {"topics": list(look.topics()), "halted": halted(facts)}
 
     def verify(self, intent: Json, look: Look) -> Seen:
         """What survived says."""
-        loss = look.loss()
+        loss = look.loss(halted=intent.get("halted"))
         facts = {name: told for name, told in loss.to_json().items() if name != "words"}
         return Seen(State.DONE, loss.words, facts)

@@ -7,13 +7,13 @@ tasks (`stop-replication`), and that the connectors ended is seen at the end (`c
 
 A worker answers a request only after the tasks that the one before it stopped have ended, and a
 task that waits for a dead source is given 5 s. So where the source is lost, what copies is stopped
-first and by itself.
+first and by itself, and what no application waits for is stopped last.
 """
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from drctl.engine.kind import Description, Facts, Looking, Seen, State, Trait
+from drctl.engine.kind import Description, Facts, Seen, State, Trait
 from drctl.engine.ports import ConnectorsReader, Hands, Look
 from drctl.model.errors import DrctlError, Unreachable
 from drctl.model.plan import Json
@@ -36,7 +36,24 @@ WRITES_NO_RECORDS = frozenset(
 COMMITS_OFFSETS = "sync.group.offsets.enabled"
 """With it, the checkpoint task commits offsets on the target."""
 
+_NOTED = ("before", "workers", "idle")
+"""What later steps need of how connectors stood when they were told to stop."""
+
 Act = Callable[[str, str], None]
+
+
+def halted(facts: Facts) -> str | None:
+    """What was wrong with connectors when a run told them to stop; None where it told none.
+
+    A connector that its own run has stopped says nothing of when replication ended.
+    """
+    requested = facts.get("request-stop")
+    if requested is None:
+        return None
+    stood = requested.get("before", {}).items()
+    told = [f"connector {name} was {state}" for name, state in stood if state != RUNNING]
+    told += [f"connector {name} had no task" for name in requested.get("idle", ())]
+    return "; ".join(told)
 
 
 class StopReplication:
@@ -64,15 +81,15 @@ class StopReplication:
             Unreachable: no worker answered.
         """
         names, requested = settings["connectors"], facts.get("request-stop", {})
+        waited_for = {}
+        if settings.get("tasks_only", False):
+            connectors = look.connectors()
+            names = [name for name in names if _writes_for_clients(connectors.config(name))]
+            waited_for = {"tasks_of": names}
         earlier = requested.get("before", {})
         asked = {name: earlier[name] for name in names if name in earlier}
         found = _as_they_are([name for name in names if name not in asked], look)
         states = {**asked, **found["before"]}
-        waited_for = {}
-        if settings.get("tasks_only", False):
-            connectors = look.connectors()
-            writers = [name for name in names if _writes_for_clients(connectors.config(name))]
-            waited_for = {"tasks_of": writers}
         return {
             "before": {name: states[name] for name in names},
             "workers": max(found["workers"], requested.get("workers", 0)),
@@ -82,9 +99,7 @@ class StopReplication:
 
     def apply(self, intent: Json, hands: Hands) -> tuple[str, ...]:
         """Stop those that were not asked to; one that is stopped stays so."""
-        left = [name for name in intent["before"] if name not in intent["requested"]]
-        # Whose tasks end at once goes first, where the tasks of the next may take 5 s.
-        return _stop(left[::-1], hands, at_once="tasks_of" not in intent)
+        return _stop([n for n in intent["before"] if n not in intent["requested"]], hands)
 
     def verify(self, intent: Json, look: Look) -> Seen:
         """How they stand now, and how far they came."""
@@ -129,7 +144,9 @@ class RequestStop:
             UsageError: there is no such connector.
             Unreachable: no worker answered.
         """
-        return _as_they_are(settings["connectors"], look)
+        names, connectors = settings["connectors"], look.connectors()
+        idle = [name for name in names if not connectors.tasks(name).told]
+        return {**_as_they_are(names, look), "idle": idle}
 
     def apply(self, intent: Json, hands: Hands) -> tuple[str, ...]:
         """Request all at once: each request by itself would wait for the tasks of the one before.
@@ -149,7 +166,7 @@ class RequestStop:
         if others:
             return Seen(State.WAITING, f"not stored yet: {'; '.join(others)}", {}, others)
         words = f"Connect has stored that {len(intent['before'])} connectors are to be stopped"
-        return Seen(State.DONE, words, {"before": intent["before"], "workers": intent["workers"]})
+        return Seen(State.DONE, words, {k: v for k, v in intent.items() if k in _NOTED})
 
     def undo(self, intent: Json, hands: Hands) -> tuple[str, ...]:
         """Let those go on that ran, and idle that idled."""
@@ -160,24 +177,39 @@ class RequestStop:
         return _as_before(intent, look)
 
 
-class ConfirmStop(Looking):
-    """The connectors end once their schedulers let go of the source; nothing copies meanwhile."""
+class ConfirmStop:
+    """The connectors end once their schedulers let go of the source; nothing copies meanwhile.
+
+    Those that write neither records nor offsets are told to stop only here: no application waits
+    for them.
+    """
 
     name = "confirm-stop"
-    traits = Trait.NONE
+    traits = Trait.CHANGES
 
     def describe(self, settings: Json) -> Description:
         """The step in words."""
         names = ", ".join(settings["connectors"])
         return Description(
-            f"watch connectors {names} end",
+            f"stop what still runs of connectors {names}, and watch all of them end",
             f"Connect says STOPPED of each, none has a task, and {settings['source']} stays silent",
+            "let those go on that ran before",
         )
 
     def check(self, settings: Json, facts: Facts, look: Look) -> Json:
-        """Whose tasks had ended before."""
-        stopped = facts.get("stop-replication", {})
-        return {**settings, "ended": stopped.get("tasks_of", settings["connectors"])}
+        """Whose tasks had ended before, and how the others stand.
+
+        Raises:
+            UsageError: there is no such connector.
+            Unreachable: no worker answered.
+        """
+        ended = facts.get("stop-replication", {}).get("tasks_of", settings["connectors"])
+        left = [name for name in settings["connectors"] if name not in ended]
+        return {**settings, "ended": ended, "before": _as_they_are(left, look)["before"]}
+
+    def apply(self, intent: Json, hands: Hands) -> tuple[str, ...]:
+        """Stop the others; one whose tasks end at once goes first, the next may take 5 s."""
+        return _stop(list(intent.get("before", {}))[::-1], hands, at_once=False)
 
     def verify(self, intent: Json, look: Look) -> Seen:
         """Who has not ended, who copies again, and whether the source is back."""
@@ -203,6 +235,14 @@ class ConfirmStop(Looking):
         facts = {"boundary": _boundary({"before": states}, connectors)}
         # Connectors may have ended because their source is back: it is asked after them.
         return Seen(State.DONE, words, facts, owes=_is_back(source, look, newly=True))
+
+    def undo(self, intent: Json, hands: Hands) -> tuple[str, ...]:
+        """Let those go on that ran, and idle that idled."""
+        return _resume({"before": intent.get("before", {})}, hands)
+
+    def undone(self, intent: Json, look: Look) -> Seen:
+        """Whether they stand as before; one that had failed need only not be stopped."""
+        return _as_before({"before": intent.get("before", {})}, look)
 
 
 def _is_back(source: str, look: Look, *, newly: bool = False) -> str:
