@@ -1,6 +1,7 @@
 """Clusters that refuse, lie dead or limp."""
 
 import signal
+import socket
 import time
 from collections.abc import Iterator
 
@@ -94,6 +95,26 @@ def test_nobody_there(capfd: pytest.CaptureFixture[str]) -> None:
     assert "did not answer within 2 s" in refused.message
     assert "Connection refused" in refused.message
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("somebody", [False, True])
+def test_where_nobody_listens_nobody_is_waited_for(somebody: bool) -> None:
+    """One address of two at which somebody listens may be that of a broker that is slow."""
+    with socket.socket() as slow:
+        slow.bind(("127.0.0.1", 0))
+        ports = free_ports(1 if somebody else 2)
+        if somebody:
+            slow.listen()
+            ports = [*ports, slow.getsockname()[1]]
+        bootstrap = ",".join(f"127.0.0.1:{port}" for port in ports)
+        connection = Connection("primary", {"bootstrap.servers": bootstrap}, timeout_s=5)
+        started = time.monotonic()
+        with pytest.raises(Unreachable, match="did not answer within") as caught:
+            connection.present()
+        took = time.monotonic() - started
+        connection.close()
+    assert (took < 3) is not somebody, caught.value.message
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import logging
 import re
+import socket
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -33,6 +34,9 @@ _AUTHENTICATION = "authentication"
 _LOGIN = ("sasl.password", "sasl.username", "sasl.mechanism", "sasl.mechanisms")
 _MECHANISMS = ("sasl.mechanism", "sasl.mechanisms", "security.protocol")
 _TLS = ("ssl.ca.location", "ssl.ca.pem", "ssl.certificate.location", "security.protocol")
+_REFUSED_S = 0.3
+"""A machine refuses a connection at once, or somebody is there."""
+
 _NO_TOPIC = "/"
 _NOBODY = "the broker that answered knows none that is up"
 
@@ -135,7 +139,8 @@ class Connection:
             ConfigError: librdkafka does not take the properties.
         """
         deadline = Deadline.after(min(presence.PATIENCE_S, self.timeout_s))
-        self._asked(lambda timeout: self._described(timeout, _NO_TOPIC), deadline)
+        ask = lambda timeout: self._described(timeout, _NO_TOPIC)  # noqa: E731
+        self._asked(ask, deadline, hopeless=self._nobody_listens)
 
     def _anew(self) -> None:
         other = Connection(self.name, self.properties, self.timeout_s)
@@ -154,7 +159,12 @@ class Connection:
             self._party.silent(silent)
             raise
 
-    def _asked(self, ask: Callable[[float], T], deadline: Deadline) -> T:
+    def _asked(
+        self,
+        ask: Callable[[float], T],
+        deadline: Deadline,
+        hopeless: Callable[[], bool] = lambda: False,
+    ) -> T:
         failure: KafkaException | None = None
         self._errors.clear()
         for timeout in deadline.attempts():
@@ -163,7 +173,8 @@ class Connection:
             except KafkaException as error:
                 failure = error
                 self.wait(min(0.1, deadline.remaining))
-                if self._refused_by_all():
+                if self._refused_by_all() or hopeless():
+                    deadline = Deadline(deadline.at, round(deadline.total - deadline.remaining, 1))
                     break
                 # It may go on asking a broker that hangs; a new client finds one that answers.
                 self.close()
@@ -173,6 +184,10 @@ class Connection:
         # One address of several may be another cluster's, or a broker's that is set up wrongly.
         refusing = {_address(error) for error in self._errors if _hopeless(error)}
         return len(refusing) >= len(self.bootstrap.split(",")) or "" in refusing
+
+    def _nobody_listens(self) -> bool:
+        """Whether each address that it begins at, whatever it resolves to, refuses connections."""
+        return all(map(_is_refused, self.bootstrap.split(",")))
 
     def wait(self, seconds: float) -> None:
         """Let the client hand over what it logged and which errors it met."""
@@ -251,6 +266,19 @@ def _telling(error: KafkaError) -> int:
 def _hopeless(error: KafkaError) -> bool:
     # Neither a password nor a certificate gets better by waiting.
     return error.code() == KafkaError._AUTHENTICATION or _is_tls(error)
+
+
+def _is_refused(address: str) -> bool:
+    host, _, port = address.strip().rpartition("://")[2].rpartition(":")
+    if not (host and port.isdecimal()):
+        return False
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _REFUSED_S, all_errors=True).close()
+    except ExceptionGroup as tried:
+        return all(isinstance(error, ConnectionRefusedError) for error in tried.exceptions)
+    except OSError:
+        return False
+    return False
 
 
 def _address(error: KafkaError) -> str:
