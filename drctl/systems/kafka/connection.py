@@ -37,7 +37,9 @@ _TLS = ("ssl.ca.location", "ssl.ca.pem", "ssl.certificate.location", "security.p
 _REFUSED_S = 0.3
 """A machine refuses a connection at once, or somebody is there."""
 
-_NO_TOPIC = "/"
+NO_TOPIC = "/"
+"""None can be called that: asking for it tells of brokers, and makes no topic."""
+
 _NOBODY = "the broker that answered knows none that is up"
 
 T = TypeVar("T")
@@ -121,7 +123,7 @@ class Connection:
         Raises:
             Unreachable: no broker answered within the deadline.
         """
-        told = self._tried(lambda timeout: self._described(timeout, _NO_TOPIC), deadline)
+        told = self._tried(lambda timeout: self._described(timeout, NO_TOPIC), deadline)
         return Nodes(str(told.cluster_id), told.brokers)
 
     def _described(self, timeout: float, topic: str | None = None) -> ClusterMetadata:
@@ -139,7 +141,7 @@ class Connection:
             ConfigError: librdkafka does not take the properties.
         """
         deadline = Deadline.after(min(presence.PATIENCE_S, self.timeout_s))
-        ask = lambda timeout: self._described(timeout, _NO_TOPIC)  # noqa: E731
+        ask = lambda timeout: self._described(timeout, NO_TOPIC)  # noqa: E731
         self._asked(ask, deadline, hopeless=self._nobody_listens)
 
     def _anew(self) -> None:

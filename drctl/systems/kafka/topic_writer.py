@@ -8,12 +8,13 @@ from typing import Any, Self
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from drctl.model.errors import ConfigError, DrctlError, Unknown, Unreachable
-from drctl.systems.kafka.connection import LOGGER, Connection, client_properties
+from drctl.systems.kafka.connection import LOGGER, NO_TOPIC, Connection, client_properties
 from drctl.systems.kafka.deadline import Deadline
 from drctl.systems.kafka.own_topics import Purpose
 
 _POLL_S = 0.1
 _PARTITION = 0
+_CONNECTING_S = 1.0
 _SILENT = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._MSG_TIMED_OUT})
 _MISSING = frozenset(
     {KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART}
@@ -49,6 +50,9 @@ class TopicWriter:
 
     def __enter__(self) -> Self:
         self._producer = self._open()
+        # One that asks for its producer id before it is connected asks again after half a second.
+        with suppress(KafkaException):
+            self._call(self._producer.list_topics, NO_TOPIC, _CONNECTING_S)
         return self
 
     def __exit__(
