@@ -129,6 +129,9 @@ class Look(Protocol):
     def findings(self, mode: str) -> Sequence[Finding]:
         """What the guards say now."""
 
+    def translate_ahead(self) -> None:
+        """Begin to translate beside other steps: nobody reads in the link's groups any more."""
+
     def translated(self) -> Translated:
         """Where the link's groups are to stand on the target, by the evidence there is now.
 

@@ -126,6 +126,9 @@ class Sight:
         )
         return Translated(tuple(rows))
 
+    def translate_ahead(self) -> None:
+        """Each look is of its own moment here."""
+
     def missing(self) -> Missing:
         ours, theirs = self._counted(self.source), self._counted(self.target)
         lacks, twice = ours - theirs, theirs - ours

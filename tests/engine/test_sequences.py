@@ -187,6 +187,14 @@ def test_a_planned_one_stops_connectors_where_a_later_fence_cannot_ask_for_anoth
     assert "tasks_only" not in plan.step("stop-replication").settings
 
 
+def test_a_planned_one_leaves_what_no_application_waits_for_until_clients_are_served() -> None:
+    plan = failover(Mode.PLANNED, circumstances(connectors=("mm2", "mm2-checkpoint")))
+    ids = [step.id for step in plan.steps]
+    assert plan.step("stop-replication").settings["rest_later"]
+    assert ids.index("open-target") < ids.index("confirm-stop") < ids.index("verify-clients")
+    assert "source" not in plan.step("confirm-stop").settings, "it lives"
+
+
 def test_what_is_not_drained_is_not_told_to_stop() -> None:
     plan = failover(Mode.PLANNED, circumstances())
     steps = sorted(plan.steps, key=lambda step: step.id == "drain")

@@ -112,6 +112,28 @@ def test_the_target_waits_for_no_task_that_only_writes_checkpoints(
     assert STOP.verify(intent, sight(pair)).facts["tasks_of"] == waited_for
 
 
+def test_of_a_source_that_lives_connectors_are_seen_to_be_stopped_and_the_rest_later() -> None:
+    pair = linked()
+    mm2 = pair.workers.connectors["mm2"]
+    config = {"connector.class": "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector"}
+    pair.workers.connectors["hb"] = Connector(mm2.source, mm2.target, config=config)
+    settings = {"connectors": ["mm2", "hb"], "rest_later": True}
+    intent, grip = STOP.check(settings, {}, sight(pair)), cast(Hands, Process(pair).grip)
+    assert STOP.apply(intent, grip) == ()
+    assert [pair.workers.connectors[name].wanted for name in ("mm2", "hb")] == [STOPPED, RUNNING]
+    assert STOP.verify(intent, sight(pair)).state is State.WAITING
+    mm2.state = STOPPED
+    seen = STOP.verify(intent, sight(pair))
+    assert seen.state is State.DONE
+    assert seen.facts.keys() == {"boundary", "tasks_of"}
+    later = {"connectors": ["mm2", "hb"]}
+    intent = CONFIRM.check(later, {"stop-replication": seen.facts}, sight(pair))
+    assert CONFIRM.apply(intent, grip) == ()
+    pair.workers.copy()
+    seen = CONFIRM.verify(intent, sight(pair))
+    assert (seen.state, seen.owes) == (State.DONE, ""), "nobody expects this source to be silent"
+
+
 def test_what_no_application_waits_for_is_stopped_last_and_let_go_on_where_it_ran() -> None:
     pair = stopped()
     pair.die(PRIMARY)

@@ -245,8 +245,10 @@ class LinkSight(NoWayBack):
                 return found
         return self._translated()
 
-    def _translate_ahead(self) -> None:
+    def translate_ahead(self) -> None:
         """Begin to translate; what is found counts unless something is copied meanwhile."""
+        if not self.link.settings.translate:
+            return
         from drctl.checks.glance import Glance
         from drctl.checks.observing import TRANSLATION_S
         from drctl.cli.runs.guarding import ends_of_copies
@@ -313,9 +315,6 @@ class LinkSight(NoWayBack):
         Raises:
             Unreachable: the target did not answer.
         """
-        if self.link.settings.translate:
-            # Connect tells how far it came only once its tasks have ended.
-            self._translate_ahead()
         target = self.site(self.link.target)
         given = self.config, self.link, target, self.topics()
         return LossSight(*given, task=task, told=halted).loss()

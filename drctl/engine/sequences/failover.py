@@ -48,9 +48,10 @@ def _planned(seen: Circumstances) -> Iterator[Step]:
     yield from parts.quiet(seen)
     yield parts.groups(seen)
     yield parts.skipping(seen)
-    yield parts.stop(seen)
+    yield parts.stop(seen, rest_later=True)
     yield parts.offsets(seen, leave_out=seen.leaves_groups_out)
     yield from _opening(seen, Mode.PLANNED)
+    yield from parts.confirm_stop(seen, lost=False)
     yield parts.clients(seen)
     if seen.reverse:
         yield parts.replicate_back(seen)
@@ -71,7 +72,7 @@ def _unplanned(seen: Circumstances) -> Iterator[Step]:
     # At 3 a.m. one group without evidence must not keep the others: it is named, and owed.
     yield parts.offsets(seen, leave_out=True, lost=True)
     yield from _opening(seen, Mode.UNPLANNED)
-    yield from parts.confirm_stop(seen)
+    yield from parts.confirm_stop(seen, lost=True)
     yield parts.clients(seen)
 
 

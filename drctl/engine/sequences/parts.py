@@ -86,28 +86,46 @@ def request_stop(seen: Circumstances, identity: str = "request-stop") -> Iterato
     The others would wait for its tasks.
     """
     if seen.connectors:
-        yield Step(identity, "request-stop", {"connectors": [seen.connectors[0]]}, 60)
+        settings = {"connectors": [seen.connectors[0]], "translate_ahead": True}
+        yield Step(identity, "request-stop", settings, 60)
 
 
-def confirm_stop(seen: Circumstances, identity: str = "confirm-stop") -> Iterator[Step]:
-    """See that connectors ended whose tasks had; clients are served meanwhile."""
-    if seen.connectors:
-        settings = {"connectors": list(seen.connectors), "source": seen.source}
+def confirm_stop(
+    seen: Circumstances, identity: str = "confirm-stop", *, lost: bool
+) -> Iterator[Step]:
+    """Stop what no application waits for, and see that all ended; clients are served meanwhile.
+
+    Args:
+        lost: whether the source is lost, and is to stay silent.
+    """
+    if seen.connectors[0 if lost else 1 :]:
+        settings: dict[str, Any] = {"connectors": list(seen.connectors)}
+        if lost:
+            settings["source"] = seen.source
         yield Step(identity, "confirm-stop", settings, 120, Duty.BEST_EFFORT)
 
 
 def stop(
-    seen: Circumstances, identity: str = "stop-replication", *, tasks_only: bool = False
+    seen: Circumstances,
+    identity: str = "stop-replication",
+    *,
+    tasks_only: bool = False,
+    rest_later: bool = False,
 ) -> Step:
     """Stop what replicates the link: its connectors, by a command of the site, or a person.
 
     Args:
-        tasks_only: whether it is enough that no task of a connector is left.
+        tasks_only: whether it is enough that no task of a connector is left that writes records or
+            offsets.
+        rest_later: whether connectors that write neither are for `confirm_stop`; nobody reads in
+            the groups any more, so that they can be translated meanwhile.
     """
     if seen.connectors:
         settings: dict[str, Any] = {"connectors": list(seen.connectors)}
         if tasks_only:
             settings["tasks_only"] = True
+        if rest_later:
+            settings |= {"rest_later": True, "translate_ahead": True}
         return Step(identity, "stop-replication", settings, _STOPPING_S)
     if seen.stop_command:
         argvs = (seen.stop_command, seen.start_command, seen.stopped_command)

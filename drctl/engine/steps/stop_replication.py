@@ -80,12 +80,13 @@ class StopReplication:
             UsageError: there is no such connector.
             Unreachable: no worker answered.
         """
+        if settings.get("translate_ahead", False):
+            look.translate_ahead()
         names, requested = settings["connectors"], facts.get("request-stop", {})
-        waited_for = {}
-        if settings.get("tasks_only", False):
+        tasks_only = settings.get("tasks_only", False)
+        if tasks_only or settings.get("rest_later", False):
             connectors = look.connectors()
             names = [name for name in names if _writes_for_clients(connectors.config(name))]
-            waited_for = {"tasks_of": names}
         earlier = requested.get("before", {})
         asked = {name: earlier[name] for name in names if name in earlier}
         found = _as_they_are([name for name in names if name not in asked], look)
@@ -94,7 +95,7 @@ class StopReplication:
             "before": {name: states[name] for name in names},
             "workers": max(found["workers"], requested.get("workers", 0)),
             "requested": list(asked),
-            **waited_for,
+            **({"tasks_of": names} if tasks_only else {}),
         }
 
     def apply(self, intent: Json, hands: Hands) -> tuple[str, ...]:
@@ -110,7 +111,7 @@ class StopReplication:
         others = tuple(f"{name} is {state}" for name, state in states.items() if state != STOPPED)
         if others:
             return Seen(State.WAITING, "; ".join(others), {}, others)
-        facts = {"boundary": _boundary(intent, connectors)}
+        facts = {"boundary": _boundary(intent, connectors), "tasks_of": list(states)}
         return Seen(State.DONE, f"{len(states)} connectors are stopped", facts)
 
     def undo(self, intent: Json, hands: Hands) -> tuple[str, ...]:
@@ -144,6 +145,8 @@ class RequestStop:
             UsageError: there is no such connector.
             Unreachable: no worker answered.
         """
+        if settings.get("translate_ahead", False):
+            look.translate_ahead()
         names, connectors = settings["connectors"], look.connectors()
         idle = [name for name in names if not connectors.tasks(name).told]
         return {**_as_they_are(names, look), "idle": idle}
@@ -189,10 +192,11 @@ class ConfirmStop:
 
     def describe(self, settings: Json) -> Description:
         """The step in words."""
-        names = ", ".join(settings["connectors"])
+        names, source = ", ".join(settings["connectors"]), settings.get("source", "")
+        silent = f", and {source} stays silent" if source else ""
         return Description(
             f"stop what still runs of connectors {names}, and watch all of them end",
-            f"Connect says STOPPED of each, none has a task, and {settings['source']} stays silent",
+            f"Connect says STOPPED of each and none has a task{silent}",
             "let those go on that ran before",
         )
 
@@ -213,7 +217,7 @@ class ConfirmStop:
 
     def verify(self, intent: Json, look: Look) -> Seen:
         """Who has not ended, who copies again, and whether the source is back."""
-        connectors, source = look.connectors(), intent["source"]
+        connectors, source = look.connectors(), intent.get("source", "")
         again = tuple(
             f"{name} has tasks again: {', '.join(tasks.told)}"
             for name in intent["ended"]
@@ -246,7 +250,9 @@ class ConfirmStop:
 
 
 def _is_back(source: str, look: Look, *, newly: bool = False) -> str:
-    """What is to be done about a source that answers again; empty where it is silent."""
+    """What is to be done about a source that answers again; empty where none is lost."""
+    if not source:
+        return ""
     try:
         look.alive(source, newly=newly)
     except NotLetIn:
