@@ -34,6 +34,7 @@ _AUTHENTICATION = "authentication"
 _LOGIN = ("sasl.password", "sasl.username", "sasl.mechanism", "sasl.mechanisms")
 _MECHANISMS = ("sasl.mechanism", "sasl.mechanisms", "security.protocol")
 _TLS = ("ssl.ca.location", "ssl.ca.pem", "ssl.certificate.location", "security.protocol")
+_REFUSED = "Connection refused"
 _REFUSED_S = 0.3
 """A machine refuses a connection at once, or somebody is there."""
 
@@ -189,7 +190,8 @@ class Connection:
 
     def _nobody_listens(self) -> bool:
         """Whether each address that it begins at, whatever it resolves to, refuses connections."""
-        return all(map(_is_refused, self.bootstrap.split(",")))
+        told = _REFUSED in self._log.failure
+        return told and all(map(_is_refused, self.bootstrap.split(",")))
 
     def wait(self, seconds: float) -> None:
         """Let the client hand over what it logged and which errors it met."""
