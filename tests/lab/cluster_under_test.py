@@ -31,6 +31,7 @@ _MOVING = frozenset(
         KafkaError.UNKNOWN_TOPIC_OR_PART,
         KafkaError.UNKNOWN_LEADER_EPOCH,
         KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError._NOENT,  # "no leaders found"
         KafkaError._TIMED_OUT,
         KafkaError._TRANSPORT,
     }
