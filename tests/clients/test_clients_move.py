@@ -139,6 +139,7 @@ def test_a_name_moves_clients_of_a_source_that_is_cut_off(scene: Stage, tmp_path
             none_skipped(running)
 
 
+@pytest.mark.nightly
 def test_a_name_moves_nobody_until_the_source_is_gone(scene: Stage, tmp_path: Path) -> None:
     topic = scene.topic()
     record = scene.name.opened(tmp_path)

@@ -342,6 +342,7 @@ def test_what_is_out_of_order_is_named(way: WayBack) -> None:
     assert "--rebuild --override source-whole=REASON" in plan.stdout + plan.stderr
 
 
+@pytest.mark.nightly
 def test_a_way_back_that_begins_at_the_beginning(way: WayBack) -> None:
     way.lose_the_primary()
     way.deploy_reverse()

@@ -157,6 +157,7 @@ def test_a_source_that_accepts_connections_and_answers_nothing_is_given_up(stage
     assert not stage.source_hangs()
 
 
+@pytest.mark.nightly
 def test_what_somebody_else_changes_meanwhile_is_named(
     stage: Stage, new_topic: NewTopic, primary: ClusterUnderTest, secondary: ClusterUnderTest
 ) -> None:
@@ -196,6 +197,7 @@ def broker_threads(cluster: ClusterUnderTest, count: str | None) -> list[int]:
     return brokers
 
 
+@pytest.mark.nightly
 def test_without_connect_a_planned_drill_does_not_go_through(stage: Stage) -> None:
     """What a planned failover needs is not there: nobody gives up records for a worker's death."""
     before = stage.everything_else()

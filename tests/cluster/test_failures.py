@@ -160,6 +160,7 @@ def test_a_full_disk(
     assert "gap.json" not in listing.read_text(encoding="utf-8").split()
 
 
+@pytest.mark.nightly
 def test_a_master_that_does_not_answer(nobody_there: Running) -> None:
     failed(nobody_there.wait(200), 5, "Spark did not start on spark://127.0.0.1:", "spark.master")
 

@@ -33,6 +33,7 @@ def stage(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[Stage]
         lab.replicate(True)
 
 
+@pytest.mark.nightly
 def test_a_run_that_is_left_behind_frees_its_link_and_names_what_stands(
     stage: Stage, tmp_path: Path
 ) -> None:

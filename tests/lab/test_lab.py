@@ -289,6 +289,7 @@ def test_env_is_a_configuration_that_works(lab: Lab, tmp_path: Path) -> None:
         write_environment(lab.parts, file)
 
 
+@pytest.mark.nightly
 def test_down_with_keep_and_up_again(
     lab: Lab, new_topic: NewTopic, secondary: ClusterUnderTest
 ) -> None:

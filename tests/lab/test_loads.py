@@ -80,6 +80,7 @@ def test_the_next_load_goes_on_where_the_last_ended(
         loads.run(loads.spec(topic=topic, start=336_776))
 
 
+@pytest.mark.nightly
 def test_a_background_load_outlives_a_dead_broker(
     lab: Lab, loads: Loads, new_topic: NewTopic, primary: ClusterUnderTest
 ) -> None:

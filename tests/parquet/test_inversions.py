@@ -63,6 +63,7 @@ def test_the_columns_are_those_of_spark(tmp_path: Path) -> None:
     assert told == SCHEMA.split(", ")
 
 
+@pytest.mark.nightly
 @pytest.mark.jvm
 def test_spark_reads_what_it_would_have_written(tmp_path: Path) -> None:
     (tmp_path / "ours").mkdir()
