@@ -63,7 +63,8 @@ class AnchorPen:
         reading: Reading,
     ) -> None:
         """The position is another one than its anchor says, or has none."""
-        records = tuple(AnchorRecord(step.fingerprint, step.timestamp_ms) for step in reading.trail)
+        trail = reading.trail
+        records = tuple(AnchorRecord(step.fingerprint, step.timestamp_ms) for step in trail.steps)
         observed_ms = self._now(held)
         anchor = Anchor(
             position.offset,
@@ -72,6 +73,8 @@ class AnchorPen:
             observed_ms,
             records,
             milestones=reading.milestones,
+            passed=trail.passed,
+            uncommitted=trail.uncommitted,
         )
         self._write(self._key(place), held, anchor)
 

@@ -86,14 +86,15 @@ class AnchorAnswers:
         if found is None:
             return NoAnswer("none of the records of its anchor was found on the target")
         said = f"anchor of source offset {anchor.offset}: "
-        exact = answer(self.method, found, said, age)
+        exact = answer(self.method, found, _trail(anchor), said, age)
         if moved and exact.rereads_at_most is not None:
             return replace(exact, rereads_at_most=exact.rereads_at_most + moved)
         return exact
 
 
 def _trail(anchor: Anchor) -> Trail:
-    return tuple(Step(record.timestamp_ms, record.fingerprint) for record in anchor.records)
+    steps = tuple(Step(record.timestamp_ms, record.fingerprint) for record in anchor.records)
+    return Trail(steps, anchor.passed, anchor.uncommitted)
 
 
 def _behind(anchor: Anchor, copied: Copied, moved: int) -> Answer:

@@ -1,10 +1,10 @@
 """By time: where the target's records are as young as something that is known of the group."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from drctl.model.ports import OffsetReader
+from drctl.model.ports import ClusterReader, OffsetReader
 from drctl.model.topology import (
     Found,
     Mark,
@@ -12,7 +12,9 @@ from drctl.model.topology import (
     Unavailable,
 )
 from drctl.model.translation import Answer, GroupPartition, Method
+from drctl.offsets.consumed import Before, last_consumed
 from drctl.offsets.question import Answers, NoAnswer, Question
+from drctl.offsets.trail import RangeReader
 
 
 class Consumed(NamedTuple):
@@ -41,7 +43,7 @@ class ConsumerTimestamps:
     stays where a group goes back without reading: the source has to tell that it did not.
 
     Args:
-        source: None where it cannot be asked.
+        source: None where it cannot be asked, or else with what reads its records.
         timed: whether records keep their timestamps on the target, by topic there.
     """
 
@@ -49,7 +51,7 @@ class ConsumerTimestamps:
 
     def __init__(
         self,
-        source: OffsetReader | None,
+        source: tuple[ClusterReader, RangeReader] | None,
         target: OffsetReader,
         consumed: Mapping[GroupPartition, Consumed],
         timed: Mapping[str, bool],
@@ -65,12 +67,14 @@ class ConsumerTimestamps:
         """One for each question.
 
         Raises:
-            Unreachable: the target did not answer.
+            Unreachable: a cluster did not answer.
+            ScanFailed: records of the source could not be read to their end.
         """
         known = {q: c for q in questions if (c := self._consumed.get(q.place)) is not None}
         usable = {q: c for q, c in known.items() if self._timed.get(q.target.topic, False)}
         offsets = look_up(self._target, usable)
         back = self._gone_back(usable)
+        unbounded = self._passed_uncommitted(usable)
         found: dict[Question, Answer | NoAnswer] = {}
         for question in questions:
             if question not in known:
@@ -81,8 +85,24 @@ class ConsumerTimestamps:
                 found[question] = WENT_BACK
             else:
                 answer = self._answer(usable[question], offsets[question])
+                if isinstance(answer, Answer) and question in unbounded:
+                    answer = replace(answer, rereads_at_most=None)
                 found[question] = answer if question in back else self._unsure(answer)
         return found
+
+    def _passed_uncommitted(self, questions: Iterable[Question]) -> frozenset[Question]:
+        """Who has passed uncommitted records, of any time, since the last consumed one."""
+        asked = {q: (q.place.partition, q.committed) for q in questions if q.committed is not None}
+        if self._source is None or not asked:
+            return frozenset()
+        cluster, reader = self._source
+        logs = cluster.offsets({partition for partition, _ in asked.values()})
+        before = last_consumed(logs, reader, set(asked.values()))
+        return frozenset(
+            q
+            for q, at in asked.items()
+            if not isinstance(found := before[at], Before) or found.trail.passed
+        )
 
     def _gone_back(self, consumed: Mapping[Question, Consumed]) -> Mapping[Question, bool]:
         """Whether a group stands before the record whose time it noted; left out if unknown."""
@@ -94,7 +114,8 @@ class ConsumerTimestamps:
         if self._source is None or not asked:
             return {}
         questions = sorted(asked)
-        answers = dict(zip(questions, self._source.look_up(questions)(), strict=True))
+        looked_up = self._source[0].look_up(questions)()
+        answers = dict(zip(questions, looked_up, strict=True))
         return {
             q: not 0 <= first.offset < q.committed
             for q, c in consumed.items()

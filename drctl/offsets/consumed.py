@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, Unavailable
 from drctl.offsets.trail import RangeReader, Step, Trail, read_ranges
@@ -14,13 +15,28 @@ and compaction leave offsets without any)."""
 
 Position = tuple[TopicPartition, int]
 
+Records = Sequence[tuple[int, Step]]
+"""With their offsets, ascending."""
+
+
+class Before(NamedTuple):
+    """What stands before a position of the source.
+
+    Attributes:
+        trail: without steps where no committed record is left.
+        last: the offset of its first step; -1 where there is none.
+    """
+
+    trail: Trail
+    last: int
+
 
 def last_consumed(
     logs: Mapping[TopicPartition, PartitionOffsets | Unavailable],
     reader: RangeReader,
     positions: Collection[Position],
-) -> Mapping[Position, Trail | Unavailable]:
-    """The records before each offset, the last consumed one first; empty where none is left.
+) -> Mapping[Position, Before | Unavailable]:
+    """The records before each offset.
 
     Args:
         logs: of all partitions in which there are positions.
@@ -28,7 +44,7 @@ def last_consumed(
     Raises:
         ScanFailed: something could not be read to its end.
     """
-    found: dict[Position, Trail | Unavailable] = {}
+    found: dict[Position, Before | Unavailable] = {}
     waiting: dict[Position, PartitionOffsets] = {}
     for at in positions:
         partition, offset = at
@@ -47,18 +63,65 @@ def last_consumed(
 
 def trails_before(
     reader: RangeReader, logs: Mapping[Position, PartitionOffsets]
-) -> Mapping[Position, Trail]:
+) -> Mapping[Position, Before]:
     """The records before each of these offsets, which lie in their logs.
+
+    Only where committed records leave offsets free the others are read, too.
 
     Raises:
         ScanFailed: something could not be read to its end.
     """
-    found: dict[Position, Trail] = dict.fromkeys(logs, ())
+    committed = committed_before(reader, logs)
+    found = dict.fromkeys(logs, Before(Trail(), -1))
+    wanted: dict[TopicPartition, list[OffsetRange]] = defaultdict(list)
+    spans = {at: _everything(at[1], logs[at], each) for at, each in committed.items() if each}
+    for at, span in spans.items():
+        if at[1] - span.start > len(committed[at]):
+            wanted[at[0]].append(span)
+    held = read_ranges(reader, wanted, uncommitted=True)
+    offsets = {partition: [at for at, _ in records] for partition, records in held.items()}
+    for at, span in spans.items():
+        partition, every = at[0], committed[at]
+        if at[1] - span.start > len(every):
+            begin, end = (bisect_left(offsets[partition], edge) for edge in span)
+            every = held[partition][begin:end]
+        found[at] = _trail(at[1], committed[at], every)
+    return found
+
+
+def _everything(offset: int, log: PartitionOffsets, committed: Records) -> OffsetRange:
+    """Where uncommitted records matter; not more than is looked at for committed ones."""
+    first, last = committed[0][0], committed[-1][0]
+    if len(committed) < MOST_RECORDS:
+        first = max(log.log_start, first - MOST_RECORDS)
+    return OffsetRange(first, offset if offset - last <= WIDTHS[-1] else last + 1)
+
+
+def _trail(offset: int, committed: Records, every: Records) -> Before:
+    last = committed[-1][0]
+    sure = {at for at, _ in committed}
+    newest = [(at, step) for at, step in reversed(every) if at <= last][:MOST_RECORDS]
+    passed = sum(at > last for at, _ in every)
+    if offset - last > WIDTHS[-1]:
+        passed = offset - last - 1
+    uncommitted = frozenset(n for n, (at, _) in enumerate(newest) if at not in sure)
+    return Before(Trail(tuple(step for _, step in newest), passed, uncommitted), last)
+
+
+def committed_before(
+    reader: RangeReader, logs: Mapping[Position, PartitionOffsets]
+) -> Mapping[Position, Records]:
+    """The committed records before each of these offsets, which lie in their logs.
+
+    Raises:
+        ScanFailed: something could not be read to its end.
+    """
+    found: dict[Position, Records] = dict.fromkeys(logs, ())
     waiting = {at: log for at, log in logs.items() if at[1] > log.log_start}
     for width in WIDTHS:
         windows = {at: _before(at[1], log, width) for at, log in waiting.items()}
         for at, steps in _inside(reader, windows).items():
-            found[at] = tuple(step for _, step in reversed(steps[-MOST_RECORDS:]))
+            found[at] = steps[-MOST_RECORDS:]
             if len(steps) >= MOST_RECORDS or windows[at].start == waiting[at].log_start:
                 del waiting[at]
     return found
@@ -66,26 +129,38 @@ def trails_before(
 
 def next_to_consume(
     reader: RangeReader, logs: Mapping[Position, PartitionOffsets]
-) -> Mapping[Position, Step | None]:
-    """The first record from each of these offsets on; None where there is none nearby.
+) -> Mapping[Position, Trail]:
+    """The first record from each of these offsets on; `passed` are the uncommitted ones before it.
+
+    Without steps where there is none nearby.
 
     Raises:
         ScanFailed: something could not be read to its end.
     """
-    found: dict[Position, Step | None] = dict.fromkeys(logs)
+    first: dict[Position, tuple[int, Step]] = {}
     waiting = dict(logs)
     for width in WIDTHS:
         windows = {at: _behind(at[1], log, width) for at, log in waiting.items()}
         for at, steps in _inside(reader, windows).items():
-            found[at] = steps[0][1] if steps else None
+            if steps:
+                first[at] = steps[0]
             if steps or windows[at].end == waiting[at].last_stable:
                 del waiting[at]
-    return found
+    gaps = {
+        (partition, offset): OffsetRange(start, first[partition, offset][0])
+        for (partition, offset) in first
+        if (start := max(logs[partition, offset].log_start, offset)) < first[partition, offset][0]
+    }
+    passed = {at: len(records) for at, records in _inside(reader, gaps, uncommitted=True).items()}
+    return {
+        at: Trail((first[at][1],), passed.get(at, 0)) if at in first else Trail() for at in logs
+    }
 
 
 def _before(offset: int, log: PartitionOffsets, width: int) -> OffsetRange:
     """Offsets before a position, as far as their transactions are decided."""
-    return OffsetRange(max(log.log_start, offset - width), min(offset, log.last_stable))
+    end = min(offset, log.last_stable)
+    return OffsetRange(max(log.log_start, end - width), end)
 
 
 def _behind(offset: int, log: PartitionOffsets, width: int) -> OffsetRange:
@@ -94,13 +169,13 @@ def _behind(offset: int, log: PartitionOffsets, width: int) -> OffsetRange:
 
 
 def _inside(
-    reader: RangeReader, windows: Mapping[Position, OffsetRange]
-) -> Mapping[Position, Sequence[tuple[int, Step]]]:
+    reader: RangeReader, windows: Mapping[Position, OffsetRange], *, uncommitted: bool = False
+) -> Mapping[Position, Records]:
     """The records of each window, ascending; what several windows share is read once."""
     wanted: dict[TopicPartition, list[OffsetRange]] = defaultdict(list)
     for (partition, _), window in windows.items():
         wanted[partition].append(window)
-    held = read_ranges(reader, wanted)
+    held = read_ranges(reader, wanted, uncommitted=uncommitted)
     offsets = {partition: [offset for offset, _ in steps] for partition, steps in held.items()}
     found = {}
     for at, window in windows.items():

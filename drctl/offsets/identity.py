@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, Unavailable
 from drctl.model.translation import Answer, GroupPartition, Method
-from drctl.offsets.consumed import Position, trails_before
+from drctl.offsets.consumed import Position, Records, committed_before
 from drctl.offsets.question import UNKNOWN_POSITION, Answers, NoAnswer, Question
-from drctl.offsets.trail import RangeReader, Step, Trail, read_ranges
+from drctl.offsets.trail import RangeReader, Step, read_ranges
 from drctl.wire.anchors import Anchor
 
 SAMPLES = 5
@@ -117,7 +117,8 @@ class SameOffsets:
         """From what was noted of the source's records, as far as the target has the offsets."""
         anchors: dict[TopicPartition, dict[int, Anchor]] = defaultdict(dict)
         for place, anchor in self._anchors.items():
-            if anchor.records:
+            # What was aborted may be the last record before the offset here.
+            if anchor.records and not anchor.passed:
                 anchors[place.partition][anchor.offset] = anchor
         found: dict[Pair, _Proof | NoAnswer] = {}
         looked: dict[Position, PartitionOffsets] = {}
@@ -131,9 +132,9 @@ class SameOffsets:
             usable = [anchor for offset, anchor in anchors[pair[0]].items() if offset in held]
             chosen[pair] = sorted(usable, key=lambda anchor: anchor.offset)[:: _every(usable)]
             looked |= {(pair[1], anchor.offset): log for anchor in chosen[pair]}
-        trails = trails_before(self._target, looked)
+        before = committed_before(self._target, looked)
         for pair, some in chosen.items():
-            found[pair] = _as_noted([(anchor, trails[pair[1], anchor.offset]) for anchor in some])
+            found[pair] = _as_noted([(anchor, before[pair[1], anchor.offset]) for anchor in some])
         return found
 
 
@@ -162,15 +163,15 @@ def _judged(source: Mapping[int, Step], target: Mapping[int, Step]) -> _Proof | 
     return _Proof(len(both), _ON_BOTH_SIDES)
 
 
-def _as_noted(found: Iterable[tuple[Anchor, Trail]]) -> _Proof | NoAnswer:
+def _as_noted(found: Iterable[tuple[Anchor, Records]]) -> _Proof | NoAnswer:
     """The last record before an offset must be the one that was noted as such."""
     equal = 0
-    for anchor, trail in found:
+    for anchor, before in found:
         last = anchor.records[0]
-        if trail and trail[0] != Step(last.timestamp_ms, last.fingerprint):
+        if before and before[-1][1] != Step(last.timestamp_ms, last.fingerprint):
             return NoAnswer(
                 f"offsets are not kept: what stands before offset {anchor.offset} of the target is "
                 "not what stood there on the source"
             )
-        equal += bool(trail)
+        equal += bool(before)
     return _Proof(equal, _AS_NOTED if equal else _UNPROVEN)

@@ -184,7 +184,7 @@ class LinkTranslation:
         if evidence.anchors:
             methods.append(AnchorAnswers(evidence.anchors, search, self.now_ms))
         if not source.silent:
-            windows = syncs.window if syncs else (lambda _question: None)
+            windows = syncs.window if syncs else (lambda _question, _offset: None)
             methods.append(RecordMatch(self.source.reader, self.source.records, search, windows))
         if self.named_offsets:
             there = None if source.silent else (self.source.reader, self.source.records)
@@ -196,10 +196,10 @@ class LinkTranslation:
                 CheckpointAnswers(mirrored.checkpoints, target.logs, mirrored.anew_ms, self.now_ms)
             )
         if evidence.consumed:
-            reader = None if source.silent else self.source.reader
+            asked = None if source.silent else (self.source.reader, self.source.records)
             methods.append(
                 ConsumerTimestamps(
-                    reader, self.target.reader, evidence.consumed, target.timed, self.now_ms
+                    asked, self.target.reader, evidence.consumed, target.timed, self.now_ms
                 )
             )
         if standing:

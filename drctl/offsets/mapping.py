@@ -1,7 +1,7 @@
 """Copies that name their offset on the source, in a header of Redpanda Migrator's or of drctl's."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum, auto
 from typing import NamedTuple
@@ -44,6 +44,24 @@ class Around(NamedTuple):
 
     below: Sequence[Copy]
     above: Sequence[Copy]
+
+
+class _Source(NamedTuple):
+    """Records of the source next to positions.
+
+    Attributes:
+        every: by offset; uncommitted ones, too, which may have been copied or not.
+        committed: the offsets of the others.
+    """
+
+    log: PartitionOffsets
+    every: Mapping[int, Step]
+    committed: Collection[int]
+
+    def copied(self, near: Around) -> Mapping[int, Step]:
+        """Those that have to be on the target, for they are committed or stand there."""
+        copies = {copy.upstream for copy in (*near.below, *near.above)}
+        return {at: step for at, step in self.every.items() if at in self.committed or at in copies}
 
 
 class Sure(Enum):
@@ -191,8 +209,8 @@ class MappedOffsets:
 
     def _of_source(
         self, around: Mapping[Committed, Around], sources: Mapping[TopicPartition, TopicPartition]
-    ) -> Mapping[TopicPartition, tuple[PartitionOffsets, Mapping[int, Step]]]:
-        """The source's logs, and its records next to each position; without those not to be had.
+    ) -> Mapping[TopicPartition, _Source]:
+        """What the source has next to each position; without those not to be had.
 
         Raises:
             Unreachable: the source did not answer.
@@ -212,23 +230,29 @@ class MappedOffsets:
             starts += [(below[-1].upstream - NEAR + 1, below[-1].upstream + 1)] if below else []
             starts += [(above[0].upstream, above[0].upstream + NEAR)] if above else []
             for start, end in starts:
-                run = OffsetRange(max(start, log.log_start), min(end, log.last_stable))
+                run = OffsetRange(max(start, log.log_start), min(end, log.end))
                 runs += [run] if run.start < run.end else []
-        steps = read_ranges(reader, wanted)
+        every = read_ranges(reader, wanted, uncommitted=True)
+        stable = {
+            place: [OffsetRange(run.start, min(run.end, log.last_stable)) for run in runs]
+            for place, runs in wanted.items()
+            if isinstance(log := logs[place], PartitionOffsets)
+        }
+        decided = read_ranges(reader, stable)
         return {
-            place: (log, dict(steps[place]))
+            place: _Source(log, dict(every[place]), {at for at, _ in decided[place]})
             for place, log in logs.items()
-            if isinstance(log, PartitionOffsets) and place in steps
+            if isinstance(log, PartitionOffsets) and place in every
         }
 
     def _sure(
         self,
         question: Question,
         near: Around,
-        there: Mapping[TopicPartition, tuple[PartitionOffsets, Mapping[int, Step]]],
+        there: Mapping[TopicPartition, _Source],
     ) -> Sure:
         known = there.get(question.place.partition)
-        if known is not None and _is_equal(question, near, *known):
+        if known is not None and _is_equal(question, near, known.log, known.copied(near)):
             return Sure.PROVEN
         below, above = near
         down = not below or len(below) == NEAR or below[0].upstream == 0
@@ -269,7 +293,7 @@ class MappedOffsets:
         anchor = self._anchors.get(place)
         if anchor is None or anchor.offset != committed or before.upstream != committed - 1:
             return True
-        if not anchor.records:
+        if not anchor.records or anchor.passed:
             return True
         last = anchor.records[0]
         return _alike(before.step, Step(last.timestamp_ms, last.fingerprint))

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from drctl.model.errors import Unknown
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
-from drctl.offsets.consumed import Position
+from drctl.offsets.consumed import Before, Position
 from drctl.offsets.trail import RangeReader, Step, read_ranges
 from drctl.wire.anchors import MOST_MILESTONES, MOST_RECORDS, Anchor, Milestone
 
@@ -33,17 +33,18 @@ Known = dict[TopicPartition, dict[int, Milestone]]
 
 
 def known_from(
-    trails: Mapping[Position, Sequence[Step]], anchors: Iterable[tuple[TopicPartition, Anchor]]
+    before: Mapping[Position, Before], anchors: Iterable[tuple[TopicPartition, Anchor]]
 ) -> Known:
     """What was read for other positions, and what earlier anchors of the same logs knew."""
     known: Known = defaultdict(dict)
     for partition, anchor in anchors:
         here = known[partition]
         here.update((milestone.position, milestone) for milestone in anchor.milestones)
-        here.update((anchor.offset, Milestone(anchor.offset, *r)) for r in anchor.records[:1])
-    for (partition, offset), trail in trails.items():
-        for step in trail[:1]:
-            known[partition][offset] = Milestone(offset, step.fingerprint, step.timestamp_ms)
+        if not anchor.passed:
+            here.update((anchor.offset, Milestone(anchor.offset, *r)) for r in anchor.records[:1])
+    for (partition, _), (trail, last) in before.items():
+        for step in trail.steps[:1]:
+            known[partition][last + 1] = Milestone(last + 1, step.fingerprint, step.timestamp_ms)
     return known
 
 
@@ -137,8 +138,8 @@ def _read(
         steps = held[at[0]]
         last = bisect_left(steps, run.end, key=_offset) - 1
         if last >= 0 and steps[last][0] >= run.start:
-            step = steps[last][1]
-            yield at, Milestone(at[1], step.fingerprint, step.timestamp_ms)
+            found, step = steps[last]
+            yield at, Milestone(found + 1, step.fingerprint, step.timestamp_ms)
 
 
 def _offset(step: tuple[int, Step]) -> int:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.offsets.searching import Match, Sought, TargetSearch
-from drctl.offsets.trail import Step
+from drctl.offsets.trail import Step, Trail
 from drctl.wire.anchors import Milestone
 
 Line = tuple[TopicPartition, tuple[Milestone, ...]]
@@ -34,7 +34,7 @@ def nearest_copied(
     """
     quests = {line: _Quest(line[1], 0, len(line[1])) for line in lines}
     while waiting := {line: quest for line, quest in quests.items() if quest.low < quest.high}:
-        sought = {line: Sought(line[0], (quest.step,)) for line, quest in waiting.items()}
+        sought = {line: Sought(line[0], Trail((quest.step,))) for line, quest in waiting.items()}
         matches = search.find(sought.values())
         for line, quest in waiting.items():
             quest.note(matches.get(sought[line]))

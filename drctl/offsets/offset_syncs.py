@@ -57,12 +57,15 @@ class OffsetSyncs:
         """One for each question."""
         return {q: self._answer(q) for q in questions}
 
-    def window(self, question: Question) -> OffsetRange | None:
-        """Target offsets among which the last consumed record lies, if two syncs enclose it."""
-        if question.committed is None:
-            return None
+    def window(self, question: Question, offset: int) -> OffsetRange | None:
+        """Target offsets among which the record of a source offset lies, if two syncs enclose it.
+
+        Args:
+            offset: of that record; before the position there may be others, whose transactions
+                were aborted, and which were copied.
+        """
         syncs = self._usable.get(question.place.partition, ())
-        after = bisect_right(syncs, question.committed - 1, key=_upstream)
+        after = bisect_right(syncs, offset, key=_upstream)
         if not 0 < after < len(syncs):
             return None
         return OffsetRange(syncs[after - 1].downstream, syncs[after].downstream + 1)

@@ -7,7 +7,7 @@ from drctl.model.groups import Committed
 from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState, Unavailable
 from drctl.model.translation import GroupPartition
 from drctl.offsets.anchor_log import Held
-from drctl.offsets.consumed import Position, last_consumed
+from drctl.offsets.consumed import Before, Position, last_consumed
 from drctl.offsets.link_translation import Cluster
 from drctl.offsets.milestones import known_from, milestones_before
 from drctl.offsets.sight import Sight
@@ -23,7 +23,7 @@ class Reading(NamedTuple):
     """The records before a position.
 
     Attributes:
-        trail: the last consumed ones; empty where none is left.
+        trail: the last consumed ones; without steps where none is left.
         milestones: some further back.
     """
 
@@ -80,13 +80,13 @@ def _read(
     turn: int,
 ) -> Mapping[Position, Reading | Unavailable]:
     logs = source.reader.offsets({partition for partition, _ in wanted})
-    trails = last_consumed(logs, source.records, wanted)
-    usable = {at: trail for at, trail in trails.items() if not isinstance(trail, Unavailable)}
+    before = last_consumed(logs, source.records, wanted)
+    usable = {at: each for at, each in before.items() if isinstance(each, Before)}
     there = {at: log for at in usable if isinstance(log := logs[at[0]], PartitionOffsets)}
     milestones = milestones_before(source.records, there, known_from(usable, remembered), turn)
     return {
-        at: trail if isinstance(trail, Unavailable) else Reading(trail, milestones[at])
-        for at, trail in trails.items()
+        at: Reading(each.trail, milestones[at]) if isinstance(each, Before) else each
+        for at, each in before.items()
     }
 
 

@@ -1,16 +1,32 @@
-"""From the source itself: the record before the committed offset, found again on the target."""
+"""From the source itself: the record before the committed offset, found again on the target.
 
-from collections.abc import Callable, Mapping, Sequence
+Between that record and the offset there may be uncommitted ones, whose transaction was aborted or
+is open. Some replicators copy them. The group passes their copies where it is certain that they are
+there: an application that writes again what it aborted may make equal records, and a copy of the
+later one is not consumed.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from itertools import takewhile
+from operator import eq
 from typing import NamedTuple
 
 from drctl.model.ports import ClusterReader
-from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, Unavailable
+from drctl.model.topology import (
+    OffsetRange,
+    PartitionOffsets,
+    TopicPartition,
+    TopicState,
+    Unavailable,
+)
 from drctl.model.translation import Answer, Method
-from drctl.offsets.consumed import WIDTHS, Position, last_consumed, next_to_consume
+from drctl.offsets.consumed import WIDTHS, Position, Records, last_consumed, next_to_consume
 from drctl.offsets.question import UNKNOWN_POSITION, Answers, NoAnswer, Question, not_asked
 from drctl.offsets.replicated_end import Lost, Reached, ReplicatedEnd
 from drctl.offsets.searching import Match, Sought, TargetSearch
-from drctl.offsets.trail import RangeReader, Trail
+from drctl.offsets.trail import RangeReader, Trail, read_ranges
 
 NO_RECORD = NoAnswer(f"the source holds no record within {WIDTHS[-1]:,} offsets of the position")
 NOT_THERE = NoAnswer("none of the last consumed records was found on the target")
@@ -23,17 +39,25 @@ class _Clue(NamedTuple):
     """Records of the source that tell a position.
 
     Attributes:
-        ahead: whether it is the next record to consume, for want of a consumed one.
+        last: the source offset of the last consumed one; -1 where the trail is the next record to
+            consume, for want of a consumed one.
     """
 
     trail: Trail
-    ahead: bool
+    last: int
+
+    @property
+    def ahead(self) -> bool:
+        return self.last < 0
 
 
 Clues = Mapping[Position | None, _Clue | NoAnswer]
 
-Windows = Callable[[Question], OffsetRange | None]
-"""The target offsets that hold the last consumed record, where something tells them."""
+Windows = Callable[[Question, int], OffsetRange | None]
+"""The target offsets that hold the record of a source offset, where something tells them."""
+
+FURTHER = 64
+"""Records behind the uncommitted ones that help to tell whether these were copied."""
 
 
 class RecordMatch:
@@ -64,7 +88,7 @@ class RecordMatch:
         logs = self._source.offsets({partition for partition, _ in positions})
         clues = self._clues(positions, logs)
         sought = {
-            q: Sought(q.target, clue.trail, self._within(q))
+            q: Sought(q.target, clue.trail, self._within(q, clue))
             for q in questions
             if isinstance(clue := clues[_at(q)], _Clue)
         }
@@ -72,6 +96,7 @@ class RecordMatch:
         unfound = [q for q, s in sought.items() if s not in matches]
         reached = self._further_back(unfound, logs)
         found: dict[Question, Answer | NoAnswer] = {}
+        exact: dict[Question, _Clue] = {}
         for question in questions:
             clue = clues[_at(question)]
             if isinstance(clue, NoAnswer):
@@ -79,8 +104,76 @@ class RecordMatch:
             elif question in reached:
                 found[question] = _behind(question, reached[question])
             else:
-                found[question] = _said(clue, matches.get(sought[question]))
-        return found
+                match = matches.get(sought[question])
+                found[question] = self._said(question, clue, match)
+                passed = clue.trail.passed and not clue.ahead
+                if passed and isinstance(match, Match) and match.exact:
+                    exact[question] = clue
+        return {**found, **self._passing(exact, found)}
+
+    def _said(
+        self, question: Question, clue: _Clue, match: Match | Unavailable | None
+    ) -> Answer | NoAnswer:
+        if isinstance(match, Unavailable):
+            return not_asked(match)
+        if match is None:
+            return NEXT_NOT_THERE if clue.ahead else NOT_THERE
+        if not clue.ahead:
+            return answer(Method.RECORD_MATCH, match, clue.trail, "")
+        evidence = f"the next record to consume is at offset {match.position - 1} of the target"
+        position = match.position - 1
+        if passed := clue.trail.passed:
+            # A reader of uncommitted records has not consumed those before it.
+            log = self._search.logs([question.target])[question.target]
+            start = log.log_start if isinstance(log, PartitionOffsets) else 0
+            position = max(start, position - passed)
+        rereads = match.latest - 1 - position
+        return Answer(Method.RECORD_MATCH, position, rereads, 0, evidence)
+
+    def _passing(
+        self, exact: Mapping[Question, _Clue], found: Mapping[Question, Answer | NoAnswer]
+    ) -> Mapping[Question, Answer]:
+        """The answers behind copies of uncommitted records, where these are certain to be there.
+
+        Compaction may have removed a record that would tell: there the bound says it.
+        """
+        names = sorted({q.place.partition.topic for q in exact})
+        topics = self._source.topics(names) if names else {}
+        runs: dict[Question, _Run] = {}
+        for question, clue in exact.items():
+            topic, said = topics[question.place.partition.topic], found[question]
+            if not isinstance(topic, TopicState) or "cleanup.policy" not in topic.config:
+                continue
+            if topic.compacted or clue.trail.passed > WIDTHS[-1]:
+                continue
+            assert isinstance(said, Answer)
+            assert question.committed is not None
+            runs[question] = _Run(
+                question.place.partition,
+                OffsetRange(clue.last + 1, question.committed),
+                question.target,
+                OffsetRange(
+                    said.target_offset, said.target_offset + clue.trail.passed + 2 * FURTHER
+                ),
+            )
+        copied = _copied(self._source, self._reader, self._search, set(runs.values()))
+        passing: dict[Question, Answer] = {}
+        for question, run in runs.items():
+            said, passed = found[question], copied[run]
+            if passed is None:
+                continue
+            assert isinstance(said, Answer)
+            evidence = said.evidence
+            if passed:
+                evidence += f", and copies of {passed} uncommitted ones behind it"
+            left = exact[question].trail.passed - passed if passed else 0
+            passing[question] = replace(
+                said,
+                target_offset=run.copies.start + passed,
+                rereads_at_most=left,
+                evidence=evidence,
+            )
+        return passing
 
     def _further_back(
         self, questions: Sequence[Question], logs: Logs
@@ -94,37 +187,135 @@ class RecordMatch:
         reached = ReplicatedEnd(self._reader, self._search).find(dict.fromkeys(lost.values()))
         return {q: reached[one] for q, one in lost.items() if one in reached}
 
-    def _within(self, question: Question) -> OffsetRange | None:
+    def _within(self, question: Question, clue: _Clue) -> OffsetRange | None:
         timed = self._search.timed(question.target.topic)
-        return None if timed else self._windows(question)
+        return None if timed or clue.ahead else self._windows(question, clue.last)
 
     def _clues(self, positions: Mapping[Position, None], logs: Logs) -> Clues:
         clues: dict[Position | None, _Clue | NoAnswer] = {None: UNKNOWN_POSITION}
         first: dict[Position, PartitionOffsets] = {}
-        for at, trail in last_consumed(logs, self._reader, positions).items():
+        for at, before in last_consumed(logs, self._reader, positions).items():
             log = logs[at[0]]
-            if isinstance(trail, Unavailable):
-                clues[at] = NoAnswer(f"what it consumed last cannot be read: {trail.reason}")
-            elif trail:
-                clues[at] = _Clue(trail, ahead=False)
+            if isinstance(before, Unavailable):
+                clues[at] = NoAnswer(f"what it consumed last cannot be read: {before.reason}")
+            elif before.trail.steps:
+                clues[at] = _Clue(*before)
             else:
                 clues[at] = NO_RECORD
                 if isinstance(log, PartitionOffsets) and at[1] <= log.log_start:
                     first[at] = log
-        for at, step in next_to_consume(self._reader, first).items():
-            if step is not None:
-                clues[at] = _Clue((step,), ahead=True)
+        for at, trail in next_to_consume(self._reader, first).items():
+            if trail.steps:
+                clues[at] = _Clue(trail, -1)
         return clues
 
 
-def answer(method: Method, match: Match, whose: str, age_seconds: float | None = None) -> Answer:
+class _Run(NamedTuple):
+    """Uncommitted records just before a position, behind the last consumed one.
+
+    Attributes:
+        offsets: of the source, from behind the last consumed record to the position.
+        copies: offsets of the target behind the last consumed record's copy, that hold all copies
+            of these records and more.
+    """
+
+    source: TopicPartition
+    offsets: OffsetRange
+    target: TopicPartition
+    copies: OffsetRange
+
+
+def _copied(
+    source: ClusterReader, reader: RangeReader, search: TargetSearch, runs: Collection[_Run]
+) -> Mapping[_Run, int | None]:
+    """How many records of each run were copied; None where that cannot be known.
+
+    Raises:
+        Unreachable: a cluster did not answer.
+        ScanFailed: something could not be read to its end.
+    """
+    wanted: dict[TopicPartition, list[OffsetRange]] = defaultdict(list)
+    for run in runs:
+        wanted[run.target].append(run.copies)
+    # The target first: what is a copy there is on the source then.
+    there = search.following(wanted)
+    logs = source.offsets({run.source for run in runs}) if runs else {}
+    spans: dict[_Run, tuple[OffsetRange, OffsetRange]] = {}
+    ranges: tuple[dict[TopicPartition, list[OffsetRange]], ...] = (
+        defaultdict(list),
+        defaultdict(list),
+    )
+    for run in runs:
+        if isinstance(log := logs[run.source], PartitionOffsets) and run.target in there:
+            start = max(run.offsets.start, log.log_start)
+            end = run.offsets.end + 2 * (run.copies.span + FURTHER)
+            spans[run] = (
+                OffsetRange(start, min(end, log.end)),
+                OffsetRange(start, min(end, log.last_stable)),
+            )
+            for wanted, span in zip(ranges, spans[run], strict=True):
+                wanted[run.source].append(span)
+    every = read_ranges(reader, ranges[0], uncommitted=True)
+    committed = read_ranges(reader, ranges[1])
+    found: dict[_Run, int | None] = dict.fromkeys(runs)
+    for run, (whole, decided) in spans.items():
+        if _inside(committed[run.source], run.offsets):
+            continue  # committed since
+        log, source_log = there[run.target][0], logs[run.source]
+        assert isinstance(source_log, PartitionOffsets)
+        rows = (
+            (there[run.target][1], run.copies, log.last_stable),
+            (every[run.source], whole, source_log.end),
+            (committed[run.source], decided, source_log.last_stable),
+        )
+        topic, count = run.target.topic, len(_inside(every[run.source], run.offsets))
+        here, all_of_source, committed_of_source = (
+            _Row([search.name(topic, step) for _, step in _inside(records, span)], span.end >= end)
+            for records, span, end in rows
+        )
+        found[run] = _certain(here, all_of_source, committed_of_source, count)
+    return found
+
+
+class _Row(NamedTuple):
+    """Names of records in a row, and whether there are no more behind them."""
+
+    names: Sequence[object]
+    ended: bool
+
+
+def _certain(here: _Row, every: _Row, committed: _Row, count: int) -> int | None:
+    """How many of the first `count` records of the source, all uncommitted, are copied here.
+
+    Args:
+        here: what follows on the target behind the last consumed record.
+        every: what follows it on the source.
+        committed: the committed ones among these.
+    """
+    same = sum(1 for _ in takewhile(bool, map(eq, here.names, every.names)))
+    as_committed = sum(1 for _ in takewhile(bool, map(eq, here.names, committed.names)))
+    if not same and as_committed:
+        return 0
+    whole = same >= count or (same == len(here.names) and here.ended)
+    # They are no copies of committed records only if one of them is something else there.
+    other = as_committed < min(same, len(committed.names) + committed.ended)
+    return min(same, count) if same and whole and other else None
+
+
+def _inside(records: Records, span: OffsetRange) -> Records:
+    return [record for record in records if span.start <= record[0] < span.end]
+
+
+def answer(
+    method: Method, match: Match, trail: Trail, whose: str, age_seconds: float | None = None
+) -> Answer:
     """What it means that a trail of consumed records was found.
 
     Args:
         whose: where the trail comes from, as a beginning of the evidence's words.
     """
     equal = match.latest - match.position
-    rereads = None if match.between is None else equal + match.between
+    rereads = None if match.between is None else equal + match.between + trail.passed
     if not match.missing:
         evidence = f"the last consumed record is at offset {match.position - 1} of the target"
         if equal:
@@ -138,27 +329,18 @@ def answer(method: Method, match: Match, whose: str, age_seconds: float | None =
     return Answer(method, match.position, rereads, 0, whose + evidence, age_seconds)
 
 
-def _said(clue: _Clue, match: Match | Unavailable | None) -> Answer | NoAnswer:
-    if isinstance(match, Unavailable):
-        return not_asked(match)
-    if match is None:
-        return NEXT_NOT_THERE if clue.ahead else NOT_THERE
-    if not clue.ahead:
-        return answer(Method.RECORD_MATCH, match, "")
-    position = match.position - 1
-    evidence = f"the next record to consume is at offset {position} of the target"
-    return Answer(Method.RECORD_MATCH, position, match.latest - match.position, 0, evidence)
-
-
 def _behind(question: Question, reached: Reached) -> Answer:
     assert question.committed is not None
     match = reached.match
-    lacking = question.committed - reached.offset + match.missing
+    behind = question.committed - reached.offset + reached.trail.passed
+    lacking = behind + match.missing
     evidence = (
         f"at least the last {lacking:,} offsets that were consumed are not on the target; the "
         f"newest record that is stands at {match.position - 1}"
     )
-    again = match.latest - match.position + lacking
+    again = None
+    if match.between is not None:
+        again = match.latest - match.position + behind + match.between
     return Answer(Method.RECORD_MATCH, match.position, again, 0, evidence)
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
 from drctl.offsets.consumed import trails_before
 from drctl.offsets.searching import Match, Sought, TargetSearch
-from drctl.offsets.trail import RangeReader
+from drctl.offsets.trail import RangeReader, Trail
 from drctl.wire.anchors import MOST_RECORDS
 
 FIRST_STEP, GROWTH = 4 * MOST_RECORDS, 4
@@ -36,11 +36,13 @@ class Reached(NamedTuple):
 
     Attributes:
         match: where it is there.
-        offset: behind it on the source, at most.
+        offset: of the source; the trail that was found ends there.
+        trail: what was looked for.
     """
 
     match: Match
     offset: int
+    trail: Trail
 
 
 @dataclass(slots=True)
@@ -60,14 +62,14 @@ class _Quest:
             return (self.low + self.high) // 2
         return max(self.lost.log.log_start + 1, self.lost.offset - self.step)
 
-    def note(self, probe: int, match: Match | Unavailable | None) -> None:
+    def note(self, probe: int, trail: Trail, match: Match | Unavailable | None) -> None:
         if isinstance(match, Unavailable):
             self.ended = True  # what was found before holds: it only lies further back
         elif match is None:
             self.high, self.step = probe, self.step * GROWTH
             self.ended = self.low is None and probe <= self.lost.log.log_start + 1
         else:
-            self.low, self.found = probe, Reached(match, probe)
+            self.low, self.found = probe, Reached(match, probe, trail)
             self.ended = match.missing > 0
         if self.low is not None and self.high - self.low <= MOST_RECORDS:
             self.ended = True
@@ -94,13 +96,14 @@ class ReplicatedEnd:
             logs = {(quest.lost.source, probe): quest.lost.log for quest, probe in probes}
             trails = trails_before(self._source, logs)
             sought = {
-                (quest.lost, probe): Sought(quest.lost.target, trail)
+                (quest.lost, probe): Sought(
+                    quest.lost.target, trails[quest.lost.source, probe].trail
+                )
                 for quest, probe in probes
-                if (trail := trails[quest.lost.source, probe])
             }
             matches = self._search.find(sought.values())
             for quest, probe in probes:
-                wanted = sought.get((quest.lost, probe))
-                quest.note(probe, matches.get(wanted) if wanted else None)
+                wanted = sought[quest.lost, probe]
+                quest.note(probe, wanted.trail, matches.get(wanted))
             waiting = [quest for quest in waiting if not quest.ended]
         return {one: quest.found for one, quest in quests.items() if quest.found}

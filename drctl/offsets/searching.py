@@ -7,13 +7,14 @@ that is stands for it.
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import eq
 from typing import NamedTuple
 
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, Unavailable
+from drctl.offsets.consumed import Records
 from drctl.offsets.trail import LENGTH, RangeReader, Step, Trail, read_ranges
 
 BEFORE = 2 * LENGTH
@@ -48,9 +49,9 @@ class Match(NamedTuple):
     Attributes:
         position: behind the earliest record that may be its newest one there.
         latest: behind the latest such record.
-        missing: newest records of the trail that were not found.
-        between: records of the trail that may lie behind that one, for it holds equal ones; None
-            where more may than it remembers.
+        missing: newest committed records of the trail that were not found.
+        between: records of the trail, uncommitted ones among them, that may lie behind that one,
+            for it holds equal ones; None where more may than it remembers.
         to_end: whether everything was looked at up to the end of the log.
     """
 
@@ -59,6 +60,11 @@ class Match(NamedTuple):
     missing: int
     between: int | None
     to_end: bool
+
+    @property
+    def exact(self) -> bool:
+        """Whether it can be no other record than the newest one of the trail."""
+        return not self.missing and self.between == 0 and self.latest == self.position
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +111,11 @@ class TargetSearch:
             Unreachable: the target did not answer.
             ScanFailed: something could not be read to its end.
         """
-        waiting = dict.fromkeys(s for s in sought if s.trail and self._findable(s))
+        waiting = dict.fromkeys(s for s in sought if s.trail.steps and self._findable(s))
         logs = self._target.offsets({s.target for s in waiting})
-        firsts, unsaid = self._look_up({s: s.trail[0].timestamp_ms for s in self._by_time(waiting)})
+        firsts, unsaid = self._look_up(
+            {s: s.trail.steps[0].timestamp_ms for s in self._by_time(waiting)}
+        )
         near = _near(firsts, logs)
         held = self._held(near)
         ends, silent = self._ends(firsts, near, held, logs)
@@ -128,6 +136,45 @@ class TargetSearch:
             waiting = dict.fromkeys(s for s in unsettled if not windows[s].to_end)
         return {**unsaid, **found}
 
+    def logs(
+        self, places: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, PartitionOffsets | Unavailable]:
+        """The logs of these partitions of the target, as they are now.
+
+        Raises:
+            Unreachable: the target did not answer.
+        """
+        return self._target.offsets(places)
+
+    def following(
+        self, places: Mapping[TopicPartition, Sequence[OffsetRange]]
+    ) -> Mapping[TopicPartition, tuple[PartitionOffsets, Records]]:
+        """The records of these ranges as far as the log goes, and the log before it was read.
+
+        Raises:
+            Unreachable: the target did not answer.
+            ScanFailed: something could not be read to its end.
+        """
+        logs = self.logs(places.keys())
+        wanted = {
+            place: [
+                OffsetRange(max(start, log.log_start), min(end, log.last_stable))
+                for start, end in runs
+            ]
+            for place, runs in places.items()
+            if isinstance(log := logs[place], PartitionOffsets)
+        }
+        held = read_ranges(self._reader, wanted)
+        return {
+            place: (log, records)
+            for place, records in held.items()
+            if isinstance(log := logs[place], PartitionOffsets)
+        }
+
+    def name(self, topic: str, step: Step) -> object:
+        """What a record of this topic of the target is known by."""
+        return step if self.timed(topic) else step.fingerprint
+
     def _findable(self, sought: Sought) -> bool:
         return sought.within is not None or self.timed(sought.target.topic)
 
@@ -145,7 +192,7 @@ class TargetSearch:
         found: dict[Sought, int] = {}
         unseen: dict[Sought, int] = {}
         for s, window in near.items():
-            newest, log = s.trail[0].timestamp_ms, logs[s.target]
+            newest, log = s.trail.steps[0].timestamp_ms, logs[s.target]
             assert isinstance(log, PartitionOffsets)
             end = held[s.target].younger(newest, firsts[s], window.end)
             if end is not None:
@@ -246,9 +293,16 @@ class _Held:
         return step if self._timed else step.fingerprint
 
     def match(self, trail: Trail, window: _Window) -> Match | None:
-        """Where the newest record of the trail that is in the window stands."""
+        """Where the newest committed record of the trail that is in the window stands.
+
+        Nothing can be said of an uncommitted one: where these are not copied, an equal record that
+        stands there may be the one that was committed later, and is not consumed.
+        """
         start, end = window.range
-        for missing, step in enumerate(trail):
+        missing = 0
+        for number, step in enumerate(trail.steps):
+            if number in trail.uncommitted:
+                continue
             offsets = self._at.get(self._name(step), ())
             inside = offsets[bisect_left(offsets, start) : bisect_left(offsets, end)]
             if inside:
@@ -257,6 +311,7 @@ class _Held:
                     position = min(position, window.first)
                 between = 0 if window.sure and not missing else self._between(trail, inside[0])
                 return Match(position, inside[-1] + 1, missing, between, window.to_end)
+            missing += 1
         return None
 
     def _between(self, trail: Trail, offset: int) -> int | None:
@@ -264,11 +319,16 @@ class _Held:
 
         What lies before it there tells which of the trail's equal records it is.
         """
-        names = [self._name(step) for step in trail]
+        names = [self._name(step) for step in trail.steps]
         last = bisect_left(self._offsets, offset)
         before = list(reversed(self._names[max(0, last + 1 - len(names)) : last + 1]))
         places = [n for n, name in enumerate(names) if name == before[0]]
         fitting = [n for n in places if all(map(eq, names[n:], before))]
+        if trail.uncommitted:  # they may not have been copied
+            kept = [n for n in range(len(names)) if n not in trail.uncommitted]
+            for place, number in enumerate(kept):
+                if all(map(eq, (names[n] for n in kept[place:]), before)):
+                    fitting.append(number)
         if len(set(names)) == 1 and len(names) >= LENGTH:
             return None
         return max(fitting or places)

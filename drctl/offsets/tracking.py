@@ -123,7 +123,9 @@ class Tracker:
             groups=sight.groups,
             positions=len(sight.positions),
             moved=len(readings),
-            bare=sum(isinstance(each, Reading) and not each.trail for each in readings.values()),
+            bare=sum(
+                isinstance(each, Reading) and not each.trail.steps for each in readings.values()
+            ),
             astray=pen.astray,
             notes=tuple(pen.notes),
             forgotten=tuple(pen.forgotten),

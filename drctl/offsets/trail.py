@@ -21,15 +21,31 @@ class Step(NamedTuple):
     fingerprint: int
 
 
-Trail = tuple[Step, ...]
-"""The last consumed record first."""
+class Trail(NamedTuple):
+    """The records before a position.
+
+    A record is uncommitted where its transaction was aborted, or is open: a replicator may have
+    copied it as a record like any other, or not.
+
+    Attributes:
+        steps: the newest first; the first one is committed.
+        passed: uncommitted records between the first one and the position.
+        uncommitted: which of the steps are, by index.
+    """
+
+    steps: tuple[Step, ...] = ()
+    passed: int = 0
+    uncommitted: frozenset[int] = frozenset()
 
 
 class RangeReader(Protocol):
-    """Reads the committed records of offset ranges of one cluster."""
+    """Reads the records of offset ranges of one cluster."""
 
-    def read(self, ranges: TopicRanges) -> Iterable[Chunk]:
+    def read(self, ranges: TopicRanges, *, uncommitted: bool = False) -> Iterable[Chunk]:
         """Every committed record of these ranges, those of a partition in order.
+
+        Args:
+            uncommitted: whether to read records whose transaction was aborted or is open, too.
 
         Raises:
             ScanFailed: something could not be read to its end.
@@ -42,7 +58,10 @@ def step_of(row: Row) -> Step:
 
 
 def read_ranges(
-    reader: RangeReader, wanted: Mapping[TopicPartition, Sequence[OffsetRange]]
+    reader: RangeReader,
+    wanted: Mapping[TopicPartition, Sequence[OffsetRange]],
+    *,
+    uncommitted: bool = False,
 ) -> dict[TopicPartition, list[tuple[int, Step]]]:
     """The records of these ranges (which may overlap), ascending, as offset and step.
 
@@ -50,14 +69,17 @@ def read_ranges(
         ScanFailed: something could not be read to its end.
     """
     found: dict[TopicPartition, list[tuple[int, Step]]] = {place: [] for place in wanted}
-    for chunk in chunks(reader, wanted):
+    for chunk in chunks(reader, wanted, uncommitted=uncommitted):
         steps = found[TopicPartition(chunk.topic, chunk.partition)]
         steps += [(row[0], step_of(row)) for row in chunk.rows]
     return found
 
 
 def chunks(
-    reader: RangeReader, wanted: Mapping[TopicPartition, Sequence[OffsetRange]]
+    reader: RangeReader,
+    wanted: Mapping[TopicPartition, Sequence[OffsetRange]],
+    *,
+    uncommitted: bool = False,
 ) -> Iterable[Chunk]:
     """The records of these ranges (which may overlap), those of a partition in order, each once.
 
@@ -68,7 +90,7 @@ def chunks(
     for place, runs in wanted.items():
         if merged := coalesced(runs):
             ranges.setdefault(place.topic, {})[place.partition] = merged
-    return reader.read(ranges) if ranges else ()
+    return reader.read(ranges, uncommitted=uncommitted) if ranges else ()
 
 
 def coalesced(runs: Iterable[OffsetRange]) -> list[OffsetRange]:

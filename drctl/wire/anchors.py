@@ -8,8 +8,12 @@ first, of the others how much earlier each is than the one before (VARLONG, modu
 
 Version 2 goes on with what lies further back: number of milestones (1 byte, not 0), then of each
 its fingerprint and timestamp, as above, and by how much its position is less than the one before
-(UNSIGNED_VARLONG), beginning from the committed offset. Without milestones version 1 is written,
-which every drctl can read.
+(UNSIGNED_VARLONG), beginning from the committed offset. Without milestones version 1 is written.
+
+Version 3 is for logs with uncommitted records, those whose transaction was aborted or was open. It
+is version 2, whose number of milestones may be 0, and goes on with: uncommitted records between the
+last consumed one and the committed offset (UNSIGNED_VARLONG), and which of the records are
+uncommitted (UNSIGNED_VARLONG, the lowest bit for the first one, which never is).
 """
 
 from collections.abc import Sequence
@@ -30,7 +34,7 @@ MOST_MILESTONES = 24
 
 _KIND = "anchor"
 _KEY, _VALUE = "anchor key", "anchor"
-_VERSION, _WITH_MILESTONES = 1, 2
+_VERSION, _WITH_MILESTONES, _WITH_UNCOMMITTED = 1, 2, 3
 _ASTRAY = 1
 _FINGERPRINT_BYTES = 8
 _HALF, _WHOLE = 1 << 63, 1 << 64
@@ -97,6 +101,8 @@ class Anchor:
         astray: whether the position could not be seen any more when this was written; a later
             pass (`drctl.wire.anchor_passes`) then says nothing of it.
         milestones: the nearest one first.
+        passed: uncommitted records between the last consumed one and the offset.
+        uncommitted: which of the records are, by index.
     """
 
     offset: int
@@ -106,6 +112,8 @@ class Anchor:
     records: tuple[AnchorRecord, ...]
     astray: bool = False
     milestones: tuple[Milestone, ...] = ()
+    passed: int = 0
+    uncommitted: frozenset[int] = frozenset()
 
 
 def decode_key(data: bytes | None) -> AnchorKey:
@@ -144,10 +152,15 @@ def decode_value(data: bytes | None) -> Anchor | None:
     offset, epoch, topic_id, observed, astray = _head(cursor, version)
     records = _records(cursor)
     milestones: tuple[Milestone, ...] = ()
-    if version == _WITH_MILESTONES:
-        milestones = _milestones(cursor, offset, records)
+    if version >= _WITH_MILESTONES:
+        milestones = _milestones(cursor, offset, records, least=version == _WITH_MILESTONES)
+    passed, uncommitted = 0, frozenset[int]()
+    if version == _WITH_UNCOMMITTED:
+        passed, uncommitted = _uncommitted(cursor, len(records))
     cursor.end()
-    return Anchor(offset, epoch, topic_id, observed, records, astray, milestones)
+    return Anchor(
+        offset, epoch, topic_id, observed, records, astray, milestones, passed, uncommitted
+    )
 
 
 def decode_head(data: bytes) -> AnchorHead:
@@ -168,8 +181,11 @@ def encode_value(value: Anchor) -> bytes:
     """
     if len(value.records) > MOST_RECORDS:
         raise ValueError(f"{len(value.records)} records; an anchor holds {MOST_RECORDS}")
+    version = _WITH_MILESTONES if value.milestones else _VERSION
+    if value.passed or value.uncommitted:
+        version = _WITH_UNCOMMITTED
     parts = [
-        bytes([_WITH_MILESTONES if value.milestones else _VERSION, _ASTRAY * value.astray]),
+        bytes([version, _ASTRAY * value.astray]),
         write.int64(value.observed_ms),
         write.int64(value.offset),
         write.int32(value.leader_epoch),
@@ -181,8 +197,13 @@ def encode_value(value: Anchor) -> bytes:
         parts.append(fingerprint.to_bytes(_FINGERPRINT_BYTES, "big"))
         parts.append(_earlier(after, time))
         after = time
-    if value.milestones:
+    if version >= _WITH_MILESTONES:
         parts += _written(value.milestones, value.offset, after)
+    if version == _WITH_UNCOMMITTED:
+        if not value.uncommitted <= set(range(1, len(value.records))):
+            raise ValueError(f"records {sorted(value.uncommitted)} cannot be the uncommitted ones")
+        marks = sum(1 << number for number in value.uncommitted)
+        parts += [write.varint(value.passed), write.varint(marks)]
     return b"".join(parts)
 
 
@@ -207,8 +228,8 @@ def _earlier(after: int | None, time: int) -> bytes:
 
 
 def _head(cursor: Cursor, version: int) -> AnchorHead:
-    if not _VERSION <= version <= _WITH_MILESTONES:
-        cursor.fail(f"version {version}, known are {_VERSION} and {_WITH_MILESTONES}")
+    if not _VERSION <= version <= _WITH_UNCOMMITTED:
+        cursor.fail(f"version {version}, known are {_VERSION} to {_WITH_UNCOMMITTED}")
     flags = cursor.int8()
     if flags & ~_ASTRAY:
         cursor.fail(f"flags {flags}, known is {_ASTRAY}")
@@ -230,11 +251,20 @@ def _records(cursor: Cursor) -> tuple[AnchorRecord, ...]:
     return tuple(map(AnchorRecord, (first, *fingerprints), times))
 
 
+def _uncommitted(cursor: Cursor, records: int) -> tuple[int, frozenset[int]]:
+    passed, marks = cursor.varlong(), cursor.varlong()
+    if not (passed or marks):
+        cursor.fail("nothing uncommitted, which is version 1 or 2")
+    if marks & 1 or marks >> records:
+        cursor.fail(f"uncommitted are {marks:b}, of {records} records")
+    return passed, frozenset(n for n in range(records) if marks >> n & 1)
+
+
 def _milestones(
-    cursor: Cursor, behind: int, records: Sequence[AnchorRecord]
+    cursor: Cursor, behind: int, records: Sequence[AnchorRecord], *, least: int
 ) -> tuple[Milestone, ...]:
     count = cursor.int8()
-    if not 0 < count <= MOST_MILESTONES:
+    if not least <= count <= MOST_MILESTONES:
         cursor.fail(f"{count} milestones")
     found: list[Milestone] = []
     after = records[-1].timestamp_ms if records else None

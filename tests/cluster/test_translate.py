@@ -9,7 +9,8 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import Consumer
+import yaml
+from confluent_kafka import Consumer, KafkaError
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from bench.mirror_maker import MirrorMaker, mirror_maker
@@ -18,9 +19,10 @@ from drctl.lab.waiting import Patience
 from drctl.model.groups import Committed
 from drctl.model.topology import Record, TopicPartition
 from drctl.systems.kafka.group_writer import KafkaGroupWriter
-from tests.cluster.conftest import NewDrctl
+from tests.cluster.conftest import NewDrctl, cluster_section
 from tests.cluster.offsets_command import OffsetsCommand
 from tests.conftest import NewTopic
+from tests.kafka.tls_broker import free_ports
 from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
@@ -107,6 +109,16 @@ class Mirror:
         theirs = self.held(self.target, partition)
         return next(found for found in sorted(theirs) if theirs[found] == value) + 1
 
+    def transaction(self, count: int, name: str, *, aborts: bool) -> None:
+        """In the first partition."""
+        producer = self.source.producer(transactional__id=f"{self.prefix}-{name}")
+        producer.init_transactions(DEADLINE_S)
+        producer.begin_transaction()
+        for number in range(count):
+            producer.produce(self.topic, key=name, value=f"{name}-{number}", partition=0)
+        assert producer.flush(DEADLINE_S) == 0
+        (producer.abort_transaction if aborts else producer.commit_transaction)(DEADLINE_S)
+
     def held(self, cluster: ClusterUnderTest, partition: int) -> Mapping[int, bytes]:
         """Values by offset."""
         end = cluster.end_offsets(self.topic)[partition]
@@ -116,16 +128,24 @@ class Mirror:
         return self._held[place]
 
     def _read(self, cluster: ClusterUnderTest, partition: int, end: int) -> dict[int, bytes]:
-        consumer = Consumer({**cluster.properties(), "group.id": "never-joined"}, logger=QUIET)
+        # Aborted records, too: MirrorMaker 2 copies them.
+        every = {"isolation.level": "read_uncommitted", "enable.partition.eof": True}
+        consumer = Consumer(
+            {**cluster.properties(), **every, "group.id": "never-joined"}, logger=QUIET
+        )
         try:
             consumer.assign([KafkaPartition(self.topic, partition, 0)])
             found: dict[int, bytes] = {}
             patience = Patience.of(DEADLINE_S)
-            while max(found, default=-1) < end - 1:
+            reached = 0
+            while reached < end:
                 assert patience.remaining, f"{cluster.name} does not give its records"
                 for message in consumer.consume(1000, timeout=0.1):
-                    assert message.error() is None
-                    found[message.offset()] = message.value()
+                    if message.error() is None:
+                        found[message.offset()] = message.value()
+                    else:
+                        assert message.error().code() == KafkaError._PARTITION_EOF
+                        reached = message.offset()
             return found
         finally:
             consumer.close()
@@ -171,6 +191,12 @@ def test_never_beyond_exact_never_worse_than_mirrormaker(mirror: Mirror) -> None
             mirror.commit(f"g{number}", partition, offset)
     mirror.write(500)  # later syncs come with later records
     mirror.await_checkpoints("g0")
+    # MirrorMaker 2 copies what is aborted, too: a group that has passed it passes the copies.
+    copies = mirror.target.end_offsets(mirror.topic)[0] + 31
+    mirror.transaction(31, "aborted", aborts=True)
+    patience = Patience.of(DEADLINE_S)
+    assert patience.wait_until(lambda: mirror.target.end_offsets(mirror.topic)[0] == copies)
+    mirror.commit("passed", 0, mirror.source.end_offsets(mirror.topic)[0] - 1)
     rows = mirror.rows()
     assert rows.keys() == mirror.positions.keys()
     for (group, partition), offset in mirror.positions.items():
@@ -239,3 +265,68 @@ def test_a_target_that_was_made_anew(mirror: Mirror) -> None:
     row = mirror.rows()[name, 0]
     assert (row["target_offset"], row["method"]) == (exact, "record-match")
     assert mirror.said("anew", 0)["checkpoint"]["answer"] is None
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
+def test_a_group_passes_the_copies_of_what_was_aborted(
+    mirror: Mirror,
+    new_drctl: NewDrctl,
+    primary: ClusterUnderTest,
+    secondary: ClusterUnderTest,
+    level: str,
+) -> None:
+    """MirrorMaker 2 copies it by default; seen with the source alive, and when it is lost."""
+    connect = mirror.lab.parts.worker.client()
+    config = connect.config("mm2-source")
+    try:
+        if level == "read_committed":
+            connect.put_config("mm2-source", {**config, "source.consumer.isolation.level": level})
+        mirror.write(400)
+        aborted = 31
+        mirror.transaction(aborted, "first", aborts=True)  # 200 to 230, and its end
+        mirror.transaction(10, "second", aborts=False)  # 232 to 241, and its end
+        mirror.transaction(aborted, "third", aborts=True)  # 243 to 273, and its end
+        copies = 200 + 10 + 2 * aborted * (level == "read_uncommitted")
+        patience = Patience.of(DEADLINE_S)
+        assert patience.wait_until(lambda: mirror.target.end_offsets(mirror.topic)[0] == copies)
+        ours, theirs = (mirror.held(cluster, 0) for cluster in (primary, secondary))
+        at = {value: offset for offset, value in theirs.items()}
+        assert len(at) == copies
+        positions = (215, 231, 232, 240, 243, 260, 274, 275)
+        exact = {
+            position: max(at.get(ours.get(n, b""), -1) for n in range(position)) + 1
+            for position in positions
+        }
+        for position in positions:
+            mirror.commit(f"at-{position}", 0, position)
+        mirror.drctl.json("track", "--once", "--execute", "--yes")
+        mirror.await_checkpoints("at-275")
+
+        found = mirror.rows()
+        for position in positions:
+            row = found[f"{mirror.prefix}-at-{position}", 0]
+            assert row["target_offset"] == exact[position], row
+            assert row["skips_at_most"] == 0
+            assert row["rereads_at_most"] <= (0 if level == "read_uncommitted" else aborted), row
+            for said in mirror.said(f"at-{position}", 0).values():
+                answer = said["answer"]
+                if answer and answer["skips_at_most"] == 0:
+                    again = exact[position] - answer["target_offset"]
+                    assert 0 <= again <= answer["rereads_at_most"], said
+
+        gone = {**cluster_section(primary), "bootstrap": f"127.0.0.1:{free_ports(1)[0]}"}
+        clusters = {"primary": gone, "secondary": cluster_section(secondary)}
+        document = yaml.safe_load(mirror.drctl.config.read_text(encoding="utf-8"))
+        lost = OffsetsCommand(new_drctl(document["links"], clusters=clusters).config)
+        told = lost.json("translate", "--group", f"{mirror.prefix}-.*", code=5)["rows"]
+        rows = {row["group"]: row for row in told if row["partition"] == 0}
+        for position in positions:
+            row = rows[f"{mirror.prefix}-at-{position}"]
+            again = exact[position] - row["target_offset"]
+            assert 0 <= again <= min(aborted, row["rereads_at_most"]), row
+            assert row["rereads_at_most"] == copies - row["target_offset"]
+            assert again <= row["rereads_likely"], row
+    finally:
+        connect.put_config("mm2-source", config)
+        connect.close()

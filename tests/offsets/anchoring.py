@@ -93,10 +93,10 @@ class Source(MemoryCluster):
         gone = dict.fromkeys(self.leaderless, Unavailable("the partition has no leader"))
         return {**super().offsets(partitions), **{p: r for p, r in gone.items() if p in partitions}}
 
-    def read(self, ranges: TopicRanges) -> Any:
+    def read(self, ranges: TopicRanges, *, uncommitted: bool = False) -> Any:
         self._called("read")
         self.before_read()
-        return super().read(ranges)
+        return super().read(ranges, uncommitted=uncommitted)
 
     def _described(self, name: str) -> Group | Unavailable:
         if name in self.hidden:

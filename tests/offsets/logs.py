@@ -16,11 +16,22 @@ from drctl.model.topology import (
 
 @dataclass
 class MemoryLog:
-    """One partition: rows ascending, and where it begins and ends."""
+    """One partition: rows ascending, and where it begins and ends.
+
+    Attributes:
+        aborted: offsets of rows whose transaction was aborted.
+        stable: the first offset that is not decided; `end` where all are.
+    """
 
     rows: list[Row]
     end: int
     start: int = 0
+    aborted: frozenset[int] = frozenset()
+    stable: int | None = None
+
+    @property
+    def last_stable(self) -> int:
+        return self.end if self.stable is None else self.stable
 
     def first_of(self, time: int) -> Found:
         """As a broker looks up a time."""
@@ -37,6 +48,7 @@ class MemoryCluster:
     logs: dict[TopicPartition, MemoryLog]
     name: str = "memory"
     log_append_time: bool = False
+    compacted: bool = False
     read_offsets: int = field(default=0, init=False)
 
     def cluster_id(self) -> str:
@@ -51,7 +63,7 @@ class MemoryCluster:
         log = self.logs.get(partition)
         if log is None:
             return Unavailable("no such partition")
-        return PartitionOffsets(log.start, log.end, log.end)
+        return PartitionOffsets(log.start, log.last_stable, log.end)
 
     def look_up(
         self, questions: Sequence[tuple[TopicPartition, int]]
@@ -68,15 +80,18 @@ class MemoryCluster:
     def _topic(self, name: str) -> TopicState | None:
         partitions = {p.partition: 1 for p in self.logs if p.topic == name}
         kind = "LogAppendTime" if self.log_append_time else "CreateTime"
-        config = {"message.timestamp.type": kind}
+        policy = "compact" if self.compacted else "delete"
+        config = {"message.timestamp.type": kind, "cleanup.policy": policy}
         return TopicState(name, partitions, config) if partitions else None
 
-    def read(self, ranges: TopicRanges) -> Iterator[Chunk]:
+    def read(self, ranges: TopicRanges, *, uncommitted: bool = False) -> Iterator[Chunk]:
         for topic, partitions in ranges.items():
             for partition, runs in partitions.items():
                 log = self.logs[TopicPartition(topic, partition)]
                 for start, end in runs:
-                    assert log.start <= start < end <= log.end, "outside of the log"
+                    readable = log.end if uncommitted else log.last_stable
+                    assert log.start <= start < end <= readable, "outside of the log"
                     self.read_offsets += end - start
-                    rows = [row for row in log.rows if start <= row[0] < end]
+                    hidden = () if uncommitted else log.aborted
+                    rows = [r for r in log.rows if start <= r[0] < end and r[0] not in hidden]
                     yield Chunk(topic, partition, rows)

@@ -417,7 +417,7 @@ def test_at_the_last_copy_of_a_replicator_that_lags_the_records_bear_the_bound(
     search = TargetSearch(target, target, {THERE.topic: True})
     there = cast(ClusterReader, source), source
     methods = (
-        RecordMatch(source, source, search, lambda _question: None),
+        RecordMatch(source, source, search, lambda _question, _offset: None),
         MappedOffsets(SOURCE_ID, there, target, logs, {}),
     )
     place = Target({THERE.topic: TopicState(THERE.topic, {0: 1})}, logs, {})

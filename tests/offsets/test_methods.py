@@ -146,7 +146,7 @@ def test_the_first_record_of_the_time_of_the_last_consumed_one(
 ) -> None:
     cluster = memory([1, 2, 3, 5, 5, 7])
     noted = {PLACE: Consumed(consumed, 90_000)}
-    found = ask(ConsumerTimestamps(cluster, cluster, noted, {"t": True}, NOW), 6)
+    found = ask(ConsumerTimestamps((cluster, cluster), cluster, noted, {"t": True}, NOW), 6)
     assert isinstance(found, Answer)
     assert (found.target_offset, found.rereads_at_most, found.skips_at_most) == (
         position,
@@ -162,9 +162,9 @@ def test_times_that_say_nothing() -> None:
 
     def noted(time: int, timed: bool = True) -> ConsumerTimestamps:
         known = {PLACE: Consumed(time, None)}
-        return ConsumerTimestamps(source, cluster, known, {"t": timed}, NOW)
+        return ConsumerTimestamps((source, source), cluster, known, {"t": timed}, NOW)
 
-    unknown = ConsumerTimestamps(source, cluster, {}, {"t": True}, NOW)
+    unknown = ConsumerTimestamps((source, source), cluster, {}, {"t": True}, NOW)
     for method in (noted(9), noted(2, timed=False), unknown):
         assert isinstance(ask(method, 4), NoAnswer)
     back = ask(noted(3), 2)
@@ -182,7 +182,7 @@ def test_a_time_alone_does_not_say_that_the_group_stayed() -> None:
 
 def test_times_out_of_order_bound_nothing() -> None:
     cluster, known = memory([9, 1, 2, 3]), {PLACE: Consumed(2, None)}
-    found = ask(ConsumerTimestamps(cluster, cluster, known, {"t": True}, NOW), 3)
+    found = ask(ConsumerTimestamps((cluster, cluster), cluster, known, {"t": True}, NOW), 3)
     assert isinstance(found, Answer)
     assert (found.target_offset, found.rereads_at_most, found.skips_at_most) == (0, None, 0)
 

@@ -152,11 +152,11 @@ def test_what_cannot_be_read_does_not_spoil_the_pass(source: Source, one: OneTra
     reads: list[TopicRanges] = []
     read = source.read
 
-    def second_fails(ranges: TopicRanges) -> Any:
+    def second_fails(ranges: TopicRanges, *, uncommitted: bool = False) -> Any:
         reads.append(ranges)
         if len(reads) > 1:
             raise Unreachable("gone")
-        return read(ranges)
+        return read(ranges, uncommitted=uncommitted)
 
     source.read = second_fails  # type: ignore[method-assign]
     anchor = noted(one)
@@ -177,7 +177,7 @@ def test_they_are_well_spread_whatever_is_known(
     """Every offset holds a record, and everything that is asked for is read."""
 
     class Whole:
-        def read(self, ranges: TopicRanges) -> Any:
+        def read(self, ranges: TopicRanges, *, uncommitted: bool = False) -> Any:
             for _, partitions in ranges.items():
                 for partition, runs in partitions.items():
                     for run in runs:

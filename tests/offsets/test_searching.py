@@ -178,7 +178,7 @@ def test_a_target_that_does_not_tell_times_is_not_taken_for_an_empty_one() -> No
     source, target = MemoryCluster({HERE: world.source}), Silent({THERE: world.target})
     search = TargetSearch(target, target, {THERE.topic: True})
     question = Question(GroupPartition("g", HERE), 50, THERE)
-    match = RecordMatch(source, source, search, lambda _question: None)
+    match = RecordMatch(source, source, search, lambda _question, _offset: None)
     answer = match.answers([question])[question]
     assert isinstance(answer, NoAnswer)
     assert "did not answer where to look" in answer.reason

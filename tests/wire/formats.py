@@ -4,7 +4,7 @@ A format added to `drctl.wire` gets a line here; the tests of this room go throu
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import Any
 
@@ -172,6 +172,14 @@ ANCHORS = st.builds(
 
 
 @st.composite
+def anchors_with_uncommitted(draw: st.DrawFn) -> anchors.Anchor:
+    anchor = draw(st.one_of(ANCHORS, anchors_with_milestones()))
+    others = range(1, len(anchor.records))
+    marked = draw(st.frozensets(st.sampled_from(others))) if others else frozenset()
+    return replace(anchor, passed=draw(COUNT.filter(bool)), uncommitted=marked)
+
+
+@st.composite
 def anchors_with_milestones(draw: st.DrawFn) -> anchors.Anchor:
     offset, *positions = draw(
         st.lists(COUNT, min_size=2, max_size=1 + anchors.MOST_MILESTONES, unique=True).map(
@@ -333,6 +341,13 @@ FORMATS = (
     Format(
         "anchors-value-2",
         anchors_with_milestones(),
+        anchors.encode_value,
+        anchors.decode_value,
+        tombstone=True,
+    ),
+    Format(
+        "anchors-value-3",
+        anchors_with_uncommitted(),
         anchors.encode_value,
         anchors.decode_value,
         tombstone=True,

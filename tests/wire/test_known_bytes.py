@@ -272,9 +272,28 @@ def test_milestones_make_it_version_2_and_have_their_bytes_for_ever() -> None:
             anchors.encode_value(Anchor(1000, 7, "id", NOON, (), milestones=bad))
 
 
+def test_uncommitted_records_make_it_version_3_and_have_their_bytes_for_ever() -> None:
+    records = tuple(AnchorRecord(n, NOON) for n in range(3))
+    plain = anchors.encode_value(Anchor(1000, 7, "id", NOON, records))
+    anchor = Anchor(1000, 7, "id", NOON, records, passed=300, uncommitted=frozenset({1, 2}))
+    data = anchors.encode_value(anchor)
+    assert data.hex() == "03" + plain[1:].hex() + "00" + "ac02" + "06"
+    assert anchors.decode_value(data) == anchor
+    for wrong, reason in (
+        (data[:-1] + b"\x07", "uncommitted are 111, of 3 records"),
+        (data[:-1] + b"\x08", "uncommitted are 1000, of 3 records"),
+        (data[:-3] + b"\x00\x00", "nothing uncommitted"),
+    ):
+        with pytest.raises(Undecodable, match=reason):
+            anchors.decode_value(wrong)
+    for bad in ({0}, {3}):
+        with pytest.raises(ValueError, match="cannot be the uncommitted ones"):
+            anchors.encode_value(Anchor(1000, 7, "id", NOON, records, uncommitted=frozenset(bad)))
+
+
 def test_an_anchor_of_another_version() -> None:
-    data = b"\x03" + anchors.encode_value(Anchor(0, 0, "", 0, ()))[1:]
-    with pytest.raises(Undecodable, match="version 3, known are 1 and 2"):
+    data = b"\x04" + anchors.encode_value(Anchor(0, 0, "", 0, ()))[1:]
+    with pytest.raises(Undecodable, match="version 4, known are 1 to 3"):
         anchors.decode_value(data)
 
 

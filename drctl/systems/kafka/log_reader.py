@@ -55,8 +55,11 @@ class KafkaRangeReader:
         self._patience_s = patience_s
         self._fetch_bytes = fetch_bytes
 
-    def read(self, ranges: TopicRanges) -> Iterator[Chunk]:
+    def read(self, ranges: TopicRanges, *, uncommitted: bool = False) -> Iterator[Chunk]:
         """Every committed record of these ranges, those of a partition in order.
+
+        Args:
+            uncommitted: whether to read records whose transaction was aborted or is open, too.
 
         Raises:
             ScanFailed: an offset is gone, or its broker gives nothing any more.
@@ -69,7 +72,9 @@ class KafkaRangeReader:
             if (wanted := [r for r in reversed(runs) if r.span])
         }
         source = self._source
-        with ScanConsumer(source.properties, self._fetch_bytes) as consumer:
+        with ScanConsumer(
+            source.properties, self._fetch_bytes, uncommitted=uncommitted
+        ) as consumer:
             consumer.connect(_CONNECT_S)
             # A broker may wait that long for more bytes, if the site wants it to.
             patience_s = self._patience_s + int(source.properties.get(_WAIT, 0)) / 1000

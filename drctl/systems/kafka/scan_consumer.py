@@ -58,14 +58,25 @@ _QUICK: Mapping[str, tuple[Any, ...]] = {
 class ScanConsumer(SimpleConsumer):
     """Reads partitions from given offsets on, in bulk; a context manager.
 
+    Args:
+        uncommitted: whether to read records whose transaction was aborted or is open, too.
+
     Raises:
         ConfigError: librdkafka does not take the properties.
     """
 
-    def __init__(self, properties: Mapping[str, str], fetch_bytes: int = FETCH_BYTES) -> None:
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        fetch_bytes: int = FETCH_BYTES,
+        *,
+        uncommitted: bool = False,
+    ) -> None:
         super().__init__(properties, fetch_bytes)
         chosen = {name: properties.get(name, value) for name, value in _SETTINGS.items()}
         self._properties |= {**chosen, **_SECURE}
+        if uncommitted:
+            self._properties["isolation.level"] = "read_uncommitted"
 
     def __enter__(self) -> Self:
         super().__enter__()

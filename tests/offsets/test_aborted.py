@@ -1,0 +1,273 @@
+"""Records of aborted and of open transactions, copied or not: no method skips, and bounds hold.
+
+The reference is the list of what was copied from where. It knows no method.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drctl.model.ports import ClusterReader
+from drctl.model.rows import Row
+from drctl.model.topology import PartitionOffsets, TopicPartition
+from drctl.model.translation import Answer, GroupPartition
+from drctl.offsets.anchored import AnchorAnswers
+from drctl.offsets.by_time import Consumed, ConsumerTimestamps
+from drctl.offsets.choosing import chosen
+from drctl.offsets.consumed import Before, last_consumed
+from drctl.offsets.evidence import LastKnown
+from drctl.offsets.mapping import MappedOffsets
+from drctl.offsets.milestones import known_from, milestones_before
+from drctl.offsets.offset_syncs import OffsetSyncs, Sync
+from drctl.offsets.question import Question, TranslationMethod
+from drctl.offsets.record_match import RecordMatch
+from drctl.offsets.searching import TargetSearch
+from drctl.offsets.source_silent import worth
+from drctl.wire import anchors
+from drctl.wire.anchors import Anchor, AnchorRecord
+from tests.offsets.logs import MemoryCluster, MemoryLog
+from tests.offsets.test_mapping import SOURCE_ID, migrated
+
+HERE, THERE = TopicPartition("t", 0), TopicPartition("copy.t", 0)
+PLACE = GroupPartition("g", HERE)
+NOW = 10**7
+
+Content = tuple[bytes | None, bytes | None]
+
+
+@dataclass(frozen=True)
+class World:
+    """A source that is written to in transactions, and what a mirror made of it.
+
+    Attributes:
+        copied: source offsets in the order of the target, which holds nothing else.
+        distinct: whether no two records of the source are equal.
+        ordered: whether times are.
+    """
+
+    source: MemoryLog
+    copied: Sequence[int]
+    syncs: tuple[Sync, ...]
+    named: bool
+    distinct: bool
+    ordered: bool
+
+    @property
+    def target(self) -> MemoryLog:
+        rows = {row[0]: row for row in self.source.rows}
+        return MemoryLog(
+            [
+                (there, *rows[here][1:4], migrated(here) if self.named else ())
+                for there, here in enumerate(self.copied)
+            ],
+            len(self.copied),
+        )
+
+    def exact(self, committed: int) -> int:
+        """Behind the copies of everything that the group has passed."""
+        return sum(here < committed for here in self.copied)
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    """No more records than a trail has: of equal ones further back nobody can tell."""
+    distinct, ordered = draw(st.booleans()), draw(st.booleans())
+    rows: list[Row] = []
+    aborted: set[int] = set()
+    at, time, stable = 0, 1_000, None
+    again: list[tuple[int, bytes | None, bytes | None]] = []
+    for kind in draw(st.lists(st.sampled_from(["commit", "abort", "plain"]), max_size=9)):
+        for _ in range(draw(st.integers(1, 3))):
+            time += draw(st.integers(0 if ordered else -2, 3))
+            value = b"v%d" % at if distinct else draw(st.sampled_from([b"x", b"y", None]))
+            record = (time, b"k", value)
+            if again and not distinct and draw(st.booleans()):
+                record = again.pop(0)  # what was aborted is written again as it was
+                ordered &= record[0] >= time
+                time = max(time, record[0])
+            rows.append((at, *record, ()))
+            if kind == "abort":
+                aborted.add(at)
+                again.append(record)
+            at += 1
+        at += kind != "plain"  # the marker
+    if draw(st.booleans()) and at:
+        stable = at
+        for _ in range(draw(st.integers(1, 5))):
+            time += 1
+            rows.append((at, time, b"k", b"open%d" % at, ()))
+            at += 1
+    source = MemoryLog(rows, at, 0, frozenset(aborted), stable)
+    everything = draw(st.booleans())
+    readable = [
+        row[0]
+        for row in rows
+        if everything or (row[0] not in aborted and row[0] < source.last_stable)
+    ]
+    copied = readable[: draw(st.integers(0, len(readable)))] if draw(st.booleans()) else readable
+    syncs = tuple(
+        Sync(here, there, 0) for there, here in enumerate(copied) if draw(st.integers(0, 6)) == 0
+    )
+    return World(source, copied, syncs, draw(st.booleans()), distinct, ordered)
+
+
+def noted(source: MemoryCluster, committed: int) -> Anchor | None:
+    """What a tracker notes of a position, as it comes out of the topic again."""
+    at = (HERE, committed)
+    logs = source.offsets([HERE])
+    before = last_consumed(logs, source, [at])[at]
+    assert isinstance(before, Before)
+    records = tuple(AnchorRecord(s.fingerprint, s.timestamp_ms) for s in before.trail.steps)
+    log = cast(PartitionOffsets, logs[HERE])
+    further = milestones_before(source, {at: log}, known_from({at: before}, ()), 0)[at]
+    passed = {"passed": before.trail.passed, "uncommitted": before.trail.uncommitted}
+    anchor = Anchor(committed, -1, "", 0, records, milestones=further, **passed)
+    return anchors.decode_value(anchors.encode_value(anchor))
+
+
+class Asked:
+    """All methods, over one world."""
+
+    def __init__(self, world: World, committed: int, *, timed: bool = True) -> None:
+        self._world = world
+        self.source = MemoryCluster({HERE: world.source})
+        self.target = MemoryCluster({THERE: world.target}, log_append_time=not timed)
+        self._timed = {THERE.topic: timed}
+        self.question = Question(PLACE, committed, THERE)
+        anchor = noted(self.source, committed)
+        self.anchors = {PLACE: anchor} if anchor else {}
+        self.log = cast(PartitionOffsets, self.target.offsets([THERE])[THERE])
+
+    def said(self, *, alive: bool = True) -> Mapping[str, Any]:
+        return {
+            method.method.value: method.answers([self.question])[self.question]
+            for method in self._methods(alive)
+        }
+
+    def _methods(self, alive: bool) -> Sequence[TranslationMethod]:
+        world, search = self._world, TargetSearch(self.target, self.target, self._timed)
+        there = (cast(ClusterReader, self.source), self.source) if alive else None
+        syncs = OffsetSyncs({HERE: world.syncs}, {THERE: self.log}, {}, 0)
+        methods: list[TranslationMethod] = [
+            AnchorAnswers(self.anchors, search, NOW),
+            syncs,
+            MappedOffsets(SOURCE_ID, there, self.target, {THERE: self.log}, self.anchors),
+        ]
+        if alive:
+            methods.append(RecordMatch(self.source, self.source, search, syncs.window))
+        consumed = [
+            row[1]
+            for row in world.source.rows
+            if row[0] < min(self.question.committed or 0, world.source.last_stable)
+            and row[0] not in world.source.aborted
+        ]
+        if consumed and world.ordered:
+            times = {PLACE: Consumed(consumed[-1], 0)}
+            methods.append(ConsumerTimestamps(there, self.target, times, self._timed, NOW))
+        return methods
+
+
+@settings(deadline=None, max_examples=400)
+@given(worlds(), st.booleans(), st.data())
+def test_nothing_is_skipped_and_bounds_hold(world: World, timed: bool, data: st.DataObject) -> None:
+    """Whatever the mirror copied, and whatever the isolation level of the group."""
+    committed = data.draw(st.integers(0, world.source.end))
+    asked = Asked(world, committed, timed=timed)
+    exact = world.exact(committed)
+    answers = {name: a for name, a in asked.said().items() if isinstance(a, Answer)}
+    for name, answer in answers.items():
+        if answer.skips_at_most == 0:
+            assert answer.target_offset <= exact, name
+            if answer.rereads_at_most is not None:
+                assert exact - answer.target_offset <= answer.rereads_at_most, name
+    row = chosen(asked.question, list(answers.values()), asked.log, "")
+    assert not row.contradictions
+    if row.answer is not None and row.answer.skips_at_most == 0:
+        assert row.answer.rereads_at_most is not None
+        assert 0 <= exact - row.answer.target_offset <= row.answer.rereads_at_most
+
+
+@settings(deadline=None, max_examples=200)
+@given(worlds(), st.data())
+def test_copies_that_can_be_told_apart_are_passed(world: World, data: st.DataObject) -> None:
+    """The position is exact, and its bound is 0, where no two records are equal."""
+    committed = data.draw(st.integers(0, world.source.end))
+    answer = Asked(world, committed).said()["record-match"]
+    decided = [row[0] for row in world.source.rows if row[0] not in world.source.aborted]
+    consumed = [at for at in decided if at < min(committed, world.source.last_stable)]
+    if world.distinct and world.ordered and consumed and consumed[-1] in world.copied:
+        assert isinstance(answer, Answer)
+        assert answer.target_offset == world.exact(committed)
+
+
+@settings(deadline=None, max_examples=200)
+@given(worlds(), st.data())
+def test_with_the_source_silent_the_end_of_the_log_bounds_it(
+    world: World, data: st.DataObject
+) -> None:
+    committed = data.draw(st.integers(0, world.source.end))
+    asked = Asked(world, committed)
+    said = tuple(asked.said(alive=False).items())
+    exact = world.exact(committed)
+    known = LastKnown(committed, 0)
+    for name, answer in worth(said, known, asked.log, NOW):
+        if isinstance(answer, Answer) and answer.skips_at_most == 0:
+            again = exact - answer.target_offset
+            assert again >= 0, name
+            assert answer.rereads_at_most is not None
+            assert again <= answer.rereads_at_most, name
+            if name != "consumer-timestamp" and answer.rereads_likely is not None:
+                assert again <= answer.rereads_likely, name
+
+
+def world(aborted: range, total: int, *, everything: bool, retried: bool = False) -> World:
+    """One aborted transaction, whose records may come again as they were behind it."""
+    back = len(aborted) + 1
+    rows: list[Row] = [
+        (n, 1_000 + of, b"k", b"v%d" % of, ())
+        for n in range(total)
+        if n != aborted.stop
+        for of in [n - back if retried and aborted.stop < n < aborted.stop + back else n]
+    ]
+    copied = [row[0] for row in rows if everything or row[0] not in aborted]
+    source = MemoryLog(rows, total, 0, frozenset(aborted))
+    return World(source, copied, (), False, not retried, True)
+
+
+@pytest.mark.parametrize("everything", [True, False])
+@pytest.mark.parametrize("committed", [131, 132])
+def test_a_group_behind_31_aborted_records_goes_on_behind_their_copies(
+    everything: bool, committed: int
+) -> None:
+    found = world(range(100, 131), 200, everything=everything)
+    answer = Asked(found, committed).said()["record-match"]
+    exact = 131 if everything else 100
+    assert (answer.target_offset, answer.rereads_at_most) == (exact, 0)
+    noted_before = Asked(found, committed).said(alive=False)["anchor"]
+    assert (noted_before.target_offset, noted_before.rereads_at_most) == (100, 31)
+
+
+@pytest.mark.parametrize("everything", [True, False])
+def test_what_is_written_again_as_it_was_is_not_taken_for_what_was_aborted(
+    everything: bool,
+) -> None:
+    """With all of both there it is clear; with the first copies alone it is not."""
+    found = world(range(100, 131), 200, everything=everything, retried=True)
+    answer = Asked(found, 132).said()["record-match"]
+    exact = 131 if everything else 100
+    assert (answer.target_offset, answer.rereads_at_most) == (exact, 0 if everything else 31)
+    half = World(found.source, found.copied[:120], (), False, False, True)
+    answer = Asked(half, 132).said()["record-match"]
+    assert (answer.target_offset, answer.rereads_at_most) == (100, 31)
+
+
+def test_in_a_compacted_topic_the_bound_tells_of_them() -> None:
+    found = world(range(100, 131), 200, everything=True)
+    asked = Asked(found, 132)
+    asked.source.compacted = True
+    answer = asked.said()["record-match"]
+    assert (answer.target_offset, answer.rereads_at_most) == (100, 31)
