@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from drctl.config.schema import LedgerConfig
 from drctl.model.groups import Group
 from drctl.model.survey import ByBroker, Layout, Quotas, Settings
 from drctl.model.topology import TopicPartition, Unavailable
@@ -117,6 +118,9 @@ class Surveyed:
         runs: the newest ones of the link, the newest first.
         sampled: where the link keeps offsets; else nobody looks.
         clients: whose settings were given; what is said of these has checks of its own.
+        principals: drctl's own, by cluster; where it does not log in with a user name none is
+            known.
+        ledger: where a ledger is kept, if it is kept in a topic.
     """
 
     source: ClusterSurvey = field(default_factory=ClusterSurvey)
@@ -129,3 +133,5 @@ class Surveyed:
     files: tuple[SecretFile, ...] | Unavailable = NOT_SURVEYED
     sampled: Sampled | Unavailable = NOT_SURVEYED
     clients: tuple[ClientSeen, ...] = ()
+    principals: Mapping[str, str] = field(default_factory=dict)
+    ledger: LedgerConfig | None = None

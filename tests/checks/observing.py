@@ -16,7 +16,7 @@ from tests.checks.surveying import surveyed
 
 _NO_CONFIG = {"kind", "state", "tasks", "trace"}
 GONE = "<gone>"
-CLUSTERS = {name: {"bootstrap": f"{name}:1"} for name in ("a", "b", "c")}
+CLUSTERS = {name: {"bootstrap": f"{name}:1"} for name in ("a", "b", "c", "source", "target")}
 
 
 def merged(base: Any, change: Any) -> Any:
@@ -32,6 +32,8 @@ def observed(case: Mapping[str, Any]) -> Observed:
     link = {"from": "a", "to": "b", "topics": [".*"], **case["link"]}
     links = {"main": link, **case.get("links", {})}
     document = {"clusters": CLUSTERS, "links": links, "policy": case.get("policy", {})}
+    if "key" in case:
+        document["journal"] = {"key": case["key"]}
     config = read(yaml.safe_dump(document), Path("x.yaml"))
     beside = case.get("neighbours")
     groups, acls, worker = (case.get(name) for name in ("source_groups", "acls", "worker"))

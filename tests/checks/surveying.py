@@ -14,6 +14,7 @@ from drctl.checks.surveyed import (
     SecretFile,
     Surveyed,
 )
+from drctl.config.schema import LedgerConfig
 from drctl.model.groups import Group, GroupProtocol, GroupState, Member
 from drctl.model.survey import Broker, BrokerFeatures, Layout, Replicas
 from drctl.model.topology import TopicPartition, Unavailable
@@ -28,6 +29,8 @@ def surveyed(case: Mapping[str, Any]) -> Surveyed:
         _cluster(given.get("target", {})),
         anchors=None if given.get("anchors") is False else _seen(given.get("anchors"), _anchors),
         clients=tuple(ClientSeen(*each.split()) for each in given.get("clients", ())),
+        principals=given.get("principals", {}),
+        ledger=LedgerConfig(**given["ledger"]) if "ledger" in given else None,
         **seen,
     )
 

@@ -18,12 +18,15 @@ import pytest
 import drctl
 from drctl.checks.fixing_people import people_left
 from drctl.checks.observed import Observed
+from drctl.checks.own_topics import writers
 from drctl.failback.doing import doing
 from drctl.failback.other_links import OtherLink, other_links
 from drctl.model.connectors import Connector
 from drctl.model.pasting import arguments, command, connector_url, option, put, quote
 from drctl.report.run_next import next_steps
 from drctl.runbook.by_hand import by_hand
+from tests.checks.guarding import acls
+from tests.checks.observing import observed
 from tests.failback.test_answer import SITE
 from tests.report import runs
 
@@ -112,6 +115,28 @@ def test_next_steps_of_a_run(name: str) -> None:
                     assert name in words or f"--link={name}" in words
 
 
+@every
+def test_principals_that_write_to_topics_of_drctls(name: str) -> None:
+    rules = [f"ALLOW User:x ALL PREFIXED:{topic} *" for topic in ("__drctl_", "led")]
+    case = {
+        "link": {"from": "source", "to": "target"},
+        "acls": False,
+        "survey": {
+            "principals": {"target": "User:drctl"},
+            "ledger": {"cluster": "target", "topic": "ledger"},
+        },
+    }
+    seen = observed(case)
+    known = acls(rules)
+    hostile = tuple(rule._replace(principal=name) for rule in known.rules)
+    (found, _) = writers.findings(replace(seen, target_acls=replace(known, rules=hostile)))
+    for line in found.cure.split("; kafka-acls.sh "):
+        words = words_of(line if line.startswith("kafka") else f"kafka-acls.sh {line}")
+        assert name in words or f"--deny-principal={name}" in words
+        assert words[1:3] == ["--bootstrap-server", "t"]
+        assert {"--topic", "Write", "Delete", "Alter", "AlterConfigs"} <= set(words)
+
+
 class Anything:
     """Has every attribute."""
 
@@ -124,10 +149,10 @@ def test_users_and_quotas(name: str) -> None:
     entity = (("user", name), ("client-id", None))
     ours = Anything(scram_users=frozenset({name}), quotas={entity: {"producer_byte_rate": 5.0}})
     theirs = Anything(scram_users=frozenset(), quotas={entity: {"request_percentage": 1.0}})
-    observed = Anything(
+    seen = Anything(
         survey=Anything(source=ours, target=theirs), link=Anything(source="a", target="b")
     )
-    left = list(people_left(cast(Observed, observed)))
+    left = list(people_left(cast(Observed, seen)))
     assert len(left) == 3
     for each in left:
         (line,) = (value for value in vars_of(each) if "kafka-configs --alter" in value)
@@ -205,6 +230,8 @@ QUOTED = {
 }
 SAID_ELSEWHERE = {
     # Put together of quoted words just before.
+    ("checks/own_topics.py", "what"),
+    ("checks/own_topics.py", "who"),
     ("checks/fixing_people.py", "change"),
     ("checks/fixing_people.py", "named"),
     ("cli/failback/table.py", "name"),

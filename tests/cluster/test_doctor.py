@@ -26,8 +26,10 @@ from drctl.systems.kafka.brokers import Brokers
 from drctl.systems.kafka.connection import Connection
 from drctl.wire.broker_requests import NO_TAGS, Api, compact_array
 from drctl.wire.cursor import Cursor
+from drctl.wire.journal_records import TOPIC as JOURNAL
 from drctl.wire.primitives import compact_string
 from tests.cli.documents import check
+from tests.cluster.rights import allow, forget
 from tests.conftest import NewTopic
 from tests.lab.cluster_under_test import ClusterUnderTest
 
@@ -139,6 +141,7 @@ def test_a_healthy_link_and_faults_made_on_it(
     lab: Lab,
     lab_yaml: Callable[..., Path],
     primary: ClusterUnderTest,
+    secondary: ClusterUnderTest,
     topic: str,
     tmp_path: Path,
 ) -> None:
@@ -153,7 +156,7 @@ def test_a_healthy_link_and_faults_made_on_it(
         *("parity-of-settings", "parity-of-acls", "parity-of-retention", "parity-of-timestamps"),
         *("parity-of-scram-users", "parity-of-quotas", "two-clusters-only", "cycles"),
         *("super-users", "groups-on-both", "runs-unfinished", "secret-files"),
-        *("retention-objective", "topics-missing-on-target", "groups-left-out"),
+        *("retention-objective", "topics-missing-on-target", "groups-left-out", "own-topics"),
     )
     assert [name for name in fine if healthy[name] != {"ok"}] == [], document
     assert healthy["replication-factor"] == {"warn"}  # one broker each
@@ -176,6 +179,15 @@ def test_a_healthy_link_and_faults_made_on_it(
         assert statuses(document)["parity-of-acls"] == {"fail"}
         row = next(each for each in document["checks"] if each["check"] == "parity-of-acls")
         assert f"User:orders-app may not WRITE {topic}" in row["evidence"]
+
+    allow(secondary, "orders-app", JOURNAL)
+    try:
+        document = doctor(config)[1]
+        assert statuses(document)["own-topics"] == {"ok", "warn"}
+        row = next(r for r in document["checks"] if r["check"] == "own-topics" and r["cost"])
+        assert row["evidence"] == f"User:orders-app: WRITE on {JOURNAL}"
+    finally:
+        forget(secondary, JOURNAL)
 
     with limited(primary, "orders-app", 1_000_000.0):
         document = doctor(config)[1]

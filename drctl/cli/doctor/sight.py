@@ -67,8 +67,22 @@ def observe(config: "Config", link: "Link") -> "Observed":
             survey = Survey(beyond, secret_files(config), ())
             clock = lambda: int(time.time() * 1000)  # noqa: E731
             observer = Observer(link, config.policy, ports, clock, config.beside(link))
-            seen = replace(observer.observe(Mode.PLANNED), survey=survey.seen())
+            seen = observer.observe(Mode.PLANNED)
+            beside = replace(survey.seen(), principals=_principals(link), ledger=config.file.ledger)
+            seen = replace(seen, survey=beside)
         return _translated(sight, seen) if link.settings.translate else seen
+
+
+def _principals(link: "Link") -> dict[str, str]:
+    """As whom drctl logs in, by cluster; brokers do not tell, and certificates only to them."""
+    found = {}
+    ends = (link.source, link.source_config), (link.target, link.target_config)
+    for name, cluster in ends:
+        given = wiring.revealed(cluster)
+        mechanism = given.get("sasl.mechanism", given.get("sasl.mechanisms", ""))
+        if mechanism.startswith(("PLAIN", "SCRAM-")) and "sasl.username" in given:
+            found[name] = f"User:{given['sasl.username']}"
+    return found
 
 
 def _translated(sight: LinkSight, seen: "Observed") -> "Observed":

@@ -1,0 +1,21 @@
+"""The topics that drctl keeps are all known to the check that looks at who may write to them."""
+
+import re
+from pathlib import Path
+
+import drctl
+from drctl.checks.own_topics import ON_TARGET, PREFIX
+from drctl.config.schema import LedgerConfig
+from drctl.wire import provenance
+
+
+def test_no_topic_of_drctls_is_forgotten() -> None:
+    """Whatever the source code calls so is looked at, but for the ledger, which is configured."""
+    source = Path(drctl.__file__).parent
+    named = {
+        name.rstrip("*")
+        for path in source.rglob("*.py")
+        for name in re.findall(rf'"({PREFIX}[a-z_.*]+)"', path.read_text(encoding="utf-8"))
+    }
+    ledger = LedgerConfig(cluster="b").topic
+    assert named == {*ON_TARGET, ledger, provenance.HEADER, PREFIX} - {PREFIX}
