@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 from hypothesis import settings
 
+from drctl.config.secret import forget
 from drctl.lab.cluster import answering_brokers
 from drctl.lab.environment import describe
 from drctl.lab.guards import free_port_base
@@ -51,6 +52,13 @@ def signals_as_on_a_terminal() -> None:
     """Commands inherit which signals are ignored: under nohup, or in the background, some are."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+@pytest.fixture(autouse=True)
+def no_secrets_of_another_test() -> Iterator[None]:
+    """What one test plants is not masked in the next one."""
+    yield
+    forget()
 
 
 _SHARED: list[Lab] = []

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from drctl.checks.check import Family, Guards, Verdict, check, fail, ok, seen
 from drctl.checks.observed import NOT_LOOKED_AT, Observed
 from drctl.checks.wording import listed, utc
+from drctl.config.fields import for_commands
 from drctl.model.fencing import DENY
 from drctl.model.finding import Status
 from drctl.model.pasting import put, quote
@@ -81,7 +82,7 @@ def _copying(observed: Observed, moved: Moved) -> Iterator[Verdict]:
 def _stops(observed: Observed) -> str:
     """What to type: each connector of the link that is not stopped."""
     replicator, known = observed.link.settings.replicator, observed.connectors
-    worker = str(replicator.connect[0].shown) if replicator.connect else "$CONNECT"
+    worker = for_commands(replicator.connect)
     named = replicator.connectors
     running = (
         name

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from drctl.cli.options import GlobalOptions, Output, options
 from drctl.cli.runs import live_screen
 from drctl.cli.terminal import is_terminal, red, shown, wants_color, yellow
+from drctl.config.secret import is_secret_in, masked_document
 from drctl.model.errors import Unknown
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Console:
         if self.options.output is Output.JSON:
             # Indenting takes Python's slow encoder: seconds for ten thousand partitions.
             indent = 2 if sys.stdout and is_terminal(sys.stdout) else None
-            _write(sys.stdout, as_json(document, indent))
+            _write(sys.stdout, _hidden(document, indent))
         elif isinstance(text, str):
             _write(sys.stdout, shown(text))
         else:
@@ -57,7 +58,8 @@ class Console:
         """
         self.answered = True
         try:
-            sys.stdout.write("".join(as_json(document) + "\n" for document in documents))
+            told = (_hidden(document) + "\n" for document in documents)
+            sys.stdout.write("".join(told))
             sys.stdout.flush()
         except BrokenPipeError:
             # What is left in Python's buffer would fail again when the process ends.
@@ -126,6 +128,12 @@ def as_json(document: Document, indent: int | None = None) -> str:
     if indent is None:
         return _ENCODER.encode(document)
     return json.dumps(document, indent=indent, allow_nan=False)
+
+
+def _hidden(document: Document, indent: int | None = None) -> str:
+    """The document without secrets; mostly there are none, and it is large."""
+    text = as_json(document, indent)
+    return as_json(masked_document(document), indent) if is_secret_in(text) else text
 
 
 def _write(stream: TextIO | None, text: str) -> None:

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console as RichConsole
 from rich.segment import Segment
+from rich.text import Text
 
 from drctl.cli.options import GlobalOptions
 from drctl.cli.terminal import is_terminal, one_line, wants_color
+from drctl.config.secret import masked
 
 if TYPE_CHECKING:
     from rich.console import ConsoleOptions, RenderableType
@@ -23,7 +25,17 @@ class SafeConsole(RichConsole):
     def render(
         self, renderable: "RenderableType", options: "ConsoleOptions | None" = None
     ) -> Iterable[Segment]:
-        """What Rich renders, made printable; Rich's own control codes stay."""
+        """What Rich renders, made printable; Rich's own control codes stay.
+
+        Secrets are masked before a line is broken, which could cut one in two.
+        """
+        if (
+            isinstance(renderable, Text)
+            and (hidden := masked(renderable.plain)) != renderable.plain
+        ):
+            renderable = Text(hidden, renderable.style, justify=renderable.justify)
+        elif isinstance(renderable, str):
+            renderable = masked(renderable)
         for segment in super().render(renderable, options):
             text, style, control = segment
             if control or text.isprintable() or text == "\n":

@@ -10,6 +10,7 @@ import typer
 
 from drctl.cli import wiring
 from drctl.cli.console import console
+from drctl.model.errors import UsageError
 from drctl.model.lines import lines as meant
 
 if TYPE_CHECKING:
@@ -57,10 +58,15 @@ def init(
 
 def _look(clusters: "Mapping[str, ClusterConfig]", urls: Sequence[str], folder: Path) -> "Draft":
     from drctl.config.draft import Draft
-    from drctl.config.given import given_url
-    from drctl.config.secret import reveal
+    from drctl.config.given import given_url, holds_password
+    from drctl.config.secret import hide_user_info, reveal
     from drctl.config.survey import find_mirrors, must_differ, see
 
+    for url in filter(holds_password, urls):
+        raise UsageError(
+            f"--connect: {hide_user_info(url)} holds a password, and other users can see it here",
+            "refer to it: 'http://user:${env:NAME}@host:8083'",
+        )
     addresses = {u: reveal(given_url("--connect", u, folder).resolve(os.environ)) for u in urls}
     with ExitStack() as opened:
         readers = {

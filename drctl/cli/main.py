@@ -19,6 +19,7 @@ from drctl.cli.commands import RootGroup
 from drctl.cli.console import console
 from drctl.cli.error_document import error_document
 from drctl.cli.settings import placed, without_secrets
+from drctl.config.secret import forget
 from drctl.model.errors import DrctlError, ExitCode, Interrupted, Unreachable, UsageError
 from drctl.model.lines import lines
 from drctl.systems import presence
@@ -52,6 +53,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         try:
             given.begin(words)
             consoles.begin()
+            forget()
             return _called(words)
         except DrctlError as error:
             return _ended(error)

@@ -29,9 +29,22 @@ def configuration() -> "Config":
     presence.begin()
     config = load(find(options().config, os.environ))
     _loaded.set(config)
-    for warning in config.warnings():
+    config.keep_hidden()
+    for warning in config.warnings(os.environ):
         console().warn(warning)
     return config
+
+
+def configuration_if_any() -> "Config | None":
+    """The same; None where nobody names one and there is none, for commands that need none.
+
+    Raises:
+        ConfigError: something in it is wrong.
+    """
+    from drctl.config.loading import DEFAULT, VARIABLE
+
+    named = options().config or os.environ.get(VARIABLE)
+    return configuration() if named or DEFAULT.exists() else None
 
 
 def placed(error: "DrctlError") -> str:
@@ -46,11 +59,10 @@ def placed(error: "DrctlError") -> str:
 
 
 def without_secrets(text: str) -> str:
-    """The text with the secrets of the loaded configuration masked: the last line of defence."""
-    config = _loaded.get()
-    if config is None:
-        return text
-    from drctl.config.secret import conceal
+    """A message with all secrets masked that are known: the last line of defence."""
+    from drctl.config.secret import conceal, without_known
 
-    masked = conceal(text, config.secrets(os.environ))
+    config = _loaded.get()
+    known = without_known(text)
+    masked = conceal(known, config.secrets(os.environ)) if config else known
     return Lines(masked) if isinstance(text, Lines) else masked

@@ -4,6 +4,7 @@ import os
 from typing import TextIO
 
 from drctl.cli.options import GlobalOptions
+from drctl.config.secret import masked
 from drctl.model.lines import Lines
 
 
@@ -11,9 +12,9 @@ def printable(text: str) -> str:
     """The text with all but printable characters, line ends and tabs as escapes.
 
     What names, keys and messages of a cluster hold can neither move the cursor, nor recolour,
-    nor hide anything.
+    nor hide anything. Secrets are masked.
     """
-    return "".join(c if c.isprintable() or c in "\n\t" else _escaped(c) for c in text)
+    return "".join(c if c.isprintable() or c in "\n\t" else _escaped(c) for c in masked(text))
 
 
 def shown(text: str) -> str:
@@ -23,7 +24,7 @@ def shown(text: str) -> str:
 
 def one_line(text: str) -> str:
     """The same, with line ends and tabs escaped too."""
-    return "".join(c if c.isprintable() else _escaped(c) for c in text)
+    return "".join(c if c.isprintable() else _escaped(c) for c in masked(text))
 
 
 def is_terminal(stream: TextIO) -> bool:

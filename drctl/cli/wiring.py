@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.config.link import Link
-    from drctl.config.schema import ClusterConfig
+    from drctl.config.schema import AccessConfig, ClusterConfig, ReplicatorConfig, ReverseConfig
+    from drctl.config.setting import Setting
+    from drctl.config.web_address import WebAddress
     from drctl.gap.comparison import RecordComparer
     from drctl.gap.event_duplicates import EventCounter
     from drctl.gap.ledger import LedgerStore
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from drctl.model.ports import ClusterReader
     from drctl.model.topology import TopicState
     from drctl.offsets.mirror_topics import Aliases
-    from drctl.systems.connect.client import ConnectReader
+    from drctl.systems.connect.client import Access, ConnectReader
     from drctl.systems.kafka.group_writer import KafkaGroupWriter
     from drctl.systems.kafka.groups import KafkaGroupReader
     from drctl.systems.kafka.log_reader import KafkaRangeReader
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from drctl.systems.spark.session import SparkSettings
     from drctl.systems.spill.entries import TemporaryEntries
 
+Client = TypeVar("Client", bound="ConnectReader")
 
 PATIENCE_S = 10.0
 """How long a cluster may take to answer a question."""
@@ -174,17 +177,77 @@ def connect_client(*urls: str) -> "ConnectReader":
     return ConnectReader(*urls)
 
 
+def open_connect(
+    kind: "type[Client]",
+    given: "ReplicatorConfig | ReverseConfig | None",
+    timeout_s: float = PATIENCE_S,
+) -> "Client | None":
+    """A client of the workers of a replicator; None where none are configured.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing, or cannot be used.
+    """
+    if given is None or not given.connect:
+        return None
+    workers = map(worker_at, given.connect)
+    return kind(*workers, timeout_s=timeout_s, access=connect_access(given.connect_access))
+
+
+def worker_at(url: "Setting") -> "WebAddress":
+    """Where a worker listens.
+
+    Raises:
+        ConfigError: what the URL refers to is missing, or makes no URL of it.
+    """
+    from drctl.config.web_address import web_address
+    from drctl.model.errors import ConfigError
+
+    try:
+        return web_address(clear_text(url))
+    except ValueError as error:
+        raise ConfigError(f"{url.place}: {error}") from None
+
+
+def connect_access(given: "AccessConfig") -> "Access":
+    """How Connect workers are shown who asks.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.systems.connect.client import Access
+
+    def text(setting: "Setting | None") -> str:
+        return "" if setting is None else clear_text(setting)
+
+    def file(setting: "Setting | None") -> str:
+        told = text(setting)
+        if setting is None or "-----BEGIN" in told:
+            return told
+        return str(setting.directory / Path(told).expanduser())
+
+    return Access(
+        None if given.user is None else text(given.user),
+        text(given.password),
+        {name: text(value) for name, value in given.headers.items()},
+        file(given.ca),
+        file(given.certificate),
+        file(given.key),
+        text(given.key_password),
+    )
+
+
 def connect_of(link: "Link") -> "ConnectReader | None":
     """A client of the workers that replicate a link; None where none are configured."""
-    urls = link.settings.replicator.connect
-    return connect_client(*map(clear_text, urls)) if urls else None
+    from drctl.systems.connect.client import ConnectReader
+
+    return open_connect(ConnectReader, link.settings.replicator)
 
 
 def reverse_connect_of(link: "Link") -> "ConnectReader | None":
     """The same of the workers that copy back; None where they are not configured."""
-    reverse = link.settings.replicator.reverse
-    urls = (reverse.connect or ()) if reverse else ()
-    return connect_client(*map(clear_text, urls)) if urls else None
+    from drctl.systems.connect.client import ConnectReader
+
+    return open_connect(ConnectReader, link.settings.replicator.reverse)
 
 
 @contextmanager

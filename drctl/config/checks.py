@@ -55,6 +55,7 @@ def _replicator(document: Document, path: Path) -> Iterator[Problem]:
         connect = document.entry((*side, "connect"))
         if connectors and not connect and not _empty(connectors.node):
             yield Problem(connectors.mark, (*side, "connect"), "is required beside `connectors`")
+        yield from _access(document, side)
     for key in ("connect", "connectors", "reverse"):
         entry = document.entry((*path, key))
         if kind and kind.text == "none" and entry and not _empty(entry.node):
@@ -63,6 +64,22 @@ def _replicator(document: Document, path: Path) -> Iterator[Problem]:
     yield from _stopped_by_command(document, path)
     yield from _started_after_failover(document, path, kind)
     yield from _copied_offsets(document, path, kind)
+
+
+def _access(document: Document, side: Path) -> Iterator[Problem]:
+    path = (*side, "connect_access")
+    given = document.entry(path)
+    if given and not _empty(given.node) and not document.entry((*side, "connect")):
+        yield Problem(given.mark, (*side, "connect"), "is required beside `connect_access`")
+    for key, other in (
+        ("password", "user"),
+        ("user", "password"),
+        ("key", "certificate"),
+        ("key_password", "certificate"),
+    ):
+        entry = document.entry((*path, key))
+        if entry and not document.entry((*path, other)):
+            yield Problem(entry.mark, (*path, other), f"is required beside `{key}`")
 
 
 def _stopped_by_command(document: Document, path: Path) -> Iterator[Problem]:

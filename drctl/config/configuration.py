@@ -3,12 +3,22 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+from urllib.parse import unquote
 
 from drctl.config.link import Link
 from drctl.config.problems import did_you_mean, one_of
-from drctl.config.schema import ClusterConfig, ConfigFile, PolicyConfig, Section, SparkConfig
-from drctl.config.secret import hide_user_info, reveal, user_info
+from drctl.config.schema import (
+    ClusterConfig,
+    ConfigFile,
+    PolicyConfig,
+    ReplicatorConfig,
+    ReverseConfig,
+    Section,
+    SparkConfig,
+)
+from drctl.config.secret import hide_user_info, names_secret, remember, reveal, user_info
 from drctl.config.setting import Setting, others_may_read
 from drctl.model.errors import ConfigError, UsageError
 from drctl.model.pasting import arguments
@@ -108,14 +118,48 @@ class Config:
         shown: dict[str, Any] = _redacted(self.file)
         return shown
 
-    def warnings(self) -> tuple[str, ...]:
-        """What others on this machine could read, though it is secret."""
+    def warnings(self, environ: Mapping[str, str] = MappingProxyType({})) -> tuple[str, ...]:
+        """What others could read, on this machine or on the network, though it is secret."""
         found = [warning for s in _settings(self.file) for warning in s.exposed_files()]
-        written = [s.place for s in _settings(self.file) if s.hidden and not s.references]
+        literal = [s for s in _settings(self.file) if not s.references]
+        written = [s.place for s in literal if s.hidden or user_info(s.raw)]
         if written and others_may_read(self.path):
             said = f"{written[0]}: a secret, in a file that other users can read"
             found.append(f"{said}: chmod 600 {arguments(str(self.path))}")
+        for replicator in self._replicators():
+            access = replicator.connect_access
+            named = access.user or any(map(names_secret, access.headers))
+            for url in replicator.connect or ():
+                text = _read(url, environ)
+                if text.lower().startswith("http://") and (named or user_info(text)):
+                    found.append(f"{url.place}: a password goes over plain http: use https")
         return tuple(found)
+
+    def keep_hidden(self) -> None:
+        """Have the secrets that stand in the file masked in all that this command line shows.
+
+        Those that it refers to follow once they are read; names of what it is about stay.
+        """
+        remember(names=self._names())
+        for setting in _settings(self.file):
+            if not setting.references:
+                setting.resolve({})
+
+    def _names(self) -> Iterator[str]:
+        yield from self.clusters
+        for cluster in self.clusters.values():
+            user = cluster.properties.get("sasl.username")
+            yield from (user.raw,) if user else ()
+        for name, link in self.file.links.items():
+            yield from (name, *link.topics, *link.exclude, *link.groups)
+            yield from (who.partition(":")[2] for who in link.fence.principals)
+        for replicator in self._replicators():
+            yield from filter(None, dict(replicator.connectors).values())
+
+    def _replicators(self) -> Iterator[ReplicatorConfig | ReverseConfig]:
+        for link in self.file.links.values():
+            yield link.replicator
+            yield from (link.replicator.reverse,) if link.replicator.reverse else ()
 
     def secrets(self, environ: Mapping[str, str]) -> frozenset[str]:
         """All texts that must not be shown, as far as they can be read now."""
@@ -139,6 +183,14 @@ def _settings(value: object) -> Iterator[Setting]:
             yield from _settings(inner)
 
 
+def _read(setting: Setting, environ: Mapping[str, str]) -> str:
+    """What it stands for; as written where that cannot be read."""
+    try:
+        return reveal(setting.resolve(environ))
+    except ConfigError:
+        return setting.raw
+
+
 def _secret_texts(setting: Setting, environ: Mapping[str, str]) -> Iterator[str]:
     for reference in setting.references:
         alone = Setting(str(reference), setting.place, setting.directory)
@@ -148,7 +200,8 @@ def _secret_texts(setting: Setting, environ: Mapping[str, str]) -> Iterator[str]
             continue
     if setting.hidden and not setting.references:
         yield setting.raw
-    yield user_info(setting.raw)
+    password = user_info(_read(setting, environ))
+    yield from (password, unquote(password))
 
 
 def _redacted(value: object) -> Any:

@@ -2,16 +2,16 @@
 
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, TypeVar
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from drctl.config.client_properties import objection
 from drctl.config.hosts import is_host
 from drctl.config.setting import Setting
+from drctl.config.web_address import web_address
 
 T = TypeVar("T")
 
@@ -79,15 +79,19 @@ def checked_url(setting: Setting) -> Setting:
         if not setting.raw.startswith(("http://", "https://", "${")):
             raise ValueError("must begin with http:// or https://")
         return setting
-    try:
-        url = urlsplit(setting.raw)
-        named = url.hostname and (":" in url.hostname or is_host(url.hostname))
-        whole = url.scheme in ("http", "https") and named and url.port != 0
-    except ValueError:
-        whole = False
-    if not whole or url.query or url.fragment or re.search(r"\s", setting.raw):
-        raise ValueError("must be a URL such as http://connect:8083")
+    web_address(setting.raw)
     return setting
+
+
+def for_commands(urls: Sequence[Setting] | None) -> str:
+    """The first URL as commands are printed with it, without user and password.
+
+    Empty where none is given, or another place says it: `connector_url` then names a variable.
+    """
+    try:
+        return str(web_address(urls[0].raw)) if urls else ""
+    except ValueError:
+        return ""
 
 
 def _checked_property(name: str) -> str:

@@ -41,17 +41,17 @@ def given_url(option: str, url: str, directory: Path) -> Setting:
     """The URL of a Connect worker, which may refer to a password.
 
     Raises:
-        UsageError: it is none, or holds a password.
+        UsageError: it is none.
     """
-    if hide_user_info(url) != url and _literal(user_info(url)):
-        raise UsageError(
-            f"{option}: {hide_user_info(url)} holds a password, and other users can see it here",
-            "refer to it: 'http://user:${env:NAME}@host:8083'",
-        )
     try:
         return checked_url(literal("connect", url, option, directory))
     except ValueError as error:
-        raise UsageError(f"{option} {error}") from None
+        raise UsageError(f"{option} {error}", "for example http://connect:8083") from None
+
+
+def holds_password(url: str) -> bool:
+    """Whether a URL as typed shows a password to whoever sees the command line."""
+    return hide_user_info(url) != url and _literal(user_info(url))
 
 
 def _properties(option: str, pairs: Sequence[str]) -> dict[str, str]:

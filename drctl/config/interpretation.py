@@ -23,6 +23,7 @@ from drctl.config.setting import Setting, parts_of
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
+_ACCESS = "connect_access"
 # Where a text may hold references; `*` is any key or number.
 _SETTINGS = (
     ("clusters", "*", "bootstrap"),
@@ -31,6 +32,10 @@ _SETTINGS = (
     ("links", "*", "replicator", "connect", "*"),
     ("links", "*", "replicator", "reverse", "connect"),
     ("links", "*", "replicator", "reverse", "connect", "*"),
+    ("links", "*", "replicator", _ACCESS, "*"),
+    ("links", "*", "replicator", _ACCESS, "headers", "*"),
+    ("links", "*", "replicator", "reverse", _ACCESS, "*"),
+    ("links", "*", "replicator", "reverse", _ACCESS, "headers", "*"),
     ("links", "*", "endpoints", "*", "tsig", "secret"),
     ("links", "*", "endpoints", "*", "env", "*"),
     ("spark", "conf", "*"),
@@ -81,6 +86,8 @@ def values(document: Document, file: str, directory: FilePath) -> Any:
             document.problems.append(Problem(node.mark, path, str(error)))
             return Setting("${env:malformed}", "")  # no further complaint about it
         hidden = names_secret(str(path[-1]))
+        if path[-2:] == (_ACCESS, "key"):
+            hidden = "-----BEGIN" in node.text  # else the name of its file
         text = node.text
         if isinstance(node.value, bool) and not hidden:
             text = "true" if node.value else "false"
@@ -136,9 +143,11 @@ def _shown(node: Node, path: Path) -> str:
     if isinstance(node, Mapping | Sequence):
         kind = "mapping" if isinstance(node, Mapping) else "list"
         return f" ({'an empty' if _is_empty(node) else 'a'} {kind})"
-    if _may_be_secret(path):
-        return ""
     text = hide_user_info(node.text)
+    # What is no URL may still hold the password of one.
+    unhidden = "connect" in path and "@" in node.text and text == node.text
+    if _may_be_secret(path) or unhidden:
+        return ""
     return f" ({quoted(text) if isinstance(node.value, str) else escaped(text)})"
 
 
@@ -156,7 +165,7 @@ def _may_be_secret(path: Path) -> bool:
     names = [str(part) for part in path]
     free = any(name in ("properties", "conf") for name in names[:3])
     endpoint = path[2:3] == ("endpoints",) and path[4:5] and path[4] in _NOT_SHOWN
-    key = path[:2] == ("journal", "key")
+    key = path[:2] == ("journal", "key") or _ACCESS in path[:-1]
     return free or key or bool(endpoint) or any(names_secret(name) for name in names[2:])
 
 

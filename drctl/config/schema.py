@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, StringConstraints
 
 from drctl.config.endpoints import SECTIONS, EndpointConfig
 from drctl.config.fields import (
@@ -28,6 +28,7 @@ from drctl.config.secret import Secret
 from drctl.config.section import Section as Section
 from drctl.config.setting import Setting
 
+HeaderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 Argv = Annotated[tuple[Text, ...], Field(min_length=1)]
 ReplicatorKind = Literal["mirrormaker2", "confluent-replicator", "offset-preserving", "none"]
 FenceMethod = Literal["acl", "command", "none"]
@@ -73,6 +74,29 @@ def _checked_topic(name: str) -> str:
 TopicName = Annotated[Text, AfterValidator(_checked_topic)]
 
 
+class AccessConfig(Section):
+    """How drctl shows the Connect workers who it is, and whom it trusts.
+
+    Attributes:
+        user: for basic authentication, with `password`; where the URLs name nobody.
+        headers: sent with every request.
+        ca: PEM file with the certificates that are trusted, or its content; else the system's.
+        certificate: PEM file of a client certificate with its chain, or its content.
+        key: of the certificate, likewise; else it stands in the file of the certificate.
+        key_password: of an encrypted key.
+    """
+
+    user: Setting | None = None
+    password: Setting | None = None
+    headers: Annotated[Mapping[HeaderName, Setting], AfterValidator(frozen)] = Field(
+        default_factory=empty
+    )
+    ca: Setting | None = None
+    certificate: Setting | None = None
+    key: Setting | None = None
+    key_password: Setting | None = None
+
+
 class ReverseConfig(Section):
     """The replicator that failback uses, from the target to the source.
 
@@ -81,6 +105,7 @@ class ReverseConfig(Section):
     """
 
     connect: Urls | None = None
+    connect_access: AccessConfig = Field(default_factory=AccessConfig)
     connectors: ConnectorsConfig = ConnectorsConfig()
     rename: Rename = UNCHANGED
     after_failover: bool = False
@@ -101,6 +126,7 @@ class ReplicatorConfig(Section):
 
     kind: ReplicatorKind
     connect: Urls | None = None
+    connect_access: AccessConfig = Field(default_factory=AccessConfig)
     connectors: ConnectorsConfig = ConnectorsConfig()
     stop: Words = ()
     start: Words = ()
@@ -146,7 +172,7 @@ class LinkConfig(Section):
     identity: Identity = RECORD_FIELDS
     keeps_partitions: bool = True
     translate: bool = True
-    replicator: ReplicatorConfig = ReplicatorConfig(kind="none")
+    replicator: ReplicatorConfig = Field(default_factory=lambda: ReplicatorConfig(kind="none"))
     fence: FenceConfig = FenceConfig(method="none")
     endpoints: tuple[EndpointConfig, ...] = ()
 

@@ -6,8 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import unquote
 
-from drctl.config.secret import MASK, Secret, hide_user_info, names_secret
+from drctl.config.secret import (
+    MASK,
+    Secret,
+    hide_user_info,
+    names_secret,
+    remember,
+    user_info,
+)
 from drctl.model.errors import ConfigError
 from drctl.model.pasting import arguments
 
@@ -64,12 +72,21 @@ class Setting:
     def resolve(self, environ: Mapping[str, str]) -> str | Secret:
         """What the setting stands for; a `Secret` where it refers to anything or is hidden.
 
+        What is secret in it is masked from now on in whatever this command line shows.
+
         Raises:
             ConfigError: a variable is not set, or a file cannot be read.
         """
         parts = parts_of(self.raw)
-        text = "".join(
+        read = [
             self._read(part, environ) if isinstance(part, Reference) else part for part in parts
+        ]
+        text = "".join(read)
+        referred = [r for r, part in zip(read, parts, strict=True) if isinstance(part, Reference)]
+        password = user_info(text)
+        remember(
+            [password, unquote(password), *([text, *read] if self.hidden else ())],
+            settings=referred,
         )
         if self.references and not text:
             said = " and ".join(f"{part} is" for part in self.references)

@@ -76,7 +76,10 @@ def way_home(link: Link, links: Iterable[Link] = ()) -> Link:
     if reverse is None and (other := opposite(link, links)) is not None:
         back = other.settings.replicator
         reverse = ReverseConfig.model_construct(
-            connect=back.connect, connectors=back.connectors, rename=back.rename
+            connect=back.connect,
+            connect_access=back.connect_access,
+            connectors=back.connectors,
+            rename=back.rename,
         )
     if reverse is None:
         if replicator.kind in ON_CONNECT:
@@ -118,11 +121,15 @@ def _away_from_home(link: Link, rename: str) -> ConfigError:
 def _turned(link: Link, reverse: ReverseConfig) -> Link:
     replicator, fence = link.settings.replicator, link.settings.fence
     there = ReverseConfig.model_construct(
-        connect=replicator.connect, connectors=replicator.connectors, rename=replicator.rename
+        connect=replicator.connect,
+        connect_access=replicator.connect_access,
+        connectors=replicator.connectors,
+        rename=replicator.rename,
     )
     back: ReplicatorConfig = replicator.model_copy(
         update={
             "connect": reverse.connect,
+            "connect_access": reverse.connect_access,
             "connectors": reverse.connectors,
             "rename": reverse.rename,
             "reverse": there,

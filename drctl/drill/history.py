@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from drctl.config.secret import masked_document
 from drctl.model.strict_json import read_json
 
 
@@ -53,9 +54,9 @@ class Past:
     seconds: tuple[tuple[str, float], ...] = ()
 
     def line(self) -> bytes:
-        """As it stands in the file."""
+        """As it stands in the file, without secrets."""
         data = {**asdict(self), "began": self.began.isoformat(), "seconds": dict(self.seconds)}
-        return json.dumps(data, separators=(",", ":")).encode()
+        return json.dumps(masked_document(data), separators=(",", ":")).encode()
 
 
 def read(lines: Iterable[bytes]) -> tuple[tuple[Past, ...], int]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 
+from drctl.config.secret import masked_document
 from drctl.model.errors import DamagedJournal
 from drctl.model.journal import ENDED, Entry
 from drctl.model.pasting import quote
@@ -98,14 +99,14 @@ def beginning(run: str) -> Head:
 
 
 def seal(entries: Iterable[Entry], head: Head) -> tuple[bytes, ...]:
-    """The lines of these entries, behind the head; without an end of line.
+    """The lines of these entries, behind the head; without an end of line, and without secrets.
 
     Raises:
         ValueError: an entry is no JSON, or uses a name of the chain's own.
     """
     lines = []
     for entry in entries:
-        lines.append(_sealed(entry, head))
+        lines.append(_sealed(masked_document(entry), head))
         head = Head(head.seq + 1, _digest(lines[-1]))
     return tuple(lines)
 

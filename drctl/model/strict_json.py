@@ -13,7 +13,8 @@ DEEPEST = 64
 """Levels of lists and objects; what drctl writes has less than a dozen."""
 
 _MOST_DIGITS = 40
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+# One that does not end is taken too: else the search would begin anew at each quote in it.
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _NO_BRACKET = re.compile(r"[^\[\]{}]+")
 
 

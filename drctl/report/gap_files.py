@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from drctl.config.secret import masked_document
 from drctl.model.errors import Refused, Unknown
 from drctl.model.gap import GapResult
 from drctl.report.gap_page import render
@@ -58,7 +59,7 @@ def publish(result: GapResult, work: Path, out: Path) -> None:
     """
     try:
         (work / PAGE).write_text(render(result), encoding="utf-8")
-        document = json.dumps(result.to_json(), indent=2, allow_nan=False)
+        document = json.dumps(masked_document(result.to_json()), indent=2, allow_nan=False)
         _write_durably(work / DOCUMENT, document + "\n")
         ordered = () if result.inversions is None else (INVERSIONS,)
         for name in (RECORDS, OTHERS, *ordered, PAGE, DOCUMENT):

@@ -106,6 +106,7 @@ def _environment(folder: str) -> Environment:
     environment = Environment(
         loader=FileSystemLoader(folder),
         autoescape=True,
+        finalize=printable.without_secrets,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

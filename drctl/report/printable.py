@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
+from typing import Any
+
+from drctl.config.secret import masked
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
@@ -43,6 +46,11 @@ def plain(text: str) -> str:
 def sentence(text: str) -> str:
     """The same for prose, such as a broker's reason: white space becomes one space."""
     return plain(" ".join(text.split()))
+
+
+def without_secrets(value: Any) -> Any:
+    """What a template shows, with secrets masked in text; what is markup already stays so."""
+    return masked(value) if type(value) is str else value
 
 
 def escape(data: bytes) -> str:

@@ -15,11 +15,16 @@ from typing import Any, cast
 
 import pytest
 
+from drctl.cli.runs.link_connectors import Connectors
 from drctl.cli.runs.loss_known import KnownEnds
 from drctl.cli.runs.loss_sight import LossSight
 from drctl.cli.runs.plan_files import refuse_another, write_plan
 from drctl.config.loading import read
+from drctl.config.mirrors import mirrors
+from drctl.connectors.diagnosis import Ward, status_document
+from drctl.connectors.positions import kept as kept_of
 from drctl.engine import chain
+from drctl.engine.source_offsets import kept_offsets
 from drctl.engine.story import read_story, understood
 from drctl.failback.facts import DAMAGED
 from drctl.failback.gap_results import read_gap as failback_gap
@@ -27,13 +32,17 @@ from drctl.failback.observers.journal import observe_journal
 from drctl.model.errors import DamagedJournal, DrctlError
 from drctl.model.journal import JournalReader
 from drctl.model.strict_json import read_json
+from drctl.offsets.mirror_topics import aliases_of
 from drctl.reconcile.gap_result import read_gap
 from drctl.report.journal_lines import entry_lines, journal_document, run_lines
 from drctl.report.run_json import report_document
 from drctl.report.run_next import next_steps
 from drctl.report.run_page import render
 from drctl.report.run_reading import report_data, sound_entries
+from drctl.systems.connect.cure import ConnectCurer, ConnectWard
+from drctl.systems.connect.lister import ConnectLister
 from drctl.systems.journal.run_files import RunFiles
+from drctl.systems.replicators.connectors import ConnectorPositions
 from tests.report import gaps, runs
 
 INPUTS = int(os.environ.get("DRCTL_FUZZ", "400"))
@@ -184,6 +193,72 @@ def of_yaml(random: Random, known: list[str]) -> None:
         read(text, Path("drctl.yaml"))
 
 
+STATUS = {
+    "name": "a",
+    "connector": {"state": "RUNNING", "worker_id": "w:1"},
+    "tasks": [{"id": 0, "state": "FAILED", "worker_id": "w:1", "trace": "x\nCaused by: y"}],
+    "type": "source",
+}
+INFO = {"name": "a", "config": {"name": "a", "tasks.max": "1"}, "tasks": [{}], "type": "source"}
+ANSWERS: dict[str, Any] = {
+    "/": {"version": "4.3.1", "commit": "0", "kafka_cluster_id": "id"},
+    "/connectors": ["a", "b"],
+    "/connectors/a/status": STATUS,
+    "/connectors/a/config": INFO["config"],
+    "/connectors/a/offsets": {"offsets": [{"partition": {"topic": "t"}, "offset": {"offset": 1}}]},
+    "/connectors?expand=status": {"a": {"status": STATUS}},
+    "/connectors?expand=info": {"a": {"info": INFO}},
+    "/connectors?expand=status&expand=info": {"a": {"status": STATUS, "info": INFO}},
+}
+
+
+class Scripted:
+    """A client without a network: the next answer is what it is told."""
+
+    def __init__(self) -> None:
+        self.data, self.status = b"", 200
+        self.reader, self.ward, self.lister = (
+            kind("http://127.0.0.1:1") for kind in (ConnectCurer, ConnectWard, ConnectLister)
+        )
+        for client in (self.reader, self.ward, self.lister):
+            client._answer = self._answer  # type: ignore[method-assign]
+
+    def _answer(self, *_: object) -> Any:
+        worker = self.reader._workers[0][0]
+        return SimpleNamespace(worker=worker, status=self.status, data=self.data, elsewhere="")
+
+    def all(self) -> Iterator[Callable[[], object]]:
+        """Whatever is asked of Connect, and what is made of it."""
+        reader, connectors = self.reader, Connectors(self.reader)
+        yield reader.kafka_cluster_id
+        yield connectors.names
+        yield lambda: connectors.state("a")
+        yield lambda: connectors.tasks("a")
+        yield lambda: aliases_of(reader.config("a"))
+        yield lambda: mirrors({"a": reader.config("a")})
+        yield lambda: ConnectorPositions(reader, "a", next_offset=False).positions(["t"])
+        yield lambda: kept_offsets("a", connectors.offsets("a"))
+        yield reader.statuses
+        yield lambda: reader.task_count("a")
+        yield lambda: status_document([Ward("w", tuple(self.ward.all().values()))])
+        yield lambda: [kept_of(each, self.ward.positions("a")) for each in self.ward.all().values()]
+        yield self.lister.described
+        yield lambda: reader.put_config("a", {})
+        yield lambda: reader.stop("a")
+        yield lambda: reader.put_positions("a", [])
+
+
+def of_answers(random: Random, known: Scripted) -> None:
+    told = changed(random, {"told": random.choice(list(ANSWERS.values()))})
+    text = json.dumps(told.get("told"))
+    text = mangled(random, text) if random.random() < 0.5 else text
+    known.data = text.encode("utf-8", "surrogatepass")
+    known.status = random.choice((200, 200, 200, 202, 302, 404, 400, 502))
+    for ask in known.all():
+        with suppress(DrctlError):
+            json.dumps(ask(), default=str)
+
+
 def tried(count: int, one: Callable[[Random, Any], None], known: Any) -> None:
     random = Random(one.__name__)
     for number in range(count):
@@ -224,15 +299,39 @@ def test_odd_yaml() -> None:
     tried(INPUTS // 4, of_yaml, YAML)
 
 
+@pytest.mark.slow
+def test_odd_answers_of_connect() -> None:
+    tried(INPUTS, of_answers, Scripted())
+
+
+def test_answers_of_connect_are_taken() -> None:
+    """Else the fuzz would only try what is refused."""
+    known = Scripted()
+    for path, ask in (
+        ("/", known.reader.kafka_cluster_id),
+        ("/connectors", known.reader.connectors),
+        ("/connectors/a/status", lambda: known.reader.status("a")),
+        ("/connectors/a/config", lambda: known.reader.config("a")),
+        ("/connectors/a/offsets", lambda: known.reader.offsets("a")),
+        ("/connectors?expand=status", known.reader.statuses),
+        ("/connectors?expand=info", lambda: known.reader.task_count("a")),
+        ("/connectors?expand=status&expand=info", known.ward.all),
+        ("/connectors?expand=status&expand=info", known.lister.described),
+    ):
+        known.data = json.dumps(ANSWERS[path]).encode()
+        assert ask()
+
+
 @pytest.mark.nightly
 @pytest.mark.timeout(3 * 3600)
-@pytest.mark.parametrize("which", ["journals", "gap-results", "plans", "yaml"])
+@pytest.mark.parametrize("which", ["journals", "gap-results", "plans", "yaml", "answers"])
 def test_a_million_of_each(which: str, tmp_path: Path) -> None:
     one, known = {
         "journals": (of_journals, journals()),
         "gap-results": (of_gap_results, GAPS),
         "plans": (of_plans, tmp_path / "plan.json"),
         "yaml": (of_yaml, YAML),
+        "answers": (of_answers, Scripted()),
     }[which]
     tried(1_000_000, one, known)
 

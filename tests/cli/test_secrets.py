@@ -42,6 +42,10 @@ BROKEN = (
     "clusters: {a: {bootstrap: 'a:1', sasl.password: hunter2-planted}}",
     "clusters: {a: {bootstrap: 'http://u:hunter2-planted@x'}}",
     "links: {m: {replicator: {kind: none, connect: 'ftp://u:hunter2-planted@x'}}}",
+    "links: {m: {replicator: {kind: none, connect: 'u:hunter2-planted@x'}}}",
+    "links: {m: {replicator: {kind: none, connect: ['http://u:[hunter2-planted/#@x y']}}}",
+    "links: {m: {replicator: {kind: none, connect_access: {headers: {X: [hunter2-planted]}}}}}",
+    "links: {m: {replicator: {kind: none, connect_access: {user: {hunter2-planted: x}}}}}",
     "links: {m: {endpoints: [{kind: x, secret: hunter2-planted}, {key: hunter2-planted}]}}",
     "spark: {conf: {spark.hadoop.fs.s3a.secret.key: [hunter2-planted]}}",
 )
@@ -129,6 +133,8 @@ def test_a_secret_that_is_missing(called: Run, tmp_path: Path, password: str, sa
         ("--primary-property", f"sasl.password=${{{PLANTED}"),
         ("--connect", f"http://u:{PLANTED}@127.0.0.1:1"),
         ("--connect", f"ftp://u:{PLANTED}${{env:PATH}}@127.0.0.1:1"),
+        ("--connect", f"http://u:a/#?[{PLANTED}@127.0.0.1:1"),
+        ("--connect", f"u:{PLANTED}@127.0.0.1:1"),
     ],
 )
 def test_secrets_on_a_command_line_are_refused_and_not_repeated(

@@ -22,7 +22,7 @@ from drctl.model.strict_json import read_json
 from drctl.report.printable import plural
 
 if TYPE_CHECKING:
-    from drctl.cli.connect.wiring import Urls
+    from drctl.cli.connect.wiring import ConnectCluster
     from drctl.config.configuration import Config
     from drctl.connectors.ports import Workers
     from drctl.connectors.writing import OffsetsResult
@@ -45,7 +45,7 @@ class ApplyOptions:
     def words(self) -> tuple[str, ...]:
         """The command line that carries this out."""
         words = ["connect", "offsets", "apply", "--from", str(self.source)]
-        words += ["--connect", self.connect] if self.connect else []
+        words += ["--connect", connect_wiring.retyped(self.connect)] if self.connect else []
         words += ["--link", self.link] if self.link else []
         for option, values in (
             ("--connector", self.connectors),
@@ -70,10 +70,10 @@ def export_offsets(
     from drctl.report.private_file import write_whole
 
     config = configuration()
-    urls = connect_wiring.only_workers(config, connect, link)
+    cluster = connect_wiring.only_workers(config, connect, link)
     now = datetime.now(UTC)
-    with connect_wiring.ward(urls) as workers, console().task("asking the workers"):
-        where = connect_wiring.place_of(urls)
+    with connect_wiring.ward(cluster) as workers, console().task("asking the workers"):
+        where = cluster.place
         chosen = _chosen(Ward(where, tuple(workers.all().values())), names)
         connectors = tuple(_kept(each, workers) for each in chosen)
         export = Export(where, workers.kafka_cluster_id(), now.isoformat(), connectors)
@@ -94,14 +94,14 @@ def apply_offsets(given: ApplyOptions) -> int:
     renamed = _renamed(given.renames)
     export = _read(given.source)
     config = configuration()
-    urls = connect_wiring.only_workers(config, given.connect, given.link)
-    where = connect_wiring.place_of(urls)
-    with connect_wiring.ward(urls) as workers:
+    cluster = connect_wiring.only_workers(config, given.connect, given.link)
+    where = cluster.place
+    with connect_wiring.ward(cluster) as workers:
         with console().task("asking the workers"):
             plan = build_plan(export, given.connectors, renamed, workers, where, overrides)
         if not given.execute:
             return _show(plan, given)
-        return _carry_out(plan, given, config, urls)
+        return _carry_out(plan, given, config, cluster)
 
 
 def _chosen(ward: Ward, names: Sequence[str]) -> tuple[Connector, ...]:
@@ -148,7 +148,9 @@ def _show(plan: OffsetsPlan, given: ApplyOptions) -> int:
     return int(ExitCode.REFUSED if plan.refused else ExitCode.DONE)
 
 
-def _carry_out(plan: OffsetsPlan, given: ApplyOptions, config: "Config", urls: "Urls") -> int:
+def _carry_out(
+    plan: OffsetsPlan, given: ApplyOptions, config: "Config", cluster: "ConnectCluster"
+) -> int:
     from drctl.cli.connect.table import offsets_result_table
     from drctl.connectors.documents import offsets_result_document
     from drctl.connectors.writing import nothing_written
@@ -158,20 +160,20 @@ def _carry_out(plan: OffsetsPlan, given: ApplyOptions, config: "Config", urls: "
         names = {line.connector for line in plan.writes}
         written = plural(len(plan.writes), "position")
         confirm(plan.workers, f"{written} of {plural(len(names), 'connector')}", yes=given.yes)
-        result = _written(plan, config, urls)
+        result = _written(plan, config, cluster)
     undo = _undo(result, given)
     document = offsets_result_document(result, undo)
     console().result(lambda: offsets_result_table(result, undo), document)
     return int(result.exit_code)
 
 
-def _written(plan: OffsetsPlan, config: "Config", urls: "Urls") -> "OffsetsResult":
+def _written(plan: OffsetsPlan, config: "Config", cluster: "ConnectCluster") -> "OffsetsResult":
     from drctl.connectors.writing import Writing
 
     run = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     with (
-        connect_wiring.ward(urls) as workers,
-        connect_wiring.curer(urls) as writer,
+        connect_wiring.ward(cluster) as workers,
+        connect_wiring.curer(cluster) as writer,
         connect_wiring.notebook(config, run) as notebook,
         stoppable() as clock,
         console().task(f"writing to {plan.workers}"),
@@ -188,7 +190,7 @@ def _undo(result: "OffsetsResult", given: ApplyOptions) -> str:
     if not result.before:
         return ""
     words = ["connect", "offsets", "apply", "--from", result.before]
-    words += ["--connect", given.connect] if given.connect else []
+    words += ["--connect", connect_wiring.retyped(given.connect)] if given.connect else []
     words += ["--link", given.link] if given.link else []
     for override in given.overrides:
         words += ["--override", override]

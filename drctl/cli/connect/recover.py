@@ -18,7 +18,7 @@ from drctl.connectors.treating import RecoverPlan, parse_overrides, remedy_plan,
 from drctl.model.errors import ExitCode, Interrupted, Unreachable, UsageError
 
 if TYPE_CHECKING:
-    from drctl.cli.connect.wiring import FileNotebook, Urls
+    from drctl.cli.connect.wiring import ConnectCluster, FileNotebook
     from drctl.config.configuration import Config
     from drctl.connectors.recovering import Patient
     from drctl.connectors.remedies import Treated
@@ -50,7 +50,7 @@ class RecoverOptions:
     def words(self) -> tuple[str, ...]:
         """The command line that carries this out."""
         words = ["connect", "recover"]
-        words += ["--connect", self.connect] if self.connect else []
+        words += ["--connect", connect_wiring.retyped(self.connect)] if self.connect else []
         words += ["--link", self.link] if self.link else []
         for name in self.connectors:
             words += ["--connector", name]
@@ -71,15 +71,15 @@ def recover_connectors(given: RecoverOptions) -> int:
     overrides = parse_overrides(given.overrides)
     remedy = _remedy(given)
     config = configuration()
-    urls = connect_wiring.only_workers(config, given.connect, given.link)
+    cluster = connect_wiring.only_workers(config, given.connect, given.link)
     with console().task("asking the workers"):
-        plan = _plan(given, remedy, urls, overrides)
+        plan = _plan(given, remedy, cluster, overrides)
     if not given.execute:
         return _show(plan, given)
     if not plan.acting:
         return _ended(plan, "", ExitCode.REFUSED if plan.refused else ExitCode.DONE)
     confirm(plan.workers, _in_words(plan), yes=given.yes)
-    return _carry_out(plan, given, config, urls)
+    return _carry_out(plan, given, config, cluster)
 
 
 def _remedy(given: RecoverOptions) -> Remedy | None:
@@ -97,9 +97,12 @@ def _remedy(given: RecoverOptions) -> Remedy | None:
 
 
 def _plan(
-    given: RecoverOptions, remedy: Remedy | None, urls: "Urls", overrides: dict[str, str]
+    given: RecoverOptions,
+    remedy: Remedy | None,
+    cluster: "ConnectCluster",
+    overrides: dict[str, str],
 ) -> RecoverPlan:
-    ward = look_at(urls)
+    ward = look_at(cluster)
     if ward.silent:
         raise Unreachable(ward.silent)
     connectors = chosen(ward, given.connectors)
@@ -121,16 +124,18 @@ def _show(plan: RecoverPlan, given: RecoverOptions) -> int:
     return int(ExitCode.REFUSED if plan.refused else ExitCode.DONE)
 
 
-def _carry_out(plan: RecoverPlan, given: RecoverOptions, config: "Config", urls: "Urls") -> int:
+def _carry_out(
+    plan: RecoverPlan, given: RecoverOptions, config: "Config", cluster: "ConnectCluster"
+) -> int:
     run = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     with connect_wiring.notebook(config, run) as notebook:
         notebook.append([_began(plan, run)])
         if plan.remedy is not None:
-            treated = _treated(plan, given, urls, notebook)
+            treated = _treated(plan, given, cluster, notebook)
             code = treated.code
             notebook.append([_end(code)])
             return _ended(plan, run, code, treated=treated)
-        patients = _restarted(plan, given, urls, notebook)
+        patients = _restarted(plan, given, cluster, notebook)
         code = _code(plan, patients)
         notebook.append([_end(code)])
         if code is ExitCode.INTERRUPTED:
@@ -140,7 +145,7 @@ def _carry_out(plan: RecoverPlan, given: RecoverOptions, config: "Config", urls:
 
 
 def _restarted(
-    plan: RecoverPlan, given: RecoverOptions, urls: "Urls", notebook: "FileNotebook"
+    plan: RecoverPlan, given: RecoverOptions, cluster: "ConnectCluster", notebook: "FileNotebook"
 ) -> "tuple[Patient, ...]":
     from drctl.connectors.recovering import Recovery
 
@@ -149,8 +154,8 @@ def _restarted(
         notebook.append([{**entry, "at": datetime.now(UTC).isoformat()}])
 
     with (
-        connect_wiring.ward(urls) as workers,
-        connect_wiring.curer(urls) as writer,
+        connect_wiring.ward(cluster) as workers,
+        connect_wiring.curer(cluster) as writer,
         stoppable() as clock,
         console().task("restarting") as task,
     ):
@@ -164,15 +169,15 @@ def _restarted(
 
 
 def _treated(
-    plan: RecoverPlan, given: RecoverOptions, urls: "Urls", notebook: "FileNotebook"
+    plan: RecoverPlan, given: RecoverOptions, cluster: "ConnectCluster", notebook: "FileNotebook"
 ) -> "Treated":
     from drctl.connectors.remedies import Treatment
 
     assert plan.remedy is not None
     (line,) = plan.lines
     with (
-        connect_wiring.ward(urls) as workers,
-        connect_wiring.curer(urls) as writer,
+        connect_wiring.ward(cluster) as workers,
+        connect_wiring.curer(cluster) as writer,
         stoppable() as clock,
         console().task(f"{plan.remedy} of {line.connector.name}"),
     ):

@@ -1,111 +1,171 @@
 """Opens what `drctl connect` needs from outside: the workers of Connect clusters, and journals."""
 
+import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from drctl.cli import wiring
+from drctl.cli.console import console
 from drctl.model.errors import Unknown, UsageError
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
+    from drctl.config.web_address import WebAddress
     from drctl.connectors.positions import Export
     from drctl.model.journal import Entry
+    from drctl.systems.connect.client import Access
     from drctl.systems.connect.cure import ConnectCurer, ConnectWard
     from drctl.systems.journal.files import JournalFile
 
 _WRITING_S = 30.0
 
-Urls = tuple[str, ...]
-"""Of the workers of one Connect cluster."""
+# Between two URLs; a password may hold a comma, too.
+_BETWEEN = re.compile(r"\s*,\s*(?=https?://|\$\{|$)")
+_PASSWORD = "${env:CONNECT_PASSWORD}"  # stands in printed commands for a typed one
 
 
-def known_workers(config: "Config", link: str | None) -> tuple[Urls, ...]:
+@dataclass(frozen=True, slots=True)
+class ConnectCluster:
+    """The workers of one Connect cluster, and how they are shown who asks."""
+
+    addresses: "tuple[WebAddress, ...]"
+    access: "Access"
+
+    @property
+    def place(self) -> str:
+        """Host and port of the first worker: what a Connect cluster is called here."""
+        return self.addresses[0].place
+
+
+def known_workers(config: "Config", link: str | None) -> tuple[ConnectCluster, ...]:
     """Those of a link, or of all links; each Connect cluster once.
 
     Raises:
+        ConfigError: a secret that the configuration refers to is missing.
         UsageError: no link has any.
     """
-    found: dict[Urls, None] = {}
+    found: dict[str, ConnectCluster] = {}
     for name in [link] if link else config.links:
         replicator = config.link(name).settings.replicator
-        reverse = replicator.reverse
-        for urls in (replicator.connect, reverse.connect if reverse else None):
-            if urls:
-                found[tuple(map(wiring.clear_text, urls))] = None
+        for given in (replicator, replicator.reverse):
+            if given and given.connect:
+                addresses = tuple(map(wiring.worker_at, given.connect))
+                workers = ConnectCluster(addresses, wiring.connect_access(given.connect_access))
+                found.setdefault(",".join(map(str, addresses)), workers)
     if not found:
         raise UsageError(
             "no link names Connect workers", "give --connect URL, or `connect` of its replicator"
         )
-    return tuple(found)
+    return tuple(found.values())
 
 
-def split(text: str) -> Urls:
+def typed_workers(text: str, config: "Config | None") -> ConnectCluster:
     """Workers as typed, with commas between them.
 
+    A URL may refer to a password as in drctl.yaml. One that names nobody gets user, password,
+    headers and certificates from drctl.yaml, where that knows a worker at the same place.
+
     Raises:
+        ConfigError: what one refers to is missing.
         UsageError: one is no URL of a worker.
     """
-    urls = tuple(each.strip() for each in text.split(",") if each.strip())
-    for url in urls or (text,):
-        if not _is_url(url):
-            raise UsageError(f"--connect: {url!r} is not a URL", "for example http://connect:8083")
-    return urls
+    from drctl.config.given import given_url, holds_password
+    from drctl.systems.connect.client import Access
+
+    addresses = []
+    for url in _parted(text):
+        try:
+            setting = given_url("--connect", url, Path())
+        except UsageError as error:
+            shown = "it" if "@" in url else repr(url)  # what is no URL may hold its password
+            raise UsageError(f"--connect: {shown} is not a URL", error.hint) from None
+        addresses.append(wiring.worker_at(setting))
+        if holds_password(url):
+            console().warn(
+                "--connect: other users can see the password in a command line: refer to it,"
+                " 'http://user:${env:NAME}@host:8083'"
+            )
+        if addresses[-1].user is not None and not addresses[-1].secure:
+            console().warn(f"--connect {addresses[-1]}: a password goes over plain http: use https")
+    typed = ConnectCluster(tuple(addresses), Access())
+    known = _known_at(typed.addresses, config) if config else None
+    return replace(typed, access=known) if known else typed
 
 
-def _is_url(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-        _ = parts.port
-    except ValueError:
-        return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname)
+def retyped(text: str) -> str:
+    """Workers as typed, for a command line that is printed; a password only by reference."""
+    from drctl.config.given import holds_password
+    from drctl.config.secret import MASK, hide_user_info
+
+    return ",".join(
+        hide_user_info(url).replace(f":{MASK}@", f":{_PASSWORD}@") if holds_password(url) else url
+        for url in _parted(text)
+    )
 
 
-def only_workers(config: "Config", connect: str | None, link: str | None) -> Urls:
+def _parted(text: str) -> list[str]:
+    return [url for each in _BETWEEN.split(text) if (url := each.strip())] or [text]
+
+
+def _known_at(addresses: "tuple[WebAddress, ...]", config: "Config") -> "Access | None":
+    """What drctl.yaml says of workers at the very same places; else nobody is shown a password."""
+    if any(address.user is not None for address in addresses):
+        return None
+    wanted = {(each.secure, each.host, each.port) for each in addresses}
+    for known in known_workers(config, None) if _has_workers(config) else ():
+        places = {(each.secure, each.host, each.port): each for each in known.addresses}
+        if wanted <= places.keys():
+            first = places[next(iter(wanted))]
+            if first.user is None:
+                return known.access
+            return replace(known.access, user=first.user, password=first.password)
+    return None
+
+
+def _has_workers(config: "Config") -> bool:
+    replicators = (config.link(name).settings.replicator for name in config.links)
+    return any(each.connect or (each.reverse and each.reverse.connect) for each in replicators)
+
+
+def only_workers(config: "Config", connect: str | None, link: str | None) -> ConnectCluster:
     """The workers that are meant.
 
     Raises:
+        ConfigError: a secret that is referred to is missing.
         UsageError: there are several Connect clusters, or none.
     """
     if connect:
-        return split(connect)
+        return typed_workers(connect, config)
     known = known_workers(config, link)
     if len(known) > 1:
-        named = "; ".join(map(place_of, known))
+        named = "; ".join(each.place for each in known)
         raise UsageError("which Connect cluster?", f"--connect URL: {named}")
     return known[0]
 
 
-def place_of(urls: Sequence[str]) -> str:
-    """Host and port of the first worker: what a Connect cluster is called here."""
-    return urlsplit(urls[0]).netloc.rpartition("@")[2] or urls[0]
-
-
 @contextmanager
-def ward(urls: Urls) -> "Iterator[ConnectWard]":
+def ward(workers: ConnectCluster) -> "Iterator[ConnectWard]":
     """What looks at the connectors of some workers."""
     from drctl.systems.connect.cure import ConnectWard
 
-    opened = ConnectWard(*urls, timeout_s=wiring.PATIENCE_S)
-    try:
+    with closing(
+        ConnectWard(*workers.addresses, timeout_s=wiring.PATIENCE_S, access=workers.access)
+    ) as opened:
         yield opened
-    finally:
-        opened.close()
 
 
 @contextmanager
-def curer(urls: Urls) -> "Iterator[ConnectCurer]":
+def curer(workers: ConnectCluster) -> "Iterator[ConnectCurer]":
     """What changes the connectors of some workers."""
     from drctl.systems.connect.cure import ConnectCurer
 
-    opened = ConnectCurer(*urls, timeout_s=_WRITING_S)
-    try:
+    with closing(
+        ConnectCurer(*workers.addresses, timeout_s=_WRITING_S, access=workers.access)
+    ) as opened:
         yield opened
-    finally:
-        opened.close()
 
 
 class FileNotebook:

@@ -192,6 +192,7 @@ def _connectors(link: "Link") -> tuple[str, ...]:
 
 def _terms(sight: LinkSight, found: "Answer") -> "Terms":
     """What drctl.yaml says of the way home."""
+    from drctl.config.fields import for_commands
     from drctl.failback.facts import Cluster
     from drctl.failback.standing_against import Terms
 
@@ -205,7 +206,7 @@ def _terms(sight: LinkSight, found: "Answer") -> "Terms":
         _rebuild(sight),
         {place.topic: sight.link.target_topic(place.topic) for place in known.logs},
         frozenset(p.topic for p in known.beside if any(each.carries(p.topic) for each in others)),
-        connect=str(replicator.connect[0].shown) if replicator.connect else "",
+        connect=for_commands(replicator.connect),
     )
 
 

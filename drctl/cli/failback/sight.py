@@ -47,6 +47,7 @@ def look_at(config: "Config", link: "Link", gap: Path | None, most: int | None =
 
 def site_of(config: "Config", link: "Link", answer: "Answer") -> "Site":
     """What drctl.yaml calls things, for command lines."""
+    from drctl.config.fields import for_commands
     from drctl.failback.doing import Site
     from drctl.failback.facts import Cluster, Replication
     from drctl.failback.standing_behind import anew
@@ -65,9 +66,9 @@ def site_of(config: "Config", link: "Link", answer: "Answer") -> "Site":
         tuple(link.settings.fence.principals),
         tuple(sorted({place.topic for place in logs})),
         gap.where if gap else "",
-        str(replicator.connect[0].shown) if replicator.connect else "",
+        for_commands(replicator.connect),
         tuple(filter(None, dict(replicator.connectors).values())),
-        str(reverse.connect[0].shown) if reverse and reverse.connect else "",
+        for_commands(reverse.connect if reverse else None),
         tuple(filter(None, dict(reverse.connectors).values())) if reverse else (),
         isinstance(forward, Replication) and forward.runs,
         tuple(replicator.stop) if not replicator.connect else (),

@@ -154,7 +154,7 @@ def connect_writer_of(link: "Link") -> "ConnectWriter":
     """What changes the connectors that replicate a link."""
     from drctl.systems.connect.client import ConnectWriter
 
-    return ConnectWriter(*map(wiring.clear_text, link.settings.replicator.connect or ()))
+    return wiring.open_connect(ConnectWriter, link.settings.replicator) or ConnectWriter()
 
 
 def endpoint_reader(config: "Config", link: "Link", number: int) -> "EndpointReader":
@@ -330,17 +330,14 @@ def connector_lister(link: "Link") -> "ConnectLister | None":
     """What looks at the connectors that replicate a link; None where none are configured."""
     from drctl.systems.connect.lister import ConnectLister
 
-    urls = link.settings.replicator.connect
-    return ConnectLister(*map(wiring.clear_text, urls)) if urls else None
+    return wiring.open_connect(ConnectLister, link.settings.replicator)
 
 
 def reverse_lister(link: "Link") -> "ConnectLister | None":
     """The same of those that would replicate it back."""
     from drctl.systems.connect.lister import ConnectLister
 
-    reverse = link.settings.replicator.reverse
-    urls = (reverse.connect or ()) if reverse else ()
-    return ConnectLister(*map(wiring.clear_text, urls)) if urls else None
+    return wiring.open_connect(ConnectLister, link.settings.replicator.reverse)
 
 
 def journal_places(config: "Config", link: "Link") -> "Sequence[JournalPlace]":

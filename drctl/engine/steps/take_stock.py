@@ -5,7 +5,7 @@ from typing import Any
 
 from drctl.engine.kind import Description, Facts, Looking, Seen, State, Trait
 from drctl.engine.ports import Hands, Look
-from drctl.model.errors import Unreachable
+from drctl.model.errors import Unknown, Unreachable
 from drctl.model.plan import Json
 from drctl.model.repairs import TopicShape
 from drctl.model.topology import TopicPartition, Unavailable
@@ -96,7 +96,7 @@ def _connector(name: str, look: Look) -> Mapping[str, Any]:
     try:
         connectors = look.connectors()
         return {"state": connectors.state(name).state, "offsets": list(connectors.offsets(name))}
-    except Unreachable as error:
+    except Unknown as error:
         return {"error": error.message}
 
 

@@ -2,11 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
 from drctl.connectors.connector import Connector, Part, Position
 from drctl.model.errors import Refused
-from drctl.systems.connect.client import ConnectReader, ConnectRejected, ConnectWriter
+from drctl.systems.connect.client import (
+    ConnectReader,
+    ConnectRejected,
+    ConnectWriter,
+    acknowledged,
+    each,
+    path_of,
+)
+from drctl.systems.connect.status import field, read_config
 
 
 class ConnectWard(ConnectReader):
@@ -16,20 +23,20 @@ class ConnectWard(ConnectReader):
         """Every connector, by name.
 
         Raises:
+            NotConnect: what answered is not Connect.
             Unreachable: no worker answered within the deadline.
         """
-        answer = self._get("/connectors?expand=status&expand=info")
-        return {name: _connector(name, answer[name]) for name in sorted(answer)}
+        return self._get("/connectors?expand=status&expand=info", each(_connector))
 
     def positions(self, name: str) -> tuple[Position, ...]:
         """How far a connector got.
 
         Raises:
             NoSuchConnector: there is none of this name.
+            NotConnect: what answered is not Connect.
             Unreachable: no worker answered within the deadline.
         """
-        found = (Position(each["partition"], each["offset"]) for each in self.offsets(name))
-        return tuple(found)
+        return tuple(Position(at["partition"], at["offset"]) for at in self.offsets(name))
 
 
 class ConnectCurer(ConnectWriter):
@@ -43,7 +50,7 @@ class ConnectCurer(ConnectWriter):
             Refused: it is not stopped, or they are none of its positions.
             Unknown: no answer came; they may have been taken.
         """
-        told = [{"partition": each.partition, "offset": each.offset} for each in positions]
+        told = [{"partition": at.partition, "offset": at.offset} for at in positions]
         try:
             self.alter_offsets(name, told)
         except ConnectRejected as no:
@@ -57,16 +64,17 @@ class ConnectCurer(ConnectWriter):
             ConnectRejected: it is not stopped.
             Unknown: no answer came; it may have been done.
         """
-        self._call("DELETE", f"/connectors/{quote(name, safe='')}/offsets")
+        self._call("DELETE", f"{path_of(name)}/offsets", acknowledged)
 
 
-def _connector(name: str, document: Mapping[str, Any]) -> Connector:
-    status, info = document["status"], document["info"]
-    config = {key: str(value) for key, value in info["config"].items()}
-    parts = (_part(None, status["connector"]), *(_part(t["id"], t) for t in status["tasks"]))
-    return Connector(name, str(info.get("type") or status.get("type", "")), config, parts)
+def _connector(name: str, document: Any) -> Connector:
+    status, info = field(document, "status", dict), field(document, "info", dict)
+    tasks = (_part(field(t, "id", int), t) for t in field(status, "tasks", list))
+    parts = (_part(None, field(status, "connector", dict)), *tasks)
+    kind = str(info.get("type") or status.get("type", ""))
+    return Connector(name, kind, read_config(info.get("config")), parts)
 
 
 def _part(task: int | None, document: Mapping[str, Any]) -> Part:
     trace = str(document.get("trace") or "")
-    return Part(task, document["state"], str(document.get("worker_id", "")), trace)
+    return Part(task, field(document, "state", str), str(document.get("worker_id", "")), trace)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from drctl.model.connectors import Connector, Task
-from drctl.systems.connect.client import ConnectReader
-from drctl.systems.connect.status import read_status
+from drctl.systems.connect.client import ConnectReader, each
+from drctl.systems.connect.status import field, read_config, read_status
 
 
 class ConnectLister(ConnectReader):
@@ -15,18 +15,19 @@ class ConnectLister(ConnectReader):
         """Every connector with its configuration and its tasks, by name.
 
         Raises:
+            NotConnect: what answered is not Connect.
             Unreachable: no worker answered within the deadline.
         """
-        answer = self._get("/connectors?expand=status&expand=info")
-        return {name: _connector(name, answer[name]) for name in sorted(answer)}
+        return self._get("/connectors?expand=status&expand=info", each(_connector))
 
 
-def _connector(name: str, document: Mapping[str, Any]) -> Connector:
-    status, info = read_status(document["status"]), document["info"]
+def _connector(name: str, document: Any) -> Connector:
+    told, info = field(document, "status", dict), field(document, "info", dict)
+    status = read_status(told)
     return Connector(
         name,
-        str(info.get("type") or document["status"].get("type", "")),
-        {key: str(value) for key, value in info["config"].items()},
+        str(info.get("type") or told.get("type", "")),
+        read_config(info.get("config")),
         status.state,
         tuple(Task(task.number, task.state, task.trace) for task in status.tasks),
         status.trace,

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from drctl.config.secret import masked_document
 from drctl.model.errors import Unknown, UsageError
 from drctl.model.journal import Entry
 from drctl.model.runs import folder_of, is_run
@@ -112,14 +113,15 @@ class JournalFile(LineFile):
         return str(self._file)
 
     def append(self, entries: Sequence[Entry]) -> None:
-        """Write them down; on disk when this returns.
+        """Write them down, without secrets; on disk when this returns.
 
         Raises:
             Unknown: that is not possible.
         """
         if self._handle is None:
             self.create()
-        self.write([json.dumps(entry, separators=(",", ":")).encode() for entry in entries])
+        told = (json.dumps(masked_document(entry), separators=(",", ":")) for entry in entries)
+        self.write([line.encode() for line in told])
 
 
 def runs(folder: Path) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from drctl.gap.tail import Position, PositionFinder
-from drctl.model.errors import Unreachable
+from drctl.model.errors import Unknown
 from drctl.model.topology import TopicPartition
 
 
@@ -26,14 +26,14 @@ class FirstToKnow:
         """By source partition; without those of which nobody knows.
 
         Raises:
-            Unreachable: none of them answered.
+            Unknown: none of them answered, or not as it should.
         """
-        names, failures = tuple(topics), list[Unreachable]()
+        names, failures = tuple(topics), list[Unknown]()
         found: dict[TopicPartition, Position] = {}
         for finder in self._finders:
             try:
                 found = {**finder.positions(names), **found}
-            except Unreachable as error:
+            except Unknown as error:
                 failures.append(error)
         if len(failures) == len(self._finders):
             raise failures[0]

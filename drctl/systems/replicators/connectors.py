@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from drctl.gap.tail import Position
 from drctl.model.topology import TopicPartition
+from drctl.wire.exact_json import is_count
 
 
 class ConnectorOffsets(Protocol):
@@ -57,7 +58,7 @@ def _place(entry: Mapping[str, Any]) -> TopicPartition | None:
     if not isinstance(partition, Mapping):
         return None
     topic, number = partition.get("topic"), partition.get("partition")
-    if not isinstance(topic, str) or not isinstance(number, int):
+    if not isinstance(topic, str) or not isinstance(number, int) or not is_count(number):
         return None
     return TopicPartition(topic, number)
 
@@ -65,4 +66,4 @@ def _place(entry: Mapping[str, Any]) -> TopicPartition | None:
 def _offset(entry: Mapping[str, Any]) -> int | None:
     kept = entry.get("offset")
     offset = kept.get("offset") if isinstance(kept, Mapping) else None
-    return offset if isinstance(offset, int) else None
+    return offset if isinstance(offset, int) and is_count(offset) else None

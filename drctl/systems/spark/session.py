@@ -17,12 +17,14 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from drctl.config.secret import SECRET_NAME
 from drctl.model.errors import Unknown
 from drctl.systems.spark.failure import was_interrupted
 
 _FAULT = re.compile(r"Exception|Error|error:|No such file|not found|JAVA_HOME")
-REDACTED = "(?i)secret|password|passwd|token|jaas|ssl[.]key|keystore|credential"
-"""Option names whose values Spark hides in plans, event logs and its page."""
+REDACTED = rf"(?i){SECRET_NAME}|access[.]?key|ssl[.]key|keystore"
+"""Option names whose values Spark hides in plans, event logs and its page: those of its own
+default, and all that drctl takes for a secret."""
 
 
 class SparkDidNotStart(Unknown):
