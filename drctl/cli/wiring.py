@@ -401,7 +401,7 @@ def mirror_aliases(link: "Link", target: "ClusterReader") -> "Aliases | None":
     connect, name = connect_of(link), connectors.checkpoint or connectors.source
     if connect is not None and name:
         try:
-            return aliases_of(connect.config(name))
+            return aliases_of(connect.known_config(name))
         except DrctlError as error:
             console().detail(f"Connect does not tell the clusters' aliases: {error.message}")
     return guessed_aliases(link.source, link.target, target.topic_names())

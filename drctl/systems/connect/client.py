@@ -241,11 +241,24 @@ class ConnectReader:
             NotConnect: what answered is not Connect.
             Unreachable: no worker answered within the deadline.
         """
+        return self._informed(name, _tasks)
+
+    def known_config(self, name: str) -> dict[str, str]:
+        """Its configuration as one worker knows it, which may lag; not for changing it.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+            NotConnect: what answered is not Connect.
+            Unreachable: no worker answered within the deadline.
+        """
+        return self._informed(name, _known_config)
+
+    def _informed(self, name: str, read: Callable[[str, Any], T]) -> T:
         # The connector's own path is answered only after tasks that are being stopped have ended.
-        counts = self._get("/connectors?expand=info", each(_tasks))
-        if name not in counts:
+        every = self._get("/connectors?expand=info", each(read))
+        if name not in every:
             raise NoSuchConnector(f"Kafka Connect has no connector {name}")
-        return counts[name]
+        return every[name]
 
     def offsets(self, name: str) -> tuple[dict[str, Any], ...]:
         """A connector's source (or sink) offsets: `{"partition": {...}, "offset": {...}}` each.
@@ -504,6 +517,10 @@ def _names(document: Any) -> tuple[str, ...]:
 
 def _tasks(_name: str, document: Any) -> int:
     return len(read_field(read_field(document, "info", dict), "tasks", list))
+
+
+def _known_config(_name: str, document: Any) -> dict[str, str]:
+    return read_config(read_field(read_field(document, "info", dict), "config", dict))
 
 
 def _offsets(document: Any) -> tuple[dict[str, Any], ...]:
