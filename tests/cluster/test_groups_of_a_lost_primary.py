@@ -184,3 +184,41 @@ def test_an_engineer_may_refuse_what_is_not_proven(stage: Stage) -> None:
     undone = OffsetsCommand(stage.drctl.config).json("undo", done["run"], *GO)
     assert undone["totals"]["deleted"] == 2 * PARTITIONS
     assert positions_on(stage.target, back) == {}
+
+
+def test_what_mirror_maker_committed_itself_is_never_set_back(stage: Stage) -> None:
+    """With `sync.group.offsets.enabled`: its task is gone before drctl commits anything."""
+    client = stage.lab.parts.worker.client()
+    on = {"sync.group.offsets.enabled": "true", "sync.group.offsets.interval.seconds": "1"}
+    try:
+        client.configure(CHECKPOINT, dict(on))
+        copied = stage.write(RECORDS, "before")
+        stage.copied(RECORDS)
+        read = read_as(stage, stage.group, RECORDS)
+        synced = lambda: len(positions_on(stage.target, stage.group)) == PARTITIONS  # noqa: E731
+        assert Patience.of(120).wait_until(synced), "MirrorMaker 2 commits nothing"
+        copied += stage.write(LATER, "later")
+        stage.copied(RECORDS + LATER)
+        stage.lab.signal("primary", signal.SIGKILL)
+        # Somebody's further position, of which no evidence tells.
+        before = positions_on(stage.target, stage.group)
+        place = TopicPartition(stage.topic, 0)
+        further = before[0] + 3
+        with KafkaGroupWriter("secondary", stage.target.properties()) as writer:
+            answers = writer.commit({stage.group: {place: Committed(further)}})
+        assert answers == {stage.group: {place: None}}
+        done = stage.json(*UNPLANNED, *GO, code=1)
+        assert done["status"] == "done"
+        stood = positions_on(stage.target, stage.group)
+        assert stood[0] == further
+        assert all(stood[number] >= at for number, at in before.items()), (before, stood)
+        entries = stage.json("journal", done["run"], code=0)["entries"]
+        told = [e for e in entries if e.get("step") == "stop-replication" and e["entry"] == "done"]
+        assert CHECKPOINT in told[-1]["facts"]["tasks_of"], "it commits offsets"
+        mine = resumed(stage, stage.group)
+        skipped = set(copied) - {*read, *mine}
+        assert len(skipped) <= further - before[0], "more than that position skips"
+    finally:
+        stage.lab.start("primary")
+        client.configure(CHECKPOINT, dict.fromkeys(on))
+        client.close()
