@@ -10,9 +10,9 @@ from urllib.parse import quote as percent
 MASK = "***"
 
 SECRET_NAME = (
-    r"pas+w|pass?phrase|pwd|secret|token|credential|jaas|private|oauthbearer\.config"
+    r"pas+w|pass?phrase|pwd|secret|token|credential|jaas|private|oauthbearer[.]config"
     r"|assertion|(^|[._-])key($|[._-])|(api|access|account|shared)[._-]?key"
-    r"|(?<!by)(?<!com)pass($|[._-])|_auth$|authorization|cookie|auth\.user\.info"
+    r"|(?<!by)(?<!com)pass($|[._-])|_auth$|authorization|cookie|auth[.]user[.]info"
 )
 """What the name of a secret holds; Java's regular expressions read it too, with `(?i)`."""
 

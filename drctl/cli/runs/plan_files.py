@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from drctl.config.secret import masked_document
 from drctl.model.errors import ConfigError, Refused, UsageError
 from drctl.model.plan import Plan
 from drctl.model.plan_changes import changes
@@ -25,7 +26,7 @@ def write_plan(document: Mapping[str, Any], file: Path) -> None:
     from drctl.report.private_file import write_whole
 
     try:
-        write_whole(file, json.dumps(document, indent=2) + "\n")
+        write_whole(file, json.dumps(masked_document(document), indent=2) + "\n")
     except OSError as error:
         raise UsageError(f"{file} cannot be written: {error.strerror}") from error
 

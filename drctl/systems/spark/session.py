@@ -22,7 +22,8 @@ from drctl.model.errors import Unknown
 from drctl.systems.spark.failure import was_interrupted
 
 _FAULT = re.compile(r"Exception|Error|error:|No such file|not found|JAVA_HOME")
-REDACTED = rf"(?i){SECRET_NAME}|access[.]?key|ssl[.]key|keystore"
+_SPARKS_OWN = "secret|password|token|access[.]?key|credential"
+REDACTED = f"(?i){_SPARKS_OWN}|ssl[.]key|keystore|{SECRET_NAME}"
 """Option names whose values Spark hides in plans, event logs and its page: those of its own
 default, and all that drctl takes for a secret."""
 
