@@ -142,8 +142,9 @@ class _Run:
 
 
 def begin() -> None:
-    """Keep, from now on, who does not answer."""
-    _Run.presence = Presence()
+    """Keep, from now on, who does not answer; what is kept already stays."""
+    if _Run.presence is None:
+        _Run.presence = Presence()
 
 
 def end() -> None:

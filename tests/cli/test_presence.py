@@ -154,6 +154,13 @@ def test_only_several_clusters_of_which_none_answers_are_a_matter_of_the_network
     assert presence.silent_clusters() == ()
 
 
+def test_a_configuration_that_is_read_twice_forgets_nobody() -> None:
+    presence.begin()
+    party = presence.party("primary", presence.cluster("primary"))
+    presence.begin()
+    assert presence.party("primary", presence.cluster("primary")) is party
+
+
 def test_outside_a_run_nothing_is_kept() -> None:
     assert presence.party("primary", "cluster primary") is None
     presence.anew("cluster primary")

@@ -62,7 +62,7 @@ def test_a_drill_that_is_killed_is_cleaned_up_by_the_next_which_passes(stage: St
     assert refused.code == 3
     assert "copies topics that match flights.*" in refused.document()["error"]["message"]
     plan = stage.json(*SMALL, code=0)
-    left_out = ["skip-producer-ids", "stop-replication"]
+    left_out = ["skip-producer-ids", "stop-replication", "confirm-stop"]
     assert [each["id"] for each in plan["left_out"]] == left_out
     assert stage.left() == set(), "a plan has made something"
     before = stage.everything_else()

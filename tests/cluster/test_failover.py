@@ -71,9 +71,9 @@ def test_a_planned_one_loses_nothing_and_skips_nothing(stage: Stage) -> None:
     in_use = stage.highest_id()
     assert in_use > max(stage.next_ids())
     plan = stage.json("failover", code=0)
-    assert [step["id"] for step in plan["steps"]][-6:] == [
+    assert [step["id"] for step in plan["steps"]][-7:] == [
         "skip-producer-ids", "stop-replication", "commit-offsets",
-        "open-target", "switch-endpoint-1", "verify-clients",
+        "open-target", "switch-endpoint-1", "confirm-stop", "verify-clients",
     ]  # fmt: skip
     assert max(stage.next_ids()) < in_use, "a plan has skipped ids"
     assert stage.denials(stage.source) == 0, "a plan has written"

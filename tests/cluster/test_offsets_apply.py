@@ -379,7 +379,7 @@ def test_a_cluster_that_does_not_answer(stage: Stage, new_drctl: NewDrctl) -> No
     ran = gone.process("apply", "--cluster", "secondary", "--from", rows, *GO)
     assert (ran.code, ran.stdout) == (5, "")
     assert "error: cluster secondary" in ran.stderr
-    assert "did not answer within 7 s" in ran.stderr
+    assert "refused" in ran.stderr
     assert time.monotonic() - began < 30
 
 

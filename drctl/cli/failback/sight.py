@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from drctl.checks.glance import Glance
 from drctl.cli import wiring
 from drctl.cli.console import console
 from drctl.cli.gap import results as gap_results
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from drctl.failback.ports import Brokers, WayBackPorts
 
 _SETTLE_S = 2.0
+_MET_S = 60.0
 _COMMAND_S = 30.0
 
 
@@ -40,9 +42,12 @@ def look_at(config: "Config", link: "Link", gap: Path | None, most: int | None =
 
     most = AT_A_LOOK if most is None else most
     results = _results(config, link, gap)
-    wiring.meet(link)
     with _ports(config, link) as ports, console().task("looking at both clusters and at Connect"):
-        return WayBackObserver(link, config.policy, ports, most=most).observe(results)
+        # Nobody waits for one silent party after another: Connect is asked meanwhile.
+        met = Glance(lambda: wiring.meet(link), _MET_S)
+        facts = WayBackObserver(link, config.policy, ports, most=most).observe(results)
+        met.value()
+        return facts
 
 
 def site_of(config: "Config", link: "Link", answer: "Answer") -> "Site":

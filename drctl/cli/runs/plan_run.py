@@ -1,12 +1,13 @@
 """Shows a plan, whatever made it, or carries it out once somebody said so."""
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drctl.checks.causes import UNFINISHED, causes_first, in_words
+from drctl.checks.glance import Glance
 from drctl.checks.source import ALIVE
 from drctl.checks.standing import standing_against
 from drctl.cli.confirmation import confirm
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from drctl.engine.steps.commit_offsets import Foreseen
     from drctl.model.finding import Finding
     from drctl.model.loss import Loss
+
+_BESIDE_S = 60.0
 
 _ALL_OF_IT = "without --execute all of it is shown"
 
@@ -198,13 +201,13 @@ def show_or_go(given: PlanOptions, make: LookAndPlan, way: Way) -> int:
     with way.sight(config, link, asked, given.lost) as sight:
         if given.lost:
             sight.give_up()
-        with ThreadPoolExecutor(2) as beside:
-            # Both are about the target: they go on while a silent source is waited for.
-            held = beside.submit(_refuse_while_held, link) if given.execute else None
-            if given.lost:
-                beside.submit(sight.findings, Mode.UNPLANNED.value)
-            sight.meet(given_up=ALIVE in overrides)
-        unknown = held.result() if held else None
+        met = Glance(partial(sight.meet, given_up=ALIVE in overrides), _BESIDE_S)
+        # The rest is about the target, and goes on while a silent source is waited for.
+        held = Glance(partial(_refuse_while_held, link), _BESIDE_S) if given.execute else None
+        if given.lost:
+            Glance(partial(sight.findings, Mode.UNPLANNED.value), _BESIDE_S).answer()
+        met.value()
+        unknown = held.value() if held else None
         plan = make(sight, overrides)
         sight.lost = sight.lost or needs_no_source(plan)
         asked.given = answers(plan, given.answers)

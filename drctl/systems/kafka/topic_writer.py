@@ -50,9 +50,6 @@ class TopicWriter:
 
     def __enter__(self) -> Self:
         self._producer = self._open()
-        # One that asks for its producer id before it is connected asks again after half a second.
-        with suppress(KafkaException):
-            self._call(self._producer.list_topics, NO_TOPIC, _CONNECTING_S)
         return self
 
     def __exit__(
@@ -97,13 +94,17 @@ class TopicWriter:
             "error_cb": self._errors.append,
         }
         try:
-            return Producer(settings, logger=LOGGER)
+            producer = Producer(settings, logger=LOGGER)
         except (KafkaException, ValueError, TypeError) as error:
             name = self._connection.name
             raise ConfigError(
                 f"cluster {name}: {self._connection.redacted(str(error))}",
                 f"Correct clusters.{name}.properties: librdkafka's names and values go there.",
             ) from None
+        # One that asks for its producer id before it is connected asks again after half a second.
+        with suppress(KafkaException):
+            self._call(producer.list_topics, NO_TOPIC, _CONNECTING_S)
+        return producer
 
     def _produce(self, key: bytes, value: bytes | None) -> None:
         deadline = Deadline.after(self._patience_s)
