@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
-from drctl.checks.observed import NOT_LOOKED_AT, Observed
-from drctl.checks.silences import silences
+from drctl.checks.observed import NOT_LOOKED_AT, Observed, silences
 from drctl.model.failover import Mode
 from drctl.model.finding import Because, Finding, Status
 from drctl.model.topology import Unavailable

@@ -1,7 +1,8 @@
 """What the checks look at, as frozen values; whoever observes it fills in what it could see."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from drctl.checks.arriving import Arriving
 from drctl.checks.surveyed import Surveyed
@@ -11,9 +12,11 @@ from drctl.model.acls import Acls
 from drctl.model.connectors import Connector as Connector
 from drctl.model.endpoints import EndpointState
 from drctl.model.failover import Mode
+from drctl.model.finding import Because
 from drctl.model.groups import Group
 from drctl.model.health import ClusterHealth, OpenTransactions
 from drctl.model.producer_ids import Producers
+from drctl.model.reachability import Locked
 from drctl.model.replication import Lag, LeftOut, Tail
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
 from drctl.model.whereabouts import Whereabouts
@@ -95,3 +98,27 @@ class Observed:
     journal: Mapping[str, Unavailable | None] | Unavailable = NOT_LOOKED_AT
     whereabouts: Whereabouts | Unavailable = NOT_LOOKED_AT
     survey: Surveyed = field(default_factory=Surveyed)
+
+
+def silences(observed: Observed) -> Sequence[Because]:
+    """What could not be looked at, each cause once; first those about a whole cluster."""
+    link = observed.link
+    found: dict[str, Because] = {}
+    for name, answer in ((link.source, observed.source), (link.target, observed.target)):
+        if isinstance(answer, Unavailable) and answer != NOT_LOOKED_AT:
+            locked = isinstance(answer, Locked)
+            what = "does not let drctl in" if locked else "does not answer"
+            found.setdefault(answer.reason, Because(f"cluster {name} {what}", answer.reason))
+    if isinstance(observed.connectors, Unavailable) and observed.connectors != NOT_LOOKED_AT:
+        why = observed.connectors.reason
+        found.setdefault(why, Because("Connect cannot be looked at", why))
+    for each in (*_unavailable(observed), *_unavailable(observed.survey)):
+        found.setdefault(each.reason, Because(each.reason, each.reason))
+    return [each for why, each in found.items() if why]
+
+
+def _unavailable(seen: Any) -> Iterator[Unavailable]:
+    for each in fields(seen):
+        value = getattr(seen, each.name)
+        if isinstance(value, Unavailable) and value != NOT_LOOKED_AT:
+            yield value

@@ -14,11 +14,10 @@ from drctl.cli.confirmation import confirm
 from drctl.cli.console import console
 from drctl.cli.offsets.writing import check_confirming, command_line
 from drctl.cli.runs import circumstances, run_journal
-from drctl.cli.runs.groups_before import resuming, warn_of_groups
+from drctl.cli.runs.beside_plan import estimated, resuming, warn_of_groups, warn_of_loss
 from drctl.cli.runs.guarding import judged, known_overrides, unfinished_run
 from drctl.cli.runs.link_hands import LinkHands
 from drctl.cli.runs.link_sight import LinkSight
-from drctl.cli.runs.loss_before import estimated, warn_of_loss
 from drctl.cli.runs.people import People, people
 from drctl.cli.runs.plan_files import check_plan_file, refuse_another, write_plan
 from drctl.cli.runs.run_watching import watched
