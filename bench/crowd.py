@@ -1,6 +1,6 @@
 """Groups that fail over: their topics on both clusters, and where each of them stands."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -147,12 +147,22 @@ def committed(cluster: LabCluster, world: World) -> dict[str, dict[TopicPartitio
     Raises:
         WrongAnswer: a group cannot be looked at.
     """
+    return standing(cluster, list(world.positions))
+
+
+def standing(cluster: LabCluster, groups: Sequence[str]) -> dict[str, dict[TopicPartition, int]]:
+    """What those of the groups have committed that have committed anything.
+
+    Raises:
+        WrongAnswer: a group cannot be looked at.
+    """
     found: dict[str, dict[TopicPartition, int]] = {}
     with KafkaGroupReader(cluster.name, cluster.client_properties()) as reader:
-        for group, positions in reader.committed(list(world.positions)).items():
+        for group, positions in reader.committed(groups).items():
             if isinstance(positions, Unavailable):
                 raise WrongAnswer(f"{group}: {positions.reason}")
-            found[group] = {place: position.offset for place, position in positions.items()}
+            if positions:
+                found[group] = {place: each.offset for place, each in positions.items()}
     return found
 
 

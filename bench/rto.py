@@ -13,18 +13,19 @@ from typing import Any
 
 import yaml
 
-from bench.crowd import commit
+from bench.crowd import commit, standing
 from bench.cutting_off import cut_off
 from bench.filling import create_topics
 from bench.process import DRCTL, WrongAnswer
 from bench.rows import Ratio, Row, Target
 from bench.stage import Stage, cluster_section
 from drctl.config.loading import load
-from drctl.lab.cluster import LabCluster
+from drctl.lab.cluster import LabCluster, answering_brokers
 from drctl.lab.mirrors import await_state
 from drctl.lab.waiting import Patience
-from drctl.model.topology import PartitionOffsets, TopicPartition
+from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
 from drctl.systems.kafka.reader import KafkaClusterReader
+from drctl.wire.checkpoints import decode_key
 
 PART = "rto"
 
@@ -91,6 +92,7 @@ def measure(stage: Stage, crowds: Sequence[int], faults: Sequence[str]) -> Itera
 def _one(stage: Stage, how: str, groups: int) -> Iterator[Row]:
     name = f"flights-rto-{how.replace(' ', '-')}-{groups}"
     stage.tell(f"{how}, {groups:,} groups")
+    _await(lambda: answering_brokers(stage.source.admin(), 5) > 0, "the source is not back")
     create_topics(stage.source, [name], _PARTITIONS)
     _replicating(stage)
     config = _configured(stage, name)
@@ -100,8 +102,9 @@ def _one(stage: Stage, how: str, groups: int) -> Iterator[Row]:
         log = running.enter_context(_application(stage, endpoint, name))
         _await(lambda: len(log()) > 50, "the application does not write")
         _await(lambda: _copied(stage, name), f"MirrorMaker 2 does not copy {name}")
-        _groups(stage, name, groups)
-        running.enter_context(_reading(stage, endpoint, name, f"orders-app-{name}-0000"))
+        names = _groups(stage, name, groups)
+        running.enter_context(_reading(stage, endpoint, name, names[0]))
+        _await(lambda: _noted(stage, names), f"MirrorMaker 2 notes nothing of groups of {name}")
         time.sleep(_SETTLED_S)
         if how != PLANNED:
             running.enter_context(_lost(stage, how))
@@ -110,6 +113,9 @@ def _one(stage: Stage, how: str, groups: int) -> Iterator[Row]:
         said = _failover(config, mode, codes=(0, 1))
         _await(lambda: any(_is_on(each, stage.target) for each in log()), "nobody moved")
         outage = _outage(stage, log(), None if how == PLANNED else began)
+        moved = len(standing(stage.target, names))
+        if moved != groups:
+            raise WrongAnswer(f"{moved:,} of {groups:,} groups have a position on the target")
     told = said["rto_seconds"]
     stage.tell(f"{how}, {groups:,} groups: {outage.seconds:.2f} s; the journal says {told}")
     for step in said["steps"]:
@@ -181,12 +187,24 @@ def _configured(stage: Stage, topic: str) -> Path:
     return config
 
 
-def _groups(stage: Stage, topic: str, count: int) -> None:
+def _groups(stage: Stage, topic: str, count: int) -> list[str]:
     places = [TopicPartition(topic, number) for number in range(_PARTITIONS)]
     positions = {f"orders-app-{topic}-{n:04}": dict.fromkeys(places, 5) for n in range(count)}
     names = list(positions)
     for first in range(0, len(names), 100):
         commit(stage.source, {name: positions[name] for name in names[first : first + 100]})
+    return names
+
+
+def _noted(stage: Stage, groups: Sequence[str]) -> bool:
+    """Whether MirrorMaker 2 has a checkpoint of each group."""
+    topic, found = f"{stage.source.name}.checkpoints.internal", set[str]()
+    with KafkaClusterReader(stage.target.name, stage.target.client_properties()) as reader:
+        places = {TopicPartition(topic, n): 0 for n in reader.overview().partitions.get(topic, ())}
+        for records in reader.following(places, 1_000_000).values():
+            if not isinstance(records, Unavailable):
+                found.update(decode_key(record.key).group for record in records)
+    return found.issuperset(groups)
 
 
 def _copied(stage: Stage, topic: str) -> bool:
