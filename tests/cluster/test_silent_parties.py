@@ -193,6 +193,12 @@ def pair(
     topic = f"test-silent-{uuid4().hex[:6]}"
     for each in (primary, secondary):
         each.create_topic(topic)
+    lab.replicate(True)
+    # It has no task before it has seen a topic, and nothing says then that the source lives.
+    client = lab.parts.worker.client(60)
+    copying = lambda: bool(client.status("mm2-source").tasks)  # noqa: E731
+    assert Patience.of(60).wait_until(copying)
+    client.close()
     yield Pair(lab, {SOURCE: primary, TARGET: secondary}, new_drctl, topic)
     primary.delete_topics([topic])
     secondary.delete_topics([topic])
