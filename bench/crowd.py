@@ -1,6 +1,6 @@
 """Groups that fail over: their topics on both clusters, and where each of them stands."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
@@ -141,37 +141,31 @@ def commit(cluster: LabCluster, wanted: Mapping[str, Mapping[TopicPartition, int
         raise WrongAnswer(f"{cluster.name} did not take all positions")
 
 
-def committed(cluster: LabCluster, world: World) -> dict[str, dict[TopicPartition, int]]:
-    """What the groups have committed.
-
-    Raises:
-        WrongAnswer: a group cannot be looked at.
-    """
-    return standing(cluster, list(world.positions))
-
-
-def standing(cluster: LabCluster, groups: Sequence[str]) -> dict[str, dict[TopicPartition, int]]:
-    """What those of the groups have committed that have committed anything.
+def committed(cluster: LabCluster, groups: Iterable[str]) -> dict[str, dict[TopicPartition, int]]:
+    """What each of the groups has committed; nothing, where it has not.
 
     Raises:
         WrongAnswer: a group cannot be looked at.
     """
     found: dict[str, dict[TopicPartition, int]] = {}
     with KafkaGroupReader(cluster.name, cluster.client_properties()) as reader:
-        for group, positions in reader.committed(groups).items():
+        for group, positions in reader.committed(list(groups)).items():
             if isinstance(positions, Unavailable):
                 raise WrongAnswer(f"{group}: {positions.reason}")
-            if positions:
-                found[group] = {place: each.offset for place, each in positions.items()}
+            found[group] = {place: position.offset for place, position in positions.items()}
     return found
 
 
 def forget(cluster: LabCluster, world: World) -> None:
     """Take all positions of the groups away."""
-    known = {group: list(places) for group, places in committed(cluster, world).items() if places}
+    known = {
+        group: list(places)
+        for group, places in committed(cluster, world.positions).items()
+        if places
+    }
     with KafkaGroupWriter(cluster.name, cluster.client_properties()) as writer:
         writer.delete(known)
-    if left := sum(map(len, committed(cluster, world).values())):
+    if left := sum(map(len, committed(cluster, world.positions).values())):
         raise WrongAnswer(f"{left} positions are still on {cluster.name}")
 
 

@@ -126,7 +126,7 @@ class _Run:
         for _ in range(self._rounds):
             forget(self._stage.target, self.world)
             done = drctl_offsets(config, "apply", "--execute", "--yes", *way.options)
-            again = self.world.read_again(committed(self._stage.target, self.world))
+            again = self.world.read_again(committed(self._stage.target, self.world.positions))
             times.append(done.seconds)
             self._stage.tell(f"{crowd.shape}, {title}: {done.seconds:.2f} s")
         row = Row(PART, f"{crowd.shape} translated and applied: {title}", tuple(times))

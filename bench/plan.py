@@ -61,7 +61,7 @@ def measure(stage: Stage, topics: int, partitions: int, groups: int) -> Iterator
     yield from _both(f"{name}: the plan", plan)
     done = _run(config, 0, "--execute", "--yes", *_ANSWER)
     stage.tell(f"failover: {done.seconds:.1f} s, {done.megabytes:.0f} MB")
-    if committed(stage.target, world) != world.positions:
+    if committed(stage.target, world.positions) != world.positions:
         raise WrongAnswer("groups do not stand on the target where they stood on the source")
     yield from _both(f"{name}: planned, to its end", done)
     yield Row(PART, f"{name}: RTO", (done.document["rto_seconds"],))

@@ -60,7 +60,7 @@ def reset_offsets(stage: Stage, world: World, runs: int) -> tuple[float, ...]:
         write_private(file, "".join(lines))
         words = _command(stage, config, group, file)
         taken.append(seconds(partial(_run, words)))
-        if committed(stage.target, world)[group] != wanted:
+        if committed(stage.target, [group])[group] != wanted:
             raise WrongAnswer(f"the tool did not reset {group}")
     return tuple(taken)
 
