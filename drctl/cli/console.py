@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TextIO
 
+from drctl.cli import notices
 from drctl.cli.options import GlobalOptions, Output, options
 from drctl.cli.runs import live_screen
 from drctl.cli.terminal import is_terminal, red, shown, wants_color, yellow
@@ -18,7 +19,7 @@ from drctl.model.errors import Unknown
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from drctl.cli.progress import Task
+    from drctl.cli.notices import Task
 
 Document = Mapping[str, Any]
 
@@ -35,6 +36,11 @@ class Console:
     def __init__(self, options: GlobalOptions, answered: bool = False) -> None:
         self.options = options
         self.answered = answered
+
+    @property
+    def verbose(self) -> bool:
+        """Whether details are shown."""
+        return self.options.verbose
 
     def result(self, text: "str | Callable[[], RenderableType]", document: Document) -> None:
         """What the command found: text, or a function that makes something for Rich to draw."""
@@ -116,6 +122,9 @@ def console() -> Console:
         current = Console(options(), answered=bool(current and current.answered))
         _current.set(current)
     return current
+
+
+notices.provide(console)
 
 
 def begin() -> None:

@@ -4,31 +4,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
+from drctl.cli.notices import SilentTask, Task
 from drctl.cli.options import GlobalOptions
 from drctl.cli.runs import live_screen
 from drctl.cli.terminal import is_terminal, one_line
 
 _SECONDS_BETWEEN_LINES = 5.0
-
-
-class Task(Protocol):
-    """Something that takes a while."""
-
-    def update(
-        self, done: float | None = None, total: float | None = None, description: str | None = None
-    ) -> None:
-        """Say how far it is; what is not given stays as it was."""
-
-
-class SilentTask:
-    """Nobody wants to know."""
-
-    def update(
-        self, done: float | None = None, total: float | None = None, description: str | None = None
-    ) -> None:
-        """Nothing."""
 
 
 class LineTask:

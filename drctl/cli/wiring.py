@@ -105,10 +105,10 @@ def topic_tail(
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
     """
-    from drctl.cli.console import console
+    from drctl.cli.notices import notices
     from drctl.systems.kafka.topic_tail import TopicTail
 
-    return TopicTail(reader, revealed(cluster), topic, console().warn)
+    return TopicTail(reader, revealed(cluster), topic, notices().warn)
 
 
 def temporary_entries() -> "TemporaryEntries":
@@ -393,7 +393,7 @@ def mirror_aliases(link: "Link", target: "ClusterReader") -> "Aliases | None":
 
     A connector's configuration says it where a worker answers, else the topics that there are.
     """
-    from drctl.cli.console import console
+    from drctl.cli.notices import notices
     from drctl.model.errors import DrctlError
     from drctl.offsets.mirror_topics import aliases_of, guessed_aliases
 
@@ -403,7 +403,7 @@ def mirror_aliases(link: "Link", target: "ClusterReader") -> "Aliases | None":
         try:
             return aliases_of(connect.known_config(name))
         except DrctlError as error:
-            console().detail(f"Connect does not tell the clusters' aliases: {error.message}")
+            notices().detail(f"Connect does not tell the clusters' aliases: {error.message}")
     return guessed_aliases(link.source, link.target, target.topic_names())
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from drctl.cli import confirmation
 from drctl.cli.runs import plan_run
-from drctl.cli.runs.plan_run import Way
+from drctl.cli.runs.way import Way
 from drctl.model.errors import Unreachable
 from drctl.model.finding import Finding
 from drctl.model.groups import Committed

@@ -48,7 +48,6 @@ def stand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         monkeypatch.setattr("drctl.cli.reconcile.wiring.reconcile_topic", opened)
         monkeypatch.setattr("drctl.cli.reconcile.wiring.wanted_rows", wanted)
         monkeypatch.setattr("drctl.cli.reconcile.wiring.target_growth", lambda *_, **__: growth)
-        monkeypatch.setattr("drctl.cli.reconcile.run.configuration", lambda: config)
         monkeypatch.setattr("drctl.reconcile.gap_result.read_gap", lambda *_given: world.gap)
         monkeypatch.setattr("drctl.reconcile.sight.look", lambda *_given: world.sight(**topic))
         wish = {

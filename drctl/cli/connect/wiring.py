@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from drctl.cli import wiring
-from drctl.cli.console import console
+from drctl.cli.notices import notices
 from drctl.model.errors import Unknown, UsageError
 
 if TYPE_CHECKING:
@@ -84,12 +84,12 @@ def typed_workers(text: str, config: "Config | None") -> ConnectCluster:
             raise UsageError(f"--connect: {shown} is not a URL", error.hint) from None
         addresses.append(wiring.worker_at(setting))
         if holds_password(url):
-            console().warn(
+            notices().warn(
                 "--connect: other users can see the password in a command line: refer to it,"
                 " 'http://user:${env:NAME}@host:8083'"
             )
         if addresses[-1].user is not None and not addresses[-1].secure:
-            console().warn(f"--connect {addresses[-1]}: a password goes over plain http: use https")
+            notices().warn(f"--connect {addresses[-1]}: a password goes over plain http: use https")
     typed = ConnectCluster(tuple(addresses), Access())
     known = _known_at(typed.addresses, config) if config else None
     return replace(typed, access=known) if known else typed

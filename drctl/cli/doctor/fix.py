@@ -1,8 +1,14 @@
 """`drctl doctor --fix`: the target brought in line with the source, as a plan."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from drctl.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from drctl.cli.runs.way import Prepared
 
 
 def fix(
@@ -22,7 +28,13 @@ def fix(
     from drctl.cli.runs.plan_run import PlanOptions, show_or_go
 
     given = PlanOptions(("doctor", "--fix"), link, False, execute, yes, overrides, (), *files)
-    return show_or_go(given, make_plan, FIX)
+    return show_or_go(given, make_plan, FIX, _drawn)
+
+
+def _drawn(prepared: "Prepared") -> "RenderableType":
+    from drctl.cli.doctor.fix_table import fix_table
+
+    return fix_table(prepared.plan, prepared.findings, prepared.against, prepared.execute)
 
 
 def check_alone(

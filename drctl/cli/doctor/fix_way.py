@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from drctl.cli.runs.link_hands import LinkHands
 from drctl.cli.runs.link_sight import LinkSight
-from drctl.cli.runs.plan_run import Prepared, Way
+from drctl.cli.runs.way import Prepared, Way
 from drctl.engine.sequences.repair import GUARDS, Repair, repair
 from drctl.engine.steps.second_look import AGAIN
 from drctl.model.errors import ExitCode, Unreachable, UsageError
@@ -16,11 +16,9 @@ from drctl.model.plan import Plan
 from drctl.model.topology import Unavailable
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from drctl.checks.fixing import Fix, Fixes, Left
     from drctl.checks.observed import Observed
-    from drctl.cli.runs.people import People
+    from drctl.cli.notices import People
     from drctl.config.configuration import Config
     from drctl.config.link import Link
 
@@ -152,12 +150,6 @@ def _sight(config: "Config", link: "Link", asked: "People", _lost: bool) -> FixS
     return FixSight(config, link, _judged, asked)
 
 
-def _drawn(prepared: Prepared) -> "RenderableType":
-    from drctl.cli.doctor.fix_table import fix_table
-
-    return fix_table(prepared.plan, prepared.findings, prepared.against, prepared.execute)
-
-
 def _code(prepared: Prepared) -> ExitCode:
     if prepared.against:
         return ExitCode.REFUSED
@@ -170,7 +162,6 @@ FIX = Way(
     lambda config, sight, folder: LinkHands(config, sight.link, folder, sight.commands),
     _passed_over,
     lambda _plan: _PLAN,
-    _drawn,
     _code,
 )
 """Over a link, for its target's sake."""

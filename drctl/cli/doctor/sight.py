@@ -8,9 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from drctl.cli import wiring
-from drctl.cli.console import console
 from drctl.cli.doctor.files import applications, secret_files, seen_clients
 from drctl.cli.doctor.samples import sampled
+from drctl.cli.notices import notices
 from drctl.cli.offsets import wiring as offsets_wiring
 from drctl.cli.runs import plan_wiring
 from drctl.cli.runs.guarding import left_out_of, opened_ports
@@ -62,7 +62,7 @@ def observe(config: "Config", link: "Link") -> "Observed":
         with (
             opened_ports(sight, None) as ports,
             _survey_ports(config, link) as beyond,
-            console().task("looking at both clusters and at what is around them"),
+            notices().task("looking at both clusters and at what is around them"),
         ):
             survey = Survey(beyond, secret_files(config), ())
             clock = lambda: int(time.time() * 1000)  # noqa: E731

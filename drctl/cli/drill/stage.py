@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from drctl.cli.console import console
 from drctl.cli.drill import wiring as drill_wiring
 from drctl.cli.drill.sight import DrillHands, DrillSight
+from drctl.cli.notices import Nobody
 from drctl.cli.runs import circumstances, run_journal
 from drctl.cli.runs.guarding import judged
-from drctl.cli.runs.people import People
 from drctl.cli.runs.run_watching import watched
 from drctl.cli.stopping import StoppableClock
 from drctl.drill.acting import Applications, Conducted
@@ -116,7 +116,7 @@ class Stage:
         over = narrowed(self.link, self.scratch, self.principals)
         canary = self.scratch.canary
         lost = self.mode is Mode.UNPLANNED
-        return DrillSight(self.config, over, judged, People({}), lost, canary=canary)
+        return DrillSight(self.config, over, judged, Nobody(), lost, canary=canary)
 
     def run(self) -> Logs | None:
         """All of it; what the applications saw, None where they were not moved.

@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from drctl.cli.console import console
+from drctl.cli.notices import SilentTask
 from drctl.cli.options import Output, options
-from drctl.cli.progress import SilentTask
 from drctl.cli.terminal import is_terminal
 from drctl.model.lines import lines as meant
 from drctl.offsets.timestamp_rows import TimestampRow, row_json
@@ -16,7 +16,7 @@ from drctl.report.timestamp_lines import Columns, undecodable
 from drctl.wire.consumer_timestamps import TOPIC
 
 if TYPE_CHECKING:
-    from drctl.cli.progress import Task
+    from drctl.cli.notices import Task
 
 _BATCH = 1000
 _ERRORS_SHOWN = 20

@@ -16,7 +16,7 @@ from drctl.offsets.timestamps_topic import Extent, freeze, read_frozen
 from drctl.wire.consumer_timestamps import TOPIC
 
 if TYPE_CHECKING:
-    from drctl.cli.progress import Task
+    from drctl.cli.notices import Task
     from drctl.config.schema import ClusterConfig
 
 

@@ -11,7 +11,7 @@ from drctl.cli.stopping import stoppable
 from drctl.model.errors import ExitCode, Interrupted, Unreachable
 
 if TYPE_CHECKING:
-    from drctl.cli.progress import Task
+    from drctl.cli.notices import Task
     from drctl.elections.sight import Sight
 
 

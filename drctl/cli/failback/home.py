@@ -13,7 +13,7 @@ from drctl.cli.runs import plan_wiring
 from drctl.cli.runs.guarding import judged
 from drctl.cli.runs.link_hands import LinkHands
 from drctl.cli.runs.link_sight import LinkSight
-from drctl.cli.runs.plan_run import Way
+from drctl.cli.runs.way import Way
 from drctl.engine.returning import Owed, Reconciliation, Search
 from drctl.engine.sequences.failback import MIRRORED
 from drctl.engine.steps.way_back_order import ASKED_FOR, PASSED
@@ -21,7 +21,7 @@ from drctl.model.pasting import quote
 from drctl.model.plan import Json
 
 if TYPE_CHECKING:
-    from drctl.cli.runs.people import People
+    from drctl.cli.notices import People
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.failback.answer import Answer

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from drctl.cli.failback.home import HomeSight, guards_of, home_hands, known_overrides
 from drctl.cli.runs.guarding import judged
 from drctl.cli.runs.link_sight import LinkSight
-from drctl.cli.runs.plan_run import Way
+from drctl.cli.runs.way import Way
 from drctl.engine.returning import Reconciliation, Search
 from drctl.engine.source_offsets import copies_of, logs_of
 from drctl.engine.steps.empty_source import misshapen
@@ -19,7 +19,7 @@ from drctl.model.plan import Json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from drctl.cli.runs.people import People
+    from drctl.cli.notices import People
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.failback.standing_against import Terms

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from drctl.cli.console import console
+from drctl.cli.notices import notices
 from drctl.cli.reconcile import wiring as reconcile_wiring
-from drctl.cli.reconcile.run import Opened, ReconcileOptions, carried_out, opened
+from drctl.cli.reconcile.carrying_out import Opened, ReconcileOptions, carried_out, opened
 from drctl.engine.returning import Reconciliation
 from drctl.model.errors import ExitCode, Stopped, Unknown
 from drctl.model.plan import Json
@@ -54,7 +54,7 @@ def reconciliation(config: "Config", link: "Link", wish: Json) -> Reconciliation
     """
     if not _is_here(wish) and (done := _kept(link, wish)):
         return Reconciliation(0, done=done)
-    with opened(_options(config, _folder(config, link, wish), wish)) as found:
+    with opened(_options(config, _folder(config, link, wish), wish), lambda: config) as found:
         lines, saved = found.plan.lines, _saved(found)
         due = sum(_due(line, saved) for line in lines if line.guard is None)
         due += sum(progress.records for progress in found.plan.noted.values())
@@ -71,10 +71,10 @@ def reconcile(config: "Config", link: "Link", wish: Json) -> None:
         Stopped: some are not done.
         Unknown: nobody can say what was done, or not everything could be compared.
     """
-    with opened(_options(config, _folder(config, link, wish), wish)) as found:
+    with opened(_options(config, _folder(config, link, wish), wish), lambda: config) as found:
         if not found.plan.writes:
             return
-        result = carried_out(found)
+        result = carried_out(found, lambda _plan: None)
     if result.exit_code not in (ExitCode.DONE, ExitCode.FOUND):
         kind = Unknown if result.exit_code is ExitCode.UNKNOWN else Stopped
         raise kind(result.failure or f"reconcile: {result.status}", result.hint)
@@ -108,7 +108,7 @@ def _folder(config: "Config", link: "Link", wish: Json) -> Path:
     from drctl.cli.failback.search import found_here
     from drctl.cli.failback.undecided import await_decided
 
-    console().detail(f"the result of the search is not on this machine: {folder}")
+    notices().detail(f"the result of the search is not on this machine: {folder}")
     await_decided(link)
     return found_here(config, link)
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from drctl.checks.glance import Glance
 from drctl.cli import wiring
-from drctl.cli.console import console
 from drctl.cli.gap import results as gap_results
+from drctl.cli.notices import notices
 from drctl.cli.reconcile import wiring as reconcile_wiring
 from drctl.cli.runs import plan_wiring
 from drctl.cli.site_commands import run_command
@@ -42,7 +42,7 @@ def look_at(config: "Config", link: "Link", gap: Path | None, most: int | None =
 
     most = AT_A_LOOK if most is None else most
     results = _results(config, link, gap)
-    with _ports(config, link) as ports, console().task("looking at both clusters and at Connect"):
+    with _ports(config, link) as ports, notices().task("looking at both clusters and at Connect"):
         # Nobody waits for one silent party after another: Connect is asked meanwhile.
         met = Glance(lambda: wiring.meet(link), _MET_S)
         facts = WayBackObserver(link, config.policy, ports, most=most).observe(results)

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from drctl.cli import wiring
-from drctl.cli.console import console
+from drctl.cli.notices import notices
 from drctl.cli.runs.guarding import logs_of_copies
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def await_decided(link: "Link") -> None:
     deadline = Deadline.after(LIFETIME_S + 2 * _BROKERS_LOOK_EVERY_S)
     with (
         wiring.open_reader(link.target, link.target_config) as target,
-        console().task("looking for open transactions") as task,
+        notices().task("looking for open transactions") as task,
     ):
         wanted = {place: log.end for place, log in logs_of_copies(link, target).items()}
         while not deadline.expired:

@@ -170,8 +170,8 @@ def gap(
 
         return estimate(config, link, topics)
     from drctl.cli.gap.ledger import confirm_writing
-    from drctl.cli.gap.run import GapOptions, GapRuns, repeat
-    from drctl.cli.gap.show import show
+    from drctl.cli.gap.run import GapOptions, GapRuns
+    from drctl.cli.gap.show import repeat, show
 
     chosen = config.link(link)
     if ledger:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from drctl.cli.console import console
+from drctl.cli.notices import notices
 from drctl.model.errors import ConfigError, DrctlError, UsageError
 from drctl.model.strict_json import read_json
 
@@ -42,7 +42,7 @@ def kept(state: Path, link: str) -> "tuple[GapEvidence, ...]":
         try:
             found.append(_read(folder))
         except DrctlError as error:
-            console().warn(error.message)
+            notices().warn(error.message)
     return tuple(sorted(found, key=lambda each: each.started, reverse=True))
 
 

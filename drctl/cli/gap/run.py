@@ -1,6 +1,5 @@
 """Puts a gap analysis together from the configuration, and runs it."""
 
-import shutil
 import sys
 import tempfile
 import time
@@ -9,12 +8,11 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Self
+from typing import TYPE_CHECKING, Self
 
 from drctl.cli import wiring
-from drctl.cli.console import console
 from drctl.cli.gap.comparing import direct_comparer
-from drctl.cli.options import options
+from drctl.cli.notices import notices
 from drctl.model.errors import UsageError
 from drctl.model.gap import Engine
 
@@ -78,7 +76,7 @@ class GapRuns:
     _sparked: bool = field(default=False, init=False)
 
     def __enter__(self) -> Self:
-        if not options().verbose:
+        if not notices().verbose:
             folder = self._open.enter_context(tempfile.TemporaryDirectory(prefix="drctl-"))
             self._log = Path(folder) / "spark.log"
         return self
@@ -117,7 +115,7 @@ class GapRuns:
         self._sparked = False
         with (
             wiring.both_readers(self.link) as (source, target),
-            console().task("looking at both clusters") as task,
+            notices().task("looking at both clusters") as task,
         ):
 
             def progress(phase: str, done: int = 0, total: int = 0) -> None:
@@ -212,7 +210,7 @@ class GapRuns:
         try:
             wiring.measured_rate(self.config).note(offsets, seconds)
         except OSError as error:
-            console().detail(f"how fast that was could not be kept: {error}")
+            notices().detail(f"how fast that was could not be kept: {error}")
 
     def _budget(self) -> "Budget":
         from drctl.gap.scoping import Budget
@@ -259,35 +257,11 @@ def _announce(work: "Work", weight: int | None, budget: "Budget", direct: bool) 
     said += "" if weight is None else f", about {size(weight)}"
     said += f", {number(known)} are known from the ledger" if known else ""
     if direct:
-        console().progress(f"{said}; without Spark")
+        notices().progress(f"{said}; without Spark")
         return
     rate = "measured here" if budget.measured else "assumed: nothing was measured here yet"
     seconds = budget.seconds_for(work.offsets)
-    console().progress(
+    notices().progress(
         f"{said}; about {seconds:.0f} s at {number(round(budget.offsets_a_second))} a second"
         f" ({rate}), beside the start of Spark"
     )
-
-
-def repeat(runs: GapRuns, out: Path, seconds: float, wait: Callable[[float], object]) -> NoReturn:
-    """Run again and again, until interrupted; a run that fails is reported and does not end it.
-
-    Each run gets a folder of its own in `out`. Those of runs that found nothing do not stay.
-    """
-    from drctl.cli.gap.show import show, show_failure
-    from drctl.model.errors import DrctlError, ExitCode
-
-    dull: Path | None = None
-    while True:
-        began = time.monotonic()
-        folder = out / datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-        try:
-            result = runs.run(folder)
-        except DrctlError as error:
-            show_failure(error)
-        else:
-            show(result, stream=True)
-            if dull:
-                shutil.rmtree(dull, ignore_errors=True)
-            dull = folder if result.exit_code is ExitCode.DONE else None
-        wait(max(0.0, seconds - (time.monotonic() - began)))

@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from drctl.cli import wiring
-from drctl.cli.console import console
+from drctl.cli.notices import notices
 
 if TYPE_CHECKING:
     from drctl.config.link import Link
@@ -47,7 +47,7 @@ def translated(
     with (
         _opened(link.source, link.source_config, QUICK_S) as source,
         _opened(link.target, link.target_config, wiring.PATIENCE_S) as target,
-        console().task("translating") if shown else nullcontext() as task,
+        notices().task("translating") if shown else nullcontext() as task,
     ):
         evidence = EvidenceTopics(
             (source.reader, source.records),

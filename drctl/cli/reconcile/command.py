@@ -51,7 +51,8 @@ def reconcile(
     1 done, but some records were gone; 3 refused, nothing was written; 4 stopped part-way, or some
     records are refused; 5 unknown.
     """
-    from drctl.cli.reconcile.run import ReconcileOptions, folder_of, reconcile_records
+    from drctl.cli.reconcile.carrying_out import ReconcileOptions
+    from drctl.cli.reconcile.run import folder_of, reconcile_records
 
     given = ReconcileOptions(
         folder_of(directory, link),

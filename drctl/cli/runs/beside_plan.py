@@ -6,7 +6,7 @@ stays the same.
 
 from typing import TYPE_CHECKING
 
-from drctl.cli.console import console
+from drctl.cli.notices import notices
 from drctl.cli.runs.loss_sight import ESTIMATING
 from drctl.engine.steps.commit_offsets import CommitOffsets, Foreseen, foreseen
 from drctl.engine.steps.measure_loss import MeasureLoss
@@ -24,7 +24,7 @@ def estimated(plan: Plan, sight: "LinkSight") -> Loss | None:
     if not any(step.kind == MeasureLoss.name for step in plan.steps):
         return None
     try:
-        with console().task(ESTIMATING) as task:
+        with notices().task(ESTIMATING) as task:
             return sight.loss(task)
     except DrctlError as error:
         return not_estimated(error.message)
@@ -34,7 +34,7 @@ def warn_of_loss(plan: Plan, sight: "LinkSight") -> None:
     """Say it to whoever is about to be asked whether the plan is to be carried out."""
     loss = estimated(plan, sight)
     if loss is not None:
-        console().warn(f"{loss.words}; without --execute it is shown what this rests on")
+        notices().warn(f"{loss.words}; without --execute it is shown what this rests on")
 
 
 def resuming(plan: Plan, sight: "LinkSight") -> Foreseen | None:
@@ -43,10 +43,10 @@ def resuming(plan: Plan, sight: "LinkSight") -> Foreseen | None:
     if not steps or "unproven_offsets" not in steps[0].settings:
         return None
     try:
-        with console().task("looking for the groups' offsets"):
+        with notices().task("looking for the groups' offsets"):
             return foreseen(steps[0].settings, sight)
     except DrctlError as error:
-        console().warn(f"where groups would resume cannot be seen: {error.message}")
+        notices().warn(f"where groups would resume cannot be seen: {error.message}")
         return None
 
 
@@ -54,4 +54,4 @@ def warn_of_groups(plan: Plan, sight: "LinkSight") -> None:
     """Name the groups without an offset to whoever is about to confirm the plan."""
     found = resuming(plan, sight)
     if found is not None and found.without_offset:
-        console().warn(without_offset(found.without_offset, plan.target))
+        notices().warn(without_offset(found.without_offset, plan.target))

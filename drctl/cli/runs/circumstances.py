@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from drctl.cli.console import console
+from drctl.cli.notices import notices
 from drctl.model.errors import DrctlError, Unreachable
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def configured(link: "Link") -> "Circumstances":
 
 def look_at(link: "Link", sight: "Look", overrides: Mapping[str, str]) -> "Circumstances":
     """What there is; a cluster that does not answer is part of it."""
-    with console().task("looking at both clusters"):
+    with notices().task("looking at both clusters"):
         seen = basis(link, sight, (*_connectors(link), *_reverse(link)))
     return _with(link, seen, overrides)
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from drctl.cli import wiring
-from drctl.cli.console import console
+from drctl.cli.notices import notices
 from drctl.cli.runs import plan_wiring
 from drctl.cli.runs.link_sight import LinkSight
 from drctl.model.errors import Unreachable
@@ -50,7 +50,7 @@ def judged(sight: LinkSight, mode: str) -> "Sequence[Finding]":
     beats, target = "", sight.site(sight.link.target)
     if mode == Mode.UNPLANNED:
         beats = heartbeats_of(sight.link, target)
-    with opened_ports(sight, left_out, beats) as ports, console().task("asking the guards"):
+    with opened_ports(sight, left_out, beats) as ports, notices().task("asking the guards"):
         others = config.beside(sight.link)
         observer = Observer(sight.link, config.policy, ports, clock, others)
         return guard_findings(observer.observe(Mode(mode)))

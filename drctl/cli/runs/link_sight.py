@@ -7,6 +7,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
 from drctl.cli import wiring
+from drctl.cli.notices import Nobody, People
 from drctl.cli.runs import plan_wiring
 from drctl.cli.runs.heard import heard
 from drctl.cli.runs.link_connectors import Connectors as Connectors
@@ -14,7 +15,6 @@ from drctl.cli.runs.link_connectors import must_have
 from drctl.cli.runs.link_sight_comparing import Comparisons
 from drctl.cli.runs.loss_sight import LossSight
 from drctl.cli.runs.no_way_back import NO_WAY_BACK, NoWayBack
-from drctl.cli.runs.people import People
 from drctl.cli.runs.source_watch import FRESH_S, SourceWatch
 from drctl.cli.site_commands import run_command
 from drctl.engine.ports import CommandEnded, Missing
@@ -25,7 +25,7 @@ from drctl.systems import presence
 if TYPE_CHECKING:
     from drctl.checks.arriving import Before
     from drctl.checks.glance import Glance
-    from drctl.cli.progress import Task
+    from drctl.cli.notices import Task
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.config.schema import ClusterConfig
@@ -61,7 +61,7 @@ class LinkSight(NoWayBack):
     config: "Config"
     link: "Link"
     judge: "Callable[[LinkSight, str], Sequence[Finding]]"
-    people: People = field(default_factory=lambda: People({}))
+    people: People = field(default_factory=Nobody)
     lost: bool = False
     opposite: "LinkSight | None" = None
     commands: dict[str, CommandEnded] = field(default_factory=dict, init=False)

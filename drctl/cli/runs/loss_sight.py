@@ -12,7 +12,7 @@ from drctl.model.loss import Loss
 from drctl.model.topology import PartitionOffsets, TopicPartition
 
 if TYPE_CHECKING:
-    from drctl.cli.progress import Task
+    from drctl.cli.notices import Task
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.model.ports import ClusterReader

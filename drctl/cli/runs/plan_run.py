@@ -1,12 +1,12 @@
 """Shows a plan, whatever made it, or carries it out once somebody said so."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drctl.checks.causes import UNFINISHED, causes_first, in_words
+from drctl.checks.causes import UNFINISHED, causes_first
 from drctl.checks.glance import Glance
 from drctl.checks.source import ALIVE
 from drctl.checks.standing import standing_against
@@ -18,9 +18,10 @@ from drctl.cli.runs.beside_plan import estimated, resuming, warn_of_groups, warn
 from drctl.cli.runs.guarding import judged, known_overrides, unfinished_run
 from drctl.cli.runs.link_hands import LinkHands
 from drctl.cli.runs.link_sight import LinkSight
-from drctl.cli.runs.people import People, people
+from drctl.cli.runs.people import people
 from drctl.cli.runs.plan_files import check_plan_file, refuse_another, write_plan
 from drctl.cli.runs.run_watching import watched
+from drctl.cli.runs.way import Prepared, Way
 from drctl.cli.settings import configuration
 from drctl.cli.stopping import stoppable
 from drctl.engine.concerned import asked_of
@@ -31,7 +32,7 @@ from drctl.engine.registry import KINDS
 from drctl.engine.sequences.circumstances import Circumstances
 from drctl.engine.steps.preflight import Preflight
 from drctl.engine.steps.reconcile import discards
-from drctl.model.errors import ExitCode, Refused, Unreachable
+from drctl.model.errors import Refused, Unreachable
 from drctl.model.failover import Mode
 from drctl.model.plan import Plan
 from drctl.model.plan_changes import changes
@@ -41,11 +42,9 @@ from drctl.report.printable import plain
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from drctl.cli.notices import People
     from drctl.config.configuration import Config
     from drctl.config.link import Link
-    from drctl.engine.steps.commit_offsets import Foreseen
-    from drctl.model.finding import Finding
-    from drctl.model.loss import Loss
 
 _BESIDE_S = 60.0
 
@@ -77,60 +76,6 @@ class PlanOptions:
     expect_plan: Path | None
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A plan, and what stands against it.
-
-    Attributes:
-        broken: rules of order that it breaks.
-        failing: what guards have against it.
-        execute: the command line that carries it out.
-        loss: what would probably be lost; None where the plan loses nothing, or nobody asked yet.
-        groups: where groups would resume, with the source lost; likewise.
-    """
-
-    plan: Plan
-    findings: "Sequence[Finding]"
-    broken: tuple[str, ...]
-    failing: "Sequence[Finding]"
-    execute: str
-    loss: "Loss | None" = None
-    groups: "Foreseen | None" = None
-
-    @property
-    def against(self) -> tuple[str, ...]:
-        """All of it, in words."""
-        return (*self.broken, *in_words(self.failing))
-
-    @property
-    def cures(self) -> tuple[str, ...]:
-        """What helps, each once."""
-        return tuple(dict.fromkeys(each.cure for each in self.failing if each.cure))
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """Who looks and acts for a plan, and which guards it asks before anything else.
-
-    Attributes:
-        sight: opens what looks, told whether the source is likely to be dead.
-        hands: opens what acts, told the folder of the run.
-        overrides: `GUARD=REASON` as typed.
-        asked: the mode in which guards are asked about a plan; empty where it asks none.
-        drawn: how a plan is shown that is not carried out; None for the usual way.
-        code: what showing it ends with.
-    """
-
-    sight: Callable[["Config", "Link", People, bool], LinkSight]
-    hands: Callable[["Config", LinkSight, Path], LinkHands]
-    overrides: Callable[[Sequence[str]], Mapping[str, str]]
-    asked: Callable[[Plan], str]
-    drawn: "Callable[[Prepared], RenderableType] | None" = None
-    code: Callable[[Prepared], ExitCode] = lambda prepared: (
-        ExitCode.REFUSED if prepared.against else ExitCode.DONE
-    )
-
-
 def needs_no_source(plan: Plan) -> bool:
     """Whether its guards are those of a source that is dead; also within a runbook."""
     from drctl.report.plan_lines import mode_of
@@ -144,7 +89,7 @@ def _asked_by_preflight(plan: Plan) -> str:
     return mode_of(plan).value if any(s.kind == Preflight.name for s in plan.steps) else ""
 
 
-def _sight(config: "Config", link: "Link", asked: People, lost: bool) -> LinkSight:
+def _sight(config: "Config", link: "Link", asked: "People", lost: bool) -> LinkSight:
     from drctl.config.way_back import way_home
 
     reverse, opposite = link.settings.replicator.reverse, None
@@ -183,7 +128,12 @@ def show_or_run(given: PlanOptions, make: MakePlan) -> int:
     return show_or_go(given, look, OVER_LINK)
 
 
-def show_or_go(given: PlanOptions, make: LookAndPlan, way: Way) -> int:
+def show_or_go(
+    given: PlanOptions,
+    make: LookAndPlan,
+    way: Way,
+    draw: "Callable[[Prepared], RenderableType] | None" = None,
+) -> int:
     """Make the plan, and with `--execute` carry it out.
 
     Raises:
@@ -214,7 +164,7 @@ def show_or_go(given: PlanOptions, make: LookAndPlan, way: Way) -> int:
         _plan_files(prepared, given)
         if not given.execute or not plan.steps:
             prepared = replace(prepared, loss=estimated(plan, sight), groups=resuming(plan, sight))
-            return _show(prepared, way)
+            return _show(prepared, way, draw)
         _refuse(prepared, {} if asked.terminal else unanswered(plan, asked.given))
         if unknown is not None:
             raise unknown
@@ -297,12 +247,12 @@ def _plan_files(prepared: Prepared, given: PlanOptions) -> None:
         refuse_another(prepared.plan, given.expect_plan)
 
 
-def _show(prepared: Prepared, way: Way) -> int:
+def _show(prepared: Prepared, way: Way, draw: "Callable[[Prepared], RenderableType] | None") -> int:
     from drctl.cli.runs.plan_table import plan_table
 
     def drawn() -> "RenderableType":
-        if way.drawn is not None:
-            return way.drawn(prepared)
+        if draw is not None:
+            return draw(prepared)
         given = prepared.plan, prepared.findings, prepared.broken, prepared.execute
         return plan_table(*given, prepared.loss, prepared.groups)
 

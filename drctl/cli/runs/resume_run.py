@@ -14,7 +14,7 @@ from drctl.cli.offsets.writing import check_confirming
 from drctl.cli.runs import plan_wiring, run_journal
 from drctl.cli.runs.leave_damaged import leave_damaged
 from drctl.cli.runs.people import people
-from drctl.cli.runs.plan_run import OVER_LINK, Way, giving_up, needs_no_source
+from drctl.cli.runs.plan_run import OVER_LINK, giving_up, needs_no_source
 from drctl.cli.runs.resume_check import (
     held_kinds,
     must_be_differences,
@@ -23,6 +23,7 @@ from drctl.cli.runs.resume_check import (
 )
 from drctl.cli.runs.run_ending import show_end, show_state
 from drctl.cli.runs.run_watching import watched
+from drctl.cli.runs.way import Way
 from drctl.cli.settings import configuration
 from drctl.cli.stopping import stoppable
 from drctl.engine.abandoning import abandon, must_be_describable, standing

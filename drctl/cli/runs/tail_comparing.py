@@ -4,8 +4,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from drctl.cli.console import console
 from drctl.cli.gap.run import GapOptions, GapRuns
+from drctl.cli.notices import notices
 from drctl.model.errors import ConfigError, Unknown
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def _before(link: "Link", found: "GapResult") -> "LeftBefore":
         with reconcile_topic(link) as topic:
             return left_before(topic.kept(), found)
     except (ConfigError, Unknown) as error:
-        console().detail(f"what was decided before is not known, and allows for nothing: {error}")
+        notices().detail(f"what was decided before is not known, and allows for nothing: {error}")
         return {}
 
 
