@@ -192,7 +192,7 @@ class WayBackObserver:
         if workers is None:
             return None
         asked = workers
-        return self._glance(lambda: observe_replication(asked, named, ends, topics()))
+        return self._glance(lambda: observe_replication(asked, named, ends, topics))
 
     def _glance(self, question: Callable[[], T]) -> Glance[T]:
         return Glance(question, self.patience_s)
