@@ -29,6 +29,7 @@ class State(StrEnum):
     """What there is to say of a failback as a whole."""
 
     NOTHING = "nothing-to-fail-back"
+    UNKNOWN = "unknown"
     UNDER_WAY = "under-way"
     COMPLETED = "completed"
 
@@ -62,6 +63,8 @@ class Answer:
         """Whether there is a failback to make, and whether it is over."""
         if self.seen.peace:
             return State.NOTHING
+        if self.seen.unclear:
+            return State.UNKNOWN
         over = bool(self.seen.failed_back) and self.next is None
         return State.COMPLETED if over else State.UNDER_WAY
 
@@ -84,7 +87,7 @@ class Answer:
         return {
             "schema": SCHEMA,
             "state": self.state.value,
-            "why": self.seen.peace or None,
+            "why": self.seen.peace or self.seen.unclear or None,
             "records": {
                 **{name: getattr(self.tally, name) if self.tally else None for name in counts},
                 "examples": [_example(each) for each in self.samples],

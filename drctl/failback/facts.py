@@ -267,6 +267,7 @@ class Facts:
         waiting: on the target, behind where the way back stands by its own word.
         decided: what `drctl reconcile` has done, as the target keeps it.
         exported: ids of results of which an export is on this machine.
+        copies_here: what copies of journals on this machine tell, where the journal is silent.
     """
 
     link: str
@@ -300,6 +301,7 @@ class Facts:
     endpoints: tuple[EndpointState | Unavailable, ...] = ()
     groups: tuple[GroupSeen, ...] | Unavailable = NOT_LOOKED_AT
     journal: tuple[RunTold, ...] | Unavailable = NOT_LOOKED_AT
+    copies_here: tuple[RunTold, ...] = ()
 
     def left_since(self, result: GapEvidence) -> str:
         """The run that led clients to the target after a comparison; empty where none did."""
@@ -315,7 +317,7 @@ class Facts:
     @property
     def failed_back(self) -> str:
         """The run that led clients back to the source, if it is the last that moved them."""
-        last = self._last_that_moved
+        last = None if isinstance(self.journal, Unavailable) else self._last_that_moved
         return last.run if last is not None and last.home else ""
 
     @property
@@ -324,9 +326,14 @@ class Facts:
         return not isinstance(self.journal, Unavailable) and self._last_that_moved is None
 
     @property
+    def led_away(self) -> bool:
+        """Whether the last run that moved clients left them on the target, or may have."""
+        return self._last_that_moved is not None and not self._last_that_moved.home
+
+    @property
     def _last_that_moved(self) -> RunTold | None:
         """One that is damaged may have."""
-        runs = () if isinstance(self.journal, Unavailable) else self.journal
+        runs = self.copies_here if isinstance(self.journal, Unavailable) else self.journal
         moves = (each for each in runs if each.home or each.halfway or each.left or each.damaged)
         return next(moves, None)
 

@@ -20,6 +20,7 @@ from drctl.failback.facts import (
     Facts,
     LeftMissing,
     Replication,
+    RunTold,
 )
 from drctl.failback.gap_results import GapEvidence
 from drctl.failback.matching import over_the_same, reference
@@ -150,6 +151,9 @@ class WayBackObserver:
             lambda: observe_groups(link, ports.source_groups, ports.target_groups)
         )
         journal = self._glance(lambda: observe_journal(ports.journal, link.source))
+        copies: tuple[RunTold, ...] | Unavailable = ()
+        if isinstance(journal.answer(), Unavailable):
+            copies = _answer(lambda: observe_journal(ports.journal_copies, link.source, link.name))
         return Facts(
             link.name,
             link.source,
@@ -169,6 +173,7 @@ class WayBackObserver:
             endpoints=tuple(each.answer() for each in endpoints),
             groups=groups.answer(),
             journal=journal.answer(),
+            copies_here=() if isinstance(copies, Unavailable) else copies,
         )
 
     def _forward(self, topics: Callable[[], Collection[str]]) -> Glance[Replication] | None:
@@ -192,7 +197,7 @@ class WayBackObserver:
         if workers is None:
             return None
         asked = workers
-        return self._glance(lambda: observe_replication(asked, named, ends, topics()))
+        return self._glance(lambda: observe_replication(asked, named, ends, topics))
 
     def _glance(self, question: Callable[[], T]) -> Glance[T]:
         return Glance(question, self.patience_s)

@@ -54,6 +54,7 @@ class WayBackPorts:
     Attributes:
         forward: the workers that replicate the link; None where none are configured.
         reverse: those that replicate it back.
+        journal_copies: what this machine keeps of journals, those of other links among them.
         decisions: what the target keeps of `drctl reconcile`.
         fence_verified: runs the site's own look at its fence: None where there is none, else
             whether it is set, and what it said.
@@ -73,6 +74,7 @@ class WayBackPorts:
     brokers: Brokers
     endpoints: Sequence[EndpointReader]
     journal: JournalReader
+    journal_copies: JournalReader
     decisions: Callable[[], Mapping[Key, Progress]]
     fence_verified: Callable[[], tuple[bool, str] | None]
     stopped_told: Callable[[], tuple[bool, str] | None]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from drctl.failback.facts import Began, Facts, Replication
 from drctl.failback.gap_results import GapEvidence
 from drctl.failback.matching import Chosen, Standing, choose, reference
-from drctl.failback.peace import nothing_to_fail_back
+from drctl.failback.peace import nobody_knows, nothing_to_fail_back
 from drctl.failback.proof import Proof, home_of, proof_of
 from drctl.failback.rebuilding import lost_records
 from drctl.model.endpoints import EndpointState
@@ -27,6 +27,7 @@ class Situation:
         failed_back: the run that led clients back to the source, to its end, where clients are
             there and nothing contradicts it; else empty.
         peace: why there is nothing to fail back; empty where there is, or may be.
+        unclear: why nobody can tell whether there is; empty where anything tells.
     """
 
     facts: Facts
@@ -38,6 +39,7 @@ class Situation:
     lost: tuple[str, ...] = ()
     failed_back: str = ""
     peace: str = ""
+    unclear: str = ""
 
     @property
     def boundaries(self) -> Mapping[TopicPartition, int]:
@@ -100,7 +102,9 @@ def situation(facts: Facts) -> Situation:
         proof = Proof(None, f"by the journal run {back} led clients back to its end")
     chosen, lost = _chosen(facts, home, proof), lost_records(facts, facts.names)
     peace = "" if back or lost else nothing_to_fail_back(facts, home)
-    return Situation(facts, chosen, reference(facts), led_home, home, proof, lost, back, peace)
+    unclear = "" if peace or lost else nobody_knows(facts, home)
+    first = reference(facts)
+    return Situation(facts, chosen, first, led_home, home, proof, lost, back, peace, unclear)
 
 
 def _chosen(facts: Facts, home: bool | None, proof: Proof) -> Chosen:

@@ -92,6 +92,8 @@ def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
     behind = told_behind(answer.seen)
     if behind:
         yield Finding(STEP_ORDER, Status.WARN, "step e", behind)
+    if answer.seen.unclear:
+        yield Finding(STEP_ORDER, Status.WARN, "step i", answer.seen.unclear)
     put_right = _BY_EMPTYING if terms.rebuilding else _PUT_RIGHT
     for each in answer.violations:
         status = Status.WARN if each.repair in put_right else Status.FAIL

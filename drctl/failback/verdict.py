@@ -95,7 +95,8 @@ def _or_again(row: Row, steps: Steps) -> Seen:
 
 def violations(seen: Situation, steps: Steps) -> tuple[Violation, ...]:
     """Everything that is out of order, the most urgent first."""
-    if seen.peace:
+    if seen.peace or seen.unclear:
+        # Replication that runs is harm only where clients have left what it copies from.
         return ()
     harm = tuple(_harm(seen, steps))
     known = {each.repair for each in harm}
@@ -118,10 +119,13 @@ def next_step(found: tuple[Violation, ...], steps: Steps, seen: Situation) -> st
     """The step that is to be done now, or looked at where nobody can see it; None: nothing is left.
 
     Where clients are home, the traces of a to h are gone: what has still to be done, or shown,
-    comes after them, and nothing closes the cluster that applications write to.
+    comes after them, and nothing closes the cluster that applications write to. Where the old
+    replication runs and nobody knows whether they ever left, that is to be looked at first.
     """
     if seen.peace:
         return None
+    if seen.unclear and steps["b"].begun:
+        return "i"
     if found:
         return found[0].repair
     if seen.home is True:

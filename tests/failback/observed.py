@@ -189,6 +189,7 @@ def looked_at(
         brokers=Brokers(frozenset({"primary:1"}), frozenset({"secondary:1"})),
         endpoints=[rest],
         journal=rest,
+        journal_copies=rest,
         decisions=lambda: around.decided,
         fence_verified=lambda: None,
         stopped_told=lambda: None,

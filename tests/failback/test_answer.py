@@ -91,6 +91,23 @@ def test_in_peace_there_is_nothing_to_fail_back() -> None:
     assert "All of it, as one plan" not in text
 
 
+def test_where_nobody_knows_where_clients_are_nothing_is_to_be_stopped() -> None:
+    blind = replace(in_peace(), endpoints=(), groups=SILENT, on_source=SILENT, fence=SILENT)
+    found = judged(blind)
+    check(found.to_json())
+    assert (found.verdict, found.state) == (Verdict.UNKNOWN, State.UNKNOWN)
+    assert found.to_json()["why"] == (
+        "nothing shows that clients have left primary, and who would tell does not:"
+        " cluster primary did not answer within 10 s"
+    )
+    text = drawn(found)
+    assert "Verdict: unknown: nothing shows that clients have left primary" in text
+    assert "Next: i, look yourself" in text
+    assert "stop and close nothing yet" in text
+    for harm in ("/stop", "kafka-acls", "as one plan"):
+        assert harm not in text
+
+
 def test_a_completed_failback_is_told_as_that() -> None:
     run = RunTold("20261122-main", "failback", "done", home=True)
     found = judged(at_home(), journal=(run,))
@@ -212,5 +229,6 @@ def test_the_sites_command_is_asked_where_no_connectors_are_named(called: Run) -
     )
     Path("drctl.yaml").write_text(config, encoding="utf-8")
     ran = called("failback", "--check-order", "-o", "json")
-    assert (ran.code, ran.document()["next"]) == (3, "b")
+    # Where clients are nobody can see: that it runs may be as it should.
+    assert (ran.code, ran.document()["next"]) == (5, "i")
     assert "it is not stopped (it runs)" in ran.document()["steps"][1]["why"]

@@ -209,6 +209,72 @@ def test_peace_is_seen_and_not_assumed(trace: dict[str, Any]) -> None:
     assert found.next is not None
 
 
+PRIMARY_DOWN: dict[str, Any] = {"on_source": SILENT, "health": SILENT, "fence": SILENT}
+"""And no endpoints: nothing tells where clients are but what a case adds."""
+BLIND = replace(in_peace(), endpoints=(), groups=SILENT, **PRIMARY_DOWN)
+
+
+@pytest.mark.parametrize(
+    "silent",
+    [
+        {},
+        {"groups": (GroupSeen("readers", (), {}, SILENT.reason),)},
+        {"on_target": SILENT, "journal": SILENT},
+        {"endpoints": (SILENT,)},
+        {"endpoints": (endpoint("primary"), SILENT)},
+        {"endpoints": (endpoint(None),)},
+        {"forward": NO_WORKERS, "stopped": Stopped(False, "it is not stopped")},
+        # What the last failback left.
+        {
+            "journal": (LED_BACK,),
+            "endpoints": (SILENT,),
+            "reverse": copying("b", "STOPPED", {PLACE: 9}),
+        },
+        {"reverse": copying("mm2-back", "STOPPED", SILENT)},
+        {"gaps": (gap(replace(NOTHING_MISSING, only_on_target=0)),)},
+    ],
+)
+def test_replication_that_runs_is_no_harm_where_nobody_sees_that_clients_left(
+    silent: dict[str, Any],
+) -> None:
+    found = judged(BLIND, **silent)
+    assert (found.verdict, found.next, found.violations) == (Verdict.UNKNOWN, "i", ())
+    assert found.steps["b"].observed == "unknown"
+    assert "nothing shows that clients have left primary" in found.seen.unclear
+
+
+@pytest.mark.parametrize(
+    "sign",
+    [
+        {"journal": (LED_AWAY,)},
+        {"journal": (LED_AWAY, LED_BACK)},
+        {"journal": (RunTold("r2", "unknown", "damaged"),)},
+        {"journal": (RunTold("r2", "failback", "not ended", halfway=True),)},
+        {"journal": SILENT, "on_target": SILENT, "copies_here": (LED_AWAY,)},
+        {"endpoints": (endpoint("secondary"),)},
+        {"endpoints": (SILENT, endpoint("secondary"))},
+        {"groups": (GroupSeen("readers", ("secondary",), {}, SILENT.reason),)},
+        {"reverse": copying("mm2-back", "RUNNING")},
+        {"reverse": copying("mm2-back", "STOPPED", {PLACE: 130})},
+        {"fence": FENCED},
+        {"gaps": (gap(),), "boundaries": {PLACE: BOUNDARY}},
+        {"journal": (LED_BACK,), "endpoints": (SILENT,), "fence": FENCED},
+    ],
+)
+def test_replication_that_runs_is_harm_where_anything_says_that_clients_left(
+    sign: dict[str, Any],
+) -> None:
+    found = judged(BLIND, **sign)
+    assert (found.verdict, found.next) == (Verdict.VIOLATED, "b")
+    assert not found.seen.unclear
+
+
+def test_a_way_home_says_beforehand_that_nobody_knows_where_clients_are() -> None:
+    blind = judged(in_peace(), endpoints=(), groups=SILENT)
+    (told,) = (each for each in against(blind, Terms()) if each.check == "step-order")
+    assert (told.status, told.reason) == ("warn", blind.seen.unclear)
+
+
 def test_a_gap_that_was_never_run() -> None:
     found = judged(in_order_to_d(), gaps=())
     assert (states(found)[:5], found.verdict, found.next) == ("DDNNN", Verdict.OK, "c")

@@ -157,6 +157,7 @@ MIRROR = {
     "target.cluster.bootstrap.servers": "two:9092",
 }
 ENDS = (frozenset({"one:9092"}), frozenset({"two:9092"}))
+ORDERS = lambda: ("orders",)  # noqa: E731
 
 
 def test_a_replicator_that_nobody_named_is_seen() -> None:
@@ -170,7 +171,7 @@ def test_a_replicator_that_nobody_named_is_seen() -> None:
         }
     )
     named = ConnectorsConfig(source="named", heartbeat="gone")
-    found = observe_replication(workers, named, ENDS, ("orders",))
+    found = observe_replication(workers, named, ENDS, ORDERS)
     assert [each.name for each in found.found] == ["named", "forgotten"]
     assert found.runs
     assert found.missing == ("gone",)
@@ -187,12 +188,34 @@ def test_a_replicator_of_other_topics_is_left_alone() -> None:
             "except": connector("except", "RUNNING", {**MIRROR, "topics.exclude": "orders"}),
         }
     )
-    found = observe_replication(workers, ConnectorsConfig(), ENDS, ("orders",))
+    found = observe_replication(workers, ConnectorsConfig(), ENDS, ORDERS)
     assert [each.name for each in found.found] == ["java", "ours"]
-    named = observe_replication(workers, ConnectorsConfig(source="flights"), ENDS, ("orders",))
+    named = observe_replication(workers, ConnectorsConfig(source="flights"), ENDS, ORDERS)
     assert "flights" in [each.name for each in named.found]
-    unknown = observe_replication(workers, ConnectorsConfig(), ENDS, ())
+    unknown = observe_replication(workers, ConnectorsConfig(), ENDS, tuple)
     assert len(unknown.found) == 4, "whose topics nobody knows, each may be one of them"
+
+
+def test_connect_is_asked_while_the_clusters_are_waited_for() -> None:
+    """Positions come from a cluster that may be frozen: the two waits are not to add up."""
+    asked: list[str] = []
+
+    class Watched(Connect):
+        def kafka_cluster_id(self) -> str:
+            asked.append("cluster id")
+            return super().kafka_cluster_id()
+
+        def offsets(self, name: str) -> Sequence[Mapping[str, Any]]:
+            asked.append(f"positions of {name}")
+            return super().offsets(name)
+
+    def topics() -> tuple[str, ...]:
+        asked.append("topics")
+        return ("orders",)
+
+    workers = Watched({name: connector(name, "RUNNING", MIRROR) for name in ("one", "two")})
+    observe_replication(workers, ConnectorsConfig(source="one"), ENDS, topics)
+    assert asked == ["cluster id", "positions of one", "positions of two", "topics"]
 
 
 def test_positions_are_the_next_offset() -> None:
@@ -204,7 +227,7 @@ def test_positions_are_the_next_offset() -> None:
     plain = {**entry, "partition": {"topic": "orders", "partition": 0}}
     for config, kept, expected in ((MIRROR, entry, 97), (replicator, plain, 96)):
         workers = Connect({"one": connector("one", "STOPPED", config)}, {"one": [kept, {}]})
-        found = observe_replication(workers, ConnectorsConfig(source="one"), ENDS, ())
+        found = observe_replication(workers, ConnectorsConfig(source="one"), ENDS, tuple)
         assert found.found[0].positions == {PLACE: expected}
 
 

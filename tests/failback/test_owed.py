@@ -12,6 +12,7 @@ from drctl.failback.observers.journal import observe_journal
 from drctl.model.errors import DamagedJournal
 from drctl.model.journal import JournalReader
 from drctl.model.plan import Plan, Step
+from drctl.model.topology import Unavailable
 
 AT = datetime(2026, 11, 22, tzinfo=UTC)
 
@@ -63,6 +64,20 @@ def test_when_clients_were_led_away_is_known_by_what_a_run_opened() -> None:
     )
     found = observe_journal(cast(JournalReader, journal), "a")
     assert {each.run: each.left for each in found if each.left} == {"r5": AT, "r1": AT}
+
+
+def test_of_copies_on_this_machine_those_of_the_link_count() -> None:
+    opened = entries.intend("open", 1, {}, AT)
+
+    def failover(name: str, link: str) -> list[Mapping[str, Any]]:
+        made = Plan("failover-planned", link, "a", "b", (Step("open", "open-target"),))
+        return [entries.began(name, made, {"user": "ada"}, AT), opened]
+
+    journal = Journal(r2=failover("r2", "other"), r1=failover("r1", "main"))
+    found = observe_journal(cast(JournalReader, journal), "a", "main")
+    assert [each.run for each in found] == ["r1"]
+    silent = Facts("main", "a", "b", journal=Unavailable("no answer"), copies_here=found)
+    assert (silent.led_away, silent.never_moved) == (True, False)
 
 
 @pytest.mark.parametrize(("status", "owed"), [("done", ()), ("stopped", ("fence a",))])

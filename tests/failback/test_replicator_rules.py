@@ -117,7 +117,7 @@ def test_what_workers_say_of_replicators_is_held_against_the_rules(
         closing(ConnectLister(url)) as workers,
     ):
         forward, reverse = (
-            observe_replication(workers, ConnectorsConfig(source=name), NO_ENDS, ("orders",))
+            observe_replication(workers, ConnectorsConfig(source=name), NO_ENDS, lambda: ["orders"])
             for name in ("there", "back")
         )
     assert [each.positions for each in (*forward.copying, *reverse.copying)] == [{PLACE: 100}] * 2

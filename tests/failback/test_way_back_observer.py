@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, get_type_hints
 
 import pytest
@@ -19,12 +19,13 @@ from drctl.failback.standing_against import Terms, against
 from drctl.failback.standing_behind import anew
 from drctl.failback.starting import Start
 from drctl.failback.verdict import Verdict
-from drctl.model.errors import Refused, Unknown
-from drctl.model.topology import OffsetRange, Record, Unavailable
+from drctl.model.errors import Refused, Unknown, Unreachable
+from drctl.model.topology import OffsetRange, Overview, Record, Unavailable
 from drctl.wire import provenance
 from drctl.wire.provenance import Provenance
 from tests.failback.observed import (
     Around,
+    Side,
     link,
     looked_at,
     primary,
@@ -35,6 +36,7 @@ from tests.failback.observed import (
 from tests.failback.ways import (
     HERE,
     SILENT,
+    THERE,
     at_home,
     back_gap,
     gap,
@@ -123,6 +125,43 @@ def test_what_the_old_replication_copied_behind_new_records_is_no_boundary(
     with pytest.raises(Refused, match="stand behind new ones") as refused:
         _search(link(), found.seen)
     assert anew("main") in refused.value.hint
+
+
+@dataclass
+class Mute(Side):
+    """A cluster that answers nothing."""
+
+    def overview(self) -> Overview:
+        raise Unreachable(f"cluster {self.name} did not answer")
+
+    def groups(self) -> tuple[str, ...]:
+        raise Unreachable(f"cluster {self.name} did not answer")
+
+
+def test_who_reads_on_the_target_is_seen_while_the_source_is_silent() -> None:
+    mute, around = Mute(HERE, LOST, name="primary"), Around({})
+    read = secondary(*NEW, read_in={"readers": read_by("readers")})
+    (group,) = looked_at(mute, read, Results(()), around).groups  # type: ignore[misc]
+    assert (group.reading_on, group.positions) == (("secondary",), {})
+    assert "primary did not answer" in group.unseen
+    nobody = looked_at(mute, secondary(*NEW), Results(()), around).groups
+    assert isinstance(nobody, Unavailable), "groups that only the source knows may be there"
+
+
+def test_where_the_journal_is_silent_copies_of_it_are_read() -> None:
+    class Lost(Around):
+        def runs(self) -> tuple[()]:
+            asked.append("runs")
+            if len(asked) == 1:
+                raise Unreachable("cluster secondary did not answer")
+            return ()
+
+    asked: list[str] = []
+    silent = looked_at(primary(*LOST), Mute(THERE, NEW, name="secondary"), Results(()), Lost({}))
+    assert isinstance(silent.journal, Unavailable)
+    assert len(asked) == 2
+    looked_at(primary(*LOST), secondary(*NEW), Results(()), Lost({}))
+    assert len(asked) == 3, "no copy is asked where the journal tells"
 
 
 def test_the_end_of_a_transaction_hides_nothing() -> None:

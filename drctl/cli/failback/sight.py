@@ -161,6 +161,7 @@ def _ports(config: "Config", link: "Link") -> "Iterator[WayBackPorts]":
                 for number in range(len(link.settings.endpoints))
             ),
             plan_wiring.journal_reader(link),
+            plan_wiring.run_files(config),
             decisions.kept,
             verified,
             told,

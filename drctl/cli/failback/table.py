@@ -45,6 +45,8 @@ def _parts(answer: Answer, site: Site) -> Iterator[RenderableType]:
         words = f"ok: there is nothing to fail back; {answer.seen.peace}"
     if answer.state is State.COMPLETED:
         words = f"ok: the failback is complete (run {answer.seen.failed_back})"
+    if answer.state is State.UNKNOWN:
+        words = f"unknown: {sentence(answer.seen.unclear)}"
     yield Text(f"\nVerdict: {words}", style=style)
     for each in answer.violations:
         yield Text(f"  {sentence(each.words)}")
@@ -101,6 +103,10 @@ def _next(answer: Answer, site: Site) -> Iterator[RenderableType]:
     title = title_of(answer.seen, row).format(source=site.source, target=site.target)
     look = "look yourself whether it has happened: " if unseen else ""
     yield Text(f"\nNext: {row.id}, {look}{title}", style="bold")
+    if answer.state is State.UNKNOWN and answer.next == _MOVES_CLIENTS:
+        for line in _where_clients_are(site):
+            yield Text(indent(line, "  "))
+        return
     halfway = _halfway(answer.seen.facts)
     if halfway is None or (answer.violations and answer.next != _MOVES_CLIENTS):
         for line in doing(site)[row.id]:
@@ -109,6 +115,15 @@ def _next(answer: Answer, site: Site) -> Iterator[RenderableType]:
         yield from _resume(halfway, site)
         return
     yield Text(f"All of it, as one plan: {whole_plan(site)}", style="dim")
+
+
+def _where_clients_are(site: Site) -> tuple[str, ...]:
+    """What to do where they may be at home, and replication runs as it should then."""
+    return (
+        f"stop and close nothing yet: where they use {site.source}, what copies from it is to run",
+        f"where they are on {site.target}, it has to stop at once: step b",
+        f"once who is silent answers: drctl failback --check-order {option('--link', site.link)}",
+    )
 
 
 def _halfway(facts: Facts) -> RunTold | None:

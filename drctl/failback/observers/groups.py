@@ -2,6 +2,7 @@
 
 from drctl.config.link import Link
 from drctl.failback.facts import GroupSeen
+from drctl.model.errors import Unreachable
 from drctl.model.groups import Group
 from drctl.model.ports import GroupReader
 from drctl.model.topology import Unavailable
@@ -10,10 +11,17 @@ from drctl.model.topology import Unavailable
 def observe_groups(link: Link, source: GroupReader, target: GroupReader) -> tuple[GroupSeen, ...]:
     """All of them, by name; positions in other topics are left out.
 
+    Those that the target knows are seen where the source is silent, too: who reads there has left.
+
     Raises:
-        Unreachable: a cluster did not answer.
+        Unreachable: the target did not answer, or the source, and the target knows no group.
     """
-    names = tuple(sorted(filter(link.carries_group, {*source.groups(), *target.groups()})))
+    there = target.groups()
+    try:
+        here = source.groups()
+    except Unreachable as silence:
+        return _only_there(link, target, there, silence)
+    names = tuple(sorted(filter(link.carries_group, {*here, *there})))
     if not names:
         return ()
     described = {link.source: source.described(names), link.target: target.described(names)}
@@ -28,6 +36,17 @@ def observe_groups(link: Link, source: GroupReader, target: GroupReader) -> tupl
         silent = [e.reason for e in (*groups.values(), positions) if isinstance(e, Unavailable)]
         found.append(GroupSeen(name, reading, at, silent[0] if silent else ""))
     return tuple(found)
+
+
+def _only_there(
+    link: Link, target: GroupReader, there: tuple[str, ...], silence: Unreachable
+) -> tuple[GroupSeen, ...]:
+    names = tuple(sorted(filter(link.carries_group, there)))
+    if not names:
+        raise silence
+    known = target.described(names)
+    reading = {name: (link.target,) if _read_in(known.get(name)) else () for name in names}
+    return tuple(GroupSeen(name, reading[name], {}, silence.message) for name in names)
 
 
 def _read_in(group: Group | Unavailable | None) -> bool:

@@ -17,7 +17,7 @@ from drctl.model.journal import JournalReader
 _RUNS = 10
 
 
-def observe_journal(reader: JournalReader, source: str) -> tuple[RunTold, ...]:
+def observe_journal(reader: JournalReader, source: str, link: str = "") -> tuple[RunTold, ...]:
     """The newest first; what was owed before everybody came home is owed no more.
 
     Older ones than the newest few are read until one of them has moved clients. One whose journal
@@ -25,6 +25,7 @@ def observe_journal(reader: JournalReader, source: str) -> tuple[RunTold, ...]:
 
     Args:
         source: the cluster that clients are led back to.
+        link: where the reader knows runs of others, too: only what is known to be of this one.
 
     Raises:
         Unknown: the journal cannot be read.
@@ -34,7 +35,7 @@ def observe_journal(reader: JournalReader, source: str) -> tuple[RunTold, ...]:
     for number, run in enumerate(reader.runs()):
         if number >= _RUNS and moved:
             break
-        for told in _run(reader, run, source, home):
+        for told in _run(reader, run, source, home, link):
             home = home or told.home
             moved = moved or bool(told.home or told.left)
             if number < _RUNS or moved or told.damaged:
@@ -42,11 +43,14 @@ def observe_journal(reader: JournalReader, source: str) -> tuple[RunTold, ...]:
     return tuple(found)
 
 
-def _run(reader: JournalReader, run: str, source: str, home: bool) -> Iterator[RunTold]:
+def _run(reader: JournalReader, run: str, source: str, home: bool, link: str) -> Iterator[RunTold]:
     try:
         for story in stories_of(reader, run):
-            yield _told(story, source, home)
+            if link in ("", story.plan.link):
+                yield _told(story, source, home)
     except DamagedJournal as wrong:
+        if link:
+            return
         unknown = () if home else (f"what it did is not known: {wrong.message}",)
         yield RunTold(run, "unknown", DAMAGED, unknown)
 

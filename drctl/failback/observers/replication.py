@@ -4,11 +4,11 @@ A connector that nobody told drctl of copies just as well: it is known by the ad
 reads from and writes to, and by the topics that it copies. Those of other links are left alone.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from drctl.checks.connectors import REPLICATOR, SOURCE, simple_class
 from drctl.config.mirror_names import arrives_as
-from drctl.config.mirrors import mirrors
+from drctl.config.mirrors import Mirror, mirrors
 from drctl.config.schema import ConnectorsConfig
 from drctl.failback.facts import Replication, Replicator
 from drctl.failback.ports import Workers
@@ -22,22 +22,38 @@ Ends = tuple[frozenset[str], frozenset[str]]
 
 
 def observe_replication(
-    workers: Workers, named: ConnectorsConfig, ends: Ends, topics: Collection[str]
+    workers: Workers,
+    named: ConnectorsConfig,
+    ends: Ends,
+    topics: Callable[[], Collection[str]],
 ) -> Replication:
     """Everything on the workers that copies from the one to the other.
 
     Args:
-        topics: of the link, by their names where it reads; none: nobody knows them.
+        topics: of the link, by their names where it reads; none: nobody knows them. The clusters
+            tell, so they come last: workers read positions from a cluster that may be silent, and
+            nobody is to wait for it twice.
 
     Raises:
         Unreachable: no worker answered within the deadline.
     """
     known = workers.described()
     names = tuple(filter(None, (named.source, named.checkpoint, named.heartbeat)))
-    others = tuple(name for name in _alike(known, ends, topics) if name not in names)
-    found = tuple(_replicator(known[name], workers) for name in (*names, *others) if name in known)
+    between = _between(known, ends)
+    alike = (name for mirror in between for name in mirror.connectors.values())
+    asked = (name for name in dict.fromkeys((*names, *alike)) if name in known)
+    cluster = _cluster_of(workers)
+    seen = {name: _replicator(known[name], workers) for name in asked}
+    carried = topics()
+    ours = {
+        name
+        for mirror in between
+        if _copies_any(known[mirror.connectors["source"]], carried)
+        for name in mirror.connectors.values()
+    }
+    found = tuple(each for name, each in seen.items() if name in ours or name in names)
     missing = tuple(name for name in names if name not in known)
-    return Replication(found, missing, _cluster_of(workers), into=ends[1], out_of=ends[0])
+    return Replication(found, missing, cluster, into=ends[1], out_of=ends[0])
 
 
 def _cluster_of(workers: Workers) -> str | Unavailable:
@@ -47,11 +63,9 @@ def _cluster_of(workers: Workers) -> str | Unavailable:
         return Unavailable(error.message)
 
 
-def _alike(known: Mapping[str, Connector], ends: Ends, topics: Collection[str]) -> Iterator[str]:
-    for mirror in mirrors({name: each.config for name, each in known.items()}):
-        between = mirror.source_brokers & ends[0] and mirror.target_brokers & ends[1]
-        if between and _copies_any(known[mirror.connectors["source"]], topics):
-            yield from mirror.connectors.values()
+def _between(known: Mapping[str, Connector], ends: Ends) -> tuple[Mirror, ...]:
+    every = mirrors({name: each.config for name, each in known.items()})
+    return tuple(e for e in every if e.source_brokers & ends[0] and e.target_brokers & ends[1])
 
 
 def _copies_any(connector: Connector, topics: Collection[str]) -> bool:

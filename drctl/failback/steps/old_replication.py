@@ -15,6 +15,8 @@ def old_replication(seen: Situation) -> Seen:
     active = [each for each in facts.forward.found if not each.idle]
     if active and seen.home is True:
         return _again(seen)
+    if active and seen.unclear:
+        return unknown(f"{_told(active)}: {_rightly(seen)}", begun=True)
     if any(each.runs and each.copies for each in active):
         return not_done(
             f"{_told(active)}: it appends what {facts.target} lacks behind newer records, silently",
@@ -43,6 +45,8 @@ def _by_command(seen: Situation, unseen: Unavailable) -> Seen:
         return done(told.words)
     if seen.home is True:
         return _again(seen)
+    if seen.unclear:
+        return unknown(f"{told.words}: {_rightly(seen)}", begun=True)
     silently = f"it appends what {facts.target} lacks behind newer records, silently"
     return not_done(f"{told.words}: {silently}", begun=True)
 
@@ -57,6 +61,11 @@ def _again(seen: Situation) -> Seen:
         f"clients are home on {source} and it runs again (step j): whether it was stopped before"
         " that cannot be seen any more"
     )
+
+
+def _rightly(seen: Situation) -> str:
+    source = seen.facts.source
+    return f"rightly where clients use {source}, and whether they have left it cannot be seen"
 
 
 def _told(active: list[Replicator]) -> str:
