@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,29 @@ PLAN_SCHEMA = "drctl/plan/1"
 
 _WRITE_ANEW = "look at the new one, and write it with --plan-out"
 _GIVE = "give what --plan-out wrote"
+_WORDS = frozenset({"text", "expect", "overrides"})
+"""Settings that people read: nothing is done by them."""
+
+
+def without_secrets(plan: Plan) -> Plan:
+    """The plan as files and journals hold it: it is the one that is carried out and compared.
+
+    Raises:
+        Refused: a step would be another one.
+    """
+    shown = masked_document(plan.to_json())
+    steps = []
+    for step, told in zip(plan.steps, shown["steps"], strict=True):
+        kept = {**told["settings"], **{n: v for n, v in step.settings.items() if n not in _WORDS}}
+        held = [n for n, v in kept.items() if json.dumps(v) != json.dumps(masked_document(v))]
+        if held or told["id"] != step.id:
+            raise Refused(
+                f"step {told['id']}: its {', '.join(held) or 'id'} would put a secret into the"
+                " journal",
+                "give a command its secrets by `env`: ${env:NAME} or ${file:PATH}",
+            )
+        steps.append(replace(step, settings=kept))
+    return replace(plan, steps=tuple(steps), basis=shown["basis"], overrides=shown["overrides"])
 
 
 def write_plan(document: Mapping[str, Any], file: Path) -> None:
