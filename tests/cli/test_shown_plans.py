@@ -322,3 +322,14 @@ def test_a_step_that_would_be_another_one_without_its_secret_is_refused(
         )
         assert "${env:NAME}" in error["hint"]
         assert SECRET not in ran.stdout + ran.stderr
+
+
+def test_texts_for_people_are_masked_and_stay(called: Run, site: Site, tmp_path: Path) -> None:
+    word = "the same way"
+    config = CONFIG.replace(
+        '"127.0.0.1:1"}', f'"127.0.0.1:1", properties: {{sasl.password: {word}}}}}'
+    )
+    (tmp_path / "drctl.yaml").write_text(config, encoding="utf-8")
+    steps = document(called("failover", "--output", "json"), 0)["steps"]
+    (fence,) = (each for each in steps if each["kind"] == "manual-fence")
+    assert fence["settings"]["undo"] == "let producers write to primary again, ***"
