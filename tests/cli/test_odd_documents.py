@@ -5,7 +5,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
@@ -66,6 +66,11 @@ ODD: tuple[Any, ...] = (
 
 
 _PUT = ("", "{", "[", '"', "\\", "NaN", "1e999", "-", ",", "\x00", "null", ":", "[" * 200)
+_PUT_IN_YAML = (
+    *_PUT,
+    *("!!int ", "!!bool ", "!!float ", "!!null ", "!!set ", "!!binary ", "&a ", "*a", "<<: "),
+    *("0x" + "f" * 4_000, "#", "\n", "\n  ", ": ", "- ", "? ", "''", "|\n"),
+)
 
 
 def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -91,11 +96,11 @@ def changed(random: Random, document: Any) -> Any:
     return found
 
 
-def mangled(random: Random, text: str) -> str:
+def mangled(random: Random, text: str, putting: Sequence[str] = _PUT) -> str:
     """The text with characters of it lost, doubled or exchanged."""
     for _ in range(random.choice((1, 2, 5))):
         at = random.randrange(len(text) + 1)
-        put = random.choice(_PUT)
+        put = random.choice(putting)
         text = text[:at] + put + text[at + random.choice((0, 1, 3)) :]
     return text
 
@@ -188,9 +193,13 @@ def of_plans(random: Random, file: Path) -> None:
 
 
 def of_yaml(random: Random, known: list[str]) -> None:
-    text = mangled(random, random.choice(known))
-    with suppress(DrctlError):
+    text = mangled(random, random.choice(known), _PUT_IN_YAML)
+    told = "nothing is wrong"
+    try:
         read(text, Path("drctl.yaml"))
+    except DrctlError as error:
+        told = error.message
+    assert told.strip()
 
 
 STATUS = {
