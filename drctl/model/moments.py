@@ -12,3 +12,11 @@ def utc(timestamp_ms: int) -> str:
     except OverflowError:
         return f"timestamp {timestamp_ms}"
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def iso(timestamp_ms: int) -> str:
+    """A moment as JSON has it; the number itself where it is none of the calendar."""
+    try:
+        return (_EPOCH + timedelta(milliseconds=timestamp_ms)).isoformat()
+    except OverflowError:
+        return str(timestamp_ms)
