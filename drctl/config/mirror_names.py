@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from drctl.config.fields import UNCHANGED
+from drctl.config.foreign_patterns import compiled
 from drctl.config.mirrors import pattern_of, renaming
 from drctl.model.topology import Unavailable
 
@@ -106,10 +107,10 @@ def _matches(patterns: Iterable[str], topic: str) -> bool:
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern)
-    except re.error:
-        raise _Untold(f"only Java understands its pattern {pattern!r}") from None
+    found = compiled(pattern)
+    if found is None:
+        raise _Untold(f"its pattern {pattern!r} is left to Java")
+    return found
 
 
 def _is_replicator(config: Mapping[str, str]) -> bool:
