@@ -58,7 +58,10 @@ def _comes_back(config: Mapping[str, str], topic: str) -> bool:
         "DefaultReplicationPolicy"
     ):
         return False
-    parts = topic.split(config.get("replication.policy.separator", "."))
+    separator = config.get("replication.policy.separator", ".")
+    if not separator:
+        raise _Untold("its replication.policy.separator is empty")
+    parts = topic.split(separator)
     return config.get("target.cluster.alias", "target") in parts[:-1]
 
 

@@ -74,6 +74,7 @@ def test_the_name_on_the_other_side(
         ({**MIRROR, "replication.policy.class": "com.example.Policy"}, "Policy"),
         ({**MIRROR, "topic.filter.class": "com.example.Mine"}, "com.example.Mine"),
         ({**MIRROR, "topics": "(?<n>x)"}, "left to Java"),
+        ({**MIRROR, "replication.policy.separator": ""}, "separator is empty"),
         (routed("x", "y", predicate="p"), "transforms.one.predicate"),
         (routed("(.*)", r"\$1"), "only Java understands"),
         (routed("(.*)", "$2"), "only Java understands"),
