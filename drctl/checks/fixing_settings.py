@@ -1,6 +1,5 @@
 """Settings of copies that are weaker than those of their topics."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeGuard
@@ -10,6 +9,7 @@ from drctl.checks.connectors import SOURCE, find
 from drctl.checks.copies import Pair, compared
 from drctl.checks.fixing import NOT_OURS, Fix, Fixes, Left, Seen, SettingChange, keeps_its_topics
 from drctl.checks.observed import Observed
+from drctl.config.foreign_patterns import compiled
 from drctl.model.pasting import option
 from drctl.model.repairs import TopicSetting, TopicShape
 
@@ -201,7 +201,9 @@ def _syncs(config: Mapping[str, str], key: str) -> bool:
     if config.get("use.defaults.from", "target") == "source":
         return False
     excluded = config.get("config.properties.exclude", _NOT_SYNCED)
-    return not any(re.fullmatch(each.strip(), key) for each in excluded.split(","))
+    patterns = [compiled(each.strip()) for each in excluded.split(",")]
+    # One that is left to Java may leave it out: it is said that it might be set back.
+    return not any(pattern and pattern.fullmatch(key) for pattern in patterns)
 
 
 def _told(shape: object, key: str) -> TypeGuard[TopicShape]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from drctl.checks.wording import utc
+from drctl.model.moments import utc
 from drctl.model.replication import Lag, ReplicatedTo, Tail
 from drctl.model.topology import OffsetRange, TopicPartition, TopicState, Unavailable
 

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 
 from drctl.checks.check import Family, NotObserved, Verdict, check, fail, ok, separately
 from drctl.checks.connectors import CHECKPOINT, SOURCE, all_connectors, find, required
 from drctl.checks.observed import Observed
 from drctl.checks.settings import Settings
+from drctl.config.foreign_patterns import compiled
 from drctl.config.mirrors import renaming
 from drctl.model.finding import Status
 from drctl.model.topology import Unavailable
@@ -151,11 +153,11 @@ def _covered(
 def _matcher(settings: Settings, patterns: tuple[str, ...]) -> re.Pattern[str]:
     """As MirrorMaker 2 matches: any of them, whole names."""
     text = "|".join(patterns) if patterns else r"(?!)"
-    try:
-        return re.compile(text)
-    except re.error:
-        reason = "it has a pattern that only Java understands"
-        raise NotObserved(settings.subject, reason, "try it on the names", text) from None
+    if all(map(compiled, patterns)):
+        with suppress(re.error):  # names of groups may be there twice by now
+            return re.compile(text)
+    reason = "it has a pattern that is left to Java"
+    raise NotObserved(settings.subject, reason, "try it on the names", text)
 
 
 def _clusters(config: Mapping[str, str]) -> str:

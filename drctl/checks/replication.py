@@ -20,9 +20,10 @@ from drctl.checks.check import (
 )
 from drctl.checks.connectors import REPLICATOR, SOURCE, find, simple_class
 from drctl.checks.observed import Connector, Connectors, Observed
-from drctl.checks.wording import duration, listed, several, utc
+from drctl.checks.wording import duration, listed, several
 from drctl.model.failover import Mode
 from drctl.model.finding import Status
+from drctl.model.moments import utc
 from drctl.model.replication import Lag
 from drctl.model.topology import TopicPartition, Unavailable
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from drctl.checks.observed import Observed
-from drctl.checks.wording import utc
 from drctl.model.loss import Figure, LossRange, not_known
+from drctl.model.moments import utc
 from drctl.model.replication import Lag
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
 

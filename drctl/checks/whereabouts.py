@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 from drctl.checks.check import Family, Guards, Verdict, check, fail, ok, seen
 from drctl.checks.observed import NOT_LOOKED_AT, Observed
-from drctl.checks.wording import listed, utc
+from drctl.checks.wording import listed
 from drctl.config.fields import for_commands
 from drctl.model.fencing import DENY
 from drctl.model.finding import Status
+from drctl.model.moments import utc
 from drctl.model.pasting import put, quote
 from drctl.model.topology import Unavailable
 from drctl.model.whereabouts import Moved

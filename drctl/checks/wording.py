@@ -1,12 +1,9 @@
 """How many things are said in one finding."""
 
 from collections.abc import Collection, Iterable
-from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 SHOWN = 5
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def listed(items: Collection[object], shown: int = SHOWN) -> str:
@@ -21,15 +18,6 @@ def several(items: Iterable[object]) -> str:
     told = list(map(str, items))
     more = [f"and {len(told) - SHOWN:,} more"] if len(told) > SHOWN else []
     return "; ".join([*told[:SHOWN], *more])
-
-
-def utc(timestamp_ms: int) -> str:
-    """A moment in words; as a number where it is none of the calendar."""
-    try:
-        moment = _EPOCH + timedelta(milliseconds=timestamp_ms)
-    except OverflowError:
-        return f"timestamp {timestamp_ms}"
-    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def duration(milliseconds: int) -> str:

@@ -17,6 +17,7 @@ _MERGE = _PREFIX + "merge"
 # Aliases share nodes: a small file can expand to any size ("billion laughs").
 _MOST_NODES = 20_000
 _DEEPEST = 32
+_LARGEST = 2**63 - 1
 # What the parser quotes may be (part of) a password, as in `password: *abc` or `!abc`.
 _QUOTED = re.compile(r"(['\"])(.*?)\1")
 
@@ -168,7 +169,10 @@ def _value(node: yaml.ScalarNode) -> str | bool | int | float | None:
         return str(node.value)
     try:
         value = yaml.constructor.SafeConstructor().construct_object(node)
-    except ValueError:
+    except (ValueError, LookupError):  # of a tag that does not fit, such as `!!int ''`
+        return str(node.value)
+    # What no setting can be is shown as it is written: Python writes no number of any length.
+    if isinstance(value, int) and abs(value) > _LARGEST:
         return str(node.value)
     return value if value is None or isinstance(value, bool | int | float) else str(node.value)
 

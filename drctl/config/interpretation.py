@@ -135,7 +135,11 @@ def _kind_of_endpoint(document: Document, path: Path, error: "ErrorDetails") -> 
 
 
 def _is_empty(node: Node) -> bool:
-    return not (node.entries if isinstance(node, Mapping) else getattr(node, "items", ()))
+    """Whether nothing is in it, or only names without a value."""
+    if isinstance(node, Mapping):
+        inside = (entry.node for entry in node.entries.values())
+        return all(isinstance(each, Scalar) and each.value is None for each in inside)
+    return not getattr(node, "items", ())
 
 
 def _shown(node: Node, path: Path) -> str:

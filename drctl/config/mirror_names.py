@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from drctl.config.fields import UNCHANGED
+from drctl.config.foreign_patterns import compiled
 from drctl.config.mirrors import pattern_of, renaming
 from drctl.model.topology import Unavailable
 
@@ -57,7 +58,10 @@ def _comes_back(config: Mapping[str, str], topic: str) -> bool:
         "DefaultReplicationPolicy"
     ):
         return False
-    parts = topic.split(config.get("replication.policy.separator", "."))
+    separator = config.get("replication.policy.separator", ".")
+    if not separator:
+        raise _Untold("its replication.policy.separator is empty")
+    parts = topic.split(separator)
     return config.get("target.cluster.alias", "target") in parts[:-1]
 
 
@@ -106,10 +110,10 @@ def _matches(patterns: Iterable[str], topic: str) -> bool:
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern)
-    except re.error:
-        raise _Untold(f"only Java understands its pattern {pattern!r}") from None
+    found = compiled(pattern)
+    if found is None:
+        raise _Untold(f"its pattern {pattern!r} is left to Java")
+    return found
 
 
 def _is_replicator(config: Mapping[str, str]) -> bool:

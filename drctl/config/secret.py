@@ -24,6 +24,7 @@ _NOT_THE_SECRET_ITSELF = re.compile(
 _USER_INFO = re.compile(r"(?<=://)(.*)@", re.DOTALL)
 _HEAD_OF_PEM = re.compile(r"-----(BEGIN|END) [A-Z0-9 ]+-----")
 _CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+_ESCAPE = re.compile("%[0-9A-F]{2}")
 _SHORTEST = 4
 _LONG = 8
 """From this length on a secret is masked wherever it stands; a shorter one as a word of its own."""
@@ -181,8 +182,9 @@ def _forms(secret: str) -> Iterator[str]:
         if len(line) < _SHORTEST or _HEAD_OF_PEM.fullmatch(line):
             continue
         yield line
-        yield percent(line, safe="", errors="replace")
-        yield percent(line, errors="replace")
+        for safe in ("", "/"):
+            sent = percent(line, safe=safe, errors="replace")
+            yield from (sent, _ESCAPE.sub(lambda found: found[0].lower(), sent))
         yield json.dumps(line)[1:-1]
         yield json.dumps(line, ensure_ascii=False)[1:-1]
         yield repr(line)[1:-1]

@@ -13,6 +13,8 @@ from drctl.engine.story import Effect, Story, read_story
 from drctl.engine.turning_back import TurningBack
 from drctl.model.plan import Duty, Json, Plan, Step
 
+_ASKED_AGAIN_S = 10.0
+
 
 @dataclass(slots=True)
 class Execution(Effects):
@@ -118,11 +120,22 @@ class Execution(Effects):
             return Seen(State.DONE, "")
 
         seen = told(look)
+        if seen.state is State.UNKNOWN and self._is_behind_fence(story, step):
+            # Nobody can write by now: one answer that did not come is asked for again.
+            most_s = min(_ASKED_AGAIN_S, step.patience_s)
+            seen = self.patience().wait_for_word(look, step.id, most_s)
         if seen.state is not State.DONE:
             return seen
         number = len(story.effects) + 1
         self.write(story, entries.intend(step.id, number, intent, self.now()))
         return story.effects[-1]
+
+    def _is_behind_fence(self, story: Story, step: Step) -> bool:
+        """Whether the run cannot do without the step, and writes are refused until it is over."""
+        steps = story.plan.steps
+        before = steps[: steps.index(step)]
+        fenced = any(Trait.FENCES_WRITES in self.kinds[each.kind].traits for each in before)
+        return fenced and step.duty is Duty.REQUIRED
 
     def _against_opening(self, story: Story, step: Step, kind: Kind) -> Seen | None:
         """What stands against it by now: a run that was away cannot know that nothing does."""

@@ -7,8 +7,8 @@ target's log bounds what it reads again.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 
+from drctl.model.moments import utc
 from drctl.model.topology import PartitionOffsets, Unavailable
 from drctl.model.translation import Answer, Method
 from drctl.offsets.evidence import LastKnown
@@ -81,8 +81,7 @@ def _answer(
 def _reset(age_seconds: float | None, now_ms: int) -> str:
     if age_seconds is None:
         return "the group was reset backwards after this was noted, and nobody knows when that was"
-    at = datetime.fromtimestamp(now_ms / 1000 - age_seconds, UTC)
-    return f"the group was reset backwards after {at:%Y-%m-%d %H:%M:%S} UTC"
+    return f"the group was reset backwards after {utc(round(now_ms - age_seconds * 1000))}"
 
 
 def _not_older_and_further(said: Said) -> Said:

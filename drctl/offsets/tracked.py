@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from drctl.model.errors import DrctlError, ExitCode
+from drctl.model.moments import iso
 from drctl.offsets.anchor_log import ANCHORS_TOPIC
 from drctl.offsets.sight import Problem
 from drctl.offsets.tracking import Look
@@ -71,13 +71,13 @@ def tracked_document(
         "topic": ANCHORS_TOPIC,
         "topic_existed": result.topic_existed,
         "executed": result.executed,
-        "started": _iso(result.began_ms),
+        "started": iso(result.began_ms),
         "seconds": round(result.seconds, 3),
         "complete": result.complete,
         "failed": failed,
         "totals": None if look is None else _totals(look),
         "problems": [] if look is None else [_problem(each) for each in look.problems],
-        "known_until": None if result.known_ms is None else _iso(result.known_ms),
+        "known_until": None if result.known_ms is None else iso(result.known_ms),
         "age_seconds": None if result.age_seconds is None else round(result.age_seconds, 3),
     }
 
@@ -102,7 +102,3 @@ def _problem(problem: Problem) -> Mapping[str, Any]:
         "partition": None if whole else problem.partition,
         "reason": problem.reason,
     }
-
-
-def _iso(milliseconds: int) -> str:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat()

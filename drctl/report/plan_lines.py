@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import NamedTuple
 
 from drctl.checks.causes import CAUSES, Unseen, told_once, without_consequences
@@ -236,7 +235,7 @@ def group_lines(groups: Foreseen) -> tuple[str, ...]:
     ]
     for name, each in list(groups.rows.items())[:_MOST_NAMED]:
         evidence, age, only_if = each.rests_on
-        seen = "" if age is None else f", {duration(timedelta(seconds=age))} old"
+        seen = "" if age is None else f", {duration(age)} old"
         if only_if:
             told.append(f"{name}: {evidence}{seen}; skips records only if {only_if}")
     if len(groups.rows) > _MOST_NAMED:

@@ -130,9 +130,9 @@ def age(timestamp_ms: int | None, now: datetime) -> str:
     return f"{duration(at - now)} in the future" if early else f"{duration(max(now, at) - at)} old"
 
 
-def duration(length: timedelta) -> str:
-    """`3 h 12 min`, `45 s`."""
-    seconds = int(length.total_seconds())
+def duration(length: timedelta | float) -> str:
+    """`3 h 12 min`, `45 s`; also of seconds that are no length of the calendar's."""
+    seconds = int(length.total_seconds() if isinstance(length, timedelta) else length)
     units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
     for (name, width), (finer, finer_width) in pairwise(units):
         if seconds >= width:

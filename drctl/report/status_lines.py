@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from drctl.checks.causes import network_suspected, told_once
 from drctl.checks.go import Answer, StatusNow
 from drctl.checks.rpo import Rpo
-from drctl.checks.wording import listed, utc
+from drctl.checks.wording import listed
 from drctl.model.connectors import Connector
+from drctl.model.moments import utc
 from drctl.report.printable import sentence
 
 

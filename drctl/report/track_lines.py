@@ -1,7 +1,6 @@
 """A pass of `drctl offsets track` in a few lines of text."""
 
 from collections.abc import Iterator
-from datetime import timedelta
 
 from drctl.offsets.anchor_log import ANCHORS_TOPIC
 from drctl.offsets.sight import Problem
@@ -60,7 +59,7 @@ def known(result: Tracked) -> str:
     """How old it is what is noted."""
     if result.known_ms is None or result.age_seconds is None:
         return "nothing is noted yet"
-    age = duration(timedelta(seconds=result.age_seconds))
+    age = duration(result.age_seconds)
     return f"what is noted is true as of {utc(result.known_ms)} UTC, {age} ago"
 
 

@@ -3,6 +3,7 @@
 import os
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -87,6 +88,31 @@ def test_what_nobody_observed_is_never_ok(path: Path) -> None:
             # What is wrong in drctl.yaml itself need not be observed.
             judged = {f.check for f in said if f.status is not Status.NOT_CHECKED}
             assert judged <= {"fence-not-possible", "connectors-not-named"}, title
+
+
+ODD = ("", " ", "-1", "9" * 5_000, "NaN", "1e999", "[", "*", "(.+)+!", "a{99999999999}", "a,b,,")
+ODD += ("\ud800\x1b", "a\nb", "${file:/x}", "true", "null", "\x00")
+
+
+@pytest.mark.slow
+def test_whatever_stands_in_a_connectors_configuration() -> None:
+    """Whoever may write one chose it: it is judged, or not checked, and never a bug."""
+    random = Random(21)
+    known = [case for path in CASES for _, case, _ in scenarios(path)]
+    cases = [case for case in known if isinstance(case.get("connectors"), dict)]
+    keys = sorted(
+        {key for case in cases for each in case["connectors"].values() for key in each or ()}
+        - {"kind", "state", "tasks", "trace"}
+    )
+    for number in range(int(os.environ.get("DRCTL_FUZZ", "1500"))):
+        case = random.choice(cases)
+        name = random.choice(sorted(case["connectors"]) or ["mm2"])
+        odd = {random.choice(keys): random.choice(ODD) for _ in range(random.choice((1, 1, 2)))}
+        try:
+            findings(observed(merged(case, {"connectors": {name: odd}})))
+        except Exception as error:
+            error.add_note(f"input {number}: {odd}")
+            raise
 
 
 def test_names_are_unique() -> None:

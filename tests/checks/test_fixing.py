@@ -262,6 +262,8 @@ def test_what_mirrormaker_would_take_back_is_said_and_not_done() -> None:
     assert len(fixed(case(**off), own=frozenset(), default=every).settings) == 1
     excluded = merged(MM2, {"connectors": {"mm2": {"config.properties.exclude": r"max\..*"}}})
     assert len(fixed(case(**excluded), own=frozenset(), default=every).settings) == 1
+    odd = merged(MM2, {"connectors": {"mm2": {"config.properties.exclude": "*.bytes, (.+)+!, ["}}})
+    assert fixed(case(**odd), own=frozenset(), default=every).changes == ()
 
 
 @pytest.mark.parametrize("name", ["missing", "partitions", "message size"])

@@ -3,8 +3,9 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -26,19 +27,32 @@ from drctl.config import loading
 from drctl.config.configuration import Config
 from drctl.engine import entries
 from drctl.engine.kind import Seen, State, Trait
-from drctl.engine.registry import FAILOVER, KINDS, REPAIRS
-from drctl.engine.sequences.circumstances import FenceMethod, Mode
+from drctl.engine.registry import KINDS, REPAIRS
+from drctl.engine.sequences.circumstances import Circumstances, FenceMethod, Mode
+from drctl.engine.sequences.failback import failback, turned
 from drctl.engine.story import Story, read_story
 from drctl.model.acls import Acls
 from drctl.model.errors import DamagedJournal, Refused
 from drctl.model.journal import Entry
 from drctl.model.plan import Plan, Step
 from drctl.model.repairs import TopicSetting, TopicShape
+from drctl.runbook.building import build
+from drctl.runbook.listing import find
+from drctl.runbook.site import site_of
+from tests.engine import repairs
 from tests.engine import test_failback_interruptions as failbacks
+from tests.engine import test_failback_kinds as kinds
 from tests.engine import test_rebuild_interruptions as rebuilds
 from tests.engine.crashing import Case, ends, run
 from tests.engine.failovers import REVERSED, SEEN, case, nothing_wrong, positions_refused
+from tests.engine.pair import PRIMARY, SECONDARY, Deed, Pair, linked
+from tests.engine.processes import MIRROR
 from tests.engine.rebuilt import cut, wiped
+from tests.engine.returned import returned
+from tests.engine.switches import Crash, Notes
+from tests.engine.test_failback_kinds import deeds as by_people
+from tests.engine.test_interruptions import Countdown
+from tests.engine.test_no_writes import ASKED, OF_RUNBOOKS
 from tests.engine.test_runbook_interruptions import BOOKS
 from tests.engine.test_runbook_interruptions import case as booked
 
@@ -54,11 +68,11 @@ links:
   main:
     from: primary
     to: secondary
-    topics: [orders, audit]
+    topics: [orders, audit, payments, invoices]
     replicator:
       kind: mirrormaker2
       connect: http://127.0.0.1:1
-      connectors: {source: mm2}
+      COPIES
       reverse: {connect: "http://127.0.0.1:1", connectors: {source: mm2-back}}
     fence: FENCE
     endpoints:
@@ -79,6 +93,11 @@ FENCES = {
     ),
     FenceMethod.NONE: "{method: none}",
 }
+CONNECTORS = "connectors: {source: mm2}"
+MIRRORED = f"""stop: [{MIRROR}, stop]
+      start: [{MIRROR}, start]
+      stopped: [{MIRROR}, look]"""
+"""Where drctl knows no connectors, commands of the site stop and start what copies."""
 
 
 @pytest.fixture(name="config")
@@ -86,9 +105,11 @@ def _config(tmp_path: Path) -> Config:
     return configured(tmp_path)
 
 
-def configured(folder: Path, method: FenceMethod = FenceMethod.ACL, more: str = "") -> Config:
+def configured(
+    folder: Path, method: FenceMethod = FenceMethod.ACL, more: str = "", copies: str = CONNECTORS
+) -> Config:
     file = folder / "drctl.yaml"
-    file.write_text(SITE.replace("FENCE", FENCES[method]) + more)
+    file.write_text(SITE.replace("FENCE", FENCES[method]).replace("COPIES", copies) + more)
     return loading.load(file)
 
 
@@ -118,47 +139,123 @@ def story_of(*steps: Step, **intents: Mapping[str, Any]) -> Story:
 NOBODY = replace(SEEN, principals=())
 """`principals` go with method acl."""
 
-LEGITIMATE: dict[str, tuple[FenceMethod, Callable[[], Case]]] = {
+BY_COMMAND = replace(
+    NOBODY,
+    connectors=(),
+    stop_command=(MIRROR, "stop"),
+    start_command=(MIRROR, "start"),
+    stopped_command=(MIRROR, "look"),
+)
+
+
+@dataclass(frozen=True)
+class Honest:
+    """Something that drctl does itself, and how its link is configured."""
+
+    make: Callable[[], Case]
+    method: FenceMethod = FenceMethod.ACL
+    copies: str = CONNECTORS
+
+
+def obliging(pair: Pair) -> None:
+    """People do what they are asked to, on whichever cluster it is."""
+
+    def wall(name: str, to: bool) -> Deed:
+        site = pair.sites[name]
+        return Deed(lambda: setattr(site, "walled", to), lambda: site.walled is to)
+
+    source = pair.source
+    stop = Deed(lambda: pair.stopped.add(source), lambda: source in pair.stopped)
+    pair.deeds |= {
+        "close-primary": wall(PRIMARY, True),
+        "let-in": wall(PRIMARY, False),
+        "fence-producers": wall(source, True),
+        "stop-consumers": stop,
+    }
+
+
+def way_home(method: FenceMethod, seen: Circumstances) -> Case:
+    """Where commands of the site, or people, do what drctl cannot."""
+    # Lifting the fence is left to a person: else the command would be asked to open either cluster.
+    old = replace(seen, fence_method=method, replicator="none", principals=(), fence_undo=())
+    plan = failback(replace(turned(old), policy="copy"))
+
+    def begun() -> Pair:
+        pair = returned()
+        pair.deeds = by_people(pair, cuts=False)
+        return pair
+
+    return Case(plan, begun, obliging)
+
+
+def by_a_runbook() -> Case:
+    """Steps that no shipped runbook has."""
+    steps = tuple(Step(name, name, told) for name, told in OF_RUNBOOKS.items())
+
+    def agreeing(pair: Pair) -> None:
+        pair.deeds = {ASKED["question"]: Deed(lambda: None, lambda: True)}
+
+    return Case(Plan("runbook", "main", PRIMARY, SECONDARY, steps), linked, agreeing)
+
+
+LEGITIMATE: dict[str, Honest] = {
     **{
-        f"{mode} {method} {wrong.__name__}": (
-            method,
+        f"{mode} {method} {wrong.__name__}": Honest(
             lambda mode=mode, method=method, wrong=wrong: case(  # type: ignore[misc]
                 mode, method, wrong, SEEN if method is FenceMethod.ACL else NOBODY
             ),
+            method,
         )
         for mode in Mode
         for method in FenceMethod
         for wrong in (nothing_wrong, positions_refused)
     },
-    "reversed": (FenceMethod.ACL, lambda: case(Mode.PLANNED, seen=REVERSED)),
-    "failback": (FenceMethod.ACL, lambda: failbacks.case(failbacks.nothing_wrong)),
-    "failback that rolls back": (
-        FenceMethod.ACL,
-        lambda: failbacks.case(failbacks.positions_refused),
+    "reversed": Honest(lambda: case(Mode.PLANNED, seen=REVERSED)),
+    "stopped by a command": Honest(
+        lambda: case(Mode.PLANNED, FenceMethod.COMMAND, seen=BY_COMMAND),
+        FenceMethod.COMMAND,
+        MIRRORED,
     ),
-    "rebuild": (FenceMethod.ACL, lambda: rebuilds.case(rebuilds.nothing_wrong, wiped)),
-    "rebuild of a part": (FenceMethod.ACL, lambda: rebuilds.case(rebuilds.nothing_wrong, cut)),
-    **{f"runbook {name}": (FenceMethod.ACL, lambda name=name: booked(name)) for name in BOOKS},  # type: ignore[misc]
+    "failback": Honest(lambda: failbacks.case(failbacks.nothing_wrong)),
+    "failback that rolls back": Honest(lambda: failbacks.case(failbacks.positions_refused)),
+    **{
+        f"failback of {kinds.told(kind)}": Honest(lambda kind=kind: kinds.case(kind))  # type: ignore[misc]
+        for kind in kinds.KINDS
+    },
+    "failback by command": Honest(
+        lambda: way_home(FenceMethod.COMMAND, BY_COMMAND), FenceMethod.COMMAND, MIRRORED
+    ),
+    "failback by people": Honest(
+        lambda: way_home(FenceMethod.NONE, replace(NOBODY, connectors=())), FenceMethod.NONE
+    ),
+    "rebuild": Honest(lambda: rebuilds.case(rebuilds.nothing_wrong, wiped)),
+    "rebuild of a part": Honest(lambda: rebuilds.case(rebuilds.nothing_wrong, cut)),
+    **{f"runbook {name}": Honest(lambda name=name: booked(name)) for name in BOOKS},  # type: ignore[misc]
+    "other steps of runbooks": Honest(by_a_runbook, FenceMethod.COMMAND),
 }
 
 
 @pytest.mark.parametrize("name", LEGITIMATE)
 def test_what_drctl_has_written_by_this_configuration_may_go_on(name: str, tmp_path: Path) -> None:
-    method, make = LEGITIMATE[name]
-    config, given = configured(tmp_path, method), make()
+    honest = LEGITIMATE[name]
+    config, given = configured(tmp_path, honest.method, copies=honest.copies), honest.make()
     places = ends(given)
     for place in (*places[:: max(1, len(places) // 5)], None):
         ran = run(given) if place is None else run(given, place)
         story = read_story(ran.ledger.entries)
         assert said(story, config) == []
-        assert any(step.kind == "command-fence" for step in story.plan.steps) is (
-            method is FenceMethod.COMMAND
-        )
 
 
-def test_what_only_failovers_have_is_among_what_may_go_on() -> None:
-    made = {step.kind for _, make in LEGITIMATE.values() for step in make().plan.steps}
-    assert made >= FAILOVER
+def test_every_kind_of_step_is_among_what_may_go_on() -> None:
+    """Each by an intent of its own: one that is added later needs a case."""
+    made = {step.kind for step in repairs.plan().steps}
+    for honest in LEGITIMATE.values():
+        given = honest.make()
+        if made >= {step.kind for step in given.plan.steps}:
+            continue
+        story = read_story(run(given).ledger.entries)
+        made |= {story.plan.step(effect.step).kind for effect in story.effects}
+    assert set(KINDS) - made == set()
 
 
 EVIL = ["/bin/sh", "-c", "id"]
@@ -345,8 +442,6 @@ def test_what_a_runbook_names_is_allowed_where_this_machine_has_the_same(tmp_pat
         " env: {WHOM: 'to ${whom}', TOKEN: '${env:TOKEN}'}}\n"
     )
     config = configured(tmp_path, more="runbooks: books\n")
-    from drctl.runbook.listing import find
-
     same = {"runbook tell": find("tell", config.runbooks).fingerprint}
     env = {"WHOM": "to ada", "TOKEN": "${env:TOKEN}"}
     tell = Step("tell", "command", command(argv=["/opt/acme/announce", "x"], env=env))
@@ -370,6 +465,29 @@ def test_what_a_runbook_names_is_allowed_where_this_machine_has_the_same(tmp_pat
         assert len(found(replace(tell, settings=settings), same)) == 1, forged
 
 
+def test_parameters_of_a_runbook_stand_for_principals_and_connectors(tmp_path: Path) -> None:
+    books = tmp_path / "books"
+    books.mkdir()
+    (books / "stop.yaml").write_text(
+        "name: stop\nabout: Stops something.\nparameters:\n"
+        "  who: {type: string, about: Who writes.}\n"
+        "  which: {type: list, about: What copies.}\n"
+        "steps:\n  - id: look\n    step: preflight\n  - id: stock\n    step: take-stock\n"
+        "  - id: fence\n    step: fence-producers\n    with: {principals: ['User:${who}']}\n"
+        "  - id: drain\n    step: drain\n"
+        "  - id: stop\n    step: stop-replication\n    with: {connectors: '${which}'}\n"
+    )
+    config = configured(tmp_path, more="runbooks: books\n")
+    given = {"who": "own", "which": "mm2-orders,mm2-audit"}
+    plan = build(find("stop", config.runbooks), given, SEEN, site_of(config))
+    assert said(read_story([entries.began(RUN, plan, WHO, AT)]), config) == []
+    forged = replace(FENCE, settings={**FENCE.settings, "principals": ["Group:own"]})
+    story = read_story([entries.began(RUN, replace(plan, steps=(forged,)), WHO, AT)])
+    assert len(said(story, config)) == 1
+    elsewhere = replace(plan, basis={"runbook stop": "another"})
+    assert len(said(read_story([entries.began(RUN, elsewhere, WHO, AT)]), config)) == 3
+
+
 def test_a_signed_journal_is_believed_what_no_configuration_names(tmp_path: Path) -> None:
     config = configured(tmp_path, more="journal: {key: '0123456789abcdef'}\n")
     env = Step("tell", "command", command(argv=["/opt/acme/announce", "x"], env={"A": "b"}))
@@ -383,7 +501,7 @@ def test_a_signed_journal_is_believed_what_no_configuration_names(tmp_path: Path
 def test_what_only_an_unsigned_journal_tells_is_not_rolled_back_to(config: Config) -> None:
     switch = Step("switch", "switch-endpoint", {"number": 1, "kind": "dns", "to": "secondary"})
 
-    def kinds(*records: str) -> frozenset[str]:
+    def left_to_people(*records: str) -> frozenset[str]:
         before = {
             "endpoint": "x",
             "cluster": "primary",
@@ -397,8 +515,8 @@ def test_what_only_an_unsigned_journal_tells_is_not_rolled_back_to(config: Confi
         return frozenset(name for name, kind in held.items() if kind is not KINDS[name])
 
     left = frozenset({"add-rules", "configure-topics"})
-    assert kinds("10.0.0.1") == left
-    assert kinds("10.6.6.6") == left | {"switch-endpoint"}
+    assert left_to_people("10.0.0.1") == left
+    assert left_to_people("10.6.6.6") == left | {"switch-endpoint"}
     stays = held_kinds(story_of(FINE), permitted(config, config.link(), story_of(FINE)))
     assert Trait.STAYS in stays["configure-topics"].traits
     assert not stays["configure-topics"].undo({"changes": []}, cast(Any, None))
@@ -432,6 +550,46 @@ def test_a_repair_is_held_against_what_differs_whatever_its_plan_is_called(
             held(kind, told, None)
     with pytest.raises(Refused, match="what does not differ"):
         held("configure-topics", {"topic": "orders"})
+
+
+@pytest.mark.parametrize("declined", ["", "invoices", "remove"])
+def test_a_repair_may_go_on_wherever_its_process_ended(
+    declined: str, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = config.link()
+
+    def going_on(world: repairs.Lagging, told: Sequence[Entry]) -> None:
+        left = set(world.differences())
+        each = (
+            tuple(fix for fix in fixes if fix.what in left)
+            for fixes in (
+                repairs.FIXES.rules,
+                repairs.FIXES.settings,
+                repairs.FIXES.partitions,
+                repairs.FIXES.topics,
+            )
+        )
+        looked = fix_way.Looked(cast(Any, None), Fixes(*each))  # type: ignore[arg-type]
+        monkeypatch.setattr(fix_way, "look_at", lambda _: looked)
+        monkeypatch.setattr(FixSight, "acls", lambda _, name: world.acls(name))
+        monkeypatch.setattr(FixSight, "shapes", lambda _, name: world.shapes(name))
+        story = read_story(json.loads(json.dumps(told)))
+        assert said(story, config) == []
+        sight = FixSight(config, link, cast(Any, None), cast(Any, None))
+        must_be_differences(story, permitted(config, link, story), sight)
+
+    for number in count():
+        world = repairs.Lagging(fall=Countdown(number), declines={declined})
+        notes = Notes(world)
+        try:
+            repairs.execution(world, notes).start(repairs.plan(), WHO)
+        except Crash:
+            world.fall = lambda point: None
+            if notes.entries:
+                going_on(world, notes.entries)
+        else:
+            break
+    assert number > 30
 
 
 def test_every_kind_that_changes_something_is_rehearsed() -> None:

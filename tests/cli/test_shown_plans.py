@@ -4,7 +4,7 @@ import io
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -12,11 +12,13 @@ import pytest
 
 from drctl.cli import confirmation
 from drctl.cli.runs import plan_run
+from drctl.cli.runs.guarding import known_overrides
 from drctl.cli.runs.way import Way
 from drctl.model.errors import Unreachable
 from drctl.model.finding import Finding
 from drctl.model.groups import Committed
 from drctl.model.loss import Figure, Loss, LossRange
+from drctl.model.plan import Plan
 from drctl.model.topology import OffsetRange, Overview, TopicPartition
 from drctl.offsets.wanted import Bounds, RestsOn, Translated, Wanted
 from tests.cli.conftest import Ran, Run
@@ -272,3 +274,62 @@ def test_a_plan_that_was_agreed_on_and_is_another_one_is_refused_unasked(
         error = document(ran, 3)["error"]
         assert error["message"].startswith(f"the plan is not the one in {file}: topics of primary:")
         assert error["hint"] == "look at the new one, and write it with --plan-out"
+
+
+SECRET = "hunter2-planted"
+SECRETIVE = CONFIG.replace(
+    '"127.0.0.1:1"}', f'"127.0.0.1:1", properties: {{sasl.password: {SECRET}}}}}'
+)
+
+
+def test_a_plan_with_a_secret_in_it_is_the_one_that_its_file_holds(
+    called: Run, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    overridden = replace(plan_run.OVER_LINK, overrides=known_overrides)
+    monkeypatch.setattr(plan_run, "OVER_LINK", overridden)
+    (tmp_path / "drctl.yaml").write_text(SECRETIVE, encoding="utf-8")
+    file = tmp_path / "agreed.json"
+    words = ("failover", "--override", f"replication-lag=as {SECRET} said")
+    shown = document(called(*words, "--plan-out", str(file), "--output", "json"), 0)
+    text = file.read_text(encoding="utf-8")
+    assert SECRET not in text
+    held = json.loads(text)
+    assert held["overrides"] == [{"guard": "replication-lag", "reason": "as *** said"}]
+    overrides = {each["guard"]: each["reason"] for each in held["overrides"]}
+    plan = Plan.from_json({**held, "overrides": overrides})
+    assert plan.fingerprint == held["fingerprint"] == shown["fingerprint"]
+
+    again = called(*words, "--expect-plan", str(file), "--output", "json")
+    assert document(again, 0)["fingerprint"] == held["fingerprint"]
+    site.partitions = [3]
+    ran = called(*words, "--expect-plan", str(file), "--output", "json")
+    message = document(ran, 3)["error"]["message"]
+    assert "topics of primary" in message
+    assert "override" not in message, "nobody has changed the reason"
+
+
+def test_a_step_that_would_be_another_one_without_its_secret_is_refused(
+    called: Run, site: Site, tmp_path: Path
+) -> None:
+    fence = f"fence: {{method: command, command: [./fence, {SECRET}], undo: [./fence, undo]}}"
+    config = SECRETIVE.replace("topics: [orders]", f"topics: [orders], {fence}")
+    (tmp_path / "drctl.yaml").write_text(config, encoding="utf-8")
+    for more in ((), ("--execute", "--yes")):
+        ran = called("failover", *more, "--output", "json")
+        error = document(ran, 3)["error"]
+        assert error["message"] == (
+            "step fence-producers: its argv would put a secret into the journal"
+        )
+        assert "${env:NAME}" in error["hint"]
+        assert SECRET not in ran.stdout + ran.stderr
+
+
+def test_texts_for_people_are_masked_and_stay(called: Run, site: Site, tmp_path: Path) -> None:
+    word = "the same way"
+    config = CONFIG.replace(
+        '"127.0.0.1:1"}', f'"127.0.0.1:1", properties: {{sasl.password: {word}}}}}'
+    )
+    (tmp_path / "drctl.yaml").write_text(config, encoding="utf-8")
+    steps = document(called("failover", "--output", "json"), 0)["steps"]
+    (fence,) = (each for each in steps if each["kind"] == "manual-fence")
+    assert fence["settings"]["undo"] == "let producers write to primary again, ***"

@@ -44,6 +44,7 @@ def test_certificates_are_no_secrets() -> None:
     [
         "p/q?r's\\t\"ü",
         "p%2Fq%3Fr%27s%5Ct%22%C3%BC",
+        "p%2fq%3fr%27s%5ct%22%c3%bc",
         "p/q%3Fr%27s%5Ct%22%C3%BC",
         json.dumps("p/q?r's\\t\"ü")[1:-1],
         repr("p/q?r's\\t\"ü")[1:-1],

@@ -1,5 +1,6 @@
 """Under which name a connector's records arrive: patterns, policy, transforms."""
 
+import time
 from collections.abc import Mapping
 
 import pytest
@@ -72,7 +73,8 @@ def test_the_name_on_the_other_side(
     [
         ({**MIRROR, "replication.policy.class": "com.example.Policy"}, "Policy"),
         ({**MIRROR, "topic.filter.class": "com.example.Mine"}, "com.example.Mine"),
-        ({**MIRROR, "topics": "(?<n>x)"}, "only Java understands"),
+        ({**MIRROR, "topics": "(?<n>x)"}, "left to Java"),
+        ({**MIRROR, "replication.policy.separator": ""}, "separator is empty"),
         (routed("x", "y", predicate="p"), "transforms.one.predicate"),
         (routed("(.*)", r"\$1"), "only Java understands"),
         (routed("(.*)", "$2"), "only Java understands"),
@@ -84,3 +86,42 @@ def test_what_only_the_connector_knows_is_said(config: Mapping[str, str], why: s
     found = arrives_as(config, "orders")
     assert isinstance(found, Unavailable)
     assert why in found.reason
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(.+)+!",
+        "(a|a)*$",
+        "(?:o{1,9}){1,99}!",
+        ".*.*.*.*.*.*!",
+        "o?" * 30 + "o" * 30,
+        "(o|oo)" * 30 + "!",
+        "a{99999999999}",
+        "(" * 5_000,
+        "[",
+        "*.bytes",
+        "",
+    ],
+)
+def test_a_pattern_of_a_connector_keeps_nobody_busy(pattern: str) -> None:
+    """It is left to Java, or done at once."""
+    began = time.monotonic()
+    for config in ({**MIRROR, "topics": pattern}, routed(pattern, "x")):
+        found = arrives_as(config, "o" * 249)
+        assert isinstance(found, Unavailable) or found in (None, "o" * 249)
+    assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r".*[\-\.]internal",
+        r".*\.replica",
+        "__.*",
+        "(orders|audit)\\.(eu|us)\\.[a-z*+(]{2}",
+        "a(b)?",
+    ],
+)
+def test_usual_patterns_are_tried(pattern: str) -> None:
+    assert not isinstance(arrives_as({**MIRROR, "topics": pattern}, "orders"), Unavailable)

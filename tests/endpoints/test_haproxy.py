@@ -3,10 +3,12 @@
 import re
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -301,6 +303,52 @@ def test_nobody_there(tmp_path: Path, place: Callable[[Path], dict[str, Any]]) -
     both = endpoint(given, tmp_path)
     with pytest.raises(Unreachable, match=r"cannot be reached: (No such file|Connection refused)"):
         both.reader.observe()
+
+
+@contextmanager
+def saying(pieces: Iterator[bytes]) -> Iterator[str]:
+    """The address of something that sends these in HAProxy's place."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            near, _ = listener.accept()
+            with near, suppress(OSError):
+                near.recv(1 << 16)
+                for piece in pieces:
+                    near.sendall(piece)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def drips() -> Iterator[bytes]:
+    while True:
+        time.sleep(0.005)
+        yield b"x"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "why"),
+    [
+        (drips(), "did not answer"),
+        (repeat(b"x" * (1 << 20)), "did not answer"),
+        (
+            iter([b"1\n# srv_name\nx\n\n", b'# pxname,svname\n"' + b"x" * 200_000 + b"\n\n"]),
+            "no list",
+        ),
+    ],
+    ids=["drips", "never ends", "one vast field"],
+)
+def test_odd_answers_in_haproxys_place(tmp_path: Path, pieces: Iterator[bytes], why: str) -> None:
+    with saying(pieces) as address:
+        given = {"kind": "haproxy", "backend": "kafka", "servers": SERVERS, "address": address}
+        began = time.monotonic()
+        with pytest.raises(Unknown, match=why):
+            endpoint({**given, "timeout_s": 1}, tmp_path).reader.observe()
+        assert time.monotonic() - began < 3
 
 
 def test_something_that_is_no_haproxy(haproxy: Proxy, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """What a run comes to, and what its journal says."""
 
+from dataclasses import replace
+
 import pytest
 
 from drctl.engine.entries import What
@@ -68,6 +70,43 @@ def test_what_was_complained_of_is_sent_again_after_a_look() -> None:
     assert clock.waited == 4, "two seconds after each"
     said = [e["complaints"] for e in notes.entries if e["entry"] == What.APPLIED]
     assert said == [["Connect is rebalancing"]], "the same words stand there once"
+
+
+@pytest.mark.parametrize(
+    ("step", "duty", "waited"),
+    [
+        ("fence", Duty.REQUIRED, 0),
+        ("stop", Duty.REQUIRED, 1.5),
+        ("stop", Duty.BEST_EFFORT, 0),
+        ("open", Duty.REQUIRED, 1.5),
+    ],
+)
+def test_behind_the_fence_one_answer_that_did_not_come_is_asked_for_again(
+    step: str, duty: Duty, waited: float
+) -> None:
+    """Before it nobody is kept from writing, and a best effort is not waited for."""
+    world = World(unseen={step})
+    clock = Hurried()
+    original, waits = clock.wait, [0.0]
+
+    def wait(seconds: float) -> None:
+        original(seconds)
+        waits[0] += seconds
+        if waits[0] >= waited:
+            world.unseen.clear()
+
+    clock.wait = wait  # type: ignore[method-assign]
+    _, outcome = execution(world, Notes(world), clock).start(plan(**{step: duty}), WHO)
+    done = Status.DONE if waited or duty is Duty.BEST_EFFORT else Status.UNKNOWN
+    assert (outcome.status, waits[0]) == (done, waited)
+
+
+def test_behind_the_fence_no_answer_is_not_waited_for_without_end() -> None:
+    world, clock = World(unseen={"stop"}), Hurried()
+    steps = tuple(replace(each, patience_s=600) for each in plan().steps)
+    _, outcome = execution(world, Notes(world), clock).start(replace(plan(), steps=steps), WHO)
+    assert (outcome.status, outcome.step, clock.waited) == (Status.UNKNOWN, "stop", 10)
+    assert world.on["fence"]
 
 
 def test_what_gave_no_answer_is_looked_at_and_not_sent_again() -> None:

@@ -34,7 +34,15 @@ MAY_CHANGE: Mapping[str, frozenset[str]] = {
     "canary": frozenset({"open-target", "verify-clients"}),
     "endpoint 1": frozenset({"switch-endpoint"}),
     "endpoint 2": frozenset({"switch-endpoint"}),
-    "commands": frozenset({"command-fence", "command-close-source"}),
+    "commands": frozenset(
+        {
+            "command",
+            "command-fence",
+            "command-close-source",
+            "command-stop-replication",
+            "command-keep-stopped",
+        }
+    ),
     "evidence": frozenset(
         {"take-stock", "manual-start-replication", "manual-start-old-replication"}
     ),
@@ -198,6 +206,11 @@ def _arrived(pair: Pair, intent: Json) -> bool:
     return all(pair.active(intent["target"], group) for group in intent["groups"])
 
 
+def _halted(pair: Pair, intent: Json) -> bool:
+    """By a command of the site: it is about all that copies."""
+    return all(each.wanted == STOPPED for each in pair.workers.connectors.values())
+
+
 TRUTHS: Mapping[str, Truth] = {
     "preflight": lambda pair, intent: not pair.against,
     "take-stock": _always,
@@ -206,6 +219,10 @@ TRUTHS: Mapping[str, Truth] = {
     "fence-consumers": _denied,
     "command-fence": _walled,
     "manual-fence": _walled,
+    "command": lambda pair, intent: pair.sites[pair.source].walled is (intent["argv"][1] == "on"),
+    "command-stop-replication": _halted,
+    "command-keep-stopped": _halted,
+    "manual-reconcile": _always,
     "manual": _done_by_hand,
     "manual-change": _done_by_hand,
     "check": lambda pair, intent: not pair.against,

@@ -85,6 +85,19 @@ def test_syncs_translate_the_checkpoints_own_offset() -> None:
     assert found.age_seconds == 30
 
 
+@pytest.mark.parametrize("at_ms", [-(2**63), -(2**53), -1, 0, 253_402_300_800_000, 2**63 - 1])
+def test_a_note_may_be_of_any_moment(at_ms: int) -> None:
+    """Whoever writes it chooses the number: a failover does not end by it."""
+    anchor = Answer(Method.ANCHOR, 440, 0, 0, "seen", max(0.0, (NOW - at_ms) / 1000))
+    times = time_of(440, 0, (NOW - at_ms) / 1000)
+    ((_, found), (_, other)) = worth(
+        [("anchor", anchor), ("time", times)], LastKnown(500, at_ms), LOG, NOW
+    )
+    for each in (found, other):
+        assert isinstance(each, Answer)
+        assert each.skips_only_if.startswith("the group was reset backwards after ")
+
+
 def test_of_notes_the_newest_counts_whoever_made_it() -> None:
     """A checkpoint of before a reset that drctl saw is not believed, and the other way round."""
     for anchored_ms, offset, committed in ((NOW - 9_000, 200, 200), (NOW - 99_000, 900, 500)):

@@ -119,3 +119,5 @@ def test_ages(before_ms: int, text: str) -> None:
 
 def test_durations_have_two_units() -> None:
     assert duration(NOW - datetime(2026, 3, 3, 12, 0, tzinfo=UTC)) == "2 d 2 h"
+    assert duration(90.5) == "1 min 30 s"
+    assert duration(2.0**63 / 1000) == "106751991167 d 7 h"

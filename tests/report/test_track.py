@@ -1,5 +1,7 @@
 """A pass in text and in numbers."""
 
+import pytest
+
 from drctl.model.errors import Unreachable
 from drctl.offsets.sight import Problem
 from drctl.offsets.tracked import Tracked, tracked_document
@@ -89,6 +91,15 @@ def test_documents() -> None:
     assert document["totals"] is None
     assert document["age_seconds"] == 90.51
     assert not document["complete"]
+
+
+@pytest.mark.parametrize("known_ms", [-(2**63), 253_402_300_800_000, 2**63 - 1])
+def test_whoever_wrote_a_pass_chose_when_it_began(known_ms: int) -> None:
+    result = tracked(look=None, failed=Unreachable("gone"), known_ms=known_ms)
+    failed = {"code": 5, "kind": "Unreachable", "message": "gone", "hint": ""}
+    document = check(dict(tracked_document("main", "primary", "secondary", result, failed)))
+    assert document["known_until"] == str(known_ms)
+    assert f"true as of {known_ms} ms UTC, " in pass_line(result)
 
 
 def test_numbers_add_up() -> None:

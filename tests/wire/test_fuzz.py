@@ -1,6 +1,6 @@
 """Whatever stands in a topic: a codec reads it, or raises its own error.
 
-`DRCTL_FUZZ` sets how many inputs are tried in all; a million takes about a minute.
+`DRCTL_FUZZ` sets how many inputs are tried in all; the nightly tests try a million of each format.
 """
 
 import os
@@ -18,9 +18,9 @@ _JSON = ("connect", "provenance", "anchors-key", "anchor-passes")
 _EDGES = (0, 1, 0x7F, 0x80, 0xFF)
 
 
-def inputs(each: Format, valid: list[bytes], count: int) -> Iterator[bytes]:
+def inputs(name: str, valid: list[bytes], count: int) -> Iterator[bytes]:
     """Noise, and valid ones with some bytes changed, lost, doubled or added."""
-    random = Random(each.name)
+    random = Random(name)
     for number in range(count):
         if number % 4 == 0:
             yield random.randbytes(random.choice((0, 1, 2, 8, 12, 16, random.randrange(64))))
@@ -47,11 +47,9 @@ def mutated(random: Random, valid: list[bytes]) -> bytes:
     return bytes(data)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
-def test_nothing_but_the_codecs_own_error_escapes(each: Format) -> None:
+def tried(each: Format, name: str, count: int) -> None:
     seen: Counter[str] = Counter()
-    for data in inputs(each, each.made(_SEEDS), max(100, INPUTS // len(FORMATS))):
+    for data in inputs(name, each.made(_SEEDS), count):
         if each.refusal(data) is not None:
             seen["refused"] += 1
             continue
@@ -61,6 +59,19 @@ def test_nothing_but_the_codecs_own_error_escapes(each: Format) -> None:
         assert again == data if each.canonical else each.decode(again) == value
     # Both ways were taken, or the inputs were not worth trying.
     assert min(seen["refused"], seen["read"]) > 0, seen
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
+def test_nothing_but_the_codecs_own_error_escapes(each: Format) -> None:
+    tried(each, each.name, max(100, INPUTS // len(FORMATS)))
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
+def test_a_million_of_each(each: Format) -> None:
+    tried(each, f"{each.name} at night", 1_000_000)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -108,7 +107,7 @@ def _recover_parts(plan: RecoverPlan, backoff: Backoff, execute: str) -> Iterato
             yield Text(f"  refused (cause): {sentence(line.refused)}", style="yellow")
     if plan.restarted:
         *_, last = backoff.rows()
-        total = duration(timedelta(seconds=last.total_s))
+        total = duration(last.total_s)
         yield Text(
             f"\n{plural(last.attempt, 'restart')} at most, pauses from {backoff.initial_s:g} s to"
             f" {backoff.maximum_s:g} s, {total} in all"

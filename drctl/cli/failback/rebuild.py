@@ -1,7 +1,6 @@
 """Who looks and acts where a cluster that has lost its records is filled anew; what it costs."""
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -145,7 +144,7 @@ def cost_of(sight: LinkSight) -> str:
     rate = wiring.measured_rate(sight.config).offsets_a_second()
     if rate is None:
         return f"{told} by the newest of them; how long that takes was never measured here"
-    took = duration(timedelta(seconds=2 * records / rate))
+    took = duration(2 * records / rate)
     return (
         f"{told} by the newest of them; comparing them once takes {took}, copying was not measured"
     )

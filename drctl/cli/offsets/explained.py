@@ -1,7 +1,6 @@
 """What every method says of one position, for a terminal of any width; nothing is rich markup."""
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.constrain import Constrain
@@ -126,4 +125,4 @@ def _silent(said: Sequence[tuple[str, NoAnswer]]) -> Table:
 def _age(answer: Answer) -> str:
     """How old the evidence is."""
     seconds = answer.age_seconds
-    return "now" if seconds is None else duration(timedelta(seconds=seconds))
+    return "now" if seconds is None else duration(seconds)

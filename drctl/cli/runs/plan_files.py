@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,35 @@ PLAN_SCHEMA = "drctl/plan/1"
 
 _WRITE_ANEW = "look at the new one, and write it with --plan-out"
 _GIVE = "give what --plan-out wrote"
+_WORDS = frozenset({"text", "expect", "overrides"})
+
+
+def without_secrets(plan: Plan) -> Plan:
+    """The plan as files and journals hold it: it is the one that is carried out and compared.
+
+    Raises:
+        Refused: a step would be another one.
+    """
+    shown = masked_document(plan.to_json())
+    steps = []
+    for step, told in zip(plan.steps, shown["steps"], strict=True):
+        done = {n: v for n, v in step.settings.items() if not _is_for_people(n, v)}
+        kept = {**told["settings"], **done}
+        held = [n for n, v in kept.items() if json.dumps(v) != json.dumps(masked_document(v))]
+        if held or told["id"] != step.id:
+            raise Refused(
+                f"step {told['id']}: its {', '.join(held) or 'id'} would put a secret into the"
+                " journal",
+                "give a command its secrets by `env`: ${env:NAME} or ${file:PATH}; a secret that is"
+                " an ordinary word of plans has to be another one",
+            )
+        steps.append(replace(step, settings=kept))
+    return replace(plan, steps=tuple(steps), basis=shown["basis"], overrides=shown["overrides"])
+
+
+def _is_for_people(name: str, value: object) -> bool:
+    """Whether nothing is done by a setting; `undo` is a text, or a command."""
+    return name in _WORDS or (name == "undo" and isinstance(value, str))
 
 
 def write_plan(document: Mapping[str, Any], file: Path) -> None:

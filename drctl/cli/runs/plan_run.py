@@ -19,7 +19,12 @@ from drctl.cli.runs.guarding import judged, known_overrides, unfinished_run
 from drctl.cli.runs.link_hands import LinkHands
 from drctl.cli.runs.link_sight import LinkSight
 from drctl.cli.runs.people import people
-from drctl.cli.runs.plan_files import check_plan_file, refuse_another, write_plan
+from drctl.cli.runs.plan_files import (
+    check_plan_file,
+    refuse_another,
+    without_secrets,
+    write_plan,
+)
 from drctl.cli.runs.run_watching import watched
 from drctl.cli.runs.way import Prepared, Way
 from drctl.cli.settings import configuration
@@ -157,7 +162,7 @@ def show_or_go(
             Glance(partial(sight.findings, Mode.UNPLANNED.value), _BESIDE_S).answer()
         met.value()
         unknown = held.value() if held else None
-        plan = make(sight, overrides)
+        plan = without_secrets(make(sight, overrides))
         sight.lost = sight.lost or needs_no_source(plan)
         asked.given = answers(plan, given.answers)
         prepared = _prepared(plan, link, sight, given, way)
@@ -172,7 +177,7 @@ def show_or_go(
             warn_of_loss(plan, sight)
             warn_of_groups(plan, sight)
         confirm(plan.target, f"{plan.name} over link {link.name}{giving_up(plan)}", yes=given.yes)
-        _refuse_if_changed(plan, make(sight, overrides))
+        _refuse_if_changed(plan, without_secrets(make(sight, overrides)))
         return _carry_out(config, link, way, sight, plan)
 
 

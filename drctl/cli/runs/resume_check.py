@@ -57,14 +57,14 @@ _UNPROVEN = (
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What a runbook names beside drctl.yaml.
+    """What a runbook names beside drctl.yaml; a parameter of the runbook stands for any text.
 
     Attributes:
-        envs: environments of its commands; a parameter of the runbook stands for any text.
+        envs: environments of its commands.
     """
 
-    principals: frozenset[str] = frozenset()
-    connectors: frozenset[str] = frozenset()
+    principals: tuple[str, ...] = ()
+    connectors: tuple[str, ...] = ()
     envs: tuple[Mapping[str, str], ...] = ()
 
 
@@ -91,6 +91,14 @@ class Permitted:
     carries_group: Callable[[str], bool]
     runbook: Named
     signed: bool
+
+    def knows_principal(self, name: object) -> bool:
+        """Whether the fence is about it, or what the journal says is believed."""
+        return self.signed or _known(name, self.principals, self.runbook.principals)
+
+    def knows_connector(self, name: object) -> bool:
+        """Likewise, whether it copies."""
+        return self.signed or _known(name, self.connectors, self.runbook.connectors)
 
 
 def permitted(config: "Config", link: "Link", story: Story) -> Permitted:
@@ -119,8 +127,8 @@ def permitted(config: "Config", link: "Link", story: Story) -> Permitted:
     return Permitted(
         frozenset({link.name, name_of(link)}),
         frozenset({link.source, link.target}),
-        frozenset(settings.fence.principals) | runbook.principals,
-        frozenset(connectors) | runbook.connectors,
+        frozenset(settings.fence.principals),
+        frozenset(connectors),
         settings.endpoints,
         frozenset(tuple(argv) for argv in own if argv),
         site_of(config),
@@ -268,9 +276,21 @@ def _runbook(config: "Config", story: Story) -> Named:
     given = [each.command or each.with_ for each in runbook.file.steps]
     settings = [each for each in given if isinstance(each, Mapping)]
     return Named(
-        frozenset(name for each in settings for name in each.get("principals", ())),
-        frozenset(name for each in settings for name in each.get("connectors", ())),
+        _named(settings, "principals"),
+        _named(settings, "connectors"),
         tuple(each["env"] for each in settings if isinstance(each.get("env"), Mapping)),
+    )
+
+
+def _named(settings: Iterable[Mapping[str, Any]], key: str) -> tuple[str, ...]:
+    """What stands there, as it is written; a parameter may stand for a whole list."""
+    found = (each.get(key, ()) for each in settings)
+    return tuple(name for told in found for name in ((told,) if isinstance(told, str) else told))
+
+
+def _known(name: object, names: Collection[str], written: Iterable[str]) -> bool:
+    return name in names or (
+        isinstance(name, str) and any(could_be(each, name) for each in written)
     )
 
 
@@ -325,7 +345,7 @@ def _names(kind: str, told: Json, allowed: Permitted) -> Iterator[str]:
     if "link" in told and told["link"] not in allowed.links:
         yield _no("link", told["link"])
     for name in told.get("principals", ()):
-        if not allowed.signed and name not in allowed.principals:
+        if not allowed.knows_principal(name):
             yield _no("principal of the fence", name)
     one = [told["connector"]] if told.get("connector") else []
     for name in (*one, *told.get("connectors", ()), *told.get("reverse", ())):
@@ -359,7 +379,7 @@ def _command(argv: Sequence[str], env: Mapping[str, str], allowed: Permitted) ->
 
 
 def _connector(name: object, allowed: Permitted) -> Iterator[str]:
-    if not allowed.signed and name not in allowed.connectors:
+    if not allowed.knows_connector(name):
         yield _no("connector", name)
 
 
@@ -494,7 +514,7 @@ class _Cluster:
         """Fences are denying rules of the link's principals and topics, in either direction."""
         allowed = self.hands.allowed
         for rule in rules:
-            known = allowed.signed or rule.principal in allowed.principals
+            known = allowed.knows_principal(rule.principal)
             denies = rule.permission == DENY and rule.operation in {each.value for each in Denied}
             told = f"{rule.permission} {rule.operation} on {rule.name} to {rule.principal}"
             self.hands.hold(known and denies, f"{told} is no rule of the link's fence")

@@ -9,8 +9,8 @@ from rich.text import Text
 from drctl.checks.causes import Unseen, network_suspected, told_once
 from drctl.checks.go import NOT_ASKED, Answer, StatusNow
 from drctl.checks.rpo import TopicRpo
-from drctl.checks.wording import utc
 from drctl.model.finding import Finding
+from drctl.model.moments import utc
 from drctl.report.printable import plain, sentence
 from drctl.report.status_lines import connector_words, groups_words, rpo_words
 

@@ -4,6 +4,7 @@ Either each cluster has servers of its own, and those of one take clients while 
 maintenance; or the backend has servers whose addresses are changed.
 """
 
+import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -74,7 +75,7 @@ class HaproxyReader:
             )
         try:
             found = servers_of(states, statistics, backend)
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, csv.Error):
             raise Unknown(
                 f"HAProxy ({self._api.name}) answers what is no list of servers: {states[:80]!r}",
                 "check that the endpoint names the socket of HAProxy's runtime API",

@@ -17,6 +17,7 @@ from drctl.systems.sockets import connected
 # Each answer ends with an empty line, and may be nothing but that.
 _ANSWER = re.compile(r"((?:[^\n]+\n)*)\n")
 _LONGEST_LINE = 15_000
+_MOST_BYTES = 16 << 20
 
 
 class RuntimeApi:
@@ -87,10 +88,14 @@ class RuntimeApi:
         until = time.monotonic() + self._timeout_s
         stream.settimeout(self._timeout_s)
         stream.sendall(line)
-        parts = []
+        parts, length = [], 0
         while part := stream.recv(1 << 16):
             parts.append(part)
-            stream.settimeout(max(0.01, until - time.monotonic()))
+            length += len(part)
+            left = until - time.monotonic()
+            if left <= 0 or length > _MOST_BYTES:
+                raise TimeoutError
+            stream.settimeout(left)
         return b"".join(parts).decode(errors="replace")
 
     def _connected(self) -> socket.socket:
