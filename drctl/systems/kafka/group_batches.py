@@ -21,6 +21,7 @@ from drctl.systems.kafka.brokers import Brokers
 from drctl.systems.kafka.connection import Connection
 from drctl.systems.kafka.deadline import Deadline
 from drctl.systems.kafka.faults import Fault
+from drctl.systems.kafka.group_clients import WAVE
 from drctl.systems.kafka.group_requests import Replied
 from drctl.systems.kafka.requests import in_chunks
 from drctl.wire.group_heartbeats import (
@@ -68,7 +69,7 @@ class GroupBatches:
 
     def committed(self, names: Sequence[str]) -> dict[str, Replied]:
         """What groups have committed; those of which nothing certain was said are left out."""
-        deadline = Deadline.after(self._connection.timeout_s * _HEALTHY)
+        deadline = self._deadline(len(names), _HEALTHY)
         lanes, addresses = self._lanes(names, deadline, 1)
         tasks = {lane: partial(_fetched, groups) for lane, groups in lanes.items()}
         try:
@@ -83,7 +84,7 @@ class GroupBatches:
 
         What is left out was not sent. What was sent and not answered says so: it may be done.
         """
-        deadline = Deadline.after(self._connection.timeout_s * -(-len(wanted) // _NAMES_A_REQUEST))
+        deadline = self._deadline(len(wanted))
         numbers: dict[str, list[int]] = defaultdict(list)
         for number, (group, _) in enumerate(wanted):
             numbers[group].append(number)
@@ -99,6 +100,9 @@ class GroupBatches:
         except ConfigError:
             return {}
         return {n: reply for batch in batches.values() for n, reply in batch.replies().items()}
+
+    def _deadline(self, requests: int, share: float = 1.0) -> Deadline:
+        return Deadline.after(self._connection.timeout_s * share * -(-requests // WAVE))
 
     def _lanes(
         self, names: Sequence[str], deadline: Deadline, width: int
