@@ -152,7 +152,8 @@ def is_secret_in(text: str) -> bool:
 
 def masked_document(document: Any) -> Any:
     """The same of all texts in a JSON value; names of keys stay."""
-    if _Known.in_results is None:
+    # Most values of large documents are numbers.
+    if _Known.in_results is None or document is None or isinstance(document, int | float):
         return document
     if isinstance(document, str):
         return masked(document)

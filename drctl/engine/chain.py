@@ -141,6 +141,11 @@ def head_of(line: bytes) -> Head:
     return Head(sealed.seq, sealed.digest)
 
 
+def behind(lines: Sequence[bytes], head: Head) -> Head:
+    """Where the chain goes on behind lines that were just sealed behind this head."""
+    return Head(head.seq + len(lines), _digest(lines[-1])) if lines else head
+
+
 def newest_head(run: str, lines: Sequence[bytes]) -> Head:
     """That of the newest line that is sound in itself, wherever it stands."""
     for line in reversed(lines):

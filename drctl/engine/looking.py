@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain, repeat
 
 from drctl.engine.kind import Seen, State
 from drctl.engine.ports import Clock, Watcher
 from drctl.model.errors import DrctlError, Fenced, Unknown
 
-_PAUSE_S = 0.5
+_PAUSES_S = (0.125, 0.125, 0.25, 0.5)
+"""Between looks; what comes soon is seen soon, for clients may wait for it."""
 
 AGAIN_S = 2.0
 """For so long is looked whether something was done all the same that was complained of."""
@@ -70,6 +72,7 @@ class Patience:
 
     def _wait(self, sight: Sight, step: str, seconds: float, enough: frozenset[State]) -> Seen:
         until = self.clock.monotonic() + seconds
+        pauses = chain(_PAUSES_S, repeat(_PAUSES_S[-1]))
         while True:
             seen = told(sight)
             left = until - self.clock.monotonic()
@@ -79,7 +82,7 @@ class Patience:
             if self.clock.stopping:
                 raise WantsToStop
             self.watcher.waiting(step, seen.words, left)
-            self.clock.wait(min(_PAUSE_S, left))
+            self.clock.wait(min(next(pauses), left))
 
 
 def told(sight: Sight) -> Seen:

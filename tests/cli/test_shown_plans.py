@@ -83,6 +83,9 @@ class Site:
     def meet(self, *, given_up: bool = False) -> None:
         pass
 
+    def prepare(self) -> None:
+        """Nobody is asked."""
+
     def cluster_id(self) -> str:
         return "an-id"
 

@@ -5,11 +5,13 @@ from dataclasses import replace
 import pytest
 
 from drctl.engine.entries import What
+from drctl.engine.kind import Seen, State
+from drctl.engine.looking import Patience
 from drctl.engine.outcome import Status
 from drctl.engine.story import read_story
 from drctl.model.errors import ExitCode, Fenced, Refused, Unknown
 from drctl.model.plan import Duty, Plan
-from tests.engine.switches import Hurried, Notes, World, execution, plan
+from tests.engine.switches import Deaf, Hurried, Notes, World, execution, plan
 
 WHO = {"user": "ada", "host": "laptop"}
 
@@ -291,3 +293,15 @@ def test_plans_survive_json_and_their_fingerprint_tells_them_apart() -> None:
     assert Plan.from_json(one.to_json()) == one
     assert plan().fingerprint == one.fingerprint
     assert plan(fence=Duty.BEST_EFFORT).fingerprint != one.fingerprint
+
+
+def test_what_comes_in_a_moment_is_seen_in_a_moment() -> None:
+    looks: list[float] = []
+    clock = Hurried(seconds=0.0)
+
+    def sight() -> Seen:
+        looks.append(clock.waited)
+        return Seen(State.WAITING, "not yet")
+
+    Patience(clock, Deaf()).wait_for(sight, "stop", 2)
+    assert looks == [0, 0.125, 0.25, 0.5, 1, 1.5, 2]

@@ -210,6 +210,34 @@ def test_very_many_groups(
         assert set(names) <= set(reader.groups())
 
 
+def test_many_at_once_come_back_as_one_by_one(
+    reader: KafkaGroupReader,
+    writer: KafkaGroupWriter,
+    secondary: ClusterUnderTest,
+    topic: str,
+    name: str,
+) -> None:
+    wanted = {
+        TopicPartition(topic, 0): Committed(5),
+        TopicPartition(topic, 1): Committed(0, 0, "of a client"),
+        TopicPartition(topic, 2): Committed(2**40, 7, "mätä" * 100),
+        TopicPartition(topic, 3): Committed(9, -1, "a\x00b"),
+    }
+    names = [f"{name}-{number}" for number in range(30)]
+    read_in, nobody, nowhere = names[0], f"{name}-nobody", TopicPartition(f"{topic}-no", 0)
+    with member(secondary.properties(), read_in, topic, "consumer"):
+        answers = writer.commit(
+            {**dict.fromkeys(names, wanted), nobody: {nowhere: Committed(1), **wanted}}
+        )
+        assert all(isinstance(each, Occupied) for each in answers.pop(read_in).values())
+    assert isinstance(answers.pop(nobody)[nowhere], Unavailable)
+    assert answers == dict.fromkeys(names[1:], dict.fromkeys(wanted))
+    found = reader.committed([*names, f"{name}-none"])
+    assert {each: found[each] for each in names[1:]} == dict.fromkeys(names[1:], wanted)
+    assert found[f"{name}-none"] == {}
+    assert {each: reader.committed([each])[each] for each in found} == found
+
+
 def test_more_positions_than_a_broker_takes_in_one_commit(
     reader: KafkaGroupReader, writer: KafkaGroupWriter, new_topic: NewTopic, name: str
 ) -> None:

@@ -8,6 +8,7 @@ from drctl.wire import (
     broker_requests,
     described_cluster,
     group_heartbeats,
+    group_offsets,
     log_ends,
     offset_look_ups,
     open_transactions,
@@ -117,6 +118,38 @@ def test_members_that_join_and_leave() -> None:
         cursor("00000000 02 0267 00000002 0268 00002384 0000 00 00 00")
     )
     assert found == (group_heartbeats.Coordinator("g", 2, 0, ""),)
+
+
+def test_positions_of_groups() -> None:
+    assert group_offsets.fetch(["g", "h"]).hex() == "03 0267 00 00 0268 00 00 00 00".replace(
+        " ", ""
+    )
+    position = "00000001 0000000000000005 00000007"
+    found = group_offsets.read_fetched(
+        cursor(
+            "00000000 03"
+            f" 0267 02 0274 03 {position} 03ff61 0000 00"
+            " 00000002 ffffffffffffffff ffffffff 00 0003 00 00 0000 00"
+            " 0268 01 001e 00 00"
+        )
+    )
+    assert found == [
+        group_offsets.GroupHeld(
+            "g",
+            0,
+            (
+                # Metadata that is no text comes back as it was.
+                group_offsets.Held("t", 1, 5, 7, "\udcffa", 0),
+                group_offsets.Held("t", 2, -1, -1, "", 3),
+            ),
+        ),
+        group_offsets.GroupHeld("h", 30, ()),
+    ]
+    sent = group_offsets.commit("g", {"t": [group_offsets.To(1, 5, 7, "\udcffa")]})
+    told = f"0267 ffffffff 01 00 02 0274 02 {position} 03ff61 00 00 00"
+    assert sent.hex() == told.replace(" ", "")
+    answered = group_offsets.read_committed(cursor("00000000 02 0274 02 00000001 0019 00 00 00"))
+    assert answered == [group_offsets.Answered("t", 1, 25)]
 
 
 def test_transactions() -> None:

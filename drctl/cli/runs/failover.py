@@ -48,11 +48,12 @@ def failover(
     """
     from drctl.cli.durations import times
     from drctl.cli.runs.plan_run import PlanOptions, show_or_run
-    from drctl.engine.sequences.failover import failover as sequence
 
     patience_s, grace_s = times(patience, grace)
 
     def make(_config: "Config", seen: "Circumstances") -> "Plan":
+        from drctl.engine.sequences.failover import failover as sequence
+
         return sequence(mode, replace(seen, patience_s=patience_s, grace_s=grace_s))
 
     given = PlanOptions(

@@ -101,6 +101,21 @@ class LinkSight(NoWayBack):
         """
         wiring.meet(self.link, source_s=self.patience(self.link.source), given_up=given_up)
 
+    def prepare(self) -> None:
+        """Open what steps will look by: it connects while something else is waited for."""
+        openers: dict[str, Callable[..., Any]] = {
+            "site": wiring.open_reader,
+            "groups": wiring.open_group_reader,
+            "acls": plan_wiring.acl_reader,
+            "shapes": plan_wiring.shape_reader,
+            "ids": plan_wiring.producer_id_reader,
+        }
+        for name in (self.link.target,) if self.lost else (self.link.source, self.link.target):
+            for what, opener in openers.items():
+                self._once(what, name, opener).prepare()
+        if not self.lost:
+            self._comparisons.prepare()
+
     def topics(self) -> tuple[str, ...]:
         """The source's topics that the link carries; from the target if the source is dead.
 

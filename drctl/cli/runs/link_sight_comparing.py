@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from drctl.cli.gap.run import GapOptions, GapRuns
@@ -33,6 +34,14 @@ class Comparisons:
     _arrivals: "Arrivals | None" = field(default=None, init=False)
     _proved: "GapResult | None" = field(default=None, init=False)
     _left: "dict[TopicPartition, int]" = field(default_factory=dict, init=False)
+
+    def prepare(self) -> None:
+        """Import what a comparison needs: behind a fence applications would wait for that."""
+        from drctl.systems.parquet.records import schema
+
+        for name in ("analysis", "arrival", "deciding", "direct", "scoping", "truncation"):
+            import_module(f"drctl.gap.{name}")
+        schema()
 
     def missing(self, source: "ClusterReader", target: "ClusterReader") -> Missing:
         """What the target lacks of the source's tail, but for what was left missing before.

@@ -6,17 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drctl.checks.causes import UNFINISHED, causes_first
 from drctl.checks.glance import Glance
-from drctl.checks.source import ALIVE
-from drctl.checks.standing import standing_against
 from drctl.cli.confirmation import confirm
 from drctl.cli.console import console
 from drctl.cli.offsets.writing import check_confirming, command_line
-from drctl.cli.runs import circumstances, run_journal
-from drctl.cli.runs.beside_plan import estimated, resuming, warn_of_groups, warn_of_loss
+from drctl.cli.runs import run_journal
 from drctl.cli.runs.guarding import judged, known_overrides, unfinished_run
-from drctl.cli.runs.link_hands import LinkHands
 from drctl.cli.runs.link_sight import LinkSight
 from drctl.cli.runs.people import people
 from drctl.cli.runs.plan_files import (
@@ -25,37 +20,30 @@ from drctl.cli.runs.plan_files import (
     without_secrets,
     write_plan,
 )
-from drctl.cli.runs.run_watching import watched
 from drctl.cli.runs.way import Prepared, Way
 from drctl.cli.settings import configuration
-from drctl.cli.stopping import stoppable
-from drctl.engine.concerned import asked_of
-from drctl.engine.executing import Execution
-from drctl.engine.invariants import violations
 from drctl.engine.questions import answers, check_words, unanswered
-from drctl.engine.registry import KINDS
-from drctl.engine.sequences.circumstances import Circumstances
-from drctl.engine.steps.preflight import Preflight
-from drctl.engine.steps.reconcile import discards
 from drctl.model.errors import Refused, Unreachable
 from drctl.model.failover import Mode
 from drctl.model.plan import Plan
-from drctl.model.plan_changes import changes
 from drctl.model.reachability import NotLetIn
-from drctl.report.printable import plain
 
+# Whoever waits for a source that is silent waits from the first question on: what is not needed
+# for that one is imported behind it.
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from drctl.cli.notices import People
+    from drctl.cli.runs.link_hands import LinkHands
     from drctl.config.configuration import Config
     from drctl.config.link import Link
+    from drctl.engine.sequences.circumstances import Circumstances
 
 _BESIDE_S = 60.0
 
 _ALL_OF_IT = "without --execute all of it is shown"
 
-MakePlan = Callable[["Config", Circumstances], Plan]
+MakePlan = Callable[["Config", "Circumstances"], Plan]
 
 LookAndPlan = Callable[[LinkSight, Mapping[str, str]], Plan]
 """Looks, and makes the plan, told what is passed over."""
@@ -89,6 +77,7 @@ def needs_no_source(plan: Plan) -> bool:
 
 
 def _asked_by_preflight(plan: Plan) -> str:
+    from drctl.engine.steps.preflight import Preflight
     from drctl.report.plan_lines import mode_of
 
     return mode_of(plan).value if any(s.kind == Preflight.name for s in plan.steps) else ""
@@ -103,7 +92,9 @@ def _sight(config: "Config", link: "Link", asked: "People", lost: bool) -> LinkS
     return LinkSight(config, link, judged, asked, lost, opposite)
 
 
-def _hands(config: "Config", sight: LinkSight, folder: Path) -> LinkHands:
+def _hands(config: "Config", sight: LinkSight, folder: Path) -> "LinkHands":
+    from drctl.cli.runs.link_hands import LinkHands
+
     back = sight.opposite
     opposite = LinkHands(config, back.link, folder, back.commands) if back else None
     return LinkHands(config, sight.link, folder, sight.commands, opposite)
@@ -126,6 +117,8 @@ def show_or_run(given: PlanOptions, make: MakePlan) -> int:
     """
 
     def look(sight: LinkSight, overrides: Mapping[str, str]) -> Plan:
+        from drctl.cli.runs import circumstances
+
         seen = circumstances.look_at(sight.link, sight, overrides)
         policy = sight.config.policy
         return make(sight.config, replace(seen, unproven_offsets=policy.unproven_offsets))
@@ -155,7 +148,7 @@ def show_or_go(
     with way.sight(config, link, asked, given.lost) as sight:
         if given.lost:
             sight.give_up()
-        met = Glance(partial(sight.meet, given_up=ALIVE in overrides), _BESIDE_S)
+        met = Glance(partial(sight.meet, given_up=_gives_up_alive(overrides)), _BESIDE_S)
         # The rest is about the target, and goes on while a silent source is waited for.
         held = Glance(partial(_refuse_while_held, link), _BESIDE_S) if given.execute else None
         if given.lost:
@@ -164,21 +157,43 @@ def show_or_go(
         unknown = held.value() if held else None
         plan = without_secrets(make(sight, overrides))
         sight.lost = sight.lost or needs_no_source(plan)
+        if given.execute:
+            sight.prepare()
         asked.given = answers(plan, given.answers)
         prepared = _prepared(plan, link, sight, given, way)
         _plan_files(prepared, given)
         if not given.execute or not plan.steps:
-            prepared = replace(prepared, loss=estimated(plan, sight), groups=resuming(plan, sight))
-            return _show(prepared, way, draw)
+            return _show(_with_facts(prepared, sight), way, draw)
         _refuse(prepared, {} if asked.terminal else unanswered(plan, asked.given))
         if unknown is not None:
             raise unknown
         if not given.yes:
-            warn_of_loss(plan, sight)
-            warn_of_groups(plan, sight)
+            _warn(plan, sight)
         confirm(plan.target, f"{plan.name} over link {link.name}{giving_up(plan)}", yes=given.yes)
         _refuse_if_changed(plan, without_secrets(make(sight, overrides)))
         return _carry_out(config, link, way, sight, plan)
+
+
+def _gives_up_alive(overrides: Mapping[str, str]) -> bool:
+    if not overrides:
+        return False
+    from drctl.checks.source import ALIVE
+
+    return ALIVE in overrides
+
+
+def _with_facts(prepared: Prepared, sight: LinkSight) -> Prepared:
+    from drctl.cli.runs.beside_plan import estimated, resuming
+
+    plan = prepared.plan
+    return replace(prepared, loss=estimated(plan, sight), groups=resuming(plan, sight))
+
+
+def _warn(plan: Plan, sight: LinkSight) -> None:
+    from drctl.cli.runs.beside_plan import warn_of_groups, warn_of_loss
+
+    warn_of_loss(plan, sight)
+    warn_of_groups(plan, sight)
 
 
 def _refuse_while_held(link: "Link") -> Unreachable | None:
@@ -197,11 +212,19 @@ def _refuse_while_held(link: "Link") -> Unreachable | None:
 
 def giving_up(plan: Plan) -> str:
     """What a plan discards, behind what it is; empty where it discards nothing."""
+    from drctl.engine.steps.reconcile import discards
+    from drctl.report.printable import plain
+
     told = discards(plan)
     return f", which discards for good: {plain(told)} (find-missing says how many)" if told else ""
 
 
 def _prepared(plan: Plan, link: "Link", sight: LinkSight, given: PlanOptions, way: Way) -> Prepared:
+    from drctl.checks.causes import UNFINISHED, causes_first
+    from drctl.checks.standing import standing_against
+    from drctl.engine.concerned import asked_of
+    from drctl.engine.invariants import violations
+    from drctl.engine.registry import KINDS
     from drctl.report.plan_lines import mode_of
 
     mode, asked = mode_of(plan), way.asked(plan)
@@ -230,6 +253,8 @@ def _refuse(prepared: Prepared, asked: Mapping[str, str]) -> None:
 
 
 def _refuse_if_changed(plan: Plan, now: Plan) -> None:
+    from drctl.model.plan_changes import changes
+
     changed = changes(plan, now)
     if changed:
         raise Refused(
@@ -267,6 +292,10 @@ def _show(prepared: Prepared, way: Way, draw: "Callable[[Prepared], RenderableTy
 
 def _carry_out(config: "Config", link: "Link", way: Way, sight: LinkSight, plan: Plan) -> int:
     from drctl.cli.runs.run_ending import show_end
+    from drctl.cli.runs.run_watching import watched
+    from drctl.cli.stopping import stoppable
+    from drctl.engine.executing import Execution
+    from drctl.engine.registry import KINDS
 
     held = run_journal.holder(run_journal.new_run())
     with (

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from drctl.checks.causes import in_words
 from drctl.cli.notices import People
-from drctl.cli.runs.link_hands import LinkHands
 from drctl.cli.runs.link_sight import LinkSight
 from drctl.model.errors import ExitCode
 from drctl.model.plan import Plan
 
 if TYPE_CHECKING:
+    from drctl.cli.runs.link_hands import LinkHands
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.engine.steps.commit_offsets import Foreseen
@@ -43,6 +42,8 @@ class Prepared:
     @property
     def against(self) -> tuple[str, ...]:
         """All of it, in words."""
+        from drctl.checks.causes import in_words
+
         return (*self.broken, *in_words(self.failing))
 
     @property
@@ -64,7 +65,7 @@ class Way:
     """
 
     sight: Callable[["Config", "Link", People, bool], LinkSight]
-    hands: Callable[["Config", LinkSight, Path], LinkHands]
+    hands: Callable[["Config", LinkSight, Path], "LinkHands"]
     overrides: Callable[[Sequence[str]], Mapping[str, str]]
     asked: Callable[[Plan], str]
     code: Callable[[Prepared], ExitCode] = lambda prepared: (

@@ -15,7 +15,7 @@ from drctl.offsets.applying import Action, ApplyPlan, Line, Override, build_plan
 from drctl.offsets.guards import Guard
 from drctl.offsets.wanted import look as look_at
 
-BATCH = 250
+BATCH = 2000
 """Groups that are sent together."""
 
 LEFT_OUT = "groups-left-out"

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from time import monotonic
 from typing import Any
 
@@ -50,7 +50,7 @@ class Quiesce(Looking):
         intent: dict[str, Any] = {
             "cluster": cluster,
             "fenced": fenced,
-            "digest": _digest(_positions(cluster, look)),
+            "digest": _digest(_positions(cluster, look.link_groups(cluster), look)),
         }
         if settings.get("drain_window", False):
             intent["ends"] = fenced_ends(facts)
@@ -66,7 +66,7 @@ class Quiesce(Looking):
             for name, group in described.items()
             if isinstance(group, Unavailable) or group.active
         )
-        rows = _positions(cluster, look)
+        rows = _positions(cluster, names, look)
         digest = _digest(rows)
         facts = {"groups": len(names), "digest": digest}
         if not active:
@@ -118,14 +118,14 @@ def _left(rows: Rows, active: list[str], ends: Mapping[str, int]) -> str:
     )
 
 
-def _positions(cluster: str, look: Look) -> Rows:
-    """Of all groups.
+def _positions(cluster: str, names: Collection[str], look: Look) -> Rows:
+    """Of all of these groups.
 
     Raises:
         Unreachable: those of a group could not be read: whether they stand still is not known.
     """
     rows: Rows = []
-    for name, found in look.groups(cluster).committed(look.link_groups(cluster)).items():
+    for name, found in look.groups(cluster).committed(names).items():
         if isinstance(found, Unavailable):
             raise Unreachable(f"the positions of group {name} cannot be read: {found.reason}")
         rows += [(name, *place, at.offset) for place, at in found.items()]

@@ -47,7 +47,9 @@ class RunFile(LineFile):
         Raises:
             Unknown: that is not possible.
         """
-        self.copy(chain.seal(entries, self._head))
+        lines = chain.seal(entries, self._head)
+        self.write(lines)
+        self._head = chain.behind(lines, self._head)
 
     def check(self) -> None:
         """Nothing: of a file nobody takes a link."""

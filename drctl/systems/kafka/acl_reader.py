@@ -89,6 +89,14 @@ class KafkaAclReader(Closing):
 
         return self._watched(unwanted, topics, left)
 
+    def prepare(self) -> None:
+        """Open the client, which asks nobody yet.
+
+        Raises:
+            ConfigError: librdkafka does not take the properties.
+        """
+        self._connection.admin()
+
     def close(self) -> None:
         """Release connections; may be called again."""
         self._connection.close()

@@ -49,7 +49,7 @@ class GroupClients:
         Raises:
             ConfigError: librdkafka does not take the properties.
         """
-        return self._replies(requests, _whole, _put_off)
+        return self._replies(requests, _whole, put_off)
 
     def close(self) -> None:
         """Release connections; may be called again."""
@@ -134,10 +134,11 @@ def _collected(clients: Sequence[GroupRequests], wanted: int, timeout: float) ->
 
 
 def _unread(reply: Replied) -> bool:
-    return reply.silent or _put_off(reply)
+    return reply.silent or put_off(reply)
 
 
-def _put_off(reply: Replied) -> bool:
+def put_off(reply: Replied) -> bool:
+    """Whether to send it again: the group is about to have another coordinator."""
     if reply.failed is not None:
         return moving(reply.failed)
     return any(map(moving, reply.faults.values()))

@@ -18,25 +18,19 @@ from drctl.systems.kafka.brokers import Brokers, Hopeless, Task
 from drctl.systems.kafka.connection import Connection
 from drctl.systems.kafka.deadline import Deadline
 from drctl.systems.kafka.faults import Fault
+from drctl.systems.kafka.group_batches import LANES, coordinators
 from drctl.systems.kafka.group_faults import moving, reason
 from drctl.systems.kafka.requests import in_chunks, pauses
 from drctl.wire.group_heartbeats import (
-    FIND_COORDINATOR,
     HEARTBEAT,
     JOIN,
     LEAVE,
     Beat,
-    Coordinator,
-    find_coordinators,
     heartbeat,
-    read_coordinators,
     read_heartbeat,
 )
 
-# A broker takes one request of a connection after another, and waits for its replicas each time.
-_LANES = 8
 _AT_ONCE = 20
-_NAMES_A_REQUEST = 500
 _REBALANCE_MS = 60_000
 
 Answers = dict[str, Fault | None]
@@ -82,7 +76,7 @@ class KafkaGroupCreator(Closing):
         lanes: dict[Lane, list[str]] = defaultdict(list)
         for node, groups in coordinated.items():
             for at, name in enumerate(groups):
-                lanes[node, at % _LANES].append(name)
+                lanes[node, at % LANES].append(name)
         tasks = {lane: _visits(groups) for lane, groups in lanes.items()}
         places = {lane: addresses[lane[0]] for lane in lanes if lane[0] in addresses}
         for lane, found in self._brokers.ask(tasks, places, deadline).items():
@@ -95,31 +89,12 @@ class KafkaGroupCreator(Closing):
     def _coordinators(
         self, names: Sequence[str], addresses: Mapping[int, Address], deadline: Deadline
     ) -> tuple[Answers, dict[int, list[str]]]:
-        """Asked of one broker after another, until one answers."""
-
-        def ask(opened: BrokerSocket) -> list[Coordinator]:
-            rows: list[Coordinator] = []
-            for chunk in in_chunks(names, _NAMES_A_REQUEST):
-                body = find_coordinators(chunk)
-                rows += opened.exchange(FIND_COORDINATOR, body, read_coordinators)
-            return rows
-
+        found, coordinated = coordinators(self._brokers, names, addresses, deadline)
         answers: Answers = dict.fromkeys(names, _SILENT)
-        coordinated: dict[int, list[str]] = defaultdict(list)
-        for (node, address), timeout in zip(
-            sorted(addresses.items()), deadline.attempts(), strict=False
-        ):
-            soon = deadline.sooner(timeout)
-            rows = self._brokers.ask({node: ask}, {node: address}, soon)[node]
-            if isinstance(rows, Unavailable):
-                answers = dict.fromkeys(names, _lost(rows))
-                continue
-            for row in rows:
-                if row.error:
-                    answers[row.group] = _fault(row.error, row.text)
-                else:
-                    coordinated[row.node].append(row.group)
-            break
+        for name, why in found.items():
+            answers[name] = (
+                _lost(why) if isinstance(why, Unavailable) else _fault(why.error, why.text)
+            )
         return answers, coordinated
 
     def _told(self, name: str, fault: Fault | None) -> Unavailable | None:

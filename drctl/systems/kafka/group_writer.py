@@ -10,13 +10,16 @@ from drctl.offsets.answers import Occupied, Unanswered
 from drctl.systems.closing import Closing
 from drctl.systems.kafka.connection import Connection
 from drctl.systems.kafka.faults import Fault
-from drctl.systems.kafka.group_clients import GroupClients, Request
+from drctl.systems.kafka.group_batches import WORTH, GroupBatches
+from drctl.systems.kafka.group_clients import GroupClients, Request, put_off
 from drctl.systems.kafka.group_faults import occupied, reason, unanswered
-from drctl.systems.kafka.group_requests import GroupRequests
+from drctl.systems.kafka.group_requests import GroupRequests, Replied
 
 # A commit becomes one batch of records, which a broker takes up to message.max.bytes (1 MB).
 _REQUEST_BYTES = 400_000
 _POSITION_BYTES = 120
+
+_NONE: Mapping[int, Replied] = {}
 
 Answers = Mapping[str, Mapping[TopicPartition, Unavailable | None]]
 
@@ -36,15 +39,15 @@ class KafkaGroupWriter(Closing):
     def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
         self._connection = Connection(name, properties, timeout_s)
         self._clients = GroupClients(self._connection)
+        self._batches = GroupBatches(self._connection)
 
     def commit(self, wanted: Mapping[str, Positions]) -> Answers:
         """Commit these positions; by group and partition None where it was, or why it was not."""
-        parts = [
-            _Part(group, tuple(part), partial(_alter, group, part))
-            for group, positions in wanted.items()
-            for part in _parts(group, positions)
-        ]
-        return self._done(parts)
+        positions = [(group, p) for group, places in wanted.items() for p in _parts(group, places)]
+        parts = [_Part(group, tuple(p), partial(_alter, group, p)) for group, p in positions]
+        # Where many are sent at once, a coordinator that moves is asked again one by one.
+        batched = self._batches.commit(positions) if len(positions) >= WORTH else {}
+        return self._done(parts, {n: r for n, r in batched.items() if not put_off(r)})
 
     def delete(self, unwanted: Mapping[str, Collection[TopicPartition]]) -> Answers:
         """Remove positions; by group and partition None where it was, or why it was not."""
@@ -60,10 +63,13 @@ class KafkaGroupWriter(Closing):
         self._clients.close()
         self._connection.close()
 
-    def _done(self, parts: Sequence[_Part]) -> Answers:
+    def _done(self, parts: Sequence[_Part], known: Mapping[int, Replied] = _NONE) -> Answers:
         found: dict[str, dict[TopicPartition, Unavailable | None]] = {}
-        replies = self._clients.write([part.send for part in parts])
-        for part, reply in zip(parts, replies, strict=True):
+        left = [number for number in range(len(parts)) if number not in known]
+        replies = {**known}
+        replies |= zip(left, self._clients.write([parts[n].send for n in left]), strict=True)
+        for number, part in enumerate(parts):
+            reply = replies[number]
             answers = found.setdefault(part.group, {})
             for place in part.places:
                 fault = reply.failed or reply.faults.get(place)

@@ -19,6 +19,7 @@ from drctl.systems.closing import Closing
 from drctl.systems.kafka.connection import Connection
 from drctl.systems.kafka.deadline import Deadline
 from drctl.systems.kafka.faults import Fault
+from drctl.systems.kafka.group_batches import WORTH, GroupBatches
 from drctl.systems.kafka.group_clients import WAVE, GroupClients
 from drctl.systems.kafka.group_faults import moving, reason, settling
 from drctl.systems.kafka.group_listing import (
@@ -59,6 +60,7 @@ class KafkaGroupReader(Closing):
     def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
         self._connection = Connection(name, properties, timeout_s)
         self._clients = GroupClients(self._connection)
+        self._batches = GroupBatches(self._connection)
         self._asks: bool | None = None
         self._all = 0
 
@@ -96,10 +98,21 @@ class KafkaGroupReader(Closing):
             return told
         # A cluster that is gone says so here, with its reason.
         self._connection.nodes(self._connection.deadline())
-        replies = list(self._clients.read([partial(_list, name) for name in wanted]))
-        if all(reply.silent for reply in replies):
+        replies = self._batches.committed(wanted) if len(wanted) >= WORTH else {}
+        left = [name for name in wanted if name not in replies]
+        one_by_one = self._clients.read([partial(_list, name) for name in left])
+        replies |= zip(left, one_by_one, strict=True)
+        if all(reply.silent for reply in replies.values()):
             raise self._connection.unreachable(None)
-        return {n: self._positions(n, r) for n, r in zip(wanted, replies, strict=True)}
+        return {name: self._positions(name, replies[name]) for name in wanted}
+
+    def prepare(self) -> None:
+        """Open the client, which asks nobody yet.
+
+        Raises:
+            ConfigError: librdkafka does not take the properties.
+        """
+        self._connection.admin()
 
     def close(self) -> None:
         """Release connections; may be called again."""

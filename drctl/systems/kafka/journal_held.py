@@ -81,7 +81,7 @@ class HeldRun(Closing):
         lines = chain.seal(entries, self._head)
         if lines:
             self._written(lines)
-            self._head = chain.head_of(lines[-1])
+            self._head = chain.behind(lines, self._head)
 
     def check(self) -> None:
         """See that this run has its link still, as of the last beat.

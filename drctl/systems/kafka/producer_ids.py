@@ -42,6 +42,14 @@ class _Opened(Closing):
         self._connection = Connection(name, properties, timeout_s)
         self._brokers = Brokers(self._connection)
 
+    def prepare(self) -> None:
+        """Open the client, which asks nobody yet.
+
+        Raises:
+            ConfigError: librdkafka does not take the properties.
+        """
+        self._connection.admin()
+
     def close(self) -> None:
         """Release connections; may be called again."""
         self._connection.close()

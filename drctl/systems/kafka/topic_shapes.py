@@ -38,6 +38,14 @@ class _Topics(Closing):
     def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
         self._connection = Connection(name, properties, timeout_s)
 
+    def prepare(self) -> None:
+        """Open the client, which asks nobody yet.
+
+        Raises:
+            ConfigError: librdkafka does not take the properties.
+        """
+        self._connection.admin()
+
     def close(self) -> None:
         """Release connections; may be called again."""
         self._connection.close()
