@@ -20,14 +20,14 @@ from bench.process import WrongAnswer
 from bench.records import chunks
 from bench.rows import Row
 from bench.stage import Stage
+from drctl.artifacts.jars import resolve
 from drctl.gap.comparison import ComparePlan, Identity, Side, TopicPlan
+from drctl.kafka.java_properties import java_properties
+from drctl.kafka.reader import KafkaClusterReader
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
-from drctl.systems.artifacts.resolution import resolve
-from drctl.systems.kafka.java import java_properties
-from drctl.systems.kafka.reader import KafkaClusterReader
-from drctl.systems.spark.comparer import SparkComparer
-from drctl.systems.spark.scan import KafkaRows
-from drctl.systems.spark.session import SMALL, SparkSettings, opened
+from drctl.spark.comparer import SparkComparer
+from drctl.spark.scan import KafkaRows
+from drctl.spark.session import SMALL, SparkSettings, opened
 
 PART = "cost"
 GB, TB = 10**9, 10**12

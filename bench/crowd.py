@@ -8,11 +8,11 @@ from bench.filling import Appender, create_topics
 from bench.process import WrongAnswer
 from bench.records import Message, chunks
 from bench.stage import Stage
+from drctl.kafka.group_writer import KafkaGroupWriter
+from drctl.kafka.groups import KafkaGroupReader
 from drctl.lab.cluster import LabCluster
 from drctl.model.groups import Committed, Positions
 from drctl.model.topology import TopicPartition, Unavailable
-from drctl.systems.kafka.group_writer import KafkaGroupWriter
-from drctl.systems.kafka.groups import KafkaGroupReader
 
 _SEED = 20_260_102
 _AT_THE_END = 0.25

@@ -16,7 +16,7 @@ from bench.records import CHUNK, Message
 from bench.rows import Ratio, Row, Target
 from bench.stage import Stage, cluster_section
 from bench.watching import watched
-from drctl.wire.consumer_timestamps import (
+from drctl.formats.consumer_timestamps import (
     TOPIC,
     ConsumerTimestamp,
     GroupPartition,

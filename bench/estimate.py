@@ -17,9 +17,9 @@ from bench.rows import Ratio, Row, Target
 from bench.stage import Stage, cluster_section
 from drctl.config.loading import load
 from drctl.gap.freeze import freeze
+from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.cluster import LabCluster
 from drctl.model.errors import Stopped
-from drctl.systems.kafka.reader import KafkaClusterReader
 
 PART = "estimate"
 LIMIT_S = 3.0

@@ -14,12 +14,12 @@ from bench.crowd import Log, World
 from bench.filling import Appender, create_topics
 from bench.records import CHUNK, Message
 from bench.stage import Stage
+from drctl.formats import checkpoints, consumer_timestamps, offset_syncs
+from drctl.formats.checkpoints import Checkpoint, CheckpointKey
+from drctl.formats.consumer_timestamps import ConsumerTimestamp
+from drctl.formats.offset_syncs import OffsetSync
 from drctl.lab.waiting import Patience
 from drctl.model.errors import Stopped
-from drctl.wire import checkpoints, consumer_timestamps, offset_syncs
-from drctl.wire.checkpoints import Checkpoint, CheckpointKey
-from drctl.wire.consumer_timestamps import ConsumerTimestamp
-from drctl.wire.offset_syncs import OffsetSync
 
 SYNCS = "mm2-offset-syncs.primary.internal"
 CHECKPOINTS = "primary.checkpoints.internal"

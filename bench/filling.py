@@ -7,11 +7,11 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined, unused-ignore]
 
 from bench.records import PARTITIONS, Message
+from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.cluster import LabCluster
 from drctl.lab.waiting import Patience
 from drctl.model.errors import Stopped
 from drctl.model.topology import TopicPartition, Unavailable
-from drctl.systems.kafka.reader import KafkaClusterReader
 
 QUIET = logging.getLogger("bench")
 QUIET.addHandler(logging.NullHandler())

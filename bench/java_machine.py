@@ -9,7 +9,7 @@ from typing import Any
 
 import pyspark
 
-from drctl.systems.artifacts.java import find_java
+from drctl.artifacts.java import find_java
 
 SPARK_JARS = Path(pyspark.__file__).parent / "jars"
 

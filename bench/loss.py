@@ -33,17 +33,17 @@ from bench.process import DRCTL, WrongAnswer
 from bench.quota import limit_reading
 from bench.rows import Ratio, Row, Target
 from bench.stage import Stage, cluster_section
-from drctl.cli.runs.link_sight import LinkSight
-from drctl.cli.runs.loss_sight import LossSight
+from drctl.app.link_reader import ClusterLinkReader
+from drctl.app.loss import LossReader
 from drctl.config.loading import load
+from drctl.kafka.group_writer import KafkaGroupWriter
+from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.cluster import LabCluster
 from drctl.lab.mirrors import Direction
 from drctl.lab.waiting import Patience
 from drctl.model.groups import Committed
 from drctl.model.loss import Loss
 from drctl.model.topology import PartitionOffsets, TopicPartition
-from drctl.systems.kafka.group_writer import KafkaGroupWriter
-from drctl.systems.kafka.reader import KafkaClusterReader
 
 PART = "loss"
 
@@ -437,10 +437,10 @@ def _estimated(config: Path, later_s: float) -> Loss:
     """As `drctl failover --mode unplanned` says it, now or when the outage has lasted longer."""
     loaded = load(config)
     link = loaded.link(None)
-    with LinkSight(loaded, link, lambda *_: (), lost=True) as sight:
+    with ClusterLinkReader(loaded, link, lambda *_: (), lost=True) as sight:
         target = sight.site(link.target)
         topics = link.topics_of(target.topic_names())
-        return LossSight(loaded, link, target, topics, lambda: time.time() + later_s).loss()
+        return LossReader(loaded, link, target, topics, lambda: time.time() + later_s).loss()
 
 
 def _configured(stage: Stage, crash: Crash) -> Path:

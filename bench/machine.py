@@ -8,8 +8,8 @@ from typing import Any
 import confluent_kafka
 import psutil
 
-from drctl.systems.artifacts.java import find_java, java_version
-from drctl.systems.artifacts.sets import KAFKA, SPARK
+from drctl.artifacts.jars import KAFKA, SPARK
+from drctl.artifacts.java import find_java, java_version
 
 
 def machine() -> dict[str, Any]:

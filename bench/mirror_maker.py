@@ -8,9 +8,9 @@ from typing import Any
 
 from bench.java_machine import java_machine
 from bench.process import WrongAnswer
+from drctl.artifacts.jars import resolve
+from drctl.kafka.java_properties import java_properties
 from drctl.model.topology import TopicPartition
-from drctl.systems.artifacts.resolution import resolve
-from drctl.systems.kafka.java import java_properties
 
 DEADLINE_S = 300.0
 """Of one question, never waited for; after it MirrorMaker 2 gives what it has read so far."""

@@ -18,9 +18,9 @@ from bench.ways import (
     configured,
     drctl_offsets,
 )
+from drctl.formats import consumer_timestamps
 from drctl.model.topology import TopicPartition
 from drctl.offsets.anchor_log import ANCHORS_TOPIC
-from drctl.wire import consumer_timestamps
 
 PART = "offsets"
 LIMIT_S = 15.0

@@ -13,16 +13,16 @@ from bench.process import WrongAnswer
 from bench.records import Message, chunks
 from bench.rows import Ratio, Row, paired
 from bench.stage import Stage
+from drctl.artifacts.jars import resolve
 from drctl.gap.comparison import ComparePlan, Identity, Side, TopicPlan
+from drctl.kafka.java_properties import java_properties
+from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.cluster import LabCluster
-from drctl.model.gap_order import OrderScope
+from drctl.model.gap import OrderScope
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
-from drctl.systems.artifacts.resolution import resolve
-from drctl.systems.kafka.java import java_properties
-from drctl.systems.kafka.reader import KafkaClusterReader
-from drctl.systems.spark.comparer import SparkComparer
-from drctl.systems.spark.scan import KafkaRows
-from drctl.systems.spark.session import SMALL, SparkSettings, opened
+from drctl.spark.comparer import SparkComparer
+from drctl.spark.scan import KafkaRows
+from drctl.spark.session import SMALL, SparkSettings, opened
 
 PART = "order"
 PARTITIONS = 4

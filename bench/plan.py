@@ -17,10 +17,10 @@ from bench.rows import Row
 from bench.stage import Stage, cluster_section
 from bench.watching import watched
 from drctl.config.loading import load
+from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.cluster import LabCluster
 from drctl.model.errors import Stopped
 from drctl.model.topology import Found, Mark, TopicPartition
-from drctl.systems.kafka.reader import KafkaClusterReader
 
 PART = "plan"
 RECORDS = 20

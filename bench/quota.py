@@ -2,13 +2,12 @@
 
 from struct import pack
 
+from drctl.formats.primitives import Cursor, compact_nullable_string, compact_string
+from drctl.kafka.broker_socket import BrokerSocket
+from drctl.kafka.brokers import Brokers
+from drctl.kafka.connection import Connection
+from drctl.kafka.protocol import NO_TAGS, Api, compact_array
 from drctl.lab.cluster import LabCluster
-from drctl.systems.kafka.broker_socket import BrokerSocket
-from drctl.systems.kafka.brokers import Brokers
-from drctl.systems.kafka.connection import Connection
-from drctl.wire.broker_requests import NO_TAGS, Api, compact_array
-from drctl.wire.cursor import Cursor
-from drctl.wire.primitives import compact_nullable_string, compact_string
 
 _ALTER_QUOTAS = Api("AlterClientQuotas", 49, 1, True, "2.8")
 _KEY = "consumer_byte_rate"

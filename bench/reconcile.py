@@ -25,10 +25,10 @@ from bench.records import PARTITIONS, Message, chunks
 from bench.rows import Ratio, Row, Target, paired
 from bench.stage import Stage, cluster_section
 from bench.watching import watched
+from drctl.formats import provenance
 from drctl.model.topology import TopicPartition
-from drctl.reconcile.matching import stamp_of
+from drctl.reconcile.executing import stamp_of
 from drctl.reconcile.progress import TOPIC as PROGRESS
-from drctl.wire import provenance
 
 PART = "reconcile"
 

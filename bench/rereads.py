@@ -17,12 +17,12 @@ from bench.records import Message, chunks
 from bench.rows import Ratio, Row
 from bench.stage import Stage
 from bench.ways import ANCHORS, MATCH, SYNC, Way, configured, drctl_offsets
+from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.cluster import LabCluster
 from drctl.lab.waiting import Patience
 from drctl.model.errors import ExitCode
 from drctl.model.topology import PartitionOffsets, TopicPartition
 from drctl.offsets.anchor_log import ANCHORS_TOPIC
-from drctl.systems.kafka.reader import KafkaClusterReader
 
 PART = "rereads"
 

@@ -12,11 +12,11 @@ from bench.mirror_maker import mirror_maker, positions
 from bench.process import WrongAnswer
 from bench.stage import Stage
 from bench.turns import seconds
-from drctl.lab.files import write_private, write_properties
+from drctl.artifacts.jars import resolve
+from drctl.artifacts.java import find_java
+from drctl.kafka.java_properties import java_properties
+from drctl.lab.settings import write_private, write_properties
 from drctl.model.topology import TopicPartition
-from drctl.systems.artifacts.java import find_java
-from drctl.systems.artifacts.resolution import resolve
-from drctl.systems.kafka.java import java_properties
 
 TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 _DEADLINE_S = 120

@@ -20,12 +20,12 @@ from bench.process import DRCTL, WrongAnswer
 from bench.rows import Ratio, Row, Target
 from bench.stage import Stage, cluster_section
 from drctl.config.loading import load
+from drctl.formats.checkpoints import decode_key
+from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.cluster import LabCluster, answering_brokers
 from drctl.lab.mirrors import await_state
 from drctl.lab.waiting import Patience
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
-from drctl.systems.kafka.reader import KafkaClusterReader
-from drctl.wire.checkpoints import decode_key
 
 PART = "rto"
 

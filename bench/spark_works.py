@@ -10,15 +10,15 @@ from pyspark.sql import DataFrame, SparkSession
 from bench.process import WrongAnswer
 from bench.records import IDENTICAL, Variant
 from bench.stage import Dataset, Stage
-from drctl.cli.wiring import both_readers
+from drctl.app.adapters import both_readers
 from drctl.config.loading import load
 from drctl.gap.comparison import ComparePlan, Side
 from drctl.gap.freeze import freeze
 from drctl.gap.planning import plan_comparison
 from drctl.gap.suspects import find_suspects
-from drctl.systems.kafka.java import java_properties
-from drctl.systems.spark.comparer import SparkComparer, on_side
-from drctl.systems.spark.scan import KafkaRows, union
+from drctl.kafka.java_properties import java_properties
+from drctl.spark.comparer import SparkComparer, on_side
+from drctl.spark.scan import KafkaRows, union
 
 COMPARED = ("key", "value", "partition", "timestamp")
 

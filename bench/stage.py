@@ -16,9 +16,9 @@ from bench.filling import Appender, create_topics
 from bench.records import Variant, chunks
 from drctl.config.loading import load
 from drctl.lab.cluster import LabCluster
-from drctl.lab.guards import free_port_base
 from drctl.lab.lab import Lab
 from drctl.lab.settings import LabSettings
+from drctl.lab.starting import free_port_base
 
 HEAP_MB = 1024
 

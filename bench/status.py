@@ -16,11 +16,11 @@ from bench.rows import Ratio, Row, Target
 from bench.stage import Stage, cluster_section
 from bench.watching import watched
 from drctl.config.loading import load
+from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.lab.cluster import LabCluster
 from drctl.model.errors import Stopped
 from drctl.model.groups import Committed
 from drctl.model.topology import TopicPartition
-from drctl.systems.kafka.group_writer import KafkaGroupWriter
 
 PART = "status"
 LIMIT_S = 5.0

@@ -8,8 +8,8 @@ from bench.rows import Ratio, Row, Target, paired
 from bench.spark_works import Works
 from bench.stage import Dataset, Stage
 from bench.turns import Work, in_turns
-from drctl.systems.artifacts.resolution import resolve
-from drctl.systems.spark.session import SMALL, SparkSettings, opened
+from drctl.artifacts.jars import resolve
+from drctl.spark.session import SMALL, SparkSettings, opened
 
 PART = "warm"
 GAP = "drctl gap, "

@@ -5,6 +5,6 @@
 It takes the place of `confluent_kafka.Consumer`; see docs/consumer.md.
 """
 
-from drctl.systems.kafka.timestamps_consumer import TimestampsConsumer
+from drctl.kafka.timestamps_consumer import TimestampsConsumer
 
 __all__ = ["TimestampsConsumer"]

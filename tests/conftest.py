@@ -11,15 +11,14 @@ from uuid import uuid4
 import pytest
 from hypothesis import settings
 
+from drctl.artifacts.jars import resolve
 from drctl.config.secret import forget
 from drctl.lab.cluster import answering_brokers
 from drctl.lab.environment import describe
-from drctl.lab.guards import free_port_base
-from drctl.lab.jvm import lab_mark
 from drctl.lab.lab import Lab
-from drctl.lab.process import marked_processes
+from drctl.lab.processes import lab_mark, marked_processes
 from drctl.lab.settings import LabSettings
-from drctl.systems.artifacts.resolution import resolve
+from drctl.lab.starting import free_port_base
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytest_plugins = ["tests.side_by_side"]

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from drctl.systems.artifacts.class_archive import classes_for
-from drctl.systems.spark.classes import jars as spark_jars
+from drctl.artifacts.java import classes_for
+from drctl.spark.session import jars as spark_jars
 
 
 def classes_of(jars: Sequence[Path]) -> tuple[str, ...]:

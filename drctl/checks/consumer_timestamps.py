@@ -3,20 +3,21 @@
 from collections.abc import Iterator
 from functools import partial
 
-from drctl.checks.access import Access, access
+from drctl.checks.acls import Access, access
 from drctl.checks.check import Family, NotObserved, Verdict, check, fail, ok, separately, warn
-from drctl.checks.connectors import (
+from drctl.checks.connector_settings import (
     REPLICATOR,
     all_connectors,
     required,
     settings_of,
     simple_class,
+    worker_settings,
 )
-from drctl.checks.observed import Connector, Observed
-from drctl.checks.settings import worker_settings
+from drctl.checks.observed import Observed
+from drctl.formats.consumer_timestamps import TOPIC
 from drctl.model.finding import Status
+from drctl.model.replication import Connector
 from drctl.model.topology import Unavailable
-from drctl.wire.consumer_timestamps import TOPIC
 
 _FAMILY = Family.REPLICATOR
 _INTERCEPTOR = "ConsumerTimestampsInterceptor"

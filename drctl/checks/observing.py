@@ -1,19 +1,35 @@
 """Looks at everything that the checks judge: at all of it at once, and never waits for the dead."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
-from drctl.checks.arriving import Arriving, arriving
-from drctl.checks.ends import Ends, Newest, Source
-from drctl.checks.glance import Glance
-from drctl.checks.observed import NOT_LOOKED_AT, Connectors, Observed
+from drctl.checks.bounded_query import BoundedQuery
+from drctl.checks.cluster_pair import Ends, Newest, Source
+from drctl.checks.observed import (
+    NOT_LOOKED_AT,
+    Ages,
+    AnchorsSeen,
+    ClientSeen,
+    ClusterSurvey,
+    Connectors,
+    Observed,
+    RunSeen,
+    Sampled,
+    SecretFile,
+    Surveyed,
+)
 from drctl.checks.ports import LinkPorts
+from drctl.checks.replication_flow import Arriving, arriving
 from drctl.config.link import Link
 from drctl.config.schema import PolicyConfig
-from drctl.model.connectors import ConnectorLister
-from drctl.model.failover import Mode
-from drctl.model.reachability import Silent
+from drctl.model.errors import DrctlError
+from drctl.model.groups import Group
+from drctl.model.health import Silent
+from drctl.model.loss import Mode
+from drctl.model.replication import ConnectorLister
+from drctl.model.survey import ClusterSurveyor
 from drctl.model.topology import Found, Overview, Unavailable
 
 PATIENCE_S = 60.0
@@ -50,10 +66,12 @@ class Observer:
         ends = Ends(self.link, ports, now_ms, self.patience_s)
         connectors, reverse = self._listed(ports.connectors), self._listed(ports.reverse)
         arriving = self._arriving(mode, ends.source)
-        left_out = Glance(ports.left_out, self.translation_s) if ports.left_out else None
-        endpoints = [Glance(each.observe, self.patience_s) for each in ports.endpoints]
-        journal = [(each.where, Glance(each.check, self.patience_s)) for each in ports.journal]
-        where = Glance(ports.whereabouts, self.patience_s) if ports.whereabouts else None
+        left_out = BoundedQuery(ports.left_out, self.translation_s) if ports.left_out else None
+        endpoints = [BoundedQuery(each.observe, self.patience_s) for each in ports.endpoints]
+        journal = [
+            (each.where, BoundedQuery(each.check, self.patience_s)) for each in ports.journal
+        ]
+        where = BoundedQuery(ports.whereabouts, self.patience_s) if ports.whereabouts else None
         source, target, behind = ends.source, ends.target, ends.behind.answer()
         rows = left_out.answer() if left_out else _NO_TRANSLATION
         return Observed(
@@ -88,19 +106,19 @@ class Observer:
             whereabouts=where.answer() if where else NOT_LOOKED_AT,
         )
 
-    def _arriving(self, mode: Mode, source: Source) -> Glance[Arriving] | None:
+    def _arriving(self, mode: Mode, source: Source) -> BoundedQuery[Arriving] | None:
         """Where a source is given up as dead, whoever copies it may still reach it."""
         ends = self.ports.copies
         if mode is not Mode.UNPLANNED or ends is None:
             return None
         silent = lambda: isinstance(source.overview.answer(), Silent)  # noqa: E731
-        return Glance(
+        return BoundedQuery(
             partial(arriving, ends, silent, self.ports.beats, before=self.ports.copies_before),
             self.patience_s,
         )
 
-    def _listed(self, workers: ConnectorLister | None) -> Glance[Connectors] | None:
-        return Glance(workers.described, self.patience_s) if workers is not None else None
+    def _listed(self, workers: ConnectorLister | None) -> BoundedQuery[Connectors] | None:
+        return BoundedQuery(workers.described, self.patience_s) if workers is not None else None
 
 
 def _identity(overview: Overview | Unavailable) -> str | Unavailable:
@@ -113,3 +131,107 @@ def _newest_ms(newest: Newest | Unavailable) -> int | Unavailable:
     times = [found.timestamp_ms for found in newest.values() if isinstance(found, Found)]
     latest = max(times, default=-1)
     return latest if latest >= 0 else _NO_COPY
+
+
+T = TypeVar("T")
+
+NOT_ASKED = Unavailable("it is not asked for this link")
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyPorts:
+    """What is needed beyond `LinkPorts`; nothing of it can write.
+
+    Each of these is used by one thread at a time, but beside the others. What is called may raise
+    any `DrctlError`.
+
+    Attributes:
+        readers: the link's groups on the source.
+        ages: None where no MirrorMaker 2 copies the link.
+        anchors: gives None where there is no topic of anchors.
+        sampled: None where the link does not keep offsets.
+    """
+
+    source: ClusterSurveyor
+    target: ClusterSurveyor
+    readers: Callable[[], Mapping[str, Group | Unavailable]]
+    ages: Callable[[], Ages] | None
+    anchors: Callable[[], AnchorsSeen | None]
+    runs: Callable[[], tuple[RunSeen, ...]]
+    sampled: Callable[[], Sampled] | None
+
+
+class Survey:
+    """One look; it begins at once.
+
+    Args:
+        files: that hold secrets.
+        clients: whose settings were given.
+    """
+
+    def __init__(
+        self,
+        ports: SurveyPorts,
+        files: Sequence[SecretFile],
+        clients: Sequence[ClientSeen],
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._files, self._clients = files, clients
+        self._source = BoundedQuery(lambda: surveyed_cluster(ports.source), patience_s)
+        self._target = BoundedQuery(lambda: surveyed_cluster(ports.target), patience_s)
+        self._ids = BoundedQuery(lambda: self._transactional_ids(ports.source), patience_s)
+        self._readers = BoundedQuery(ports.readers, patience_s)
+        self._ages = BoundedQuery(ports.ages, patience_s) if ports.ages else None
+        self._anchors = BoundedQuery(ports.anchors, patience_s)
+        self._runs = BoundedQuery(ports.runs, patience_s)
+        self._sampled = BoundedQuery(ports.sampled, patience_s) if ports.sampled else None
+
+    def seen(self) -> Surveyed:
+        """What was seen; what did not answer is said not to."""
+        source, target = self._source.answer(), self._target.answer()
+        ids = self._ids.answer()
+        return Surveyed(
+            _unless_silent(source),
+            _unless_silent(target),
+            self._readers.answer(),
+            ids,
+            self._ages.answer() if self._ages else NOT_ASKED,
+            self._anchors.answer(),
+            self._runs.answer(),
+            tuple(self._files),
+            self._sampled.answer() if self._sampled else NOT_ASKED,
+            tuple(self._clients),
+        )
+
+    def _transactional_ids(self, surveyor: ClusterSurveyor) -> tuple[str, ...] | Unavailable:
+        # The same surveyor is asked in turn: by now nobody else asks it.
+        seen = self._source.answer()
+        return seen if isinstance(seen, Unavailable) else surveyor.transactional_ids()
+
+
+def surveyed_cluster(surveyor: ClusterSurveyor) -> ClusterSurvey:
+    """Everything of one cluster that can be seen.
+
+    Raises:
+        Unreachable: it does not answer at all.
+    """
+    layout = surveyor.layout()
+    return ClusterSurvey(
+        layout,
+        tried(surveyor.features),
+        tried(surveyor.settings),
+        tried(surveyor.scram_users),
+        tried(surveyor.quotas),
+    )
+
+
+def tried(question: Callable[[], T]) -> T | Unavailable:
+    """The answer, or why there is none."""
+    try:
+        return question()
+    except DrctlError as error:
+        return Unavailable(error.message)
+
+
+def _unless_silent(seen: ClusterSurvey | Unavailable) -> ClusterSurvey:
+    return ClusterSurvey(*[seen] * 5) if isinstance(seen, Unavailable) else seen

@@ -3,17 +3,15 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from drctl.checks.arriving import Before, Ends
-from drctl.model.connectors import ConnectorLister
+from drctl.checks.replication_flow import Before, Ends
+from drctl.model.active_cluster import ActiveCluster
 from drctl.model.endpoints import EndpointReader
 from drctl.model.fencing import AclReader
-from drctl.model.health import HealthReader
-from drctl.model.journal_place import JournalPlace
+from drctl.model.health import HealthReader, RightsReader
+from drctl.model.journal import JournalPlace
 from drctl.model.ports import ClusterReader, GroupReader
 from drctl.model.producer_ids import ProducerIdReader
-from drctl.model.replication import LeftOut, ReplicationProgress
-from drctl.model.rights import RightsReader
-from drctl.model.whereabouts import Whereabouts
+from drctl.model.replication import ConnectorLister, LeftOut, ReplicationProgress
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,5 +57,5 @@ class LinkPorts:
     left_out: Callable[[], Sequence[LeftOut]] | None
     copies: Ends | None = None
     beats: str = ""
-    whereabouts: Callable[[], Whereabouts] | None = None
+    whereabouts: Callable[[], ActiveCluster] | None = None
     copies_before: Callable[[], Before] | None = None

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from drctl.checks.brokers import Side, of_each, sides
 from drctl.checks.causes import NOBODY
 from drctl.checks.check import (
     Family,
@@ -11,15 +12,15 @@ from drctl.checks.check import (
     asked,
     check,
     fail,
+    listed,
     ok,
     seen,
+    several,
     warn,
 )
 from drctl.checks.observed import Observed
-from drctl.checks.sides import Side, of_each, sides
-from drctl.checks.wording import listed, several
 from drctl.model.finding import Status
-from drctl.model.reachability import Silent
+from drctl.model.health import Silent
 from drctl.model.survey import BrokerFeatures
 from drctl.model.topology import Unavailable
 

@@ -1,8 +1,9 @@
 """Replication of the link: whether it runs, how far it is behind, and whether it can be stopped."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
+from drctl.checks.brokers import Side, of_each
 from drctl.checks.check import (
     BOTH,
     PLANNED,
@@ -12,20 +13,119 @@ from drctl.checks.check import (
     Verdict,
     asked,
     check,
+    duration,
     fail,
+    listed,
     ok,
     seen,
     separately,
+    several,
     warn,
 )
-from drctl.checks.connectors import REPLICATOR, SOURCE, find, simple_class
-from drctl.checks.observed import Connector, Connectors, Observed
-from drctl.checks.wording import duration, listed, several
-from drctl.model.failover import Mode
+from drctl.checks.connector_settings import REPLICATOR, SOURCE, find, simple_class
+from drctl.checks.observed import Connectors, Observed
 from drctl.model.finding import Status
+from drctl.model.loss import Mode
 from drctl.model.moments import utc
-from drctl.model.replication import Lag
-from drctl.model.topology import TopicPartition, Unavailable
+from drctl.model.replication import Connector, Lag, Tail
+from drctl.model.topology import TopicPartition, TopicState, Unavailable
+
+Tails = Mapping[TopicPartition, Tail]
+
+
+@check(
+    "retention-near-tail",
+    Family.RETENTION,
+    "the source keeps what was not replicated yet for longer than a quarter of its `retention.ms`",
+    Status.WARN,
+    Status.FAIL,
+    guards=Guards(PLANNED),
+)
+def near_tail(observed: Observed) -> Iterator[Verdict]:
+    """Whether records are deleted before they are copied."""
+    subject = f"unreplicated tails on cluster {observed.link.source}"
+    cure = "compare retention.ms of the source's topics with how long replication has stood"
+    by_place = seen(observed.tails, subject, "how old they are is", cure)
+    tails = {p: each for p, each in by_place.items() if isinstance(each, Tail)}
+    keep = "raise retention.ms of these topics on the source until replication has caught up"
+    if lost := _those(tails, lambda tail: tail.lost):
+        cost = "they are in no cluster any more"
+        reason = f"{_sum(lost):,} records were deleted before they were copied"
+        yield fail(subject, reason, _retention_told(lost), cost, keep)
+    if soon := _those(tails, lambda tail: tail.soon):
+        cost = "the source deletes them while replication is drained"
+        reason = f"{_sum(soon):,} records are about to be deleted before they are copied"
+        yield fail(subject, reason, _retention_told(soon), cost, keep)
+    elif later := _those(tails, lambda tail: tail.later):
+        cost = "the source deletes them if replication does not catch up in time"
+        reason = f"{_sum(later):,} records have less than a quarter of their retention left"
+        yield warn(subject, reason, _retention_told(later), cost, keep)
+    unknown = [f"{p}: {each.reason}" for p, each in by_place.items() if not isinstance(each, Tail)]
+    unknown += [f"{p}: {tail.by_size}" for p, tail in tails.items() if tail.by_size]
+    if unknown:
+        reason = f"when {len(unknown):,} of them are deleted is not known"
+        yield Verdict(Status.NOT_CHECKED, subject, reason, several(unknown), cure=cure)
+    elif not (lost or soon or any(tail.later for tail in tails.values())):
+        yield ok(subject, "none is near its deletion", f"{len(tails):,} partitions lag")
+
+
+def _those(tails: Tails, count: Callable[[Tail], int]) -> dict[TopicPartition, int]:
+    return {p: count(tail) for p, tail in tails.items() if count(tail)}
+
+
+def _sum(counts: Mapping[TopicPartition, int]) -> int:
+    return sum(counts.values())
+
+
+def _retention_told(counts: Mapping[TopicPartition, int]) -> str:
+    return several(f"{place}: {count:,}" for place, count in counts.items())
+
+
+_NIGHT_MS = 24 * 3_600_000
+
+
+@check(
+    "retention-objective",
+    Family.RETENTION,
+    "topics and copies are kept for a day at least, and for longer than `policy.max_rpo_seconds`",
+    Status.WARN,
+    Status.FAIL,
+)
+def objective(observed: Observed) -> Iterator[Verdict]:
+    """Whether a cluster that returns still has what was never copied."""
+    floor_ms = round(observed.policy.max_rpo_seconds * 1000)
+    yield from of_each(observed, lambda side: _kept(side, floor_ms))
+
+
+def _kept(side: Side, floor_ms: int) -> Verdict:
+    kept = {name: _retention(state) for name, state in side.configured().items()}
+    known = {name: ms for name, ms in kept.items() if ms is not None}
+    short = {name: ms for name, ms in known.items() if ms <= floor_ms}
+    night = {name: ms for name, ms in known.items() if floor_ms < ms < _NIGHT_MS}
+    cure = "raise retention.ms of these topics"
+    if short:
+        cost = "records are deleted within the time by which replication may be behind"
+        reason = f"{len(short):,} topics are kept for less than policy.max_rpo_seconds"
+        return fail(side.subject, reason, _retention_window_told(short), cost, cure)
+    if night:
+        cost = "a cluster that returns after a night deletes what was not copied before it is read"
+        reason = f"{len(night):,} topics are kept for less than a day"
+        return warn(side.subject, reason, _retention_window_told(night), cost, cure)
+    told = f"{len(kept):,} topics, {len(kept) - len(known):,} without an end by time"
+    return ok(side.subject, "all are kept for a day or longer", told)
+
+
+def _retention_window_told(rows: dict[str, int]) -> str:
+    return several(f"{name}: retention.ms={ms} ({duration(ms)})" for name, ms in rows.items())
+
+
+def _retention(state: TopicState) -> int | None:
+    """Milliseconds; None where it deletes nothing for its age."""
+    text = state.config.get("retention.ms", "")
+    if "delete" not in state.config.get("cleanup.policy", "delete"):
+        return None
+    return int(text) if text.isdecimal() else None
+
 
 _FAMILY = Family.REPLICATION
 _RUNNING = "RUNNING"

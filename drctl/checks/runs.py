@@ -2,14 +2,109 @@
 
 from collections.abc import Iterator
 
-from drctl.checks.check import BOTH, Family, Guards, Verdict, check, fail, ok, seen, warn
-from drctl.checks.observed import NOT_LOOKED_AT, Observed
-from drctl.checks.surveyed import NOT_SURVEYED
-from drctl.checks.wording import several
+from drctl.checks.check import (
+    BOTH,
+    Family,
+    Guards,
+    Verdict,
+    check,
+    fail,
+    listed,
+    ok,
+    seen,
+    several,
+    warn,
+)
+from drctl.checks.observed import NOT_LOOKED_AT, NOT_SURVEYED, Observed
+from drctl.config.fields import for_commands
+from drctl.model.active_cluster import Moved, Unfinished
+from drctl.model.fencing import DENY
 from drctl.model.finding import Status
-from drctl.model.pasting import quote
+from drctl.model.moments import utc
+from drctl.model.text import put, quote
 from drctl.model.topology import Unavailable
-from drctl.model.whereabouts import Unfinished
+
+_STOPPED = ("STOPPED", "PAUSED")
+
+
+@check(
+    "clients-moved",
+    Family.JOURNAL,
+    "no run has moved the link's clients to its target, or they have come home since",
+    Status.FAIL,
+    guards=Guards(),
+)
+def moved(observed: Observed) -> Iterator[Verdict]:
+    """Whether clients are on the target already, and what appends to it from the source."""
+    if observed.whereabouts is NOT_LOOKED_AT:
+        return
+    link = observed.link
+    subject = f"clients of link {link.name}"
+    known = seen(observed.whereabouts, subject, "where they are is", "drctl journal")
+    if known.moved is None:
+        yield ok(subject, f"no run has moved them to {link.target}, or they have come home since")
+        return
+    home = (
+        f"`drctl failback --check-order --link {quote(link.name)}` says what comes next of the way"
+        " home; where they were taken home without drctl, say so with"
+        " --override clients-moved=REASON"
+    )
+    cost = f"{link.target} takes their writes: what was to ready a failover from {link.source}"
+    yield fail(subject, _where(observed, known.moved), _fence(observed), f"{cost} harms them", home)
+    yield from _copying(observed, known.moved)
+
+
+def _where(observed: Observed, moved: Moved) -> str:
+    since = f"since {utc(moved.since_ms)}, by run {moved.run} ({moved.plan})"
+    return f"they are on {observed.link.target} {since}"
+
+
+def _fence(observed: Observed) -> str:
+    """What keeps applications from the source, as its rules tell."""
+    source, fence = observed.link.source, observed.link.settings.fence
+    if fence.method != "acl":
+        return f"the link fences by {fence.method}: whether {source} is closed cannot be seen here"
+    if isinstance(observed.source_acls, Unavailable):
+        return f"whether {source} is fenced is not known: {observed.source_acls.reason}"
+    denied = {r.principal for r in observed.source_acls.rules if r.permission == DENY}
+    open_ = [name for name in fence.principals if name not in denied]
+    if open_:
+        return f"{source} is not fenced: no rule there denies anything to {listed(open_)}"
+    told = listed(fence.principals)
+    return f"rules on {source} deny {told}: its fence stands, as far as they tell"
+
+
+def _copying(observed: Observed, moved: Moved) -> Iterator[Verdict]:
+    """What still replicates the way that clients went."""
+    name = observed.link.settings.replicator.connectors.source
+    known = observed.connectors
+    found = None if isinstance(known, Unavailable) or name is None else known.get(name)
+    if found is None or found.state in ("", *_STOPPED):
+        return
+    source, target = observed.link.source, observed.link.target
+    yield fail(
+        f"connector {name}",
+        f"it is {found.state}, and clients are on {target} since run {moved.run}",
+        f"{len(found.tasks):,} tasks",
+        f"it appends what {source} still holds behind newer records of {target}",
+        f"stop them, and leave them stopped: `{_stops(observed)}`",
+    )
+
+
+def _stops(observed: Observed) -> str:
+    """What to type: each connector of the link that is not stopped."""
+    replicator, known = observed.link.settings.replicator, observed.connectors
+    worker = for_commands(replicator.connect)
+    named = replicator.connectors
+    running = (
+        name
+        for name in (named.source, named.checkpoint, named.heartbeat)
+        if name
+        and not isinstance(known, Unavailable)
+        and (found := known.get(name)) is not None
+        and found.state not in _STOPPED
+    )
+    return "; ".join(put(worker, each, "stop") for each in running)
 
 
 @check(

@@ -2,13 +2,88 @@
 
 from collections.abc import Iterator
 
-from drctl.checks.check import BOTH, Family, Guards, Verdict, asked, check, fail, ok, seen
+from drctl.checks.check import (
+    BOTH,
+    Family,
+    Guards,
+    NotObserved,
+    Verdict,
+    asked,
+    check,
+    duration,
+    fail,
+    listed,
+    ok,
+    seen,
+    several,
+    warn,
+)
 from drctl.checks.observed import Observed
-from drctl.checks.wording import listed, several
 from drctl.model.finding import Status
-from drctl.model.health import ClusterHealth
-from drctl.model.reachability import Locked
+from drctl.model.health import ClusterHealth, Locked
+from drctl.model.text import quote
 from drctl.model.topology import Unavailable
+
+
+@check(
+    "journal-unwritable",
+    Family.JOURNAL,
+    "a run can write its journal, wherever it is kept",
+    Status.FAIL,
+    guards=Guards(BOTH, BOTH, overridable=False),
+)
+def unwritable(observed: Observed) -> Iterator[Verdict]:
+    """Whether what is done can be undone, and gone on with."""
+    cure = "see that the topic and the state_dir can be written (docs/journal.md)"
+    places = seen(observed.journal, "journal", "whether it can be written is", cure)
+    if not places:
+        raise NotObserved("journal", "no place was looked at", cure)
+    for place, why in places.items():
+        if why is None:
+            yield ok(place, "a run can write its journal here")
+        else:
+            cost = "a run that nobody wrote down can neither be gone on with nor be undone"
+            yield fail(place, "a run cannot write its journal here", why.reason, cost, cure)
+
+
+_OLD_MS, _DEAD_MS = 5 * 60_000, 24 * 3_600_000
+
+
+@check(
+    "anchors-age",
+    Family.ANCHORS,
+    "`drctl offsets track` looked at all groups of the link within the last 5 minutes",
+    Status.WARN,
+    Status.FAIL,
+)
+def age(observed: Observed) -> Iterator[Verdict]:
+    """How old the best evidence of positions is."""
+    link = observed.link
+    if not link.settings.translate:
+        return
+    subject = f"anchors on cluster {link.target}"
+    cure = f"drctl offsets track --link {quote(link.name)} --execute, as a service"
+    cost = "with a dead source, groups go on where only the replicator's own notes say"
+    anchors = observed.survey.anchors
+    if anchors is None:
+        yield warn(subject, "there are none", "no topic __drctl_anchors", cost, cure)
+        return
+    found = seen(anchors, subject, "how old they are is", cure)
+    if found.looked_ms is None:
+        told = f"{found.anchors:,} anchors"
+        yield warn(subject, "nobody has looked at all groups", told, cost, cure)
+        return
+    age_ms = max(0, observed.now_ms - found.looked_ms)
+    told = f"{found.anchors:,} anchors; the last look was {duration(age_ms)} ago"
+    if age_ms > _DEAD_MS:
+        reason = "nobody has looked for more than a day"
+        yield fail(subject, reason, told, "positions of yesterday: groups read a day again", cure)
+    elif age_ms > _OLD_MS:
+        cost = "groups read again what they consumed since then"
+        yield warn(subject, "they are old", told, cost, cure)
+    else:
+        yield ok(subject, "somebody keeps them", told)
+
 
 _FAMILY = Family.TARGET
 _NOWHERE = "clients that were sent there could neither write nor read: an outage on both sides"

@@ -37,66 +37,66 @@ class Registered:
 
 COMMANDS = {
     "init": Registered(
-        "drctl.cli.init:init", "Write a commented drctl.yaml after looking at two clusters"
+        "drctl.cli.setup:init", "Write a commented drctl.yaml after looking at two clusters"
     ),
     "lab": Registered("drctl.cli.lab:app", "Two real local Kafka clusters with MirrorMaker 2"),
     "doctor": Registered(
-        "drctl.cli.doctor.command:doctor",
+        "drctl.cli.doctor:doctor",
         "Look whether a failover of a link would work: one row a check, with a cure",
     ),
     "status": Registered(
-        "drctl.cli.status.command:status",
+        "drctl.cli.status:status",
         "Go or no-go now: blockers first, RPO by topic, groups that could not go on",
     ),
-    "gap": Registered("drctl.cli.gap.command:gap", "Find every record that is not on the target"),
+    "gap": Registered("drctl.cli.gap:gap", "Find every record that is not on the target"),
     "reconcile": Registered(
-        "drctl.cli.reconcile.command:reconcile",
+        "drctl.cli.reconcile:reconcile",
         "Copy, quarantine, export or discard the records that are not on the target",
     ),
     "failover": Registered(
-        "drctl.cli.runs.failover:failover",
+        "drctl.cli.failover:failover",
         "Move a link's clients from its source to its target, in an order that loses nothing",
     ),
     "failback": Registered(
-        "drctl.cli.failback.command:failback",
+        "drctl.cli.failback:failback",
         "Lead a link's clients home to its source, which was lost and is back",
     ),
     "drill": Registered(
-        "drctl.cli.drill.command:drill",
+        "drctl.cli.drill:drill",
         "Rehearse a failover on a topic and a group of its own, and measure it",
     ),
     "resume": Registered(
-        "drctl.cli.runs.resume:resume",
+        "drctl.cli.resume:resume",
         "Go on with a run where its journal says it came to, from any machine",
     ),
     "journal": Registered(
         "drctl.cli.journal:journal", "Show the runs of a link, or every entry of one"
     ),
     "report": Registered(
-        "drctl.cli.report:report",
+        "drctl.cli.journal:report",
         "Write what a run did, what it measured and what is owed, from its journal",
     ),
     "runbook": Registered(
         "drctl.cli.runbook:app", "Runbooks: YAML that becomes a plan, for people and for CI"
     ),
     "offsets": Registered(
-        "drctl.cli.offsets.command:app", "Where consumer groups stand: translated, saved, put back"
+        "drctl.cli.offsets:app", "Where consumer groups stand: translated, saved, put back"
     ),
     "elect": Registered(
-        "drctl.cli.elect.command:app",
+        "drctl.cli.elect:app",
         "Leaders inside one cluster: who is back, preferred, or unclean",
     ),
     "connect": Registered(
-        "drctl.cli.connect.command:app",
+        "drctl.cli.connect:app",
         "Connectors: failed tasks explained, restarted, their positions moved",
     ),
     "dump-consumer-timestamps": Registered(
-        "drctl.cli.dump.command:dump_consumer_timestamps",
+        "drctl.cli.dump:dump_consumer_timestamps",
         "Show when each group consumed last, from Replicator's __consumer_timestamps",
     ),
-    "schema": Registered("drctl.cli.schema:schema", "Print the JSON Schema of a document of drctl"),
+    "schema": Registered("drctl.cli.setup:schema", "Print the JSON Schema of a document of drctl"),
     "completion": Registered(
-        "drctl.cli.completion:completion", "Print a script that completes drctl in your shell"
+        "drctl.cli.setup:completion", "Print a script that completes drctl in your shell"
     ),
 }
 

@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TextIO
 
-from drctl.cli import notices
+from drctl.app import notices
+from drctl.cli import live_screen
 from drctl.cli.options import GlobalOptions, Output, options
-from drctl.cli.runs import live_screen
 from drctl.cli.terminal import is_terminal, red, shown, wants_color, yellow
 from drctl.config.secret import is_secret_in, masked_document
 from drctl.model.errors import Unknown
@@ -19,7 +19,7 @@ from drctl.model.errors import Unknown
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from drctl.cli.notices import Task
+    from drctl.app.notices import Task
 
 Document = Mapping[str, Any]
 

@@ -1,10 +1,22 @@
 """Tables, panels and colours through Rich; imported only when something is drawn."""
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from io import StringIO
 from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console as RichConsole
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.segment import Segment
 from rich.text import Text
 
@@ -65,3 +77,35 @@ def draw(renderable: "RenderableType", stream: TextIO, options: GlobalOptions) -
     page = StringIO()
     rich_console(page, stream, options).print(renderable)
     return page.getvalue()
+
+
+class BarTask:
+    """One bar; gone when its task is over."""
+
+    def __init__(self, progress: Progress, task: TaskID) -> None:
+        self._progress = progress
+        self._task = task
+
+    def update(
+        self, done: float | None = None, total: float | None = None, description: str | None = None
+    ) -> None:
+        """Draw it anew."""
+        name = None if description is None else one_line(description)
+        self._progress.update(self._task, completed=done, total=total, description=name)
+
+
+@contextmanager
+def bar(description: str, total: float | None, options: GlobalOptions) -> Iterator[BarTask]:
+    """A bar while the block runs."""
+    progress = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=rich_console(sys.stderr, sys.stderr, options),
+        transient=True,
+    )
+    with progress:
+        yield BarTask(progress, progress.add_task(description, total=total))

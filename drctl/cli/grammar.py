@@ -1,13 +1,120 @@
 """What every command of drctl has in common: the global options and the look of its help."""
 
 import inspect
-from typing import Any
+import re
+import sys
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from drctl.cli.help_page import help_page
-from drctl.cli.options import shared_parameters
+from drctl.cli.options import Output, options, shared_parameters
+from drctl.cli.terminal import bold, cyan, wants_color
+from drctl.model.errors import UsageError
+
+_HEADING = re.compile(r"^(Usage:|[A-Z][a-z ]+:$)", re.MULTILINE)
+_ENTRY = re.compile(r"^(  )(-\S.*?|[a-z[A-Z]\S*(?: [A-Z]\S*)*)(?=  |$)", re.MULTILINE)
+
+
+def help_page(command: str, text: str) -> str:
+    """What --help prints."""
+    if options().output is Output.JSON:
+        import json
+
+        return json.dumps({"schema": "drctl/help/1", "command": command, "text": text})
+    return _colored(text) if wants_color(sys.stdout, options()) else text
+
+
+def _colored(text: str) -> str:
+    prose, found, lists = text.partition("\nCommands:\n")
+    if not found:
+        prose, found, lists = text.partition("\nOptions:\n")
+    lists = _ENTRY.sub(lambda match: match[1] + cyan(match[2]), found + lists)
+    return _HEADING.sub(lambda match: bold(match[0]), prose + lists)
+
+
+LinkName = Annotated[
+    str | None,
+    typer.Option("--link", metavar="LINK", help="A link of drctl.yaml; else the only one."),
+]
+Execute = Annotated[
+    bool, typer.Option("--execute", help="Carry it out; without, the plan is printed.")
+]
+Yes = Annotated[
+    bool, typer.Option("--yes", help="With --execute: do not ask for the cluster's name.")
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--override",
+        metavar="GUARD=REASON",
+        help="Pass over a guard that the plan names; may be repeated. Kept in the journal.",
+    ),
+]
+Answers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--answer",
+        metavar="QUESTION=yes|no",
+        help="Answer a question of a manual step beforehand; may be repeated.",
+    ),
+]
+Patience = Annotated[
+    str,
+    typer.Option(
+        "--patience", metavar="TIME", help="How long replication may take to bring the rest."
+    ),
+]
+Grace = Annotated[
+    str,
+    typer.Option(
+        "--grace", metavar="TIME", help="How long consumers may take to leave by themselves."
+    ),
+]
+PlanOut = Annotated[
+    Path | None, typer.Option("--plan-out", metavar="FILE", help="Write the plan there, as JSON.")
+]
+ExpectPlan = Annotated[
+    Path | None,
+    typer.Option(
+        "--expect-plan", metavar="FILE", help="Go on only if the plan is the one in this file."
+    ),
+]
+Local = Annotated[bool, typer.Option("--local", help="Read the copy of this machine, no cluster.")]
+
+
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d|)")
+
+
+def seconds(text: str, option: str, *, zero: bool = False) -> float:
+    """How many seconds a time on the command line has.
+
+    Args:
+        option: that it was given with.
+        zero: whether it may be 0.
+
+    Raises:
+        UsageError: it is no time, or 0 where that has no meaning.
+    """
+    found = _DURATION.fullmatch(text.strip())
+    if found is None:
+        raise UsageError(f"{option}: {text!r} is not a time", f"for example {option} 90s, 5m or 2h")
+    length = float(found[1]) * _SECONDS[found[2]]
+    if not length and not zero:
+        raise UsageError(f"{option} must be longer than 0", f"for example {option} 1s")
+    return length
+
+
+def times(patience: str, grace: str) -> tuple[float, float]:
+    """How long replication may take to catch up, and consumers to leave; the latter may be 0.
+
+    Raises:
+        UsageError: one is no such time.
+    """
+    return seconds(patience, "--patience"), seconds(grace, "--grace", zero=True)
+
 
 # Contexts, parameters and formatters are Any: they are classes of the Click that Typer has inside.
 

@@ -1,19 +1,25 @@
 """`drctl journal`: what runs wrote down."""
 
+from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from drctl.app import run_adapters
 from drctl.cli.console import console
-from drctl.cli.runs import plan_wiring
+from drctl.cli.grammar import LinkName, Local
+from drctl.cli.options import Output, options
 from drctl.cli.settings import configuration
-from drctl.cli.shared_options import LinkName, Local
-from drctl.model.lines import lines as meant
+from drctl.model.errors import ExitCode, UsageError
+from drctl.model.journal import folder_of
+from drctl.model.text import lines as meant
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.model.journal import JournalReader
+    from drctl.views.run_data import ReportData
 
 RunName = Annotated[str | None, typer.Argument(metavar="[RUN]", help="Else all are listed.")]
 
@@ -23,7 +29,7 @@ def journal(run: RunName = None, link: LinkName = None, local: Local = False) ->
 
     Reads only. Exit codes: 0 shown, 5 the cluster does not answer: --local reads the copy.
     """
-    from drctl.report.journal_lines import entry_lines, journal_document, run_lines
+    from drctl.views.journal_text import entry_lines, journal_document, run_lines
 
     config = configuration()
     chosen = config.link(link)
@@ -38,5 +44,105 @@ def journal(run: RunName = None, link: LinkName = None, local: Local = False) ->
 def reader_of(config: "Config", link: "Link", *, local: bool) -> "JournalReader":
     """What reads the journals of a link's runs."""
     if local:
-        return plan_wiring.run_files(config)
-    return plan_wiring.journal_reader(link)
+        return run_adapters.run_files(config)
+    return run_adapters.journal_reader(link)
+
+
+class Format(StrEnum):
+    """What a report is written as."""
+
+    HTML = "html"
+    MD = "md"
+    JSON = "json"
+    JUNIT = "junit"
+
+
+_SUFFIX = {Format.HTML: "html", Format.MD: "md", Format.JSON: "json", Format.JUNIT: "xml"}
+
+
+def report(
+    run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="Else the newest.")] = None,
+    link: LinkName = None,
+    format: Annotated[Format, typer.Option(help="What to write it as.")] = Format.HTML,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Else report-RUN.html, .md, .json or .xml.")
+    ] = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Write nothing: is the journal as it was written?")
+    ] = False,
+    local: Local = False,
+) -> int:
+    """Write what a run did, what it measured and what is owed, from its journal.
+
+    What an unplanned failover lost is exact once drctl gap has compared both clusters again.
+
+    Exit codes: 0 written, or the journal is as it was written; 1 it was changed; 5 the cluster
+    does not answer: --local reads the copy of this machine.
+    """
+    from drctl.views.run_completion import completed, gap_results
+
+    config = configuration()
+    with console().task("reading the journal"):
+        data = _data(reader_of(config, config.link(link), local=local), run)
+        data = completed(data, gap_results(config.state_dir, data.until))
+    changed = data.chain is not None and data.chain.harm is not None
+    if verify:
+        _tell(data)
+        return int(ExitCode.FOUND if changed else ExitCode.DONE)
+    _write(data, format, out)
+    return int(ExitCode.FOUND if changed else ExitCode.DONE)
+
+
+def _data(reader: "JournalReader", run: str | None) -> "ReportData":
+    from drctl.engine import run_state
+    from drctl.engine.run_state import read_story, understood
+    from drctl.views.run_reading import report_data, sound_entries
+
+    if run is None:
+        runs = reader.runs()
+        if not runs:
+            raise UsageError("the link has no runs", "drctl failover begins one")
+        run = runs[0]
+    lines = reader.lines(run)
+    verdict = run_state.verify(run, lines)
+    with understood(run):
+        return report_data(read_story(sound_entries(run, lines, verdict)), verdict)
+
+
+def _tell(data: "ReportData") -> None:
+    from drctl.views.run_json import report_document
+    from drctl.views.run_words import journal_in_words
+
+    console().result(journal_in_words(data), report_document(data))
+
+
+def _write(data: "ReportData", form: Format, out: Path | None) -> None:
+    from drctl.views.files import write_whole
+    from drctl.views.run_json import report_document
+
+    file = out or folder_of(Path(), f"report-{data.run}.{_SUFFIX[form]}")
+    try:
+        write_whole(file, _text(data, form))
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror}", "choose --out") from error
+    if options().output is Output.JSON:
+        console().result("", report_document(data))
+    else:
+        console().result(f"Report of run {data.run}: {file}", {})
+
+
+def _text(data: "ReportData", form: Format) -> str:
+    import json
+
+    from drctl.views import junit, run_markdown, run_page
+    from drctl.views.run_json import report_document
+
+    match form:
+        case Format.HTML:
+            return run_page.render(data)
+        case Format.MD:
+            return run_markdown.render(data)
+        case Format.JUNIT:
+            return junit.run_to_junit(data)
+        case Format.JSON:
+            return json.dumps(report_document(data), indent=2) + "\n"

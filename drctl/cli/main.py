@@ -17,16 +17,15 @@ from drctl.cli import console as consoles
 from drctl.cli import options as given
 from drctl.cli.commands import RootGroup
 from drctl.cli.console import console
-from drctl.cli.error_document import error_document
-from drctl.cli.settings import placed, without_secrets
+from drctl.cli.settings import error_document, placed, without_secrets
 from drctl.config.secret import forget
+from drctl.host import connections
+from drctl.host.files import private_files
 from drctl.model.errors import DrctlError, ExitCode, Interrupted, Unreachable, UsageError
-from drctl.model.lines import lines
-from drctl.systems import presence
-from drctl.systems.private import private_files
+from drctl.model.text import lines
 
 COMPLETION_VARIABLE = "_DRCTL_COMPLETE"
-_CONNECTION = "drctl.systems.kafka.connection"
+_CONNECTION = "drctl.kafka.connection"
 _SOON_S = 0.02
 _NOT_WHOLE = "Input should be a valid integer, unable to parse string as an integer"
 _NETWORK = "clusters {}: neither answers: look at this machine's own network first"
@@ -65,7 +64,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
             hidden = _interrupted(error) or (received and _swallowed(error))
             return _ended(Interrupted("interrupted")) if hidden else _bug(error)
         finally:
-            presence.end()
+            connections.end()
 
 
 def _show_everything() -> None:
@@ -127,7 +126,7 @@ def _usage(error: typer.TyperException) -> UsageError:
 def _ended(error: DrctlError) -> int:
     """The error where the reader of the output looks for it: stdout in JSON, else stderr."""
     error.message = placed(error)
-    if isinstance(error, Unreachable) and (mute := presence.silent_clusters()):
+    if isinstance(error, Unreachable) and (mute := connections.silent_clusters()):
         error.message = f"{_NETWORK.format(' and '.join(mute))}; {error.message}"
     if given.options().output is given.Output.JSON and not console().answered:
         console().result("", error_document(error))

@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from drctl.cli.notices import SilentTask, Task
+from drctl.app.notices import SilentTask, Task
+from drctl.cli import live_screen
 from drctl.cli.options import GlobalOptions
-from drctl.cli.runs import live_screen
 from drctl.cli.terminal import is_terminal, one_line
 
 _SECONDS_BETWEEN_LINES = 5.0
@@ -60,7 +60,7 @@ def task(description: str, total: float | None, options: GlobalOptions) -> Itera
     elif options.quiet or sys.stderr is None:
         yield SilentTask()
     elif is_terminal(sys.stderr):
-        from drctl.cli.bar import bar
+        from drctl.cli.drawing import bar
 
         with bar(one_line(description), total, options) as drawn:
             yield drawn

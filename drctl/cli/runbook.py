@@ -6,24 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from drctl.cli.console import console
+from drctl.cli.grammar import Answers, Execute, ExpectPlan, LinkName, Overrides, PlanOut, Yes
 from drctl.cli.settings import configuration
-from drctl.cli.shared_options import (
-    Answers,
-    Execute,
-    ExpectPlan,
-    LinkName,
-    Overrides,
-    PlanOut,
-    Yes,
-)
 from drctl.model.errors import ExitCode, UsageError
-from drctl.model.lines import Lines
-from drctl.model.lines import lines as meant
+from drctl.model.text import Lines
+from drctl.model.text import lines as meant
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
-    from drctl.engine.sequences.circumstances import Circumstances
     from drctl.model.plan import Plan
+    from drctl.plans.inputs import Circumstances
     from drctl.runbook.site import Site
 
 app = typer.Typer(help="Runbooks: YAML that becomes a plan, for people and for CI.")
@@ -38,7 +30,7 @@ Values = Annotated[
 @app.command("list")
 def list_runbooks() -> int:
     """List the runbooks that there are: drctl's, and the site's own beside them."""
-    from drctl.runbook.listing import listing
+    from drctl.runbook.reading import listing
 
     found = listing(configuration().runbooks)
     rows = [
@@ -63,8 +55,7 @@ def list_runbooks() -> int:
 @app.command()
 def show(name: Name) -> int:
     """Print a runbook as it stands in its file."""
-    from drctl.runbook.listing import find
-    from drctl.runbook.reading import file_text
+    from drctl.runbook.reading import file_text, find
 
     runbook = find(name, configuration().runbooks)
     return _text(name, runbook.path, file_text(runbook.path))
@@ -102,9 +93,9 @@ def render(name: Name, link: LinkName = None, values: Values = None) -> int:
 
     Where no link is named, and drctl.yaml has several, placeholders stand for what a link says.
     """
-    from drctl.cli.failback.run import with_way_back
-    from drctl.cli.runs.circumstances import configured
-    from drctl.runbook.listing import find
+    from drctl.app.plan_inputs import configured
+    from drctl.cli.failback import with_way_back
+    from drctl.runbook.reading import find
     from drctl.runbook.rendering import PLACEHOLDERS
     from drctl.runbook.rendering import render as page
 
@@ -134,11 +125,11 @@ def run(
 
     Exit codes: those of drctl failover.
     """
-    from drctl.cli.failback.run import home_or_there
-    from drctl.cli.runs.plan_run import PlanOptions
+    from drctl.cli.failback import home_or_there
+    from drctl.cli.running import PlanOptions
     from drctl.runbook.building import build
-    from drctl.runbook.listing import find
-    from drctl.runbook.parameters import given_values
+    from drctl.runbook.reading import find
+    from drctl.runbook.values import given_values
 
     given = _given(values)
     runbook = find(name, configuration().runbooks)
@@ -165,7 +156,7 @@ def run(
 
 
 def _site(config: "Config") -> "Site":
-    from drctl.offsets.guards import Guard
+    from drctl.offsets.applying import Guard
     from drctl.runbook.site import site_of
 
     return site_of(config, [guard.value for guard in Guard])

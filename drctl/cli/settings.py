@@ -2,15 +2,15 @@
 
 import os
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from drctl.cli.console import console
 from drctl.cli.options import options
-from drctl.model.lines import Lines
+from drctl.model.errors import DrctlError
+from drctl.model.text import Lines
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
-    from drctl.model.errors import DrctlError
 
 _loaded: ContextVar["Config | None"] = ContextVar("config", default=None)
 
@@ -24,9 +24,9 @@ def configuration() -> "Config":
         ConfigError: there is none, or something in it is wrong.
     """
     from drctl.config.loading import find, load
-    from drctl.systems import presence
+    from drctl.host import connections
 
-    presence.begin()
+    connections.begin()
     config = load(find(options().config, os.environ))
     _loaded.set(config)
     config.keep_hidden()
@@ -66,3 +66,14 @@ def without_secrets(text: str) -> str:
     known = without_known(text)
     masked = conceal(known, config.secrets(os.environ)) if config else known
     return Lines(masked) if isinstance(text, Lines) else masked
+
+
+def error_document(error: DrctlError) -> dict[str, Any]:
+    """An error for machines, without what is secret."""
+    body = {
+        "code": int(error.exit_code),
+        "kind": error.kind,
+        "message": without_secrets(error.message),
+        "hint": without_secrets(error.hint),
+    }
+    return {"schema": "drctl/error/1", "error": body}

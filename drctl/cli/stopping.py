@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from drctl.cli.runs import live_screen
+from drctl.cli import live_screen
 
 _LOOK_EVERY_S = 0.1
 _STOPPING = b"warning: stopping after what is being done now; once more stops at once\n"

@@ -5,7 +5,7 @@ from typing import TextIO
 
 from drctl.cli.options import GlobalOptions
 from drctl.config.secret import masked
-from drctl.model.lines import Lines
+from drctl.model.text import Lines
 
 
 def printable(text: str) -> str:

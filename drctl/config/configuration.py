@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
 
+from drctl.config.endpoints import Section
 from drctl.config.link import Link
 from drctl.config.problems import did_you_mean, one_of
 from drctl.config.schema import (
@@ -15,13 +16,12 @@ from drctl.config.schema import (
     PolicyConfig,
     ReplicatorConfig,
     ReverseConfig,
-    Section,
     SparkConfig,
 )
 from drctl.config.secret import hide_user_info, names_secret, remember, reveal, user_info
 from drctl.config.setting import Setting, others_may_read
 from drctl.model.errors import ConfigError, UsageError
-from drctl.model.pasting import arguments
+from drctl.model.text import arguments
 
 _NEAR = 0.75
 """Of two names of clusters one is meant only where it is nearly the word."""

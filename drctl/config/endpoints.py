@@ -6,13 +6,18 @@ from ipaddress import ip_address
 from types import MappingProxyType
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from drctl.config.fields import Text, empty, frozen
-from drctl.config.hosts import is_host
-from drctl.config.section import Section
+from drctl.config.fields import Text, empty, frozen, is_host
 from drctl.config.setting import Setting
-from drctl.model.leaving import Leaving
+from drctl.model.endpoints import Leaving
+
+
+class Section(BaseModel):
+    """A mapping of the file. Frozen, and its errors never hold what was written."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", hide_input_in_errors=True)
+
 
 T = TypeVar("T")
 

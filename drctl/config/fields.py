@@ -3,15 +3,155 @@
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, TypeVar
+from urllib.parse import unquote
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
-from drctl.config.client_properties import objection
-from drctl.config.hosts import is_host
 from drctl.config.setting import Setting
-from drctl.config.web_address import web_address
+
+_IPV6 = re.compile(r"\[[0-9A-Fa-f:.%\w]+\]")
+_NAME = re.compile(r"[\w.-]+")
+
+
+def is_host(text: str) -> bool:
+    """Whether it can be asked for: an IPv6 address in brackets, or labels of 1 to 63 characters."""
+    if _IPV6.fullmatch(text):
+        return True
+    if not _NAME.fullmatch(text):
+        return False
+    try:
+        text.encode("idna")
+    except UnicodeError:
+        return False
+    return text != "."
+
+
+_DECIDED_BY_DRCTL = {
+    "bootstrap.servers": "belongs into `bootstrap`, beside `properties`",
+    "metadata.broker.list": "belongs into `bootstrap`, beside `properties`",
+    "group.id": "drctl joins no consumer group",
+    "group.instance.id": "drctl joins no consumer group",
+    "group.protocol": "drctl joins no consumer group",
+    "group.remote.assignor": "drctl joins no consumer group",
+    "partition.assignment.strategy": "drctl joins no consumer group",
+    "enable.auto.commit": "drctl commits no offsets behind your back",
+    "auto.commit.interval.ms": "drctl commits no offsets behind your back",
+    "enable.auto.offset.store": "drctl commits no offsets behind your back",
+    "auto.offset.reset": "drctl reads exact offsets; a reset would hide that some are gone",
+    "isolation.level": "drctl decides for each question which records count",
+    "enable.partition.eof": "drctl decides where a scan ends",
+    "allow.auto.create.topics": "drctl never creates a topic by looking at it",
+    "transactional.id": "drctl sets it where it writes, to fence an older run of itself",
+    "enable.idempotence": "drctl sets it where it writes",
+    "acks": "drctl sets it where it writes",
+    "request.required.acks": "drctl sets it where it writes",
+    "plugin.library.paths": "drctl loads no libraries named in a configuration file",
+    "ssl.providers": "drctl loads no libraries named in a configuration file",
+    "ssl.engine.location": "drctl loads no libraries named in a configuration file",
+}
+
+_OF_JAVA_CLIENTS = {
+    "sasl.jaas.config": "`sasl.username` and `sasl.password`",
+    "sasl.login.callback.handler.class": "`sasl.oauthbearer.method`",
+    "sasl.client.callback.handler.class": "`sasl.mechanism`",
+    "ssl.truststore.location": "`ssl.ca.location` (PEM)",
+    "ssl.truststore.certificates": "`ssl.ca.pem`",
+    "ssl.truststore.password": "`ssl.ca.location`, a PEM file without password",
+    "ssl.truststore.type": "`ssl.ca.location` (PEM)",
+    "ssl.keystore.type": "`ssl.keystore.location` (PKCS#12), or `ssl.certificate.location`",
+    "ssl.keystore.key": "`ssl.key.pem`",
+    "ssl.keystore.certificate.chain": "`ssl.certificate.pem`",
+    "ssl.protocol": "`ssl.cipher.suites` and the system's OpenSSL configuration",
+    "ssl.enabled.protocols": "the system's OpenSSL configuration",
+    "key.deserializer": "nothing: drctl compares bytes",
+    "value.deserializer": "nothing: drctl compares bytes",
+    "key.serializer": "nothing: drctl compares bytes",
+    "value.serializer": "nothing: drctl compares bytes",
+}
+
+
+def objection(name: str) -> str:
+    """Why the property must not be set; empty where it may."""
+    if name in _DECIDED_BY_DRCTL:
+        return f"may not be set: {_DECIDED_BY_DRCTL[name]}"
+    if name in _OF_JAVA_CLIENTS:
+        return f"is a property of Java clients; librdkafka has {_OF_JAVA_CLIENTS[name]}"
+    if name.endswith("_cb") or name in ("logger", "on_delivery", "on_commit"):
+        return "takes a function, which a file cannot hold"
+    if not name or any(not c.isprintable() or c.isspace() for c in name):
+        return "is not the name of a librdkafka property"
+    return ""
+
+
+_URL = re.compile(r"(https?)://(?:(.*)@)?([^@]*)", re.DOTALL | re.IGNORECASE)
+_PLACE = re.compile(r"(\[[^]]*\]|[^\[\]/:?#]+)(?::([0-9]{1,5}))?((?:/[!-\"$->A-~]*)?)")
+
+
+@dataclass(frozen=True, slots=True)
+class WebAddress:
+    """A URL of HTTP taken apart.
+
+    Attributes:
+        host: as a resolver takes it, an IPv6 address without brackets.
+        place: `HOST` or `HOST:PORT`, as written.
+        path: in front of whatever is asked; empty, or begins with `/` and does not end so.
+        user: None where the URL names nobody.
+        password: not for any output.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    place: str
+    path: str = ""
+    user: str | None = None
+    password: str = field(default="", repr=False)
+
+    def __str__(self) -> str:
+        """The URL without user and password."""
+        return f"{self.scheme}://{self.place}{self.path}"
+
+    @property
+    def secure(self) -> bool:
+        """Whether what is sent there is encrypted."""
+        return self.scheme == "https"
+
+
+def web_address(text: str) -> WebAddress:
+    """Read a URL; up to its last `@` everything is user and password, whatever it holds.
+
+    So a password may be written as it is, also with `/`, `#`, `?`, `[` and `@`; what is written
+    as `%XX` is decoded. An `@` in a path has to be written as `%40`.
+
+    Raises:
+        ValueError: it is no URL of HTTP. The message holds nothing of the text.
+    """
+    whole = _URL.fullmatch(text)
+    found = _PLACE.fullmatch(whole[3]) if whole else None
+    if whole is None or found is None:
+        raise ValueError(NOT_ONE)
+    host, port, path = found.groups()
+    secure = whole[1].lower() == "https"
+    number = int(port) if port else 443 if secure else 80
+    if not is_host(host) or not 0 < number < 65536:
+        raise ValueError(NOT_ONE)
+    user, _, password = (whole[2] or "").partition(":")
+    return WebAddress(
+        whole[1].lower(),
+        host.strip("[]"),
+        number,
+        host + (f":{port}" if port else ""),
+        path.rstrip("/"),
+        None if whole[2] is None else unquote(user),
+        unquote(password),
+    )
+
+
+NOT_ONE = "must be a URL such as http://connect:8083"
+
 
 T = TypeVar("T")
 

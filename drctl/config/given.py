@@ -10,7 +10,7 @@ from drctl.config.schema import ClusterConfig
 from drctl.config.secret import hide_user_info, names_secret, user_info
 from drctl.config.setting import Setting, literal, parts_of
 from drctl.model.errors import UsageError
-from drctl.model.lines import lines
+from drctl.model.text import lines
 
 
 def given_cluster(

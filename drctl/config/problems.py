@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from drctl.model.errors import ConfigError
-from drctl.model.lines import lines
+from drctl.model.text import lines
 
 Path = tuple[str | int, ...]
 _LONGEST_VALUE = 60

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from drctl.config.endpoints import SECTIONS, EndpointConfig
+from drctl.config.endpoints import SECTIONS, EndpointConfig, Section
 from drctl.config.fields import (
     RECORD_FIELDS,
     UNCHANGED,
@@ -25,7 +25,6 @@ from drctl.config.fields import (
     frozen,
 )
 from drctl.config.secret import Secret
-from drctl.config.section import Section as Section
 from drctl.config.setting import Setting
 
 HeaderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]

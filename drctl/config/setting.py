@@ -17,7 +17,7 @@ from drctl.config.secret import (
     user_info,
 )
 from drctl.model.errors import ConfigError
-from drctl.model.pasting import arguments
+from drctl.model.text import arguments
 
 # `$${` stands for a plain `${`.
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^}]*)(\}?)")

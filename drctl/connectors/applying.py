@@ -1,16 +1,223 @@
 """Plans which positions are written to which connectors of another Connect cluster."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
-from drctl.connectors.connector import SINK, STOPPED, Connector, Partition, Position
-from drctl.connectors.ports import Workers
-from drctl.connectors.positions import Export, Kept
-from drctl.connectors.translating import translate
-from drctl.model.errors import UsageError
-from drctl.model.overrides import reasons_given
+from drctl.connectors.connector import SINK, STOPPED, Connector, Partition, Position, Workers
+from drctl.model.errors import ConfigError, UsageError
+from drctl.model.plan import reasons_given
+
+SCHEMA = "drctl/connect-offsets/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The positions of one connector.
+
+    Attributes:
+        kind: `source` or `sink`.
+        group: in which a sink's positions stand; None for a source.
+        about: named keys of its configuration that tell what it reads; never a password.
+        unread: why its positions could not be read; empty where they were.
+    """
+
+    name: str
+    kind: str
+    plugin: str
+    state: str
+    group: str | None
+    about: Mapping[str, str]
+    positions: tuple[Position, ...]
+    unread: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """The positions of some connectors of one Connect cluster."""
+
+    workers: str
+    cluster_id: str
+    taken: str
+    connectors: tuple[Kept, ...]
+
+
+ABOUT = (
+    "topic.prefix",
+    "database.hostname",
+    "database.port",
+    "database.dbname",
+    "mongodb.connection.host",
+    "slot.name",
+    "snapshot.mode",
+    "source.cluster.alias",
+    "source.cluster.bootstrap.servers",
+    "topics",
+    "topics.regex",
+)
+"""Keys of configurations that tell what a connector reads and hold no secret."""
+
+
+def kept(connector: Connector, positions: Sequence[Position], unread: str = "") -> Kept:
+    """What is kept of a connector."""
+    about = {key: connector.config[key] for key in ABOUT if key in connector.config}
+    return Kept(
+        connector.name,
+        connector.kind,
+        connector.plugin,
+        connector.state,
+        connector.group,
+        about,
+        tuple(positions),
+        unread,
+    )
+
+
+def export_document(export: Export, out: str) -> dict[str, Any]:
+    """As JSON; `read_export` takes it."""
+    return {
+        "schema": SCHEMA,
+        "out": out,
+        "workers": export.workers,
+        "kafka_cluster_id": export.cluster_id,
+        "taken": export.taken,
+        "connectors": [_connector(each) for each in export.connectors],
+    }
+
+
+def read_export(data: Any, file: str) -> Export:
+    """From what `export_document` made.
+
+    Raises:
+        ConfigError: it did not.
+    """
+    try:
+        if data["schema"] != SCHEMA:
+            raise ValueError(f"its schema is {data['schema']!r}")
+        datetime.fromisoformat(data["taken"])
+        return Export(
+            str(data["workers"]),
+            str(data["kafka_cluster_id"]),
+            data["taken"],
+            tuple(_read(each) for each in data["connectors"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as wrong:
+        raise ConfigError(
+            f"{file} holds no positions of connectors: {wrong}",
+            "give what `drctl connect offsets export` wrote",
+        ) from wrong
+
+
+def _connector(each: Kept) -> dict[str, Any]:
+    return {
+        "name": each.name,
+        "kind": each.kind,
+        "plugin": each.plugin,
+        "state": each.state,
+        "group": each.group,
+        "about": dict(each.about),
+        "unread": each.unread,
+        "offsets": [
+            {"partition": dict(p.partition), "offset": None if p.offset is None else dict(p.offset)}
+            for p in each.positions
+        ],
+    }
+
+
+def _read(data: Mapping[str, Any]) -> Kept:
+    positions = tuple(
+        Position(dict(each["partition"]), None if each["offset"] is None else dict(each["offset"]))
+        for each in data["offsets"]
+    )
+    return Kept(
+        str(data["name"]),
+        str(data["kind"]),
+        str(data["plugin"]),
+        str(data["state"]),
+        data["group"],
+        {str(key): str(value) for key, value in data["about"].items()},
+        positions,
+        str(data["unread"]),
+    )
+
+
+_MIRROR = "MirrorSourceConnector"
+_MONGO = "MongoDbConnector"
+_DEBEZIUM = "io.debezium.connector."
+
+
+class Translated(NamedTuple):
+    """A partition in the other connector's words.
+
+    Attributes:
+        doubt: why it may not be one that the other connector reads; empty where it is.
+        unknown: whether the doubt is only that drctl does not know such partitions.
+    """
+
+    partition: Partition
+    doubt: str = ""
+    unknown: bool = False
+
+
+def translate(kept: Kept, partition: Partition, to: Connector) -> Translated:
+    """The partition as `to` would write it."""
+    if to.plugin and kept.plugin and to.plugin != kept.plugin:
+        return Translated(partition, f"it is a {to.plugin}, not a {kept.plugin}")
+    for known, change in _KINDS:
+        if known(kept.plugin):
+            return change(kept, partition, to)
+    return Translated(partition, f"drctl does not know partitions of {kept.plugin}", unknown=True)
+
+
+def _mirrored(kept: Kept, partition: Partition, to: Connector) -> Translated:
+    if partition.keys() != {"cluster", "topic", "partition"}:
+        return Translated(partition, "it is no partition of MirrorMaker 2")
+    alias = to.config.get("source.cluster.alias", "")
+    ours, theirs = (
+        _addresses(each.get("source.cluster.bootstrap.servers", ""))
+        for each in (kept.about, to.config)
+    )
+    moved = {**partition, "cluster": alias}
+    if ours.isdisjoint(theirs):
+        told = "it reads from other brokers: these offsets are those of another cluster"
+        return Translated(moved, told)
+    return Translated(moved)
+
+
+def _debezium(kept: Kept, partition: Partition, to: Connector) -> Translated:
+    return _prefixed("server", partition, to)
+
+
+def _mongo(kept: Kept, partition: Partition, to: Connector) -> Translated:
+    return _prefixed("server_id", partition, to)
+
+
+def _prefixed(key: str, partition: Partition, to: Connector) -> Translated:
+    if key not in partition:
+        return Translated(partition, f"it has no {key}: it is no partition of Debezium")
+    prefix = to.config.get("topic.prefix", "")
+    if not prefix:
+        return Translated(partition, "the connector has no topic.prefix")
+    return Translated({**partition, key: prefix})
+
+
+def _addresses(servers: str) -> frozenset[str]:
+    return frozenset(each.strip() for each in servers.split(",") if each.strip())
+
+
+def _is(name: str) -> Callable[[str], bool]:
+    return lambda plugin: plugin.rpartition(".")[2] == name
+
+
+_KINDS: tuple[
+    tuple[Callable[[str], bool], Callable[[Kept, Partition, Connector], Translated]], ...
+] = (
+    (_is(_MIRROR), _mirrored),
+    (_is(_MONGO), _mongo),
+    (lambda plugin: plugin.startswith(_DEBEZIUM), _debezium),
+)
 
 
 class Guard(StrEnum):

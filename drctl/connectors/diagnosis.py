@@ -1,12 +1,210 @@
 """What is wrong with connectors, and which of them a restart may cure."""
 
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, NamedTuple
 
-from drctl.connectors.causes import Explained, explain
 from drctl.connectors.connector import Connector, Part
 from drctl.model.errors import UsageError
+
+
+class Cause(StrEnum):
+    """Why something of a connector failed."""
+
+    RESUME_TOKEN = "invalid-resume-token"
+    HISTORY_LOST = "history-lost"
+    LOGS_PURGED = "logs-purged"
+    AUTHENTICATION = "authentication"
+    AUTHORIZATION = "authorization"
+    DESERIALISATION = "deserialisation"
+    TOO_LARGE = "record-too-large"
+    UNREACHABLE = "unreachable"
+    CONFIGURATION = "configuration"
+    OTHER = "other"
+
+    @property
+    def lost(self) -> bool:
+        """Whether what the connector would go on from is gone."""
+        return self in (Cause.RESUME_TOKEN, Cause.HISTORY_LOST, Cause.LOGS_PURGED)
+
+    @property
+    def passes(self) -> bool:
+        """Whether it may pass by itself, so that a restart helps."""
+        return self in (Cause.UNREACHABLE, Cause.OTHER)
+
+
+class Advice(NamedTuple):
+    """What is true, and what to do."""
+
+    words: str
+    remedy: str
+
+
+ADVICE = {
+    Cause.RESUME_TOKEN: Advice(
+        "the database does not take the resume token that the connector kept",
+        "restarts do not help: drctl connect recover --remedy reset, or recreate",
+    ),
+    Cause.HISTORY_LOST: Advice(
+        "the change stream no longer holds what the connector would go on from",
+        "restarts do not help: drctl connect recover --remedy reset, or recreate",
+    ),
+    Cause.LOGS_PURGED: Advice(
+        "the database has removed the log that the connector would go on from",
+        "restarts do not help: drctl connect recover --remedy reset, or recreate",
+    ),
+    Cause.AUTHENTICATION: Advice(
+        "user or password is not accepted",
+        "correct the connector's configuration, or the user; then restart it",
+    ),
+    Cause.AUTHORIZATION: Advice(
+        "the user may not do what the connector does",
+        "grant it what the trace names; then restart it",
+    ),
+    Cause.DESERIALISATION: Advice(
+        "a record cannot be turned into what the connector expects",
+        "correct its converters, or let errors.tolerance and a dead letter queue pass it over",
+    ),
+    Cause.TOO_LARGE: Advice(
+        "a record is larger than the producer or the broker takes",
+        "raise max.request.size of the producer, and max.message.bytes of the topic",
+    ),
+    Cause.UNREACHABLE: Advice(
+        "a broker or a database does not answer",
+        "see that it runs and that its address is right: drctl connect recover tries again",
+    ),
+    Cause.CONFIGURATION: Advice(
+        "the configuration cannot be used",
+        "correct it: putting a configuration starts the connector anew",
+    ),
+    Cause.OTHER: Advice(
+        "drctl does not know this failure",
+        "read the trace (--output json); a restart may help: drctl connect recover",
+    ),
+}
+
+# The first rule that finds its words anywhere in a trace is right: what is lost for good before
+# what may pass, and the special before the general that wraps it.
+_RULES = tuple(
+    (cause, re.compile("|".join(words), re.IGNORECASE))
+    for cause, words in (
+        (
+            Cause.RESUME_TOKEN,
+            (r"InvalidResumeToken", r"error 260\b", r"resume token was not found"),
+        ),
+        (Cause.HISTORY_LOST, (r"ChangeStreamHistoryLost", r"error 286\b")),
+        (
+            Cause.LOGS_PURGED,
+            (
+                r"no longer available on the server",
+                r"purged required binary logs",
+                r"could not find first log file name in binary log",
+                r"requested WAL segment \S+ has already been removed",
+                r"can(?:not| no longer) get changes from replication slot",
+                r"replication slot \S+ does not exist",
+                r"OffsetOutOfRangeException",
+            ),
+        ),
+        (
+            Cause.AUTHENTICATION,
+            (
+                r"SaslAuthenticationException",
+                r"SslAuthenticationException",
+                r"authentication failed",
+                r"no password was provided",
+                r"access denied for user",
+                r"MongoSecurityException",
+                r"Exception authenticating",
+            ),
+        ),
+        (
+            Cause.AUTHORIZATION,
+            (
+                r"\w*AuthorizationException",
+                r"permission denied",
+                r"not authorized",
+                r"must be superuser or replication role",
+            ),
+        ),
+        (
+            Cause.DESERIALISATION,
+            (
+                r"Tolerance exceeded in error handler",
+                r"SerializationException",
+                r"errors\.DataException",
+                r"JsonParseException",
+            ),
+        ),
+        (Cause.TOO_LARGE, (r"RecordTooLargeException", r"RecordBatchTooLargeException")),
+        (
+            Cause.UNREACHABLE,
+            (
+                r"No resolvable bootstrap urls",
+                r"connection refused",
+                r"connection (?:attempt )?(?:failed|reset|timed out)",
+                r"Communications link failure",
+                r"MongoTimeoutException",
+                r"MongoSocket\w*Exception",
+                r"UnknownHostException",
+                r"errors\.TimeoutException",
+                r"SocketTimeoutException",
+                r"NoRouteToHostException",
+                r"terminating connection due to administrator command",
+                r"This connection has been closed",
+            ),
+        ),
+        (
+            Cause.CONFIGURATION,
+            (
+                r"ConfigException",
+                r"Connector configuration is invalid",
+                r"Invalid connector configuration",
+                r"Failed to find any class",
+                r"ClassNotFoundException",
+                r"Unable to connect: .*not valid",
+            ),
+        ),
+    )
+)
+_LONGEST = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A trace, understood as far as it goes.
+
+    Attributes:
+        evidence: the line of the trace that says it.
+    """
+
+    cause: Cause
+    evidence: str
+
+    @property
+    def advice(self) -> Advice:
+        """What is true, and what to do."""
+        return ADVICE[self.cause]
+
+
+def explain(trace: str) -> Explained:
+    """What a trace says."""
+    lines = tuple(_messages(trace))
+    for cause, words in _RULES:
+        for line in reversed(lines):
+            if words.search(line):
+                return Explained(cause, line[:_LONGEST])
+    last = next((line for line in reversed(lines) if line.startswith("Caused by")), "")
+    return Explained(Cause.OTHER, (last or (lines[0] if lines else ""))[:_LONGEST])
+
+
+def _messages(trace: str) -> Iterator[str]:
+    """The lines that say something, without where in the code they were said."""
+    for line in trace.splitlines():
+        text = line.strip()
+        if text and not re.match(r"at [\w.$/<>]+\(|\.\.\. \d+ (?:more|common)", text):
+            yield text
 
 
 class Finding(NamedTuple):
@@ -18,7 +216,7 @@ class Finding(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Ward:
+class ConnectorHealth:
     """The connectors of one Connect cluster.
 
     Attributes:
@@ -45,7 +243,7 @@ class Ward:
         return tuple((each, part) for each in self.connectors for part in each.unassigned)
 
 
-def chosen(ward: Ward, names: Collection[str]) -> tuple[Connector, ...]:
+def chosen(ward: ConnectorHealth, names: Collection[str]) -> tuple[Connector, ...]:
     """The connectors that are meant: those named, or all that failed.
 
     Raises:
@@ -66,7 +264,7 @@ def worst(connector: Connector) -> Explained | None:
     return min(found, key=lambda each: (each.cause.passes, not each.cause.lost), default=None)
 
 
-def status_document(wards: Sequence[Ward]) -> dict[str, Any]:
+def status_document(wards: Sequence[ConnectorHealth]) -> dict[str, Any]:
     """As JSON; traces whole."""
     return {
         "schema": "drctl/connect-status/1",

@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from drctl.connectors.applying import Line, OffsetsPlan
-from drctl.connectors.backoff import Backoff
 from drctl.connectors.diagnosis import explained_json
-from drctl.connectors.recovering import Patient
+from drctl.connectors.recovering import Backoff, RestartAttempt
+from drctl.connectors.recovery_plan import RecoverPlan
 from drctl.connectors.remedies import Treated
-from drctl.connectors.treating import RecoverPlan
 from drctl.connectors.writing import LineResult, OffsetsResult
 
 Document = dict[str, Any]
@@ -31,7 +30,7 @@ def recover_document(
     plan: RecoverPlan,
     run: str,
     code: int,
-    patients: Sequence[Patient] = (),
+    patients: Sequence[RestartAttempt] = (),
     treated: Treated | None = None,
 ) -> Document:
     """What was done about them."""

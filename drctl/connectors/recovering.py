@@ -1,14 +1,61 @@
 """Restarts what failed, with growing pauses, until it runs or all attempts are spent."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
-from drctl.connectors.backoff import Backoff
-from drctl.connectors.causes import Explained, explain
-from drctl.connectors.connector import Connector
-from drctl.connectors.ports import Clock, Workers, WorkersWriter
-from drctl.model.errors import DrctlError
+from drctl.connectors.connector import Clock, Connector, Workers, WorkersWriter
+from drctl.connectors.diagnosis import Explained, explain
+from drctl.model.errors import DrctlError, UsageError
+
+
+class Row(NamedTuple):
+    """An attempt.
+
+    Attributes:
+        delay_s: the pause before it.
+        total_s: all pauses up to it.
+    """
+
+    attempt: int
+    delay_s: float
+    total_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """The law of Debezium's reconnects, with its defaults."""
+
+    initial_s: float = 1.0
+    maximum_s: float = 120.0
+    attempts: int = 16
+
+    def __post_init__(self) -> None:
+        """Refuse what has no end or no beginning.
+
+        Raises:
+            UsageError: a value is out of range.
+        """
+        if not 0 < self.initial_s <= self.maximum_s or self.attempts < 1:
+            raise UsageError(
+                f"{self.attempts} attempts with pauses of {self.initial_s:g} s to"
+                f" {self.maximum_s:g} s are not possible",
+                "one attempt at least, and a first pause that is no longer than the longest",
+            )
+
+    def rows(self) -> Iterator[Row]:
+        """All attempts."""
+        delay, total = self.initial_s, 0.0
+        for attempt in range(1, self.attempts + 1):
+            total += delay
+            yield Row(attempt, delay, total)
+            delay = min(2 * delay, self.maximum_s)
+
+    def delay(self, attempt: int) -> float:
+        """The pause before an attempt, counted from 1."""
+        return next(row.delay_s for row in self.rows() if row.attempt == attempt)
+
 
 _LOOK_EVERY_S = 1.0
 
@@ -24,7 +71,7 @@ class Ending(StrEnum):
 
 
 @dataclass(slots=True)
-class Patient:
+class RestartAttempt:
     """A connector under treatment.
 
     Attributes:
@@ -65,10 +112,10 @@ class Recovery:
         """Know all pauses."""
         self._delays = [row.delay_s for row in self.backoff.rows()]
 
-    def run(self, names: Sequence[str]) -> tuple[Patient, ...]:
+    def run(self, names: Sequence[str]) -> tuple[RestartAttempt, ...]:
         """Restart them until they run; how each ended."""
         began = self.clock.monotonic()
-        patients = [Patient(name, began + self._delays[0]) for name in names]
+        patients = [RestartAttempt(name, began + self._delays[0]) for name in names]
         while any(each.ending is None for each in patients):
             if self.clock.stopping:
                 break
@@ -81,7 +128,7 @@ class Recovery:
             each.ending = each.ending or Ending.INTERRUPTED
         return tuple(patients)
 
-    def _look(self, patients: Sequence[Patient]) -> None:
+    def _look(self, patients: Sequence[RestartAttempt]) -> None:
         try:
             seen = self.workers.all()
         except DrctlError as silent:
@@ -91,7 +138,7 @@ class Recovery:
             if each.ending is None:
                 self._judge(each, seen)
 
-    def _judge(self, each: Patient, seen: Mapping[str, Connector]) -> None:
+    def _judge(self, each: RestartAttempt, seen: Mapping[str, Connector]) -> None:
         now, connector = self.clock.monotonic(), seen.get(each.name)
         if connector is None:
             self._end(each, Ending.GONE)
@@ -107,7 +154,7 @@ class Recovery:
             if spent and each.attempts:
                 self._end(each, Ending.FAILING)
 
-    def _treat(self, each: Patient) -> None:
+    def _treat(self, each: RestartAttempt) -> None:
         if each.runs_since is not None or each.attempts >= self.backoff.attempts:
             return
         each.attempts += 1
@@ -124,11 +171,11 @@ class Recovery:
         pause = self.settle_s if last else self._delays[each.attempts]
         each.due = self.clock.monotonic() + pause
 
-    def _end(self, each: Patient, ending: Ending) -> None:
+    def _end(self, each: RestartAttempt, ending: Ending) -> None:
         each.ending = ending
         self.told(f"{each.name}: {ending.value}, after {each.attempts} restarts")
 
-    def _pause(self, patients: Sequence[Patient]) -> float:
+    def _pause(self, patients: Sequence[RestartAttempt]) -> float:
         now = self.clock.monotonic()
         dues = [each.due - now for each in patients if each.ending is None and each.due > now]
         return min([_LOOK_EVERY_S, *dues])

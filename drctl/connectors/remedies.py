@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from drctl.connectors.connector import SINK, STOPPED, Connector
-from drctl.connectors.ports import Clock, Workers, WorkersWriter
-from drctl.connectors.positions import Export, kept
+from drctl.connectors.applying import Export, kept
+from drctl.connectors.connector import SINK, STOPPED, Clock, Connector, Workers, WorkersWriter
 from drctl.connectors.writing import Notebook
 from drctl.model.errors import DrctlError, ExitCode
 from drctl.model.journal import Entry

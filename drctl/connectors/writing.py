@@ -6,10 +6,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
 
-from drctl.connectors.applying import Action, Line, OffsetsPlan
-from drctl.connectors.connector import Position
-from drctl.connectors.ports import Clock, Workers, WorkersWriter
-from drctl.connectors.positions import Export, kept
+from drctl.connectors.applying import Action, Export, Line, OffsetsPlan, kept
+from drctl.connectors.connector import Clock, Position, Workers, WorkersWriter
 from drctl.model.errors import DrctlError, ExitCode, Refused, UsageError
 from drctl.model.journal import ENDED, Entry
 

@@ -1,16 +1,282 @@
 """What a drill came to: every page, table and document is made from this."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime
+from enum import StrEnum
+from typing import Any
 
-from drctl.drill.history import Past, Verdict
+from drctl.config.secret import masked_document
+from drctl.drill.cleaning import Scratch
+from drctl.drill.clients import Logs
 from drctl.drill.inventory import Compared
-from drctl.drill.judging import Limits, worse
-from drctl.drill.measuring import Measures
-from drctl.drill.names import Scratch
 from drctl.drill.planning import LeftOut
 from drctl.model.errors import ExitCode
+from drctl.model.plan import Json
+from drctl.model.strict_json import read_json
+
+
+class Verdict(StrEnum):
+    """What a drill came to."""
+
+    PASSED = "passed"
+    WORSE = "worse"
+    """It went through, and a measure is worse than allowed; or something else changed."""
+    FAILED = "failed"
+    """It did not go through; what it had made is gone."""
+    UNKNOWN = "unknown"
+    """Evidence is missing: of how it went, or of whether all else is as it was."""
+    DIED = "died"
+    """Its process was gone before it ended; a later one cleaned up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """One drill.
+
+    Attributes:
+        began: with a time zone.
+        mode: `planned` or `unplanned`; empty where it did not come so far.
+        reasons: why it did not pass.
+        seconds: of its steps, by their ids.
+    """
+
+    drill: str
+    link: str
+    began: datetime
+    verdict: Verdict
+    mode: str = ""
+    inject: str = ""
+    rto_s: float | None = None
+    write_s: float | None = None
+    read_s: float | None = None
+    acknowledged: int | None = None
+    missing: int | None = None
+    rpo_s: float | None = None
+    reread: int | None = None
+    skipped: int | None = None
+    reasons: tuple[str, ...] = ()
+    seconds: tuple[tuple[str, float], ...] = ()
+
+    def line(self) -> bytes:
+        """As it stands in the file, without secrets."""
+        data = {**asdict(self), "began": self.began.isoformat(), "seconds": dict(self.seconds)}
+        return json.dumps(masked_document(data), separators=(",", ":")).encode()
+
+
+def read(lines: Iterable[bytes]) -> tuple[tuple[Past, ...], int]:
+    """The drills of a file, the oldest first; and how many lines do not tell of one."""
+    found: dict[str, Past] = {}
+    damaged = 0
+    for line in lines:
+        past = _read(line)
+        if past is None:
+            damaged += 1
+        else:
+            found[past.drill] = past
+    return tuple(sorted(found.values(), key=lambda past: past.began)), damaged
+
+
+def _read(line: bytes) -> Past | None:
+    try:
+        data: dict[str, Any] = read_json(line)
+        began = datetime.fromisoformat(data.pop("began"))
+        seconds = tuple((str(k), float(v)) for k, v in data.pop("seconds").items())
+        reasons = tuple(map(str, data.pop("reasons")))
+        past = Past(
+            began=began,
+            verdict=Verdict(data.pop("verdict")),
+            reasons=reasons,
+            seconds=seconds,
+            **data,
+        )
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+    return past if began.tzinfo is not None and _sound(past) else None
+
+
+def _sound(past: Past) -> bool:
+    """Whether every field is of its kind; a file may hold anything."""
+    texts = (past.drill, past.link, past.mode, past.inject)
+    times = (past.rto_s, past.write_s, past.read_s, past.rpo_s)
+    counts = (past.acknowledged, past.missing, past.reread, past.skipped)
+    return (
+        all(isinstance(each, str) for each in texts)
+        and all(each is None or type(each) in (int, float) for each in times)
+        and all(each is None or type(each) is int for each in counts)
+    )
+
+
+EXAMPLES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """From the last write on the source to the first on the target.
+
+    Attributes:
+        since: what the time is counted from: `refused` or `last-write`.
+        write_s: until the target acknowledged a record; None where it did not.
+        read_s: until the group read a record there; None where it did not.
+    """
+
+    since: str
+    write_s: float | None
+    read_s: float | None
+
+    @property
+    def seconds(self) -> float | None:
+        """Until both had happened; None where one has not."""
+        if self.write_s is None or self.read_s is None:
+            return None
+        return max(self.write_s, self.read_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Records that the source acknowledged and the target does not hold.
+
+    Attributes:
+        seconds: from the acknowledgement of the first of them to that of the last record.
+        examples: some of their ids.
+        duplicated: records that the target holds more than once.
+    """
+
+    acknowledged: int
+    missing: int
+    seconds: float
+    examples: tuple[str, ...]
+    duplicated: int
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationError:
+    """How far the translated positions were off, by the ids that were read.
+
+    Attributes:
+        finished: records that the group had finished on the source.
+        reread: of these, how many it read again on the target.
+        skipped: records of the target that it neither finished on the source nor read there.
+        promised: re-reads at most, as the engine said when it committed; None where it committed
+            no position.
+        left_out: positions that were not committed.
+    """
+
+    finished: int
+    reread: int
+    skipped: int
+    promised: int | None
+    left_out: int
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """What a drill measured."""
+
+    outage: Outage
+    loss: Loss
+    translation: TranslationError
+
+
+def measured(logs: Logs, committed: Json | None) -> Measures:
+    """Hold the logs against each other.
+
+    Args:
+        committed: the facts of the engine's step that committed positions; None where it did not.
+    """
+    return Measures(_outage(logs), _loss(logs), _translation(logs, committed or {}))
+
+
+def _outage(logs: Logs) -> Outage:
+    refused = logs.source.refused_at
+    since = refused if refused is not None else logs.source.last_at
+    kind = "last-write" if refused is None else "refused"
+    return Outage(kind, _between(since, logs.target.first_at), _between(since, logs.after.first_at))
+
+
+def _between(since: float | None, until: float | None) -> float | None:
+    if since is None or until is None:
+        return None
+    return round(max(0.0, until - since), 3)
+
+
+def _loss(logs: Logs) -> Loss:
+    acknowledged = logs.source.acknowledged
+    missing = [name for name in acknowledged if name not in logs.held]
+    last = logs.source.last_at or 0.0
+    oldest = min((acknowledged[name] for name in missing), default=last)
+    duplicated = sum(times > 1 for times in logs.held.values())
+    return Loss(
+        len(acknowledged),
+        len(missing),
+        round(last - oldest, 3),
+        tuple(missing[:EXAMPLES]),
+        duplicated,
+    )
+
+
+def _translation(logs: Logs, committed: Mapping[str, object]) -> TranslationError:
+    finished, after = logs.before.finished, logs.after.read
+    skipped = sorted(name for name in logs.held if name not in finished and name not in after)
+    standing = (committed.get("positions", 0), committed.get("same", 0))
+    promised = committed.get("rereads_at_most") if any(standing) else None
+    left_out = committed.get("left_out", ())
+    return TranslationError(
+        len(finished),
+        sum(name in finished for name in after),
+        len(skipped),
+        promised if isinstance(promised, int) else None,
+        len(left_out) if isinstance(left_out, list | tuple) else 0,
+        tuple(skipped[:EXAMPLES]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is allowed.
+
+    Attributes:
+        rpo_s: `policy.max_rpo_seconds`.
+        rto_s: of the drill; None where nobody set one.
+        planned: whether nothing may be lost at all.
+    """
+
+    rpo_s: float
+    rto_s: float | None
+    planned: bool
+
+
+def worse(measures: Measures, limits: Limits) -> tuple[str, ...]:
+    """What is worse than allowed, each in words; empty where nothing is."""
+    return tuple(_worse(measures, limits))
+
+
+def _worse(measures: Measures, limits: Limits) -> Iterator[str]:
+    outage, loss, translation = measures.outage, measures.loss, measures.translation
+    if outage.seconds is None:
+        yield "the applications did not get to work on the target: there is no RTO"
+    elif limits.rto_s is not None and outage.seconds > limits.rto_s:
+        yield f"RTO {outage.seconds:.1f} s is above {limits.rto_s:g} s"
+    if limits.planned and loss.missing:
+        yield f"{loss.missing:,} acknowledged records were lost, and a planned one loses none"
+    elif loss.seconds > limits.rpo_s:
+        yield f"RPO {loss.seconds:.1f} s is above {limits.rpo_s:g} s"
+    if translation.skipped:
+        yield f"the group skipped {translation.skipped:,} records"
+    if translation.promised is None and translation.finished:
+        yield (
+            f"no position of the group was committed on the target: it read"
+            f" {translation.reread:,} of {translation.finished:,} records again"
+        )
+    elif translation.promised is not None and translation.reread > translation.promised:
+        yield (
+            f"the group read {translation.reread:,} records again, and"
+            f" {translation.promised:,} were promised at most"
+        )
+    if translation.left_out:
+        yield f"{translation.left_out:,} positions had no place on the target"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,20 @@
 """Carries out a plan of elections: a second look, the journal, the call, and what is seen then."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
-from drctl.elections import journal as entries
-from drctl.elections.planning import Action, ElectionPlan, Line
-from drctl.elections.ports import Clock, Declined, ElectionReader, ElectionWriter, Kind
+from drctl.elections.cluster_state import (
+    Clock,
+    Declined,
+    ElectionReader,
+    ElectionWriter,
+    Kind,
+    Partition,
+    PartitionStates,
+)
+from drctl.elections.planning import Action, ElectionPlan, Line, Objection
 from drctl.elections.results import (
     ElectionResult,
     LineResult,
@@ -15,10 +23,133 @@ from drctl.elections.results import (
     nothing_asked,
     unelected,
 )
-from drctl.elections.sight import Partition, Sight
-from drctl.model.errors import Unknown
-from drctl.model.journal import RunJournal
+from drctl.model.errors import Unknown, Unreachable
+from drctl.model.journal import ENDED, Entry, RunJournal
 from drctl.model.topology import TopicPartition, Unavailable
+
+_VERSION = 1
+
+
+def began(run: str, plan: ElectionPlan, at: datetime) -> Entry:
+    """The first entry."""
+    return {
+        "entry": "began",
+        "version": _VERSION,
+        "run": run,
+        "at": at.isoformat(),
+        "kind": plan.kind.value,
+        "cluster": plan.cluster,
+        "cluster_id": plan.cluster_id,
+        "overrides": {guard.value: reason for guard, reason in plan.overrides.items()},
+    }
+
+
+def intents(lines: Iterable[Line]) -> list[Entry]:
+    """One entry for each partition that is about to get an election."""
+    return [{"entry": "intent", **_intent(line)} for line in lines]
+
+
+def outcomes(results: Iterable[LineResult]) -> list[Entry]:
+    """One entry for each partition that got one."""
+    return [
+        {
+            "entry": "outcome",
+            "topic": each.line.place.topic,
+            "partition": each.line.place.partition,
+            "outcome": each.outcome.value,
+            "leader": each.leader,
+            "cut": each.cut.reason if isinstance(each.cut, Unavailable) else each.cut,
+            "reason": each.reason,
+        }
+        for each in results
+    ]
+
+
+def ended(status: str, at: datetime) -> Entry:
+    """The last entry."""
+    return {"entry": ENDED, "status": status, "at": at.isoformat()}
+
+
+def _intent(line: Line) -> dict[str, Any]:
+    seen, loss = line.partition, line.loss
+    assert seen is not None
+    return {
+        "topic": line.place.topic,
+        "partition": line.place.partition,
+        "leader": seen.leader,
+        "epoch": seen.epoch,
+        "replicas": list(seen.replicas),
+        "in_sync": list(seen.in_sync),
+        "to": line.to,
+        "loss": None if loss is None else loss.words,
+        "overridden": [_objection(each) for each in line.overridden],
+    }
+
+
+def _objection(each: Objection) -> list[str]:
+    return [each.guard.value, each.reason]
+
+
+_WAITING_LOOK_EVERY_S = 1.0
+
+
+@dataclass(slots=True)
+class Wait:
+    """Looks again and again until all have leaders, time is up, or somebody stops it.
+
+    Attributes:
+        topics: None waits for all.
+        told: gets each look, and what is new in it, in words; None where nobody answered.
+    """
+
+    reader: ElectionReader
+    clock: Clock
+    topics: Collection[str] | None
+    told: Callable[[PartitionStates | None, tuple[str, ...]], None]
+
+    def run(self, within_s: float) -> PartitionStates:
+        """The last look.
+
+        Raises:
+            Unreachable: no broker answered at the end.
+        """
+        until = self.clock.monotonic() + within_s
+        before: PartitionStates | None = None
+        while True:
+            over = self.clock.stopping or self.clock.monotonic() >= until
+            try:
+                sight = self.reader.look(self.topics)
+            except Unreachable as silent:
+                if over or self.clock.monotonic() >= until:
+                    raise
+                self.told(None, (silent.message,))
+            else:
+                self.told(sight, news(before, sight))
+                before = sight
+                if over or not sight.dark:
+                    return sight
+            self.clock.wait(min(_WAITING_LOOK_EVERY_S, max(0.0, until - self.clock.monotonic())))
+
+
+def news(before: PartitionStates | None, now: PartitionStates) -> tuple[str, ...]:
+    """What has happened between two looks, a line each."""
+    return tuple(_news(before, now)) if before else ()
+
+
+def _news(before: PartitionStates, now: PartitionStates) -> Iterator[str]:
+    for node in sorted(now.alive - before.alive):
+        yield f"broker {node} answers"
+    for node in sorted(before.alive - now.alive):
+        yield f"broker {node} does not answer any more"
+    earlier = {each.place: each for each in before.partitions}
+    for each in now.partitions:
+        then = earlier.get(each.place)
+        if then is not None and before.led(then) != now.led(each):
+            led = now.led(each)
+            yield f"{each.place}: " + (f"broker {each.leader} leads it" if led else "no leader")
+        elif then is not None and then.leader != each.leader and each.leader is not None:
+            yield f"{each.place}: broker {each.leader} leads it, no longer broker {then.leader}"
+
 
 _LOOK_EVERY_S = 0.3
 
@@ -49,21 +180,21 @@ class Execution:
             Unknown: the journal cannot be written; nothing was asked for.
             Unreachable: the cluster does not answer; what was asked for stands in the journal.
         """
-        began = self.now()
+        start = self.now()
         due, held = _still_due(plan, self.again())
         if not due:
             return replace(nothing_asked(plan), results=_in_order(plan, held))
-        self.journal.append([entries.began(self.journal.run, plan, began), *entries.intents(due)])
+        self.journal.append([began(self.journal.run, plan, start), *intents(due)])
         results = self._elected(plan.kind, due)
-        self.journal.append(entries.outcomes(results))
+        self.journal.append(outcomes(results))
         result = ElectionResult(
             plan,
             _in_order(plan, [*held, *results]),
             self.journal.run,
             self.journal.where,
-            (self.now() - began).total_seconds(),
+            (self.now() - start).total_seconds(),
         )
-        self.journal.append([entries.ended(result.status, self.now())])
+        self.journal.append([ended(result.status, self.now())])
         return result
 
     def _elected(self, kind: Kind, due: Sequence[Line]) -> list[LineResult]:
@@ -82,7 +213,7 @@ class Execution:
         except Unknown as silence:
             return {}, Unavailable(silence.message)
 
-    def _settled(self, kind: Kind, due: Sequence[Line], answers: Answers) -> Sight:
+    def _settled(self, kind: Kind, due: Sequence[Line], answers: Answers) -> PartitionStates:
         """A look in which all have their leaders, or the last one before time is up."""
         until = self.clock.monotonic() + self.patience_s
         topics = sorted({line.place.topic for line in due})
@@ -95,7 +226,7 @@ class Execution:
             self.clock.wait(_LOOK_EVERY_S)
 
     def _cuts(
-        self, kind: Kind, due: Sequence[Line], sight: Sight
+        self, kind: Kind, due: Sequence[Line], sight: PartitionStates
     ) -> Mapping[TopicPartition, int | Unavailable]:
         if kind is Kind.PREFERRED:
             return {}
@@ -120,7 +251,7 @@ def _still_due(plan: ElectionPlan, now: ElectionPlan) -> tuple[list[Line], list[
     return due, held
 
 
-def _arrived(kind: Kind, line: Line, sight: Sight) -> bool:
+def _arrived(kind: Kind, line: Line, sight: PartitionStates) -> bool:
     seen = sight.find(line.place)
     if seen is None or not sight.led(seen):
         return False
@@ -131,7 +262,7 @@ def _judged(
     kind: Kind,
     line: Line,
     seen: Partition | None,
-    sight: Sight,
+    sight: PartitionStates,
     answer: Unavailable | None,
     cuts: Mapping[TopicPartition, int | Unavailable],
 ) -> LineResult:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from drctl.elections.sight import Partition, Replica, Sight
+from drctl.elections.cluster_state import Partition, PartitionStates, Replica
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 
 
@@ -142,7 +142,10 @@ def candidate_of(partition: Partition, alive: Collection[int]) -> Candidate | No
 
 
 def loss_of(
-    partition: Partition, sight: Sight, evidence: Sequence[Evidence], groups: Sequence[Beyond]
+    partition: Partition,
+    sight: PartitionStates,
+    evidence: Sequence[Evidence],
+    groups: Sequence[Beyond],
 ) -> Loss | None:
     """What an unclean election of this partition would lose; None where nobody could be elected.
 

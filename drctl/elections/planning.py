@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from drctl.elections.cluster_state import Kind, Partition, PartitionStates
 from drctl.elections.loss import Beyond, Evidence, Loss, loss_of
-from drctl.elections.ports import Kind
-from drctl.elections.sight import Partition, Sight
 from drctl.model.groups import POSITIONS_TOPIC
-from drctl.model.overrides import reasons_given
+from drctl.model.plan import reasons_given
 from drctl.model.topology import TopicPartition, Unavailable
 
 
@@ -113,7 +112,7 @@ def parse_overrides(given: Iterable[str]) -> dict[Guard, str]:
 
 
 def preferred_plan(
-    cluster: str, sight: Sight, places: Collection[TopicPartition] | None
+    cluster: str, sight: PartitionStates, places: Collection[TopicPartition] | None
 ) -> ElectionPlan:
     """Give partitions back to their first replicas.
 
@@ -130,7 +129,7 @@ def preferred_plan(
 
 def unclean_plan(
     cluster: str,
-    sight: Sight,
+    sight: PartitionStates,
     places: Sequence[TopicPartition],
     evidence: Sequence[Evidence],
     groups: Mapping[TopicPartition, Sequence[Beyond]],
@@ -153,7 +152,7 @@ def unclean_plan(
     )
 
 
-def _unread(sight: Sight) -> Iterable[str]:
+def _unread(sight: PartitionStates) -> Iterable[str]:
     """A group whose coordinator is gone is not listed, and nobody says that it is missing."""
     kept = [each for each in sight.partitions if each.place.topic == POSITIONS_TOPIC]
     dark = sum(not sight.led(each) for each in kept)
@@ -169,7 +168,7 @@ def _absent(place: TopicPartition) -> Line:
     return Line(place, None, Action.REFUSE, refused=(Objection(Guard.NOT_THERE, reason),))
 
 
-def _preferred(seen: Partition, sight: Sight) -> Line:
+def _preferred(seen: Partition, sight: PartitionStates) -> Line:
     node = seen.preferred
     if seen.leader == node:
         return Line(seen.place, seen, Action.NOTHING, node)
@@ -183,7 +182,7 @@ def _preferred(seen: Partition, sight: Sight) -> Line:
 
 
 def _unclean(
-    seen: Partition, loss: Loss | None, sight: Sight, overrides: Mapping[Guard, str]
+    seen: Partition, loss: Loss | None, sight: PartitionStates, overrides: Mapping[Guard, str]
 ) -> Line:
     found = tuple(_against(seen, loss, sight))
     refused = tuple(each for each in found if each.guard not in overrides)
@@ -193,7 +192,7 @@ def _unclean(
     return Line(seen.place, seen, action, to, refused, passed, loss)
 
 
-def _against(seen: Partition, loss: Loss | None, sight: Sight) -> Iterable[Objection]:
+def _against(seen: Partition, loss: Loss | None, sight: PartitionStates) -> Iterable[Objection]:
     if seen.leader is not None:
         yield Objection(Guard.LED, _led(seen, sight))
         return
@@ -215,7 +214,7 @@ def _against(seen: Partition, loss: Loss | None, sight: Sight) -> Iterable[Objec
         )
 
 
-def _led(seen: Partition, sight: Sight) -> str:
+def _led(seen: Partition, sight: PartitionStates) -> str:
     if sight.led(seen):
         return f"broker {seen.leader} leads it"
     return (

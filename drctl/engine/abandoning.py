@@ -4,17 +4,16 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from drctl.engine import entries
-from drctl.engine.kind import Kind, Trait
-from drctl.engine.outcome import Outcome, Status
+from drctl.engine.kind import Kind, Outcome, Status, Trait
 from drctl.engine.ports import Clock
-from drctl.engine.story import Effect, Story, damaged
+from drctl.engine.run_state import Effect, RunState, damaged
 from drctl.model.journal import HeldJournal
 
 MALFORMED = (AttributeError, KeyError, IndexError, TypeError, ValueError)
 """What a kind raises of settings, or an intent, that no drctl wrote."""
 
 
-def must_be_describable(story: Story, kinds: Mapping[str, Kind]) -> None:
+def must_be_describable(story: RunState, kinds: Mapping[str, Kind]) -> None:
     """See that the steps of known kinds have settings of these kinds.
 
     Raises:
@@ -30,7 +29,7 @@ def must_be_describable(story: Story, kinds: Mapping[str, Kind]) -> None:
             raise damaged(story.run, settings) from wrong
 
 
-def standing(story: Story, kinds: Mapping[str, Kind]) -> Mapping[str, str]:
+def standing(story: RunState, kinds: Mapping[str, Kind]) -> Mapping[str, str]:
     """What the run changed and did not take back, by step, as its journal tells it.
 
     Nobody looks: what would answer may be gone for ever.
@@ -39,7 +38,7 @@ def standing(story: Story, kinds: Mapping[str, Kind]) -> Mapping[str, str]:
 
 
 def abandon(
-    story: Story,
+    story: RunState,
     why: str,
     who: Mapping[str, str],
     journal: HeldJournal,
@@ -63,7 +62,7 @@ def abandon(
     return Outcome(Status.STOPPED, words=why, items=tuple(stands.values()), abandoned=True)
 
 
-def _standing(story: Story, kinds: Mapping[str, Kind]) -> Iterator[tuple[str, str]]:
+def _standing(story: RunState, kinds: Mapping[str, Kind]) -> Iterator[tuple[str, str]]:
     for step in story.plan.steps:
         kind = kinds.get(step.kind)
         if kind is None:

@@ -9,8 +9,62 @@ from dataclasses import dataclass, field
 from enum import Flag, StrEnum, auto
 from typing import Protocol
 
-from drctl.engine.ports import Hands, Look
+from drctl.engine.ports import LinkReader, LinkWriter
+from drctl.model.errors import ExitCode
 from drctl.model.plan import Json
+
+
+class Status(StrEnum):
+    """How a run stands."""
+
+    DONE = "done"
+    REFUSED = "refused"
+    """Nothing is changed: it was not begun, or everything was put back."""
+    STOPPED = "stopped"
+    """Something is changed; `drctl resume` goes on."""
+    UNKNOWN = "unknown"
+    """Something that was sent was not seen to be done; `drctl resume` looks first."""
+    INTERRUPTED = "interrupted"
+
+
+_CODES = {
+    Status.DONE: ExitCode.DONE,
+    Status.REFUSED: ExitCode.REFUSED,
+    Status.STOPPED: ExitCode.STOPPED,
+    Status.UNKNOWN: ExitCode.UNKNOWN,
+    Status.INTERRUPTED: ExitCode.INTERRUPTED,
+}
+
+FINAL = frozenset({Status.DONE, Status.REFUSED})
+"""Nobody goes on with these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of a run, or of one attempt at it.
+
+    Attributes:
+        step: the step that it ended at; empty where all are done.
+        items: what is not as wanted, each named.
+        owes: whether something is left to a later run.
+        over: whether nobody goes on with it though something is changed: that is as it should stay.
+        abandoned: whether somebody left it behind as it stood.
+    """
+
+    status: Status
+    step: str = ""
+    words: str = ""
+    items: tuple[str, ...] = ()
+    owes: bool = False
+    over: bool = False
+    abandoned: bool = False
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What the process exits with: never 0 where something is owed."""
+        if self.abandoned or (self.status is Status.DONE and self.owes):
+            return ExitCode.FOUND
+        return _CODES[self.status]
 
 
 class State(StrEnum):
@@ -112,7 +166,7 @@ class Kind(Protocol):
     def describe(self, settings: Json) -> Description:
         """The step in words."""
 
-    def check(self, settings: Json, facts: Facts, look: Look) -> Json:
+    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
         """Look, and say what would be done: everything needed to do it, again, or to undo it.
 
         Raises:
@@ -120,38 +174,38 @@ class Kind(Protocol):
             Unreachable: what would be looked at does not answer.
         """
 
-    def apply(self, intent: Json, hands: Hands) -> tuple[str, ...]:
+    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
         """Do it; doing it twice is as doing it once. What was complained of, item by item.
 
         Raises:
             Unknown: no answer came after something was sent.
         """
 
-    def verify(self, intent: Json, look: Look) -> Seen:
+    def verify(self, intent: Json, look: LinkReader) -> Seen:
         """Look whether it is done; asked again and again until it is or time is up."""
 
-    def undo(self, intent: Json, hands: Hands) -> tuple[str, ...]:
+    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
         """Put back what was there before; what was complained of, item by item.
 
         Raises:
             Unknown: no answer came after something was sent.
         """
 
-    def undone(self, intent: Json, look: Look) -> Seen:
+    def undone(self, intent: Json, look: LinkReader) -> Seen:
         """Look whether it was put back."""
 
 
-class Looking:
+class Polling:
     """A kind that changes nothing: there is nothing to apply, and nothing to take back."""
 
-    def apply(self, intent: Json, hands: Hands) -> tuple[str, ...]:
+    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
         """Nothing is done."""
         return ()
 
-    def undo(self, intent: Json, hands: Hands) -> tuple[str, ...]:
+    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
         """Nothing was done."""
         return ()
 
-    def undone(self, intent: Json, look: Look) -> Seen:
+    def undone(self, intent: Json, look: LinkReader) -> Seen:
         """Nothing was done."""
         return Seen(State.DONE, "nothing was changed")

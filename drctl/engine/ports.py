@@ -8,22 +8,189 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from drctl.engine.connector_ports import ConnectorsReader as ConnectorsReader
-from drctl.engine.connector_ports import ConnectorState as ConnectorState
-from drctl.engine.connector_ports import ConnectorsWriter as ConnectorsWriter
-from drctl.engine.connector_ports import ConnectorTasks as ConnectorTasks
-from drctl.engine.lacking import Missing as Missing
-from drctl.engine.returning import Owed, Reconciliation, Search
+from drctl.engine.failback_state import Owed, Reconciliation, Search
 from drctl.model.endpoints import EndpointReader, EndpointWriter
 from drctl.model.fencing import AclReader, AclWriter, FenceProver
 from drctl.model.finding import Finding
-from drctl.model.group_preparation import GroupCreator
+from drctl.model.groups import GroupCreator
 from drctl.model.loss import Loss
 from drctl.model.plan import Json
 from drctl.model.ports import ClusterReader, GroupReader, GroupWriter
 from drctl.model.producer_ids import ProducerIdReader, ProducerIdWriter
 from drctl.model.repairs import RuleWriter, ShapeReader, ShapeWriter
 from drctl.offsets.wanted import Translated
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorState:
+    """A connector as its workers tell it.
+
+    Attributes:
+        state: RUNNING, PAUSED, STOPPED, FAILED, ...; of the connector and all its tasks where they
+            agree, else all of them.
+        trace: what failed, in the words of its worker; empty where nothing did.
+    """
+
+    name: str
+    state: str
+    trace: str = ""
+
+    @property
+    def told(self) -> str:
+        """How it stands, and why."""
+        return f"{self.name} is {self.state}{f': {self.trace}' if self.trace else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorTasks:
+    """The tasks of a connector: they copy, and it only says what they are to copy.
+
+    Attributes:
+        configured: how many are to run, as the workers keep it.
+        running: what is known of those that ran last, such as `0 is RUNNING`.
+        workers: that run the connector or a task of it.
+    """
+
+    configured: int
+    running: tuple[str, ...]
+    workers: frozenset[str]
+
+    @property
+    def any(self) -> bool:
+        """Whether one is to run, or does."""
+        return bool(self.configured or self.running)
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """Those that run, or how many are to."""
+        return self.running or (f"{self.configured} are to run",)
+
+
+class ConnectorsReader(Protocol):
+    """Looks at the connectors that replicate the link."""
+
+    def tasks(self, name: str) -> ConnectorTasks:
+        """Of one connector.
+
+        Raises:
+            UsageError: there is none of this name.
+            Unreachable: no worker answered within the deadline.
+        """
+
+    def tasks_left(self, names: Sequence[str], settle_s: float) -> Sequence[str]:
+        """Tasks that are there still, in words; none where for so long none was seen.
+
+        Raises:
+            UsageError: there is no such connector.
+            Unreachable: no worker answered within the deadline.
+        """
+
+    def state(self, name: str) -> ConnectorState:
+        """Of one connector and its tasks.
+
+        Raises:
+            UsageError: there is none of this name.
+            Unreachable: no worker answered within the deadline.
+        """
+
+    def offsets(self, name: str) -> Sequence[Mapping[str, Any]]:
+        """What it keeps of how far it got.
+
+        Raises:
+            UsageError: there is none of this name.
+            Unreachable: no worker answered within the deadline.
+        """
+
+    def kafka_cluster_id(self) -> str:
+        """The cluster that the workers are of, and write to where a connector names no other.
+
+        Raises:
+            Unreachable: no worker answered within the deadline.
+        """
+
+    def config(self, name: str) -> Mapping[str, str]:
+        """How it is configured. It may hold passwords: read named keys only, and keep no others.
+
+        Raises:
+            UsageError: there is none of this name.
+            Unreachable: no worker answered within the deadline.
+        """
+
+
+class ConnectorsWriter(Protocol):
+    """Stops the connectors that replicate the link, and lets them go on."""
+
+    def stop(self, name: str) -> None:
+        """End its tasks; its configuration and offsets stay.
+
+        Raises:
+            Unknown: no answer came; it may have been stopped.
+        """
+
+    def pause(self, name: str) -> None:
+        """Let its tasks idle.
+
+        Raises:
+            Unknown: no answer came; it may have been paused.
+        """
+
+    def resume(self, name: str) -> None:
+        """Let it go on.
+
+        Raises:
+            Unknown: no answer came; it may go on.
+        """
+
+    def configure(self, name: str, changes: Mapping[str, str | None]) -> None:
+        """Change some keys of its configuration, and leave all others; None removes one.
+
+        Raises:
+            Unknown: no answer came, or the workers do not accept it.
+        """
+
+    def alter_offsets(self, name: str, offsets: Sequence[Mapping[str, Any]]) -> None:
+        """Set how far it got, of these source partitions; it must be stopped.
+
+        Raises:
+            Unknown: no answer came, or the workers do not accept it.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What a comparison says.
+
+    Attributes:
+        records: that are on the source and not on the target.
+        not_compared: what could not be compared, each in words; empty where nothing was left out.
+        partitions: of the source that lack some, each in words.
+        duplicated: records that the target holds more often than the source.
+        repeated: of `records`, those with an equal on the target: second copies of the source.
+        undecided: partitions of the source with an open transaction, each in words: what it wrote
+            counts in none of these numbers, and is a record once it is committed.
+        left_before: records that are missing as was decided, and are not counted in `records`: they
+            were quarantined or discarded in an earlier incident.
+    """
+
+    records: int
+    not_compared: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+    duplicated: int = 0
+    repeated: int = 0
+    undecided: tuple[str, ...] = ()
+    left_before: int = 0
+
+    @property
+    def unproven(self) -> tuple[str, ...]:
+        """Why more may be missing than was counted, each in words."""
+        return (*self.not_compared, *self.undecided)
+
+    def but_for(self, second_copies: int) -> int:
+        """Records that are missing, but for as many known second copies of the source.
+
+        One without an equal on the target is never such a copy, whatever was counted before.
+        """
+        return self.records - min(second_copies, self.repeated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +219,7 @@ class Canary(Protocol):
         """
 
 
-class Look(Protocol):
+class LinkReader(Protocol):
     """Everything that steps may look at; nothing here changes anything."""
 
     def topics(self) -> tuple[str, ...]:
@@ -186,7 +353,7 @@ class Look(Protocol):
     def ended(self, identity: str) -> CommandEnded | None:
         """How a command ended that this process ran; None where it ran none to its end."""
 
-    def other_way(self) -> "Look":
+    def other_way(self) -> "LinkReader":
         """The same of replication in the opposite direction."""
 
     def proof(self) -> Missing:
@@ -220,7 +387,7 @@ class Look(Protocol):
 
         Args:
             wish: the folder of its result, and what is to become of them: see
-                `drctl.engine.steps.reconcile`.
+                `drctl.steps.records`.
 
         Raises:
             Refused: they cannot be acted upon.
@@ -235,7 +402,7 @@ class Look(Protocol):
         """
 
 
-class Hands(Protocol):
+class LinkWriter(Protocol):
     """Everything that steps may change."""
 
     def groups(self, name: str) -> GroupWriter:
@@ -292,7 +459,7 @@ class Hands(Protocol):
             Unknown: it could not be written.
         """
 
-    def other_way(self) -> "Hands":
+    def other_way(self) -> "LinkWriter":
         """The same of replication in the opposite direction."""
 
     def reconcile(self, wish: Json) -> None:

@@ -11,10 +11,10 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from drctl.failback.gap_results import GapEvidence
-from drctl.model.connectors import Connector
 from drctl.model.endpoints import EndpointState
 from drctl.model.fencing import Stillness
 from drctl.model.health import ClusterHealth
+from drctl.model.replication import Connector
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 
 NOT_LOOKED_AT = Unavailable("nobody looked")

@@ -6,9 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from drctl.model.errors import ConfigError
-from drctl.model.gap import NotCompared, PartitionGap, TopicGap
+from drctl.model.gap import NotCompared, OrderScope, PartitionGap, TopicGap
 from drctl.model.gap_document import read_document
-from drctl.model.gap_order import OrderScope
 from drctl.model.topology import OffsetRange, TopicPartition
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import NamedTuple, TypeVar
 
-from drctl.checks.glance import Glance
+from drctl.checks.bounded_query import BoundedQuery
 from drctl.config.link import Link
 from drctl.config.schema import ConnectorsConfig, PolicyConfig
 from drctl.failback.facts import (
@@ -23,27 +23,30 @@ from drctl.failback.facts import (
     RunTold,
 )
 from drctl.failback.gap_results import GapEvidence
-from drctl.failback.matching import over_the_same, reference
-from drctl.failback.observers.alike import Alike
-from drctl.failback.observers.apart import apart_since
-from drctl.failback.observers.arrivals import Arrivals, observe_arrivals
-from drctl.failback.observers.behind import copied_behind
-from drctl.failback.observers.boundaries import observe_boundaries
-from drctl.failback.observers.clusters import observe_source, observe_target
-from drctl.failback.observers.copied_since import copied_since
-from drctl.failback.observers.copies import MOST, observe_copies, observe_waiting, span
-from drctl.failback.observers.decisions import observe_decisions, observe_left_missing
-from drctl.failback.observers.fence import observe_fence
-from drctl.failback.observers.filled import observe_filled
-from drctl.failback.observers.groups import observe_groups
-from drctl.failback.observers.journal import observe_journal
-from drctl.failback.observers.pieces import AT_A_LOOK
-from drctl.failback.observers.replication import Ends, observe_replication
-from drctl.failback.observers.samples import not_the_same
-from drctl.failback.observers.stopped import observe_stopped
-from drctl.failback.ports import WayBackPorts, Workers
-from drctl.failback.proof import clean_there, home_of
+from drctl.failback.observers.boundaries import (
+    Arrivals,
+    apart_since,
+    copied_behind,
+    observe_arrivals,
+    observe_boundaries,
+)
+from drctl.failback.observers.clusters import (
+    observe_fence,
+    observe_groups,
+    observe_source,
+    observe_target,
+)
+from drctl.failback.observers.copies import AT_A_LOOK, MOST, observe_copies, observe_waiting, span
+from drctl.failback.observers.journal import (
+    observe_decisions,
+    observe_journal,
+    observe_left_missing,
+)
+from drctl.failback.observers.records import Alike, copied_since, not_the_same, observe_filled
+from drctl.failback.observers.replication import Ends, observe_replication, observe_stopped
+from drctl.failback.ports import FailbackPorts, Workers
 from drctl.failback.rebuilding import lost_records
+from drctl.failback.situation import clean_there, home_of, over_the_same, reference
 from drctl.model.errors import DrctlError
 from drctl.model.topology import TopicPartition, Unavailable
 
@@ -70,7 +73,7 @@ class Results(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class WayBackObserver:
+class FailbackObserver:
     """Fills in the facts.
 
     Attributes:
@@ -79,7 +82,7 @@ class WayBackObserver:
 
     link: Link
     policy: PolicyConfig
-    ports: WayBackPorts
+    ports: FailbackPorts
     patience_s: float = PATIENCE_S
     most: int = AT_A_LOOK
 
@@ -176,12 +179,12 @@ class WayBackObserver:
             copies_here=() if isinstance(copies, Unavailable) else copies,
         )
 
-    def _forward(self, topics: Callable[[], Collection[str]]) -> Glance[Replication] | None:
+    def _forward(self, topics: Callable[[], Collection[str]]) -> BoundedQuery[Replication] | None:
         brokers, replicator = self.ports.brokers, self.link.settings.replicator
         ends = brokers.source, brokers.target
         return self._replication(self.ports.forward, replicator.connectors, ends, topics)
 
-    def _reverse(self, topics: Callable[[], Collection[str]]) -> Glance[Replication] | None:
+    def _reverse(self, topics: Callable[[], Collection[str]]) -> BoundedQuery[Replication] | None:
         brokers, reverse = self.ports.brokers, self.link.settings.replicator.reverse
         named = reverse.connectors if reverse else ConnectorsConfig()
         ends = brokers.target, brokers.source
@@ -193,14 +196,14 @@ class WayBackObserver:
         named: ConnectorsConfig,
         ends: Ends,
         topics: Callable[[], Collection[str]],
-    ) -> Glance[Replication] | None:
+    ) -> BoundedQuery[Replication] | None:
         if workers is None:
             return None
         asked = workers
         return self._glance(lambda: observe_replication(asked, named, ends, topics))
 
-    def _glance(self, question: Callable[[], T]) -> Glance[T]:
-        return Glance(question, self.patience_s)
+    def _glance(self, question: Callable[[], T]) -> BoundedQuery[T]:
+        return BoundedQuery(question, self.patience_s)
 
     def _not_the_same(self, results: Results) -> Mapping[str, str | Unavailable]:
         asked = {
@@ -286,7 +289,9 @@ class WayBackObserver:
 
 
 def _names(
-    here: Glance[Cluster], there: Glance[Cluster], name_here: Callable[[str], str | None]
+    here: BoundedQuery[Cluster],
+    there: BoundedQuery[Cluster],
+    name_here: Callable[[str], str | None],
 ) -> Collection[str]:
     """The link's topics, by their names on one cluster; from the other where that is silent.
 

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from drctl.model.connectors import Connector
 from drctl.model.endpoints import EndpointReader
 from drctl.model.fencing import AclReader, FenceProver
 from drctl.model.health import HealthReader
 from drctl.model.journal import JournalReader
 from drctl.model.ports import ClusterReader, GroupReader
+from drctl.model.replication import Connector
 from drctl.reconcile.progress import Key, Progress
 
 
@@ -48,7 +48,7 @@ class Brokers:
 
 
 @dataclass(frozen=True, slots=True)
-class WayBackPorts:
+class FailbackPorts:
     """A link and what is around it; each port is used by one thread at a time.
 
     Attributes:

@@ -5,13 +5,13 @@ Elsewhere a cluster that has lost its records is refused; here one that has not.
 
 from collections.abc import Iterator, Mapping
 
-from drctl.checks.connectors import REPLICATOR, simple_class
-from drctl.checks.wording import several
-from drctl.engine.copies_filter import drops_copies, without_own_filter
-from drctl.engine.steps.way_back_order import WHOLE
+from drctl.checks.check import several
+from drctl.checks.connector_settings import REPLICATOR, simple_class
+from drctl.engine.failback_state import drops_copies, without_own_filter
 from drctl.failback.facts import Cluster, Facts, Names, Replication, Replicator
 from drctl.model.finding import Finding, Status
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
+from drctl.steps.failback import WHOLE
 
 LEAVES_OUT = "copies-left-out"
 """The guard that stands against a connector that would not bring everything."""

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from drctl.failback.observers.copies import original
-from drctl.failback.observers.pieces import in_pieces
+from drctl.failback.observers.copies import in_pieces, original
 from drctl.model.groups import Committed, Positions
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import TopicPartition, Unavailable
@@ -31,7 +30,7 @@ class Copy(NamedTuple):
     original: int
 
 
-class Brought(NamedTuple):
+class CopiedRecords(NamedTuple):
     """What drctl has brought to the survivor, as far as groups may not have read it.
 
     Attributes:
@@ -103,7 +102,7 @@ def find_copies(
 def held_back(
     wanted: Iterable[Wanted],
     stands: Stands,
-    brought: Brought,
+    brought: CopiedRecords,
     copy_of: Callable[[str], str | None] = lambda topic: topic,
 ) -> tuple[Wanted, ...]:
     """The same positions, none of them behind an original that its group has not read.
@@ -119,7 +118,9 @@ def _on_survivor(each: Wanted, copy_of: Callable[[str], str | None]) -> TopicPar
     return TopicPartition(copy_of(place.topic) or place.topic, place.partition)
 
 
-def _held_back(each: Wanted, place: TopicPartition, stands: Stands, brought: Brought) -> Wanted:
+def _held_back(
+    each: Wanted, place: TopicPartition, stands: Stands, brought: CopiedRecords
+) -> Wanted:
     if each.to is None or place not in brought.last:
         return each
     positions = stands.get(each.group, Unavailable("nobody has looked"))

@@ -7,22 +7,57 @@ from datetime import UTC, datetime
 
 from drctl.config.link import Link
 from drctl.gap.answer import Answer, Findings, topic_gaps
-from drctl.gap.choice import choose_topics
-from drctl.gap.comparison import Progress, RecordComparer
-from drctl.gap.deciding import NO_PATIENCE, Patience
-from drctl.gap.failures import ScanFailed
-from drctl.gap.freeze import Frozen, at_once, freeze
+from drctl.gap.comparison import Progress, Reads, RecordComparer, ScanFailed, Side, span_of
+from drctl.gap.freeze import NO_PATIENCE, Frozen, Patience, at_once, choose_topics, freeze
 from drctl.gap.ledger import LedgerStore
+from drctl.gap.ledger_updates import Remembering, nothing_known
 from drctl.gap.planning import plan_comparison
-from drctl.gap.remembering import Remembering, nothing_known
 from drctl.gap.scoping import Scoping, Work
 from drctl.gap.suspects import find_suspects, suspect_span
-from drctl.gap.weighing import sampled_bytes
 from drctl.model.errors import Unreachable
-from drctl.model.gap import Example, GapResult, OrderVerdict
-from drctl.model.gap_order import OrderScope
+from drctl.model.gap import Example, GapResult, OrderScope, OrderVerdict
 from drctl.model.ports import ClusterReader
-from drctl.model.topology import Record, TopicPartition
+from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
+
+PARTITIONS = 16
+RECORDS = 8
+"""Looked at in the middle of what is read of each partition."""
+
+
+def sampled_bytes(source: ClusterReader, reads: Reads) -> int | None:
+    """Of keys and values, uncompressed, both sides; None where nothing could be looked at.
+
+    Raises:
+        Unreachable: the source did not answer.
+    """
+    spans = {
+        TopicPartition(topic, partition): runs
+        for topic, partitions in reads[Side.SOURCE].items()
+        for partition, runs in partitions.items()
+    }
+    largest = sorted(spans, key=lambda place: -_span(spans[place]))[:PARTITIONS]
+    found = source.following({place: _middle(spans[place]) for place in largest}, RECORDS)
+    sizes = [
+        _size(record)
+        for records in found.values()
+        if not isinstance(records, Unavailable)
+        for record in records
+    ]
+    return round(sum(sizes) / len(sizes) * span_of(reads)) if sizes else None
+
+
+def _middle(runs: Sequence[OffsetRange]) -> int:
+    widest = max(runs, key=lambda run: run.span)
+    return (widest.start + widest.end) // 2
+
+
+def _span(runs: Sequence[OffsetRange]) -> int:
+    return sum(run.span for run in runs)
+
+
+def _size(record: Record) -> int:
+    return len(record.key or b"") + len(record.value or b"")
+
 
 ATTEMPTS = 3
 """How often a scan is begun anew after something moved under it."""

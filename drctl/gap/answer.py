@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from drctl.gap.comparison import (
     BucketDigest,
@@ -18,15 +18,47 @@ from drctl.gap.planning import keeps_timestamps
 from drctl.gap.suspects import ReadCounts
 from drctl.model.gap import (
     Counts,
+    DoomedPartition,
+    GapResult,
+    Inversion,
     LedgerUse,
     NotCompared,
     OrderCounts,
     PartitionGap,
     TopicGap,
+    Truncation,
     Window,
 )
-from drctl.model.gap_order import Inversion
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
+
+
+def truncation_of(result: GapResult) -> Truncation:
+    """Every partition of the source that holds something the target has not."""
+    found = (
+        _doomed(topic.topic, gap)
+        for topic in sorted(result.topics, key=lambda topic: topic.topic)
+        for gap in topic.partitions
+    )
+    return Truncation(tuple(each for each in found if each.records or each.others))
+
+
+def with_truncation(result: GapResult) -> GapResult:
+    """The result that says so."""
+    return replace(result, truncation=truncation_of(result))
+
+
+def _doomed(topic: str, gap: PartitionGap) -> DoomedPartition:
+    return DoomedPartition(
+        topic=topic,
+        partition=gap.partition,
+        cut_from=gap.ranges[0][0] if gap.ranges else None,
+        end=gap.source_range.end,
+        records=gap.counts.unreplicated,
+        bytes=gap.bytes,
+        others=gap.counts.superseded + gap.counts.expired,
+        other_bytes=gap.other_bytes,
+    )
+
 
 NOWHERE = OffsetRange(0, 0)
 

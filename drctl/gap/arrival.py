@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from drctl.config.link import Link
-from drctl.gap.choice import choose_topics
+from drctl.gap.freeze import choose_topics
 from drctl.model.gap import GapResult, TopicGap
 from drctl.model.ports import OffsetReader
 from drctl.model.topology import Found, Mark, Overview, TopicPartition, Unavailable

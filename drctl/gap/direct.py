@@ -15,29 +15,38 @@ from drctl.gap.comparison import (
     Progress,
     Ranges,
     Reads,
+    ScanFailed,
     Side,
     TopicPlan,
     TopicSuspects,
     span_of,
 )
-from drctl.gap.encoding import record_digest
-from drctl.gap.failures import ScanFailed
-from drctl.gap.held import NOT_KEPT, KeyRoom, Partition, key_hash
-from drctl.gap.intake import Intake
-from drctl.gap.inversions import Tally, inversions
-from drctl.gap.matching import Judged, Match, TopicMatcher
-from drctl.gap.rows import LogReader, MissingRow, RowWriter
-from drctl.gap.summing import (
+from drctl.gap.held import (
+    NOT_KEPT,
+    Intake,
+    KeyRoom,
+    LogReader,
+    MissingRow,
+    Partition,
+    RowWriter,
+    key_hash,
+    record_digest,
+)
+from drctl.gap.matching import (
+    Judged,
+    Match,
+    Tally,
+    TopicMatcher,
     by_place,
     examples,
     histogram,
+    inversions,
     summarise,
     unreplicated_offsets,
     with_runs,
 )
 from drctl.gap.suspects import merge
-from drctl.model.rows import Chunk, Row, TopicRanges
-from drctl.model.topology import OffsetRange
+from drctl.model.topology import Chunk, OffsetRange, Row, TopicRanges
 
 HELD_OFFSETS = 1_000_000
 """What is digested is held for the comparison where it has no more offsets than these."""

@@ -3,19 +3,235 @@
 Totals first; then look-ups by time where the totals differ or the newest records do.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from drctl.config.link import Link
-from drctl.gap.choice import choose_topics
 from drctl.gap.comparison import Progress
-from drctl.gap.estimating import Terms, Unit, judge
-from drctl.gap.narrowing import Narrowing
-from drctl.gap.sighting import Side, Sight, Sighting
-from drctl.gap.stretches import Timeline
+from drctl.gap.estimating import Log, Narrowing, Terms, Timeline, Unit, judge
+from drctl.gap.freeze import choose_topics
 from drctl.model.estimate import EstimateResult, PartitionEstimate, TopicEstimate
+from drctl.model.gap import NotCompared
 from drctl.model.ports import OffsetReader
+from drctl.model.topology import Found, Mark, Overview, TopicPartition, TopicState, Unavailable
+
+TRANSACTIONS = "__transaction_state"
+"""Kafka's own topic; a cluster in which nobody ever began a transaction has none."""
+
+Numbers = tuple[int, ...]
+Logs = dict[int, Log | None]
+Place = tuple[str, TopicPartition]
+"""The source's name of a topic, and a partition of either cluster."""
+Answers = Sequence[Found | Unavailable]
+Configuration = Mapping[str, str] | Unavailable
+_NOTHING: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateInputs:
+    """Both sides of the topics of a link.
+
+    Attributes:
+        topics: those that can be compared.
+        terms: of all of them, as far as they are known without looking at a topic.
+    """
+
+    topics: tuple[str, ...]
+    units: tuple[Unit, ...]
+    terms: Terms
+    not_compared: tuple[NotCompared, ...]
+
+
+class Side(NamedTuple):
+    """One cluster, and what it shows at first glance."""
+
+    reader: OffsetReader
+    overview: Overview
+
+
+class BothLogs:
+    """Looks, and remembers what could not be seen."""
+
+    def __init__(self, link: Link, source: Side, target: Side) -> None:
+        self._link = link
+        self._source = source
+        self._target = target
+        self._left_out: list[NotCompared] = []
+
+    def look(self, names: Sequence[str]) -> EstimateInputs:
+        """Where the logs begin and end.
+
+        The source's first: what is copied in between then is on the target, too.
+        """
+        target_names = {self._link.target_topic(name): name for name in names}
+        ours, runs = self._partitions(self._source, {name: name for name in names})
+        theirs, target_runs = self._partitions(
+            self._target, {t: name for t, name in target_names.items() if name in ours}
+        )
+        both = [name for name in ours if name in theirs]
+        here = [(name, TopicPartition(name, n)) for name in both for n in ours[name]]
+        there = [
+            (name, TopicPartition(self._link.target_topic(name), n))
+            for name in both
+            for n in theirs[name]
+        ]
+        ends = _ask(self._source, here, _ends(runs))()
+        # Where a log begins may be asked later: then it is only further on. The clusters work
+        # at once.
+        starts = _ask(self._source, here, (Mark.START,))
+        target_logs = _ask(self._target, there, (Mark.START, *_ends(target_runs)))()
+        source = self._logs(self._source, both, here, (*starts(), *ends))
+        target = self._logs(self._target, both, there, target_logs)
+        return EstimateInputs(
+            tuple(both),
+            tuple(unit for n in both for unit in self._units(n, source[n], target[n])),
+            Terms(self._timed, transactions=runs, target_transactions=target_runs),
+            tuple(self._left_out),
+        )
+
+    def terms(self, topics: Sequence[str], known: Terms) -> dict[str, Terms]:
+        """Of topics that both sides have, by their configurations.
+
+        Raises:
+            Unreachable: a cluster did not answer.
+        """
+        renamed = {name: self._link.target_topic(name) for name in topics}
+        ours = self._source.reader.configurations(topics)
+        theirs = self._target.reader.configurations(tuple(renamed.values()))
+        return {name: _terms(ours[name], theirs[renamed[name]], known) for name in topics}
+
+    @property
+    def _timed(self) -> bool:
+        return "timestamp" in self._link.settings.identity
+
+    def _leave_out(self, topic: str, partition: int | None, reason: str) -> None:
+        self._left_out.append(NotCompared(topic, partition, reason))
+
+    def _partitions(self, side: Side, names: Mapping[str, str]) -> tuple[dict[str, Numbers], bool]:
+        """The partitions of one side, by source topic, and whether transactions may have run.
+
+        They are () where the target has no such topic.
+        """
+        seen = side.overview.partitions
+        unseen = [name for name in (*names, TRANSACTIONS) if name not in seen]
+        states = side.reader.topics(unseen) if unseen else {}
+        found = {topic: seen[name] for name, topic in names.items() if name in seen}
+        for name in unseen:
+            if name != TRANSACTIONS:
+                self._add_unseen(side, names[name], states[name], found)
+        if TRANSACTIONS in states:
+            return found, states[TRANSACTIONS] is not None
+        return found, self._was_used(side, seen[TRANSACTIONS])
+
+    def _add_unseen(
+        self,
+        side: Side,
+        topic: str,
+        state: TopicState | Unavailable | None,
+        found: dict[str, Numbers],
+    ) -> None:
+        cluster = side.reader.name
+        if isinstance(state, TopicState):  # made a moment ago
+            found[topic] = tuple(state.partitions)
+        elif isinstance(state, Unavailable):
+            self._leave_out(topic, None, f"{cluster}: {state.reason}")
+        elif side is self._source:
+            self._leave_out(topic, None, f"does not exist on {cluster}")
+        else:
+            found[topic] = ()
+
+    def _was_used(self, side: Side, numbers: Numbers) -> bool:
+        places = [(TopicPartition(TRANSACTIONS, n), int(Mark.END)) for n in numbers]
+        ends = side.reader.look_up(places)()
+        return any(isinstance(end, Unavailable) or end.offset > 0 for end in ends)
+
+    def _logs(
+        self, side: Side, names: Sequence[str], places: Sequence[Place], marks: Sequence[Answers]
+    ) -> dict[str, Logs]:
+        """By source topic; None for what could not be seen.
+
+        Args:
+            marks: answers for all places: where they start, end, and last where that was asked.
+        """
+        found: dict[str, Logs] = {name: {} for name in names}
+        for (topic, place), start, end, last in zip(
+            places, marks[0], marks[1], marks[-1], strict=True
+        ):
+            log = found[topic][place.partition] = _log(place, start, last, end)
+            if log is None:
+                reason = _reason(start, last, end)
+                self._leave_out(topic, place.partition, f"{side.reader.name}: {reason}")
+        return found
+
+    def _units(self, topic: str, source: Logs, target: Logs) -> Iterator[Unit]:
+        dark = {n for logs in (source, target) for n, log in logs.items() if log is None}
+        if self._link.settings.keeps_partitions:
+            for n in sorted({*source, *target} - dark):
+                yield Unit(topic, n, _some(source.get(n)), _some(target.get(n)))
+        elif dark:
+            self._leave_out(topic, None, "compared as a whole, and part of it cannot be seen")
+        else:
+            yield Unit(topic, None, _some(*source.values()), _some(*target.values()))
+
+
+def _ends(transactions: bool) -> tuple[Mark, ...]:
+    return (Mark.END, Mark.STABLE) if transactions else (Mark.END,)
+
+
+def _ask(
+    side: Side, places: Sequence[Place], marks: Sequence[Mark]
+) -> Callable[[], tuple[Answers, ...]]:
+    """Send the question; the result waits for the answers for all places, one mark's at a time."""
+    count = len(places)
+    asked = side.reader.look_up([(place, int(mark)) for mark in marks for _, place in places])
+
+    def finish() -> tuple[Answers, ...]:
+        answers = asked()
+        return tuple(answers[n * count : (n + 1) * count] for n in range(len(marks)))
+
+    return finish
+
+
+def _some(*logs: Log | None) -> tuple[Log, ...]:
+    return tuple(log for log in logs if log is not None)
+
+
+def _log(
+    place: TopicPartition,
+    start: Found | Unavailable,
+    last: Found | Unavailable,
+    end: Found | Unavailable,
+) -> Log | None:
+    if isinstance(start, Unavailable) or isinstance(last, Unavailable):
+        return None
+    if isinstance(end, Unavailable):
+        return None
+    # Asked side by side: the log may have grown or lost its head between the answers.
+    stable = max(start.offset, last.offset)
+    return Log(place, start.offset, stable, max(stable, end.offset))
+
+
+def _reason(*answers: Found | Unavailable) -> str:
+    return next(answer.reason for answer in answers if isinstance(answer, Unavailable))
+
+
+def _terms(source: Configuration, target: Configuration, known: Terms) -> Terms:
+    readable = not isinstance(source, Unavailable) and not isinstance(target, Unavailable)
+    ours = _NOTHING if isinstance(source, Unavailable) else source
+    theirs = _NOTHING if isinstance(target, Unavailable) else target
+    return replace(
+        known,
+        timed=known.timed and theirs.get("message.timestamp.type") != "LogAppendTime",
+        compacted=_compacts(ours) or _compacts(theirs),
+        source_compacted=_compacts(ours),
+        known=readable,
+    )
+
+
+def _compacts(configuration: Mapping[str, str]) -> bool:
+    return "compact" in configuration.get("cleanup.policy", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +262,7 @@ class GapEstimate:
         self.progress("looking at both clusters", 0, 0)
         ends = Side(self.source, self.source.overview()), Side(self.target, self.target.overview())
         names = choose_topics(self.link, ends[0].overview.partitions.keys(), topics)
-        sight = Sight(self.link, *ends)
+        sight = BothLogs(self.link, *ends)
         seen = sight.look(names)
         narrowing = Narrowing(self.source, self.target, self.progress)
         differing = narrowing.differing(seen.units, seen.terms.timed)
@@ -67,7 +283,7 @@ class GapEstimate:
         )
 
     def _judged(
-        self, seen: Sighting, terms: Mapping[str, Terms], lines: Mapping[Unit, Timeline]
+        self, seen: EstimateInputs, terms: Mapping[str, Terms], lines: Mapping[Unit, Timeline]
     ) -> tuple[TopicEstimate, ...]:
         judged: dict[str, list[PartitionEstimate]] = {topic: [] for topic in seen.topics}
         for unit in seen.units:

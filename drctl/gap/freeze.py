@@ -3,11 +3,15 @@
 The source is frozen first: whatever is replicated in between is then on the target's side too.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import re
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Protocol, TypeGuard
 
 from drctl.config.link import Link
-from drctl.gap.deciding import NO_PATIENCE, Patience, decided
+from drctl.model.errors import UsageError
 from drctl.model.gap import NotCompared
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import (
@@ -17,6 +21,133 @@ from drctl.model.topology import (
     TopicState,
     Unavailable,
 )
+
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def choose_topics(link: Link, seen: Collection[str], wanted: Sequence[str]) -> tuple[str, ...]:
+    """The wanted topics, or all that the link carries; some of them may not exist.
+
+    Args:
+        seen: the source's topics, as far as the user may see them.
+
+    Raises:
+        UsageError: the link carries none of the source's topics, or not a wanted one.
+    """
+    carried = link.topics_of({*seen, *_unseen(link, seen)})
+    for name in wanted:
+        if name not in carried:
+            close = get_close_matches(name, carried, 1)
+            raise UsageError(
+                f"link {link.name} carries no topic {name!r} of {link.source}",
+                f"did you mean {close[0]!r}?" if close else "see `topics` of the link",
+            )
+    if not carried:
+        raise UsageError(
+            f"link {link.name} matches no topic of {link.source}",
+            "check `topics` and `exclude` of the link, and what the user may describe",
+        )
+    return tuple(dict.fromkeys(wanted)) or carried
+
+
+def _unseen(link: Link, seen: Collection[str]) -> set[str]:
+    """Topics that the link names, not by a pattern, and the user may not even see."""
+    return {
+        pattern
+        for pattern in link.settings.topics
+        if _TOPIC_NAME.fullmatch(pattern) and not any(re.fullmatch(pattern, name) for name in seen)
+    }
+
+
+StableOffsets = Mapping[TopicPartition, PartitionOffsets | Unavailable]
+
+_PAUSE_S = 0.5
+
+
+class OffsetsReader(Protocol):
+    """What of a `ClusterReader` is needed."""
+
+    @property
+    def name(self) -> str:
+        """The cluster's, as in drctl.yaml."""
+        ...
+
+    def offsets(self, partitions: Collection[TopicPartition], /) -> StableOffsets:
+        """The log of each partition, by its leader."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long open transactions are waited for.
+
+    Attributes:
+        seconds: for each cluster; 0: not at all.
+        told: what is waited for, in words, again and again.
+        now: a clock that only goes forward, in seconds.
+    """
+
+    seconds: float = 0
+    told: Callable[[str], None] = lambda _words: None
+    now: Callable[[], float] = time.monotonic
+    pause: Callable[[float], object] = time.sleep
+
+    def offsets(
+        self, reader: OffsetsReader, partitions: Collection[TopicPartition]
+    ) -> StableOffsets:
+        """The logs as they are at first, where patience suffices with all of it decided.
+
+        What is not decided in time, or was cut off by an election, is as it was.
+
+        Raises:
+            Unreachable: the cluster did not answer.
+        """
+        first = reader.offsets(partitions)
+        found, until = dict(first), self.now() + self.seconds
+        waiting = {p: at for p, at in first.items() if _open(at)}
+        while waiting and self.now() < until:
+            self.told(_words(reader.name, waiting, until - self.now()))
+            self.pause(_PAUSE_S)
+            for place, at in reader.offsets(list(waiting)).items():
+                if isinstance(at, PartitionOffsets) and at.last_stable >= waiting[place].end:
+                    known = waiting.pop(place)
+                    found[place] = replace(known, last_stable=known.end)
+        return found
+
+
+NO_PATIENCE = Patience()
+"""Waits for nothing."""
+
+
+def decided(reader: OffsetsReader, before: StableOffsets) -> StableOffsets:
+    """The same ends, and what became meanwhile of transactions that were open before them.
+
+    Raises:
+        Unreachable: the cluster did not answer.
+    """
+    waiting = {place: at for place, at in before.items() if _open(at)}
+    if not waiting:
+        return before
+    later = reader.offsets(list(waiting))
+    known = {
+        place: replace(at, last_stable=min(at.end, again.last_stable))
+        for place, at in waiting.items()
+        if isinstance(again := later[place], PartitionOffsets) and again.end >= at.end
+    }
+    return {**before, **known}
+
+
+def _open(at: PartitionOffsets | Unavailable) -> TypeGuard[PartitionOffsets]:
+    return isinstance(at, PartitionOffsets) and at.last_stable < at.end
+
+
+def _words(name: str, waiting: Collection[TopicPartition], left_s: float) -> str:
+    more = f" and {len(waiting) - 1:,} others" if len(waiting) > 1 else ""
+    return (
+        f"a transaction is open in {min(waiting)}{more} of {name}: waiting until it ends,"
+        f" {left_s:.0f} s at most"
+    )
+
 
 Offsets = Mapping[int, PartitionOffsets]
 

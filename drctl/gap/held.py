@@ -4,11 +4,172 @@ A stretch of a partition is one bytearray of entries in order of offset. The key
 are kept too while there is room: those of missing records are written in the end.
 """
 
-from collections.abc import Iterator, Sequence
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
+from typing import NamedTuple, Protocol
 
-from drctl.model.topology import OffsetRange
+from xxhash import xxh64_intdigest
+
+from drctl.gap.comparison import (
+    ONE_CELL,
+    SECOND_SALT,
+    BucketDigest,
+    ComparePlan,
+    Identity,
+    Side,
+    TopicPlan,
+)
+from drctl.model.gap import Inversion, OrderVerdict, RecordClass
+from drctl.model.topology import Chunk, Headers, OffsetRange, Row, TopicRanges
+
+_SEED = 42
+_NO, _YES = (0).to_bytes(4, "little"), (1).to_bytes(4, "little")
+_LONG = Struct("<q").pack
+_BEYOND = Struct("<qq").pack
+_FIRST, _LAST = -(2**63) // 1000 + 1, (2**63 - 1) // 1000
+"""The milliseconds that 64 bits can hold as microseconds."""
+_LONG_UNSIGNED = Struct("<Q").pack
+
+_ESCAPES = {
+    **{code: f"\\u{code:04X}" for code in range(0x20)},
+    **str.maketrans({'"': '\\"', "\\": r"\\", "\b": r"\b", "\f": r"\f"}),
+    **str.maketrans({"\n": r"\n", "\r": r"\r", "\t": r"\t"}),
+}
+"""Those of Spark's JSON writer."""
+
+Digests = tuple[int, int]
+"""Two independent ones of a record, 64 bits each, without sign."""
+
+Digest = Callable[[int, bytes | None, bytes | None, Headers], Digests]
+"""Of timestamp, key, value and headers."""
+
+_Content = Callable[[int, bytes | None, bytes | None], Digests]
+
+
+def record_digest(identity: Identity, timestamps: bool, salt: int) -> Digest:
+    """The function that digests the records of a topic.
+
+    Args:
+        timestamps: whether they count in this topic, if they do in the identity.
+    """
+    content = _content(identity, identity.timestamp and timestamps, salt)
+    if not identity.headers and not identity.header_names:
+        return lambda time, key, value, _headers: content(time, key, value)
+    seeds = _seeded(salt), _seeded(SECOND_SALT)
+    ignored = frozenset(name.encode() for name in identity.ignored_headers)
+    named = frozenset(name.encode() for name in identity.header_names)
+    nothing = [_text(())] * (identity.headers + bool(named))
+
+    def digest(time: int, key: bytes | None, value: bytes | None, headers: Headers) -> Digests:
+        parts = nothing
+        if headers:
+            parts = []
+            if identity.headers:
+                parts.append(_text(h for h in headers if h[0] not in ignored))
+            if named:
+                parts.append(_text(h for h in headers if h[0] in named))
+        first, second = seeds
+        for number in content(time, key, value):
+            part = _LONG_UNSIGNED(number)
+            first, second = xxh64_intdigest(part, first), xxh64_intdigest(part, second)
+        for part in parts:
+            first, second = xxh64_intdigest(part, first), xxh64_intdigest(part, second)
+        return first, second
+
+    return digest
+
+
+def _content(identity: Identity, timed: bool, salt: int) -> _Content:
+    """Both digests of key, value and timestamp, as far as they count."""
+    keyed, valued, hashed = identity.key, identity.value, xxh64_intdigest
+    begin = _seeded(salt), _seeded(salt ^ SECOND_SALT, SECOND_SALT)
+    # The flag before a key is the first thing that is hashed: always from one of two seeds.
+    with_key, without_key = ([hashed(flag, seed) for seed in begin] for flag in (_NO, _YES))
+
+    def content(time: int, key: bytes | None, value: bytes | None) -> Digests:
+        first, second = begin
+        if keyed:
+            first, second = without_key
+            if key is not None:
+                first, second = hashed(key, with_key[0]), hashed(key, with_key[1])
+        if valued:
+            if value is None:
+                first, second = hashed(_YES, first), hashed(_YES, second)
+            else:
+                first = hashed(value, hashed(_NO, first))
+                second = hashed(value, hashed(_NO, second))
+        if timed:
+            # Spark's timestamps are in microseconds; it knows none beyond those.
+            when = _LONG(time * 1000) if _FIRST <= time <= _LAST else _BEYOND(time, 0)
+            first, second = hashed(when, first), hashed(when, second)
+        return first, second
+
+    return content
+
+
+def _seeded(*numbers: int) -> int:
+    seed = _SEED
+    for number in numbers:
+        seed = xxh64_intdigest(_LONG(number), seed)
+    return seed
+
+
+def _text(headers: Iterable[tuple[bytes, bytes | None]]) -> bytes:
+    """As Spark's JSON has them, each followed by a comma."""
+    return b"[" + b"".join(_one(name, value) for name, value in headers)
+
+
+def _one(name: bytes, value: bytes | None) -> bytes:
+    key = name.decode("utf-8", "replace").translate(_ESCAPES).encode()
+    content = b"" if value is None else b',"value":"' + b64encode(value) + b'"'
+    return b'{"key":"' + key + b'"' + content + b"},"
+
+
+class LogReader(Protocol):
+    """Reads the committed records of offset ranges, many partitions at once."""
+
+    def read(self, side: Side, ranges: TopicRanges) -> Iterator[Chunk]:
+        """Every committed record of these ranges, those of a partition in order.
+
+        Raises:
+            ScanFailed: something could not be read to its end.
+        """
+
+
+class MissingRow(NamedTuple):
+    """A source record that has no equal on the target, as it is kept."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    size: int
+    record_class: RecordClass
+    order: OrderVerdict
+    misplaced: bool
+    repeated: bool
+
+
+class RowWriter(Protocol):
+    """Keeps what was found, in place of what was written before; also if there is nothing."""
+
+    def write(self, rows: Iterable[MissingRow]) -> None:
+        """Write all missing records: the unreplicated ones in one place, all others in another.
+
+        Raises:
+            ScanFailed: there is no room for them.
+        """
+
+    def write_inversions(self, rows: Iterable[Inversion]) -> None:
+        """Write all replicated records that stand in another order.
+
+        Raises:
+            ScanFailed: there is no room for them.
+        """
+
 
 Entry = tuple[int, int, int, int, int, int, bytes]
 """Offset, timestamp, size, hash of the key, place of the key, bytes of the key, digest."""
@@ -109,3 +270,83 @@ class Partition:
 
 def _overlap(one: OffsetRange, other: OffsetRange) -> bool:
     return one.start < other.end and other.start < one.end
+
+
+_WORD = 2**64
+
+_Sums = list[int]
+"""Of a bucket: records, first and second sum, first and last offset."""
+
+
+@dataclass(slots=True)
+class Intake:
+    """One partition of one side.
+
+    Attributes:
+        digest: of a record's identity, in this topic.
+        entries: where to keep what is kept of each record; None where nothing is.
+        keys: where to keep keys; None where none are.
+    """
+
+    plan: ComparePlan
+    topic: TopicPlan
+    side: Side
+    partition: int
+    digest: Digest
+    entries: bytearray | None
+    keys: KeyRoom | None
+    sums: dict[tuple[int, int], _Sums] = field(default_factory=dict)
+
+    def take(self, rows: Sequence[Row]) -> None:
+        """Digest these records, and keep what is to be kept of them."""
+        # One loop without calls that can be done without: it runs for every record.
+        width, buckets, sums = self.topic.bucket_ms, self.plan.buckets, self.sums
+        bits = min(self.plan.cell_bits, ONE_CELL)
+        of, entries, pack, room, limit = self.digest, self.entries, PACKED.pack, bytearray(), 0
+        if self.keys is not None:
+            room, limit = self.keys.kept, self.keys.limit
+        for offset, time, key, value, headers in rows:
+            first, second = of(time, key, value, headers)
+            name = ((time // width if width else _signed(first)) % buckets, offset >> bits)
+            known = sums.get(name)
+            if known is None:
+                sums[name] = [1, first, second, offset, offset]
+            else:
+                known[0] += 1
+                known[1] += first
+                known[2] += second
+                known[4] = offset
+            if entries is None:
+                continue
+            size = len(value) if value else 0
+            if headers:
+                size += sum(len(name) + len(content or b"") for name, content in headers)
+            if key is None:
+                entries += pack(offset, time, size, NO_KEY, 0, NO_KEY, first, second)
+                continue
+            length, place = len(key), len(room)
+            if place + length <= limit:
+                room += key
+            else:
+                place = NOT_KEPT
+            entries += pack(offset, time, size + length, hash(key), place, length, first, second)
+
+    def digests(self) -> Iterator[BucketDigest]:
+        """The digest of each bucket in each cell."""
+        for (bucket, cell), (records, sum1, sum2, first, last) in self.sums.items():
+            yield BucketDigest(
+                self.topic.topic,
+                self.side,
+                self.partition,
+                bucket,
+                records,
+                _signed(sum1),
+                _signed(sum2),
+                first,
+                last,
+                cell,
+            )
+
+
+def _signed(number: int) -> int:
+    return (number + _WORD // 2) % _WORD - _WORD // 2

@@ -3,19 +3,111 @@
 The semantics are those of `reference`, over digests instead of records and in linear time.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from heapq import merge, nsmallest
 from struct import Struct
 from typing import NamedTuple
 
-from drctl.gap.comparison import Extra, Side, TopicPlan, TopicSuspects
+from drctl.gap.comparison import (
+    INVERSION_EXAMPLES,
+    Disorder,
+    ExampleOffset,
+    Extra,
+    Missing,
+    Side,
+    TopicPlan,
+    TopicSuspects,
+)
+from drctl.gap.comparison import Place as comparison_Place
 from drctl.gap.held import NO_KEY, Entry, Partition
-from drctl.model.gap import OrderVerdict, RecordClass
-from drctl.model.gap_order import OrderScope
+from drctl.model.gap import Histogram, Inversion, OrderScope, OrderVerdict, RecordClass
 
 Held = Mapping[int, Partition]
-"""What is held of one side of a topic, by partition."""
+Spot = tuple[int, int]
+"""Offset and partition: so equal records of one side are told apart, the first one first."""
+
+
+class Tally:
+    """Counts inversions by source partition as they go by; they may be more than memory holds."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[comparison_Place] = Counter()
+        self._examples: list[Inversion] = []
+
+    def counting(self, found: Iterable[Inversion]) -> Iterator[Inversion]:
+        """The same ones, each counted."""
+        for each in found:
+            self._counts[each.topic, each.partition] += 1
+            if len(self._examples) < INVERSION_EXAMPLES:
+                self._examples.append(each)
+            yield each
+
+    def disorder(self) -> Disorder:
+        """What went by."""
+        return Disorder(dict(self._counts), tuple(self._examples))
+
+
+def inversions(
+    topics: Iterable[tuple[TopicPlan, Held, Held]], within: OrderScope
+) -> Iterator[Inversion]:
+    """All of them, one topic after the other.
+
+    Args:
+        topics: each with what is held of its source and of its target, all that was planned.
+    """
+    for plan, source, target in topics:
+        yield from _of_topic(plan, source, target, within)
+
+
+def _of_topic(
+    plan: TopicPlan, source: Held, target: Held, within: OrderScope
+) -> Iterator[Inversion]:
+    for unit in dict.fromkeys(map(plan.unit, source)):
+        copies = _copies(plan, target, unit)
+        taken: Counter[bytes] = Counter()
+        last: dict[object, tuple[Spot, int]] = {}
+        for offset, partition, entry in _in_order(plan, source, unit, plan.source):
+            digest = entry[6]
+            spots, number = copies.get(digest, ()), taken[digest]
+            if number >= len(spots):
+                continue
+            taken[digest] += 1
+            if within is OrderScope.KEY and entry[3] == NO_KEY:
+                continue
+            spot = spots[number]
+            lane = (partition, spot[1], entry[3] if within is OrderScope.KEY else None)
+            before = last.get(lane)
+            if before is None or spot[0] > before[0][0]:
+                last[lane] = spot, offset
+            else:
+                yield Inversion(
+                    plan.topic, partition, offset, spot[1], spot[0], before[1], before[0][0]
+                )
+
+
+def _copies(plan: TopicPlan, target: Held, unit: int | None) -> Mapping[bytes, Sequence[Spot]]:
+    """Where each record of the target stands."""
+    found: dict[bytes, list[Spot]] = defaultdict(list)
+    for offset, partition, entry in _in_order(plan, target, unit, plan.target):
+        found[entry[6]].append((offset, partition))
+    return found
+
+
+def _in_order(
+    plan: TopicPlan, held: Held, unit: int | None, ranges: Mapping[int, object]
+) -> Iterator[tuple[int, int, Entry]]:
+    """The records of a unit by offset, then partition."""
+    partitions = sorted(p for p in held if p in ranges and plan.unit(p) == unit)
+    return merge(*(_entries(held[p], p) for p in partitions))
+
+
+def _entries(held: Partition, partition: int) -> Iterator[tuple[int, int, Entry]]:
+    for stretch in held.stretches:
+        for entry in stretch.within(stretch.range):
+            yield entry[0], partition, entry
+
 
 Place = tuple[int, Entry]
 """A partition and a record in it."""
@@ -269,3 +361,102 @@ class TopicMatcher:
             return None  # across partitions only their time says which came first
         known = (self._suspects.replicated_from, unit.first_replicated)
         return min((of[partition] for of in known if partition in of), default=None)
+
+
+RUNS_IN_ALL = 200_000
+RUNS_A_PARTITION = 10_000
+HISTOGRAM_BINS = 60
+HISTOGRAM_ROWS = 30
+EXAMPLES = 20
+ByPlace = Mapping[comparison_Place, Sequence[Judged]]
+"""The missing records of each source partition."""
+
+
+def by_place(topic: str, missing: Iterable[Judged]) -> dict[comparison_Place, list[Judged]]:
+    """The missing records of a topic, by partition."""
+    found: dict[comparison_Place, list[Judged]] = defaultdict(list)
+    for judged in missing:
+        found[topic, judged.partition].append(judged)
+    return found
+
+
+def summarise(missing: Sequence[Judged]) -> Missing:
+    """Counts by class and verdict of one source partition, without its runs."""
+    gone = [m for m in missing if m.record_class is RecordClass.UNREPLICATED]
+    classes = Counter(str(m.record_class) for m in missing)
+    orders = Counter(str(m.order) for m in gone)
+    times = [m.entry[1] for m in gone]
+    return Missing(
+        unreplicated=len(gone),
+        superseded=classes["superseded"],
+        expired=classes["expired"],
+        safe=orders["safe"],
+        conflicting=orders["conflicting"],
+        unkeyed=orders["unkeyed"],
+        misplaced=sum(m.misplaced for m in gone),
+        repeated=sum(m.repeated for m in gone),
+        bytes=sum(m.entry[2] for m in gone),
+        oldest_timestamp=min(times, default=None),
+        newest_timestamp=max(times, default=None),
+        other_bytes=sum(m.entry[2] for m in missing) - sum(m.entry[2] for m in gone),
+    )
+
+
+def unreplicated_offsets(missing: Iterable[Judged]) -> list[int]:
+    """Their offsets, in the same order."""
+    return [j.entry[0] for j in _gone(missing)]
+
+
+def with_runs(
+    missing: Mapping[comparison_Place, Missing],
+    runs: Mapping[comparison_Place, Sequence[tuple[int, int]]],
+) -> dict[comparison_Place, Missing]:
+    """The same with the first runs of each partition, and how many there are."""
+    limit = max(100, min(RUNS_A_PARTITION, RUNS_IN_ALL // max(1, len(runs))))
+    return {
+        place: replace(m, runs=tuple(found[:limit]), runs_total=len(found))
+        for place, m in missing.items()
+        for found in [runs.get(place, [])]
+    }
+
+
+def histogram(records: ByPlace, missing: Mapping[comparison_Place, Missing]) -> Histogram | None:
+    """Where in time the records of the worst partitions lie."""
+    worst = sorted(
+        (place for place, m in missing.items() if m.unreplicated),
+        key=lambda place: (-missing[place].unreplicated, place),
+    )[:HISTOGRAM_ROWS]
+    times = [
+        t
+        for place in worst
+        for t in (missing[place].oldest_timestamp, missing[place].newest_timestamp)
+        if t is not None and t > 0  # records without a timestamp would stretch it back to 1970
+    ]
+    if not times:
+        return None
+    start, end = min(times), max(times)
+    width = (end - start) // HISTOGRAM_BINS + 1
+    rows = []
+    for topic, partition in worst:
+        bins = Counter((j.entry[1] - start) // width for j in _gone(records[topic, partition]))
+        rows.append((topic, partition, tuple(bins[n] for n in range(HISTOGRAM_BINS))))
+    return Histogram(start, width, tuple(rows))
+
+
+def examples(records: ByPlace) -> tuple[ExampleOffset, ...]:
+    """The oldest unreplicated records."""
+    oldest = nsmallest(
+        EXAMPLES,
+        (
+            (j.entry[1], topic, partition, j.entry[0], j.entry[2], str(j.order))
+            for (topic, partition), found in records.items()
+            for j in _gone(found)
+        ),
+    )
+    return tuple(
+        ExampleOffset(t, p, offset, size, order) for _, t, p, offset, size, order in oldest
+    )
+
+
+def _gone(missing: Iterable[Judged]) -> Iterator[Judged]:
+    return (j for j in missing if j.record_class is RecordClass.UNREPLICATED)

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from drctl.config.link import Link
+from drctl.formats import migrator_headers, provenance
 from drctl.gap.comparison import ONE_CELL, ComparePlan, Identity, TopicPlan
 from drctl.gap.freeze import Frozen, FrozenTopic
-from drctl.model.gap_order import OrderScope
+from drctl.model.gap import OrderScope
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import PartitionOffsets, TopicPartition
-from drctl.wire import migrator_headers, provenance
 
 REPLICATION_HEADERS = frozenset(
     {

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from drctl.gap.comparison import Identity, TopicPlan
-from drctl.model.gap import OrderVerdict, RecordClass
-from drctl.model.gap_order import Inversion, OrderScope
+from drctl.model.gap import Inversion, OrderScope, OrderVerdict, RecordClass
 from drctl.model.topology import Record
 
 Log = Mapping[int, Sequence[Record]]

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from drctl.gap.comparison import ComparePlan, span_of
 from drctl.gap.freeze import Frozen
-from drctl.gap.remembering import Known, Remembering, nothing_known
+from drctl.gap.ledger_updates import Known, Remembering, nothing_known
 from drctl.gap.tail import Tail, too_narrow, windowed
 from drctl.model.errors import Unknown
 from drctl.model.gap import NotCompared, TopicGap, Window

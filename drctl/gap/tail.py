@@ -4,16 +4,42 @@ Nobody but the replicator knows how far it got, and what it says is checked: a s
 place (the margin) is compared too, and where anything of it is missing the window grows.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from drctl.gap.alignment import RUN, aligned
 from drctl.gap.comparison import ComparePlan, Identity, TopicPlan
 from drctl.gap.reference import identify
 from drctl.model.gap import NotCompared, PartitionGap, TopicGap, Window
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
+
+RUN = 20
+"""Records in a row that have to be equal."""
+
+Name = Callable[[Record], object]
+"""The value that is equal for equal records."""
+
+
+def aligned(source: Sequence[Record], target: Sequence[Record], name: Name) -> int | None:
+    """The target offset from which on its records are those of the source, one after the other.
+
+    Where that is so more than once, the last one: what lies before is then taken as outside, and
+    a record that is not found for that reason makes the window wider, never the answer wrong.
+
+    Args:
+        source: records in a row; the first `RUN` of them count.
+        target: records in a row, among which they are looked for.
+    """
+    wanted = [name(r) for r in source[:RUN]]
+    held = [name(r) for r in target]
+    if not wanted:
+        return None
+    for start in range(len(held) - len(wanted), -1, -1):
+        if held[start] == wanted[0] and held[start : start + len(wanted)] == wanted:
+            return target[start].offset
+    return None
+
 
 MARGIN = 10_000
 """Offsets before the replicator's position that are compared too, where partitions are few."""

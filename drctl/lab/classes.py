@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from drctl.lab.broker import runs_broker
-from drctl.lab.guards import free_port_base
-from drctl.lab.jvm import lab_mark, recorded_classes
+from drctl.artifacts.jars import resolve
+from drctl.artifacts.java import class_archive, find_java, keep
+from drctl.lab.cluster import runs_broker
 from drctl.lab.lab import Lab, Progress
 from drctl.lab.parts import CONNECT
-from drctl.lab.process import end_processes, marked_processes
+from drctl.lab.processes import end_processes, lab_mark, marked_processes, recorded_classes
 from drctl.lab.settings import LabSettings
+from drctl.lab.starting import free_port_base
 from drctl.lab.waiting import Patience
-from drctl.systems.artifacts.class_archive import class_archive, keep
-from drctl.systems.artifacts.java import find_java
-from drctl.systems.artifacts.resolution import resolve
 
 _KINDS = {"kafka": "primary-1", "connect": CONNECT}
 _HEAP_MB = 384

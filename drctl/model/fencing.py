@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from drctl.model.acls import Acl, Acls
+from drctl.model.repairs import Acl, Acls
 from drctl.model.topology import TopicPartition, Unavailable
 
 LITERAL, PREFIXED = "LITERAL", "PREFIXED"

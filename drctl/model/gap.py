@@ -3,15 +3,117 @@
 `to_json` is the document `drctl/gap/1` of the command contract.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from drctl.model.errors import ExitCode
-from drctl.model.gap_order import Inversion, OrderScope
 from drctl.model.topology import OffsetRange
-from drctl.model.truncation import Truncation
+
+
+class OrderScope(StrEnum):
+    """Within what records have an order that somebody relies upon."""
+
+    KEY = "key"
+    PARTITION = "partition"
+
+
+@dataclass(frozen=True, slots=True)
+class Inversion:
+    """A replicated record that stands on the target before one that it follows on the source.
+
+    Attributes:
+        offset: of the record on the source.
+        target_partition: where its copy is; both copies are in the same one.
+        earlier_offset: of the record that it follows on the source.
+        earlier_target_offset: of that one's copy, which stands behind.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    target_partition: int
+    target_offset: int
+    earlier_offset: int
+    earlier_target_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class DoomedPartition:
+    """A partition of the source that holds what the target has not.
+
+    Attributes:
+        cut_from: the first offset that is not on the target: truncate-and-restore cuts here; None
+            where only records before what the target still holds are not there.
+        end: the end of the partition when it was looked at.
+        records: that are nowhere but here.
+        others: superseded or expired ones, which the target has not either.
+    """
+
+    topic: str
+    partition: int
+    cut_from: int | None
+    end: int
+    records: int
+    bytes: int
+    others: int
+    other_bytes: int
+
+    @property
+    def offsets_cut(self) -> int:
+        """How many offsets a cut takes; those of them that the target holds come back from it."""
+        return 0 if self.cut_from is None else self.end - self.cut_from
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """Where the records are kept that are nowhere else.
+
+    Attributes:
+        gone: how many of them were gone from the source before they could be exported.
+        others: superseded and expired ones, in a folder within; None where nobody asked for them.
+        others_gone: likewise.
+        appended: offsets that were appended to the source since the comparison: what they hold was
+            neither compared nor exported.
+    """
+
+    folder: str
+    records: int
+    gone: int
+    others: int | None = None
+    others_gone: int = 0
+    appended: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """All partitions that would lose anything, by topic and number.
+
+    Attributes:
+        export: None where nobody asked for any.
+    """
+
+    partitions: tuple[DoomedPartition, ...]
+    export: Export | None = None
+
+    @property
+    def totals(self) -> Mapping[str, int]:
+        """Of all partitions."""
+        names = ("offsets_cut", "records", "bytes", "others", "other_bytes")
+        return {name: sum(getattr(each, name) for each in self.partitions) for name in names}
+
+    def to_json(self) -> dict[str, Any]:
+        """`truncation` of the document `drctl/gap/1`."""
+        return {
+            **self.totals,
+            "export": asdict(self.export) if self.export else None,
+            "partitions": [
+                {**asdict(each), "offsets_cut": each.offsets_cut} for each in self.partitions
+            ],
+        }
+
 
 SCHEMA = "drctl/gap/1"
 

@@ -13,14 +13,15 @@ from drctl.model.gap import (
     Engine,
     Forgotten,
     GapResult,
+    Inversion,
     LedgerUse,
     NotCompared,
     OrderCounts,
+    OrderScope,
     PartitionGap,
     TopicGap,
     Window,
 )
-from drctl.model.gap_order import Inversion, OrderScope
 from drctl.model.topology import OffsetRange
 
 T = TypeVar("T")

@@ -1,11 +1,27 @@
 """Consumer groups and what they have committed, as their cluster tells it."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from drctl.model.topology import TopicPartition
+from drctl.model.topology import TopicPartition, Unavailable
+
+
+class GroupCreator(Protocol):
+    """Makes groups known as groups of the protocol of KIP-848."""
+
+    def create(self, names: Collection[str]) -> Mapping[str, Unavailable | None]:
+        """Make each known, and leave it empty; by group None where it is, or why it is not.
+
+        Nothing is subscribed to, read or committed; what was committed stays. Repeated, it changes
+        nothing. An empty group without positions is forgotten after some minutes: set them next.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+            ConfigError: the properties cannot be used for this.
+        """
+
 
 POSITIONS_TOPIC = "__consumer_offsets"
 """The leaders of its partitions are the coordinators of groups; without one, its groups are gone

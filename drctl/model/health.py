@@ -4,7 +4,47 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from drctl.model.errors import ConfigError, ExitCode, Unreachable
 from drctl.model.topology import TopicPartition, Unavailable
+
+
+class AuthenticationFailed(Unreachable):
+    """Somebody is there, and does not let drctl in: a wrong password, a certificate.
+
+    It is no answer, and yet no sign that the cluster is lost: how drctl logs in is to be corrected.
+    """
+
+    exit_code = ExitCode.USAGE
+
+    @property
+    def kind(self) -> str:
+        """For scripts it is an error of the configuration like any other."""
+        return ConfigError.__name__
+
+
+@dataclass(frozen=True, slots=True)
+class Silent(Unavailable):
+    """Nothing came back: nobody may be there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Locked(Unavailable):
+    """Somebody is there, and does not let drctl in."""
+
+
+ALTER = "ALTER"
+"""On the cluster: adding and removing ACLs."""
+
+
+class RightsReader(Protocol):
+    """Looks at what this user may do; changes nothing."""
+
+    def operations(self) -> frozenset[str] | Unavailable:
+        """With the cluster itself, in Kafka's words; or why that is not known.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
 
 
 class Controller(NamedTuple):

@@ -1,9 +1,54 @@
 """The journal of a run: what is kept of it, and who holds the link meanwhile."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Protocol
+
+from drctl.model.errors import DamagedJournal
+
+
+class JournalPlace(Protocol):
+    """Looked at before a run; nothing is written."""
+
+    @property
+    def where(self) -> str:
+        """The file or topic, for messages."""
+
+    def check(self) -> None:
+        """See whether a run could write here, as far as that can be told without writing.
+
+        Raises:
+            ConfigError: it is not as it must be, or may not be written.
+            Unreachable: it did not answer.
+            Unknown: it could not be looked at.
+        """
+
+
+_NAME = re.compile(r"[A-Za-z0-9]+(?:[._-][A-Za-z0-9]+)*")
+_LONGEST = 100
+
+
+def is_run(name: object) -> bool:
+    """Whether a run can be called so: letters and digits, joined by single dots, `-` and `_`."""
+    return isinstance(name, str) and len(name) <= _LONGEST and bool(_NAME.fullmatch(name))
+
+
+def folder_of(folder: Path, run: str) -> Path:
+    """The folder of a run.
+
+    Raises:
+        DamagedJournal: no run is called so: the name was read somewhere, and leads elsewhere.
+    """
+    if not is_run(run):
+        raise DamagedJournal(
+            f"no run is called {run!r}: drctl did not write what says so",
+            "drctl journal lists all runs; see who else may write to topic __drctl_journal",
+        )
+    return folder / run
+
 
 Entry = Mapping[str, Any]
 """What JSON can hold; `entry` names its kind. One of kind `ended` is the last of its run."""
@@ -129,7 +174,7 @@ class JournalReader(Protocol):
         """Whether somebody said that nobody goes on with it, whatever its journal says."""
 
     def lines(self, run: str) -> Sequence[bytes]:
-        """The same, sealed as it is kept: `drctl.engine.chain.verify` tells whether it is whole.
+        """The same, sealed as it is kept: `run_state.verify` tells whether it is whole.
 
         Raises:
             UsageError: there is no such run.

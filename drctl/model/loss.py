@@ -5,7 +5,18 @@ The one value for it: plans, status, reports, metrics and JSON take it from here
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, NamedTuple
+
+
+class Mode(StrEnum):
+    """The two kinds of failover; what is allowed differs."""
+
+    PLANNED = "planned"
+    """Both clusters are alive: nothing may be lost."""
+    UNPLANNED = "unplanned"
+    """The source is dead, cut off or wrong: what was not copied is found later."""
+
 
 _NOBODY_LOOKED = "nobody has looked for it"
 

@@ -2,10 +2,38 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from drctl.model.errors import UsageError
+
+
+def reasons_given(given: Iterable[str], known: Collection[str]) -> dict[str, str]:
+    """`GUARD=REASON` as typed: guard to the reason why it is passed over.
+
+    Args:
+        known: the guards that may be.
+
+    Raises:
+        UsageError: there is no such guard, it cannot be passed over, or no reason is given.
+    """
+    found = {}
+    for text in given:
+        name, _, reason = (part.strip() for part in text.partition("="))
+        if name not in known:
+            raise UsageError(
+                f"there is no guard {name!r} that can be passed over",
+                f"those that can: {', '.join(known)}",
+            )
+        if not reason:
+            raise UsageError(
+                f"--override {name} needs a reason", "it is kept in the journal of the run"
+            )
+        found[name] = reason
+    return found
+
 
 Json = Mapping[str, Any]
 """What JSON can hold: it goes into plans and journals as it is."""
@@ -28,7 +56,7 @@ class Step:
 
     Attributes:
         id: unique in its plan.
-        kind: the name in the registry of `drctl.engine.registry`.
+        kind: the name in the registry of `drctl.steps.registry`.
         settings: what the kind needs to know; it names clusters, topics, never secrets.
         patience_s: how long its proof may take.
     """
@@ -158,3 +186,48 @@ def _mapping(value: object) -> Json:
 
 def _told(value: object) -> dict[str, str]:
     return {name: _text(each) for name, each in _mapping(value).items()}
+
+
+_ABSENT = "not there"
+
+
+def changes(planned: Plan, now: Plan) -> tuple[str, ...]:
+    """A line each, what they were built from first; empty where it is the same plan."""
+    return tuple(_changes(planned, now)) if planned.fingerprint != now.fingerprint else ()
+
+
+def _changes(planned: Plan, now: Plan) -> Iterator[str]:
+    yield from _differing(planned.basis, now.basis)
+    yield from _differing(_head(planned), _head(now))
+    before, after = ({step.id: step for step in plan.steps} for plan in (planned, now))
+    yield from _differing(_there(before), _there(after))
+    kept, wanted = [n for n in before if n in after], [n for n in after if n in before]
+    for name in kept:
+        yield from _differing(_plan_changes_told(before[name]), _plan_changes_told(after[name]))
+    if kept != wanted:
+        yield f"the order of its steps: {', '.join(kept)} -> {', '.join(wanted)}"
+
+
+def _differing(planned: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+    for part in sorted({*planned, *now}):
+        before, after = planned.get(part, _ABSENT), now.get(part, _ABSENT)
+        if before != after:
+            yield f"{part}: {before} -> {after}"
+
+
+def _head(plan: Plan) -> Mapping[str, str]:
+    ends = {"plan": plan.name, "link": plan.link, "from": plan.source, "to": plan.target}
+    return {**ends, **{f"override {guard}": why for guard, why in plan.overrides.items()}}
+
+
+def _there(steps: Mapping[str, Step]) -> Mapping[str, str]:
+    return {f"step {name}": "there" for name in steps}
+
+
+def _plan_changes_told(step: Step) -> Mapping[str, str]:
+    """What it is told, as JSON; its settings may be called as what stands beside them."""
+    beside = {"kind": step.kind, "patience": step.patience_s, "duty": step.duty.value}
+    told = {**{f"its {name}": value for name, value in beside.items()}, **step.settings}
+    return {
+        f"step {step.id}, {name}": json.dumps(value, sort_keys=True) for name, value in told.items()
+    }

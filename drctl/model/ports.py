@@ -1,7 +1,7 @@
 """What the core needs from outside, as Protocols.
 
-A reader cannot write: nothing here changes a cluster. `drctl.systems` implements these,
-`drctl.cli.wiring` opens them.
+A reader cannot write: nothing here changes a cluster. `drctl.stores` implements these,
+`drctl.app.adapters` opens them.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

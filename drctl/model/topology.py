@@ -1,6 +1,6 @@
 """What clusters look like from outside: topics, partitions, offsets."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
@@ -131,3 +131,21 @@ class Record:
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+Headers = tuple[tuple[bytes, bytes | None], ...]
+"""In order; names may repeat."""
+
+Row = tuple[int, int, bytes | None, bytes | None, Headers]
+"""Offset, timestamp in milliseconds (-1 where there is none), key, value and headers."""
+
+TopicRanges = Mapping[str, Mapping[int, Sequence[OffsetRange]]]
+"""By the topic's own name on its cluster, then partition: disjoint ranges, ascending."""
+
+
+class Chunk(NamedTuple):
+    """Some records of one partition; the next chunk of it goes on behind them."""
+
+    topic: str
+    partition: int
+    rows: Sequence[Row]

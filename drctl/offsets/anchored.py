@@ -1,16 +1,76 @@
 """drctl's own anchors: the last consumed records as they were noted before, found on the target."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from drctl.model.topology import Unavailable
+from drctl.formats.anchors import Anchor, Milestone
+from drctl.model.topology import TopicPartition, Unavailable
 from drctl.model.translation import Answer, GroupPartition, Method
-from drctl.offsets.nearest_copied import Copied, Line, nearest_copied
-from drctl.offsets.question import Answers, NoAnswer, Question, not_asked
+from drctl.offsets.choosing import Answers, NoAnswer, Question, not_asked
+from drctl.offsets.consumed import LastConsumed, Step
 from drctl.offsets.record_match import answer
 from drctl.offsets.searching import Match, Sought, TargetSearch
-from drctl.offsets.trail import Step, Trail
-from drctl.wire.anchors import Anchor
+
+Line = tuple[TopicPartition, tuple[Milestone, ...]]
+"""A partition of the target, and milestones of the source, the nearest one first."""
+
+
+class Copied(NamedTuple):
+    """A milestone that is on the target."""
+
+    milestone: Milestone
+    match: Match
+
+
+def nearest_copied(
+    search: TargetSearch, lines: Iterable[Line]
+) -> Mapping[Line, Copied | Unavailable]:
+    """The nearest one of each line; lines of which none was found are left out.
+
+    Raises:
+        Unreachable: the target did not answer.
+        ScanFailed: records could not be read to their end.
+    """
+    quests = {line: _Quest(line[1], 0, len(line[1])) for line in lines}
+    while waiting := {line: quest for line, quest in quests.items() if quest.low < quest.high}:
+        sought = {
+            line: Sought(line[0], LastConsumed((quest.step,))) for line, quest in waiting.items()
+        }
+        matches = search.find(sought.values())
+        for line, quest in waiting.items():
+            quest.note(matches.get(sought[line]))
+    return {line: quest.found for line, quest in quests.items() if quest.found}
+
+
+@dataclass(slots=True)
+class _Quest:
+    """One line: its milestones before `low` are not on the target, those from `high` on are."""
+
+    milestones: Sequence[Milestone]
+    low: int
+    high: int
+    found: Copied | Unavailable | None = None
+
+    @property
+    def step(self) -> Step:
+        milestone = self.milestones[self._middle]
+        return Step(milestone.timestamp_ms, milestone.fingerprint)
+
+    def note(self, match: Match | Unavailable | None) -> None:
+        middle = self._middle
+        if match is None:
+            self.low = middle + 1
+        elif isinstance(match, Unavailable):
+            self.found = self.found or match  # one further back will do
+            self.low = self.high
+        else:
+            self.found, self.high = Copied(self.milestones[middle], match), middle
+
+    @property
+    def _middle(self) -> int:
+        return (self.low + self.high) // 2
+
 
 NO_ANCHOR = NoAnswer("`drctl offsets track` has noted nothing of it")
 
@@ -92,9 +152,9 @@ class AnchorAnswers:
         return exact
 
 
-def _trail(anchor: Anchor) -> Trail:
+def _trail(anchor: Anchor) -> LastConsumed:
     steps = tuple(Step(record.timestamp_ms, record.fingerprint) for record in anchor.records)
-    return Trail(steps, anchor.passed, anchor.uncommitted)
+    return LastConsumed(steps, anchor.passed, anchor.uncommitted)
 
 
 def _behind(anchor: Anchor, copied: Copied, moved: int) -> Answer:

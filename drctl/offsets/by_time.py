@@ -5,16 +5,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from drctl.model.ports import ClusterReader, OffsetReader
-from drctl.model.topology import (
-    Found,
-    Mark,
-    TopicPartition,
-    Unavailable,
-)
+from drctl.model.topology import Found, Mark, TopicPartition, Unavailable
 from drctl.model.translation import Answer, GroupPartition, Method
-from drctl.offsets.consumed import Before, last_consumed
-from drctl.offsets.question import Answers, NoAnswer, Question
-from drctl.offsets.trail import RangeReader
+from drctl.offsets.choosing import Answers, NoAnswer, Question
+from drctl.offsets.consumed import Before, RangeReader, last_consumed
 
 
 class Consumed(NamedTuple):

@@ -1,11 +1,147 @@
 """MirrorMaker 2's own answers, as far as they can be trusted."""
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
-from drctl.model.translation import Answer, Method
-from drctl.offsets.question import UNKNOWN_POSITION, Answers, NoAnswer, Question
+from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, Unavailable
+from drctl.model.translation import Answer, GroupPartition, Method
+from drctl.offsets.choosing import UNKNOWN_POSITION, Answers, NoAnswer, Question
+
+
+class Sync(NamedTuple):
+    """A record's offset on both sides.
+
+    Attributes:
+        at_ms: when MirrorMaker 2 wrote it, in milliseconds UTC.
+    """
+
+    upstream: int
+    downstream: int
+    at_ms: int
+
+
+SyncHistory = Mapping[TopicPartition, Sequence[Sync]]
+"""By source partition, in the order of the topic."""
+
+BEGAN_AGAIN = NoAnswer("the source's offsets began again after the position was noted")
+NO_SYNC = NoAnswer("MirrorMaker 2 kept no offset sync of this partition")
+
+
+class OffsetSyncs:
+    """Implements `TranslationMethod` for links of MirrorMaker 2.
+
+    Args:
+        targets: the logs of the partitions on the target.
+        noted_ms: while the source is silent, when positions were noted: an offset of before the
+            source's offsets began again means another record.
+        now_ms: the time, to say how old a sync is.
+    """
+
+    method = Method.OFFSET_SYNC
+
+    def __init__(
+        self,
+        history: SyncHistory,
+        targets: Mapping[TopicPartition, PartitionOffsets | Unavailable],
+        noted_ms: Mapping[GroupPartition, int],
+        now_ms: int,
+    ) -> None:
+        self._usable = {place: usable(syncs) for place, syncs in history.items()}
+        self._again_ms = {place: began_again_ms(syncs) for place, syncs in history.items()}
+        self._targets = targets
+        self._noted_ms = noted_ms
+        self._now_ms = now_ms
+
+    def answers(self, questions: Sequence[Question]) -> Answers:
+        """One for each question."""
+        return {q: self._answer(q) for q in questions}
+
+    def window(self, question: Question, offset: int) -> OffsetRange | None:
+        """Target offsets among which the record of a source offset lies, if two syncs enclose it.
+
+        Args:
+            offset: of that record; before the position there may be others, whose transactions
+                were aborted, and which were copied.
+        """
+        syncs = self._usable.get(question.place.partition, ())
+        after = bisect_right(syncs, offset, key=_upstream)
+        if not 0 < after < len(syncs):
+            return None
+        return OffsetRange(syncs[after - 1].downstream, syncs[after].downstream + 1)
+
+    def _answer(self, question: Question) -> Answer | NoAnswer:
+        if question.committed is None:
+            return UNKNOWN_POSITION
+        noted_ms = self._noted_ms.get(question.place)
+        if noted_ms is not None and noted_ms < self._again_ms.get(question.place.partition, 0):
+            return BEGAN_AGAIN
+        return self._at(question, question.committed)
+
+    def _at(self, question: Question, committed: int) -> Answer | NoAnswer:
+        syncs = self._usable.get(question.place.partition)
+        if not syncs:
+            return NO_SYNC
+        found = bisect_right(syncs, committed, key=_upstream)
+        if not found:
+            return NoAnswer(
+                f"the oldest usable sync is at source offset {syncs[0].upstream}, "
+                f"behind the position {committed}"
+            )
+        sync = syncs[found - 1]
+        log = self._targets.get(question.target)
+        if isinstance(log, PartitionOffsets) and sync.downstream >= log.end:
+            return NoAnswer(
+                f"the sync at source offset {sync.upstream} leads to {sync.downstream}, behind "
+                f"the target's end offset {log.end}: the topic was made anew there"
+            )
+        after = syncs[found] if found < len(syncs) else None
+        exact = sync.upstream == committed
+        position = sync.downstream if exact else sync.downstream + 1
+        rereads = 0 if exact else _distance(committed, sync, after)
+        evidence = f"sync of source offset {sync.upstream} to {sync.downstream}"
+        age = max(0.0, (self._now_ms - sync.at_ms) / 1000)
+        return Answer(self.method, position, rereads, 0, evidence, age)
+
+
+def usable(syncs: Iterable[Sync]) -> tuple[Sync, ...]:
+    """Those that hold for the logs as they are now, ascending on both sides.
+
+    Where the downstream offset steps back the target's topic was made anew; where the upstream
+    one does, the source's was, or the replicator went back: what came before does not count then.
+    """
+    kept: list[Sync] = []
+    for sync in syncs:
+        if kept and sync.downstream < kept[-1].downstream:
+            kept.clear()
+        while kept and sync.upstream <= kept[-1].upstream:
+            kept.pop()
+        kept.append(sync)
+    return tuple(kept)
+
+
+def began_again_ms(syncs: Iterable[Sync]) -> int:
+    """When the upstream offset last stepped back; 0 where it never did."""
+    found, before = 0, -1
+    for sync in syncs:
+        if sync.upstream < before:
+            found = sync.at_ms
+        before = sync.upstream
+    return found
+
+
+def _distance(committed: int, sync: Sync, after: Sync | None) -> int:
+    """Target records between a sync and the position behind it, at most."""
+    consumed = committed - sync.upstream - 1
+    if after is None:
+        return consumed
+    there = after.downstream - sync.downstream - 1
+    copied_twice = there > after.upstream - sync.upstream - 1
+    return there if copied_twice else min(consumed, there)
+
+
+def _upstream(sync: Sync) -> int:
+    return sync.upstream
 
 
 class Checkpoint(NamedTuple):

@@ -2,10 +2,57 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple, Protocol
 
-from drctl.model.topology import PartitionOffsets, Unavailable
-from drctl.model.translation import Answer, Method, Translation
-from drctl.offsets.question import Question
+from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
+from drctl.model.translation import Answer, GroupPartition, Method, Translation
+
+
+class Question(NamedTuple):
+    """Where on the target does this group go on?
+
+    Attributes:
+        committed: the source offset of the next record that the group wants; None where the
+            source cannot be asked and nobody noted it.
+        target: the partition that its records are copied to.
+    """
+
+    place: GroupPartition
+    committed: int | None
+    target: TopicPartition
+
+
+class NoAnswer(NamedTuple):
+    """Why a method says nothing, in words for a person."""
+
+    reason: str
+
+
+UNKNOWN_POSITION = NoAnswer("what it had committed on the source is not known")
+
+
+def not_asked(silent: Unavailable) -> NoAnswer:
+    """The target did not tell where a time begins in its log: run again."""
+    return NoAnswer(f"the target did not answer where to look, try again: {silent.reason}")
+
+
+Answers = Mapping[Question, Answer | NoAnswer]
+
+
+class TranslationMethod(Protocol):
+    """Finds positions on the target from one kind of evidence."""
+
+    @property
+    def method(self) -> Method:
+        """Its name."""
+
+    def answers(self, questions: Sequence[Question]) -> Answers:
+        """One for each question.
+
+        Raises:
+            Unreachable: the cluster that keeps the evidence did not answer.
+        """
+
 
 NO_EVIDENCE = "there is no evidence of its position on the target"
 

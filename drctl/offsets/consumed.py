@@ -2,12 +2,117 @@
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
-from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, Unavailable
-from drctl.offsets.trail import RangeReader, Step, Trail, read_ranges
-from drctl.wire.anchors import MOST_RECORDS
+from drctl.formats.anchors import MOST_RECORDS
+from drctl.formats.fingerprint import fingerprint
+from drctl.model.topology import (
+    Chunk,
+    OffsetRange,
+    PartitionOffsets,
+    Row,
+    TopicPartition,
+    TopicRanges,
+    Unavailable,
+)
+
+LENGTH = 32
+"""Records of a trail: so many equal ones in a row are told apart."""
+
+_COALESCED = 64
+"""Offsets between two ranges that are read as one."""
+
+
+class Step(NamedTuple):
+    """A record that can be recognised; headers do not count, for replicators change them."""
+
+    timestamp_ms: int
+    fingerprint: int
+
+
+class LastConsumed(NamedTuple):
+    """The records before a position.
+
+    A record is uncommitted where its transaction was aborted, or is open: a replicator may have
+    copied it as a record like any other, or not.
+
+    Attributes:
+        steps: the newest first; the first one is committed.
+        passed: uncommitted records between the first one and the position.
+        uncommitted: which of the steps are, by index.
+    """
+
+    steps: tuple[Step, ...] = ()
+    passed: int = 0
+    uncommitted: frozenset[int] = frozenset()
+
+
+class RangeReader(Protocol):
+    """Reads the records of offset ranges of one cluster."""
+
+    def read(self, ranges: TopicRanges, *, uncommitted: bool = False) -> Iterable[Chunk]:
+        """Every committed record of these ranges, those of a partition in order.
+
+        Args:
+            uncommitted: whether to read records whose transaction was aborted or is open, too.
+
+        Raises:
+            ScanFailed: something could not be read to its end.
+        """
+
+
+def step_of(row: Row) -> Step:
+    """How a record is recognised."""
+    return Step(row[1], fingerprint(row[2], row[3]))
+
+
+def read_ranges(
+    reader: RangeReader,
+    wanted: Mapping[TopicPartition, Sequence[OffsetRange]],
+    *,
+    uncommitted: bool = False,
+) -> dict[TopicPartition, list[tuple[int, Step]]]:
+    """The records of these ranges (which may overlap), ascending, as offset and step.
+
+    Raises:
+        ScanFailed: something could not be read to its end.
+    """
+    found: dict[TopicPartition, list[tuple[int, Step]]] = {place: [] for place in wanted}
+    for chunk in chunks(reader, wanted, uncommitted=uncommitted):
+        steps = found[TopicPartition(chunk.topic, chunk.partition)]
+        steps += [(row[0], step_of(row)) for row in chunk.rows]
+    return found
+
+
+def chunks(
+    reader: RangeReader,
+    wanted: Mapping[TopicPartition, Sequence[OffsetRange]],
+    *,
+    uncommitted: bool = False,
+) -> Iterable[Chunk]:
+    """The records of these ranges (which may overlap), those of a partition in order, each once.
+
+    Raises:
+        ScanFailed: something could not be read to its end.
+    """
+    ranges: dict[str, dict[int, Sequence[OffsetRange]]] = {}
+    for place, runs in wanted.items():
+        if merged := coalesced(runs):
+            ranges.setdefault(place.topic, {})[place.partition] = merged
+    return reader.read(ranges, uncommitted=uncommitted) if ranges else ()
+
+
+def coalesced(runs: Iterable[OffsetRange]) -> list[OffsetRange]:
+    """Disjoint ranges, ascending, that cover these; near ones become one."""
+    merged: list[OffsetRange] = []
+    for run in sorted(run for run in runs if run.span):
+        if merged and run.start <= merged[-1].end + _COALESCED:
+            merged[-1] = OffsetRange(merged[-1].start, max(merged[-1].end, run.end))
+        else:
+            merged.append(run)
+    return merged
+
 
 WIDTHS = (MOST_RECORDS, 4 * MOST_RECORDS, 2_000, 20_000)
 """Offsets looked at: at first, and where they hold fewer records than are wanted (transactions
@@ -27,7 +132,7 @@ class Before(NamedTuple):
         last: the offset of its first step; -1 where there is none.
     """
 
-    trail: Trail
+    trail: LastConsumed
     last: int
 
 
@@ -72,7 +177,7 @@ def trails_before(
         ScanFailed: something could not be read to its end.
     """
     committed = committed_before(reader, logs)
-    found = dict.fromkeys(logs, Before(Trail(), -1))
+    found = dict.fromkeys(logs, Before(LastConsumed(), -1))
     wanted: dict[TopicPartition, list[OffsetRange]] = defaultdict(list)
     spans = {at: _everything(at[1], logs[at], each) for at, each in committed.items() if each}
     for at, span in spans.items():
@@ -105,7 +210,7 @@ def _trail(offset: int, committed: Records, every: Records) -> Before:
     if offset - last > WIDTHS[-1]:
         passed = offset - last - 1
     uncommitted = frozenset(n for n, (at, _) in enumerate(newest) if at not in sure)
-    return Before(Trail(tuple(step for _, step in newest), passed, uncommitted), last)
+    return Before(LastConsumed(tuple(step for _, step in newest), passed, uncommitted), last)
 
 
 def committed_before(
@@ -129,7 +234,7 @@ def committed_before(
 
 def next_to_consume(
     reader: RangeReader, logs: Mapping[Position, PartitionOffsets]
-) -> Mapping[Position, Trail]:
+) -> Mapping[Position, LastConsumed]:
     """The first record from each of these offsets on; `passed` are the uncommitted ones before it.
 
     Without steps where there is none nearby.
@@ -153,7 +258,8 @@ def next_to_consume(
     }
     passed = {at: len(records) for at, records in _inside(reader, gaps, uncommitted=True).items()}
     return {
-        at: Trail((first[at][1],), passed.get(at, 0)) if at in first else Trail() for at in logs
+        at: LastConsumed((first[at][1],), passed.get(at, 0)) if at in first else LastConsumed()
+        for at in logs
     }
 
 

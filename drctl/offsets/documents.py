@@ -4,6 +4,7 @@ Whatever is wrong is told with the file, the line, the place in the document and
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,10 +18,66 @@ from drctl.model.errors import ConfigError, UsageError
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Member
 from drctl.model.strict_json import read_json
 from drctl.model.topology import TopicPartition
-from drctl.offsets.json_places import place_of
 from drctl.offsets.snapshot import Filters, GroupSnapshot, Snapshot
 from drctl.offsets.translating import NEVER
 from drctl.offsets.wanted import Bounds, RestsOn, Wanted
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_DECODER = json.JSONDecoder()
+
+
+def place_of(text: str, path: Path) -> Mark:
+    """The line and column of the value at this path of a valid JSON text.
+
+    Of a value that is missing, or of one that stands in another kind of value than the path
+    says, the place of the innermost value around it.
+    """
+    at = _skip(text, 0)
+    for part in path:
+        inner = _entry(text, at, part) if isinstance(part, str) else _item(text, at, part)
+        if inner is None:
+            break
+        at = inner
+    before = text[:at]
+    return Mark(before.count("\n") + 1, at - (before.rfind("\n") + 1) + 1)
+
+
+def _entry(text: str, at: int, name: str) -> int | None:
+    if text[at] != "{":
+        return None
+    at = _skip(text, at + 1)
+    while text[at] != "}":
+        key, end = _DECODER.raw_decode(text, at)
+        at = _skip(text, _skip(text, end) + 1)
+        if key == name:
+            return at
+        at = _next(text, at)
+    return None
+
+
+def _item(text: str, at: int, number: int) -> int | None:
+    if text[at] != "[":
+        return None
+    at = _skip(text, at + 1)
+    while text[at] != "]":
+        if not number:
+            return at
+        number -= 1
+        at = _next(text, at)
+    return None
+
+
+def _next(text: str, at: int) -> int:
+    """Behind the value that begins here, and behind the comma after it."""
+    _, end = _DECODER.raw_decode(text, at)
+    end = _skip(text, end)
+    return _skip(text, end + 1) if text[end] == "," else end
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
 
 SNAPSHOT = "drctl/offsets-snapshot/1"
 TRANSLATIONS = "drctl/offsets/1"

@@ -3,19 +3,16 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from drctl.model.rows import Chunk
-from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, TopicState
+from drctl.formats import consumer_timestamps
+from drctl.formats.anchor_passes import Scope
+from drctl.formats.anchors import Anchor
+from drctl.formats.primitives import Undecodable
+from drctl.model.topology import Chunk, OffsetRange, PartitionOffsets, TopicPartition, TopicState
 from drctl.model.translation import GroupPartition
-from drctl.offsets.anchor_log import ANCHORS_TOPIC, AnchorLog
-from drctl.offsets.anchor_reading import anchors_of, survived_cluster
+from drctl.offsets.anchor_log import ANCHORS_TOPIC, AnchorLog, anchors_of, survived_cluster
 from drctl.offsets.by_time import Consumed
-from drctl.offsets.copied_offsets import CopiedPosition, positions_of
-from drctl.offsets.evidence import Evidence, Progress
+from drctl.offsets.evidence import CopiedPosition, Evidence, Progress, positions_of
 from drctl.offsets.mirror_topics import Aliases, Mirrored, Place, read_mirrored
-from drctl.wire import consumer_timestamps
-from drctl.wire.anchor_passes import Scope
-from drctl.wire.anchors import Anchor
-from drctl.wire.undecodable import Undecodable
 
 
 @dataclass(frozen=True, slots=True)

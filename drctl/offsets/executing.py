@@ -11,14 +11,23 @@ from itertools import groupby
 
 from drctl.model.errors import Unreachable
 from drctl.model.groups import Committed, Group, Positions
+from drctl.model.journal import RunJournal
 from drctl.model.ports import GroupReader, GroupWriter
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.offsets import journal as journals
-from drctl.offsets.answers import Occupied, Unanswered
-from drctl.offsets.applying import Action, ApplyPlan, Line
-from drctl.offsets.guards import Guard, members_in_words
-from drctl.offsets.journal import RunJournal
-from drctl.offsets.results import ApplyResult, LineResult, Outcome, left_alone
+from drctl.offsets.applying import Action, ApplyPlan, Guard, Line, members_in_words
+from drctl.offsets.journal import ApplyResult, LineResult, Outcome, left_alone
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered(Unavailable):
+    """No answer came after a write was sent: it may have happened, or may happen yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Occupied(Unavailable):
+    """The coordinator refused: the group has members."""
+
 
 BATCH = 250
 """Groups that are looked at, written and read back together."""

@@ -4,12 +4,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from drctl.formats.anchors import Anchor
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, Unavailable
 from drctl.model.translation import Answer, GroupPartition, Method
-from drctl.offsets.consumed import Position, Records, committed_before
-from drctl.offsets.question import UNKNOWN_POSITION, Answers, NoAnswer, Question
-from drctl.offsets.trail import RangeReader, Step, read_ranges
-from drctl.wire.anchors import Anchor
+from drctl.offsets.choosing import UNKNOWN_POSITION, Answers, NoAnswer, Question
+from drctl.offsets.consumed import (
+    Position,
+    RangeReader,
+    Records,
+    Step,
+    committed_before,
+    read_ranges,
+)
 
 SAMPLES = 5
 """Places of a partition at which both sides are looked at."""

@@ -1,32 +1,68 @@
 """Translates all groups of a link: looks, asks every method with evidence, and chooses."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from drctl.model.groups import Committed
 from drctl.model.ports import ClusterReader, GroupReader
 from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState, Unavailable
-from drctl.model.translation import GroupPartition
+from drctl.model.translation import Answer, GroupPartition, Method
 from drctl.offsets.anchored import AnchorAnswers
 from drctl.offsets.by_time import ConsumerTimestamps, GivenTime
-from drctl.offsets.checkpoints import CheckpointAnswers
-from drctl.offsets.choosing import NO_EVIDENCE
+from drctl.offsets.checkpoints import CheckpointAnswers, OffsetSyncs
+from drctl.offsets.choosing import NO_EVIDENCE, Answers, NoAnswer, Question, TranslationMethod
+from drctl.offsets.consumed import RangeReader
 from drctl.offsets.evidence import Evidence, EvidenceReader, LastKnown, Progress, last_known
 from drctl.offsets.identity import SameOffsets
 from drctl.offsets.mapping import MappedOffsets
-from drctl.offsets.offset_syncs import OffsetSyncs
-from drctl.offsets.question import TranslationMethod
 from drctl.offsets.record_match import RecordMatch
 from drctl.offsets.searching import TargetSearch
-from drctl.offsets.situation import (
-    Carried,
-    SourceGroups,
-    Target,
-    look_at_source,
-    look_at_target,
-)
-from drctl.offsets.target_offsets import Standing, TargetOffsets
-from drctl.offsets.trail import RangeReader
+from drctl.offsets.situation import Carried, SourceGroups, Target, look_at_source, look_at_target
 from drctl.offsets.translating import Explained, Silence, translate, unread
+
+_NONE = NoAnswer("the group has no committed offset on the target")
+
+Standing = Mapping[str, Mapping[TopicPartition, Committed] | Unavailable]
+"""By group; the places are the target's."""
+
+
+class TargetOffsets:
+    """Implements `TranslationMethod` while the source is silent.
+
+    With `sync.group.offsets.enabled` MirrorMaker 2 commits translated offsets on the target. It
+    never moves one back: where a group was reset backwards, its newer checkpoint says so.
+
+    Args:
+        standing: what the groups have committed on the target.
+        targets: the logs of the partitions there.
+    """
+
+    method = Method.TARGET_OFFSET
+
+    def __init__(
+        self,
+        standing: Standing,
+        targets: Mapping[TopicPartition, PartitionOffsets | Unavailable],
+    ) -> None:
+        self._standing = standing
+        self._targets = targets
+
+    def answers(self, questions: Sequence[Question]) -> Answers:
+        """One for each question."""
+        return {q: self._answer(q) for q in questions}
+
+    def _answer(self, question: Question) -> Answer | NoAnswer:
+        held = self._standing.get(question.place.group, {})
+        if isinstance(held, Unavailable):
+            return NoAnswer(f"its committed offsets on the target cannot be read: {held.reason}")
+        committed = held.get(question.target)
+        if committed is None:
+            return _NONE
+        log = self._targets.get(question.target)
+        if isinstance(log, PartitionOffsets) and not log.log_start <= committed.offset <= log.end:
+            return NoAnswer(f"its committed offset {committed.offset} is outside the target's log")
+        told = f"committed offset {committed.offset} on the target: it is never set back"
+        return Answer(self.method, committed.offset, None, None, told)
 
 
 @dataclass(frozen=True, slots=True)

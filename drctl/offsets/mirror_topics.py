@@ -8,14 +8,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from drctl.formats import checkpoints, offset_syncs
+from drctl.formats.primitives import Undecodable
 from drctl.model.ports import ClusterReader
-from drctl.model.rows import Row
-from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
-from drctl.offsets.checkpoints import Checkpoint
-from drctl.offsets.offset_syncs import Sync
-from drctl.offsets.trail import RangeReader
-from drctl.wire import checkpoints, offset_syncs
-from drctl.wire.undecodable import Undecodable
+from drctl.model.topology import OffsetRange, PartitionOffsets, Row, TopicPartition
+from drctl.offsets.checkpoints import Checkpoint, Sync
+from drctl.offsets.consumed import RangeReader
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,107 @@
 """Pass after pass: what is noted is read, the source is looked at, and what is new is noted."""
 
 import time
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from drctl.model.errors import DrctlError
-from drctl.offsets.anchor_log import AnchorLog, Change
-from drctl.offsets.tracked import Tracked
-from drctl.offsets.tracking import Look, Progress, Tracker
+from drctl.model.errors import DrctlError, ExitCode
+from drctl.model.moments import iso
+from drctl.offsets.anchor_log import ANCHORS_TOPIC, AnchorLog, Change
+from drctl.offsets.tracking import Look, Problem, Progress, Tracker
+
+SCHEMA = "drctl/offsets-track/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Tracked:
+    """A pass.
+
+    Attributes:
+        executed: whether what is to be noted was written.
+        topic_existed: whether there was a topic before.
+        look: what was seen; None where the pass failed.
+        failed: why it did.
+        known_ms: when the last pass began that was seen through and noted, this one or one before;
+            None where there was none. What is noted is true as of then.
+    """
+
+    began_ms: int
+    seconds: float
+    executed: bool
+    topic_existed: bool
+    look: Look | None
+    failed: DrctlError | None
+    known_ms: int | None
+
+    @property
+    def complete(self) -> bool:
+        """Whether all positions were seen."""
+        return self.look is not None and self.failed is None and not self.look.problems
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What a single pass ends with."""
+        return ExitCode.DONE if self.complete else ExitCode.UNKNOWN
+
+    @property
+    def age_seconds(self) -> float | None:
+        """How old what is noted was when the pass ended."""
+        if self.known_ms is None:
+            return None
+        return max(0.0, (self.began_ms - self.known_ms) / 1000 + self.seconds)
+
+
+def tracked_document(
+    link: str, source: str, target: str, result: Tracked, failed: Mapping[str, Any] | None
+) -> Mapping[str, Any]:
+    """One pass.
+
+    Args:
+        link: its name, and those of its clusters.
+        failed: why the pass failed, without what is secret.
+    """
+    # What was seen of a pass that failed was not noted.
+    look = result.look if result.failed is None else None
+    return {
+        "schema": SCHEMA,
+        "link": link,
+        "from": source,
+        "to": target,
+        "topic": ANCHORS_TOPIC,
+        "topic_existed": result.topic_existed,
+        "executed": result.executed,
+        "started": iso(result.began_ms),
+        "seconds": round(result.seconds, 3),
+        "complete": result.complete,
+        "failed": failed,
+        "totals": None if look is None else _totals(look),
+        "problems": [] if look is None else [_problem(each) for each in look.problems],
+        "known_until": None if result.known_ms is None else iso(result.known_ms),
+        "age_seconds": None if result.age_seconds is None else round(result.age_seconds, 3),
+    }
+
+
+def _totals(look: Look) -> Mapping[str, int]:
+    return {
+        "groups": look.groups,
+        "positions": look.positions,
+        "moved": look.moved,
+        "without_records": look.bare,
+        "noted": look.noted,
+        "forgotten": len(look.forgotten),
+        "astray": look.astray,
+    }
+
+
+def _problem(problem: Problem) -> Mapping[str, Any]:
+    whole = not problem.topic
+    return {
+        "group": problem.group,
+        "topic": None if whole else problem.topic,
+        "partition": None if whole else problem.partition,
+        "reason": problem.reason,
+    }
 
 
 class AnchorReader(Protocol):

@@ -5,7 +5,7 @@ from typing import Any
 
 from drctl.model.groups import Committed
 from drctl.offsets.applying import ApplyPlan, Line
-from drctl.offsets.results import ApplyResult, LineResult
+from drctl.offsets.journal import ApplyResult, LineResult
 
 
 def plan_document(plan: ApplyPlan, execute: str) -> dict[str, Any]:

@@ -7,12 +7,13 @@ later one is not consumed.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from operator import eq
 from typing import NamedTuple
 
+from drctl.formats.anchors import MOST_RECORDS
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import (
     OffsetRange,
@@ -22,11 +23,114 @@ from drctl.model.topology import (
     Unavailable,
 )
 from drctl.model.translation import Answer, Method
-from drctl.offsets.consumed import WIDTHS, Position, Records, last_consumed, next_to_consume
-from drctl.offsets.question import UNKNOWN_POSITION, Answers, NoAnswer, Question, not_asked
-from drctl.offsets.replicated_end import Lost, Reached, ReplicatedEnd
+from drctl.offsets.choosing import UNKNOWN_POSITION, Answers, NoAnswer, Question, not_asked
+from drctl.offsets.consumed import (
+    WIDTHS,
+    LastConsumed,
+    Position,
+    RangeReader,
+    Records,
+    last_consumed,
+    next_to_consume,
+    read_ranges,
+    trails_before,
+)
 from drctl.offsets.searching import Match, Sought, TargetSearch
-from drctl.offsets.trail import RangeReader, Trail, read_ranges
+
+FIRST_STEP, GROWTH = 4 * MOST_RECORDS, 4
+
+
+class Lost(NamedTuple):
+    """A position behind which nothing was found.
+
+    Attributes:
+        offset: on the source; the records just before it are not on the target.
+        log: of the source.
+    """
+
+    source: TopicPartition
+    offset: int
+    log: PartitionOffsets
+    target: TopicPartition
+
+
+class Reached(NamedTuple):
+    """The newest consumed record that was found on the target.
+
+    Attributes:
+        match: where it is there.
+        offset: of the source; the trail that was found ends there.
+        trail: what was looked for.
+    """
+
+    match: Match
+    offset: int
+    trail: LastConsumed
+
+
+@dataclass(slots=True)
+class _Quest:
+    """One position: something is there before `low`, nothing just before `high`."""
+
+    lost: Lost
+    high: int
+    step: int = FIRST_STEP
+    low: int | None = None
+    found: Reached | None = None
+    ended: bool = False
+
+    @property
+    def probe(self) -> int:
+        if self.low is not None:
+            return (self.low + self.high) // 2
+        return max(self.lost.log.log_start + 1, self.lost.offset - self.step)
+
+    def note(self, probe: int, trail: LastConsumed, match: Match | Unavailable | None) -> None:
+        if isinstance(match, Unavailable):
+            self.ended = True  # what was found before holds: it only lies further back
+        elif match is None:
+            self.high, self.step = probe, self.step * GROWTH
+            self.ended = self.low is None and probe <= self.lost.log.log_start + 1
+        else:
+            self.low, self.found = probe, Reached(match, probe, trail)
+            self.ended = match.missing > 0
+        if self.low is not None and self.high - self.low <= MOST_RECORDS:
+            self.ended = True
+
+
+class ReplicatedEnd:
+    """Goes back in the source in growing steps, then halves; all positions at once."""
+
+    def __init__(self, source: RangeReader, search: TargetSearch) -> None:
+        self._source = source
+        self._search = search
+
+    def find(self, lost: Iterable[Lost]) -> Mapping[Lost, Reached]:
+        """Those of which anything was found.
+
+        Raises:
+            Unreachable: the target did not answer.
+            ScanFailed: records could not be read to their end.
+        """
+        quests = {one: _Quest(one, one.offset) for one in lost if one.offset > one.log.log_start}
+        waiting = list(quests.values())
+        while waiting:
+            probes = [(quest, quest.probe) for quest in waiting]
+            logs = {(quest.lost.source, probe): quest.lost.log for quest, probe in probes}
+            trails = trails_before(self._source, logs)
+            sought = {
+                (quest.lost, probe): Sought(
+                    quest.lost.target, trails[quest.lost.source, probe].trail
+                )
+                for quest, probe in probes
+            }
+            matches = self._search.find(sought.values())
+            for quest, probe in probes:
+                wanted = sought[quest.lost, probe]
+                quest.note(probe, wanted.trail, matches.get(wanted))
+            waiting = [quest for quest in waiting if not quest.ended]
+        return {one: quest.found for one, quest in quests.items() if quest.found}
+
 
 NO_RECORD = NoAnswer(f"the source holds no record within {WIDTHS[-1]:,} offsets of the position")
 NOT_THERE = NoAnswer("none of the last consumed records was found on the target")
@@ -43,7 +147,7 @@ class _Clue(NamedTuple):
             consume, for want of a consumed one.
     """
 
-    trail: Trail
+    trail: LastConsumed
     last: int
 
     @property
@@ -307,7 +411,7 @@ def _inside(records: Records, span: OffsetRange) -> Records:
 
 
 def answer(
-    method: Method, match: Match, trail: Trail, whose: str, age_seconds: float | None = None
+    method: Method, match: Match, trail: LastConsumed, whose: str, age_seconds: float | None = None
 ) -> Answer:
     """What it means that a trail of consumed records was found.
 

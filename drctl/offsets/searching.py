@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, Unavailable
-from drctl.offsets.consumed import Records
-from drctl.offsets.trail import LENGTH, RangeReader, Step, Trail, read_ranges
+from drctl.offsets.consumed import LENGTH, LastConsumed, RangeReader, Records, Step, read_ranges
 
 BEFORE = 2 * LENGTH
 """Records read before the first one of the right time."""
@@ -39,7 +38,7 @@ class Sought(NamedTuple):
     """
 
     target: TopicPartition
-    trail: Trail
+    trail: LastConsumed
     within: OffsetRange | None = None
 
 
@@ -292,7 +291,7 @@ class _Held:
     def _name(self, step: Step) -> object:
         return step if self._timed else step.fingerprint
 
-    def match(self, trail: Trail, window: _Window) -> Match | None:
+    def match(self, trail: LastConsumed, window: _Window) -> Match | None:
         """Where the newest committed record of the trail that is in the window stands.
 
         Nothing can be said of an uncommitted one: where these are not copied, an equal record that
@@ -314,7 +313,7 @@ class _Held:
             missing += 1
         return None
 
-    def _between(self, trail: Trail, offset: int) -> int | None:
+    def _between(self, trail: LastConsumed, offset: int) -> int | None:
         """Records of the trail that may lie behind the one that was found at this offset.
 
         What lies before it there tells which of the trail's equal records it is.

@@ -5,9 +5,8 @@ from typing import Any
 
 from drctl.model.errors import ExitCode
 from drctl.model.translation import Answer, Translation
-from drctl.offsets.choosing import NO_EVIDENCE
+from drctl.offsets.choosing import NO_EVIDENCE, NoAnswer
 from drctl.offsets.link_translation import LinkTranslated
-from drctl.offsets.question import NoAnswer
 from drctl.offsets.translating import NEVER, Explained
 
 SCHEMA = "drctl/offsets/1"

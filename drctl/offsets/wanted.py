@@ -90,7 +90,7 @@ class Written(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class TargetState:
     """What a cluster says now of the groups and partitions that are wanted.
 
     Attributes:
@@ -102,7 +102,7 @@ class Sight:
     logs: Mapping[TopicPartition, OffsetRange | Unavailable]
 
 
-def look(groups: GroupReader, offsets: OffsetReader, wanted: Iterable[Wanted]) -> Sight:
+def look(groups: GroupReader, offsets: OffsetReader, wanted: Iterable[Wanted]) -> TargetState:
     """Ask the cluster; nothing is asked of rows that are blocked without a position.
 
     Raises:
@@ -111,7 +111,7 @@ def look(groups: GroupReader, offsets: OffsetReader, wanted: Iterable[Wanted]) -
     asked = [row for row in wanted if row.to is not None or not row.blocked]
     names = tuple(dict.fromkeys(row.group for row in asked))
     logs = log_ranges(offsets, {row.partition for row in asked})
-    return Sight(groups.described(names), groups.committed(names), logs)
+    return TargetState(groups.described(names), groups.committed(names), logs)
 
 
 def log_ranges(

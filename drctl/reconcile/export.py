@@ -15,8 +15,8 @@ from typing import Any
 from drctl.model.gap import OrderVerdict
 from drctl.model.strict_json import read_json
 from drctl.model.topology import TopicPartition
-from drctl.reconcile.progress import Lane
-from drctl.reconcile.rows import Exported, ExportedLane
+from drctl.reconcile.gap_result import Exported, ExportedLane
+from drctl.reconcile.progress import RecordSet
 
 FORMAT = "drctl exported records, version 1"
 MANIFEST = "manifest.json"
@@ -53,7 +53,7 @@ def lane_of(row: Mapping[str, Any]) -> ExportedLane:
     """
     try:
         place = TopicPartition(str(row["topic"]), int(row["partition"]))
-        lane = Lane(place, OrderVerdict(row["order"]))
+        lane = RecordSet(place, OrderVerdict(row["order"]))
         counts = int(row["records"]), int(row["gone"])
         return ExportedLane(lane, int(row["after"]), str(row["offsets_sha256"]), *counts)
     except (KeyError, TypeError) as wrong:

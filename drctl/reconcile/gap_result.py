@@ -1,17 +1,230 @@
 """A gap result as it is read back: what was compared, and how many records are to be decided."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, islice
+from typing import Any, NamedTuple, Protocol
+
+from xxhash import xxh64_digest
 
 from drctl.model.errors import Refused
-from drctl.model.gap import GapResult, PartitionGap, TopicGap
+from drctl.model.gap import GapResult, OrderScope, OrderVerdict, PartitionGap, TopicGap
 from drctl.model.gap_document import KeptGap, read_document
-from drctl.model.gap_order import OrderScope
 from drctl.model.strict_json import read_json
-from drctl.model.topology import OffsetRange, TopicPartition
-from drctl.reconcile.progress import Lane
-from drctl.reconcile.rows import Tally
+from drctl.model.topology import Headers, OffsetRange, Row, TopicPartition
+from drctl.reconcile.progress import Change, RecordSet
+
+_SMALL_GAP = 1_000
+_MOST_RANGES = 5_000
+_AT_ONCE = 10_000
+
+
+Seen = tuple[int, int, bytes | None, int, Any]
+"""A record of the log: offset, timestamp, digest of its key, size as gap analysis counts it, and
+the record itself, which only a copier or an exporter looks into."""
+
+Copy = tuple[TopicPartition, Seen, bytes]
+"""Where a record goes to, and the value of the provenance header that it gets."""
+
+
+class Piece(NamedTuple):
+    """Some records of one partition, in order; the next piece of it goes on behind them."""
+
+    place: TopicPartition
+    rows: Sequence[Seen]
+
+
+WantedRow = tuple[int, int, bytes | None, int, OrderVerdict]
+"""An unreplicated record as the gap analysis saw it: offset, timestamp, digest of its key (None for
+a null key), bytes of key, value and headers, and what copying it would do to order."""
+
+
+class Tally(NamedTuple):
+    """The records of a lane, or of its beginning.
+
+    Attributes:
+        untimed: how many have a timestamp that librdkafka cannot write.
+        last: the offset of the last one; -1 where there is none.
+    """
+
+    records: int = 0
+    bytes: int = 0
+    untimed: int = 0
+    last: int = -1
+
+
+class WantedRows(Protocol):
+    """The rows of a gap result, sorted, wherever they are kept."""
+
+    def tallies(self) -> Mapping[RecordSet, Tally]:
+        """What each lane holds."""
+
+    def done(self, lane: RecordSet, through: int) -> Tally:
+        """What a lane holds up to this offset."""
+
+    def after(
+        self, place: TopicPartition, through: Mapping[OrderVerdict, int]
+    ) -> Iterator[WantedRow]:
+        """The rows of these lanes of a partition, each lane's behind its offset, in order."""
+
+    def offsets_after(
+        self, place: TopicPartition, through: Mapping[OrderVerdict, int]
+    ) -> Iterator[int]:
+        """Their offsets."""
+
+
+class SourceLog(Protocol):
+    """Reads the source."""
+
+    def read(self, topic: str, ranges: Mapping[int, Sequence[OffsetRange]]) -> Iterator[Piece]:
+        """Every committed record of these ranges, those of a partition in order, each as a `Row`.
+
+        Raises:
+            Unknown: something could not be read to its end.
+        """
+
+    def raw(self, topic: str, ranges: Mapping[int, Sequence[OffsetRange]]) -> Iterator[Piece]:
+        """The same as the copier takes them: each piece is good until the next is asked for.
+
+        Raises:
+            Unknown: likewise.
+        """
+
+
+class Copier(Protocol):
+    """Appends records and progress in one transaction; whoever opens it fences the one before."""
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+
+    def append(self, copies: Sequence[Copy]) -> None:
+        """Append copies of raw records, each with its provenance header behind its own headers.
+
+        Raises:
+            Stopped: one cannot be written, or another run took over.
+        """
+
+    def settle(self) -> Mapping[TopicPartition, int]:
+        """Wait until all of it is stored; the last offset in each partition that was appended to.
+
+        Raises:
+            DrctlError: some of it was not.
+        """
+
+    def keep(self, changes: Sequence[Change]) -> None:
+        """Append progress.
+
+        Raises:
+            DrctlError: it was not stored.
+        """
+
+    def commit(self) -> None:
+        """Make all of it count.
+
+        Raises:
+            Unknown: no answer came; whether it counts is not known.
+            DrctlError: it does not count.
+        """
+
+    def abort(self) -> None:
+        """Make nothing of it count; does nothing where no transaction is open."""
+
+
+class Exporter(Protocol):
+    """Takes records of an export; nothing counts before `finish`."""
+
+    def begin(self, parts: Sequence["ExportedLane"]) -> None:
+        """Make room for an export of this, as far as it is known before.
+
+        Raises:
+            Refused: another one would have to go for it.
+        """
+
+    def add(self, to: "Exported") -> None:
+        """Write one."""
+
+    def finish(self, parts: Sequence["ExportedLane"]) -> str:
+        """Have all of it on disk; where it is.
+
+        Args:
+            parts: what it holds, as it turned out.
+        """
+
+
+class ExportedLane(NamedTuple):
+    """What an export holds of a lane.
+
+    Attributes:
+        after: of the source's offsets, the one behind which the lane was exported; -1 where all of
+            it was.
+        offsets: a digest of the offsets behind it, as the gap result lists them.
+        records: how many of them are in the file of the partition.
+        gone: how many of them the source did not hold any more.
+    """
+
+    lane: RecordSet
+    after: int
+    offsets: str
+    records: int
+    gone: int = 0
+
+
+class Exported(NamedTuple):
+    """A record of an export."""
+
+    place: TopicPartition
+    target_topic: str
+    row: Row
+    order: OrderVerdict
+
+
+def key_digest(key: bytes | None) -> bytes | None:
+    """What is kept of a key."""
+    return None if key is None else xxh64_digest(key)
+
+
+def size_of(key: bytes | None, value: bytes | None, headers: Headers) -> int:
+    """Bytes of key, value and headers, as the gap analysis counts them."""
+    size = len(key or b"") + len(value or b"")
+    if headers:
+        size += sum(len(name) + len(content or b"") for name, content in headers)
+    return size
+
+
+def seen_of(row: Row) -> Seen:
+    """What is looked at of a record that is whole."""
+    offset, timestamp_ms, key, value, headers = row
+    return offset, timestamp_ms, key_digest(key), size_of(key, value, headers), row
+
+
+def ranges_of(offsets: Iterable[int], start: int) -> list[OffsetRange]:
+    """Few ranges that hold these ascending offsets, as far as they are not before `start`."""
+    gap, found, coming = _SMALL_GAP, list[OffsetRange](), iter(offsets)
+    while some := list(islice(coming, _AT_ONCE)):
+        if some[-1] < start:
+            continue
+        first = max(start, some[0])
+        if some[-1] - first < max(gap, len(some)):
+            found = _merged([*found, OffsetRange(first, some[-1] + 1)], gap)
+        else:
+            ones = (OffsetRange(offset, offset + 1) for offset in some if offset >= start)
+            found = _merged(chain(found, ones), gap)
+        while len(found) > _MOST_RANGES:
+            gap *= 2
+            found = _merged(found, gap)
+    return found
+
+
+def _merged(ranges: Iterable[OffsetRange], gap: int) -> list[OffsetRange]:
+    found: list[OffsetRange] = []
+    for each in ranges:
+        if found and each.start - found[-1].end < gap:
+            found[-1] = OffsetRange(found[-1].start, each.end)
+        else:
+            found.append(each)
+    return found
+
 
 _ANEW = "run `drctl gap` again and give its folder"
 
@@ -91,7 +304,7 @@ def others_of(gap: FoundGap, result: GapResult) -> FoundGap:
     )
 
 
-def check_rows(gap: FoundGap, tallies: Mapping[Lane, Tally], where: str) -> None:
+def check_rows(gap: FoundGap, tallies: Mapping[RecordSet, Tally], where: str) -> None:
     """See that the records that are listed are those that were counted.
 
     Raises:

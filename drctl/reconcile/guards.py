@@ -1,18 +1,49 @@
 """What stands against acting on a gap result: it is old, or about something else."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
 from drctl.model.errors import Refused
-from drctl.model.overrides import reasons_given
+from drctl.model.plan import reasons_given
 from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState, Unavailable
+from drctl.reconcile.cluster_state import ClusterStates
 from drctl.reconcile.gap_result import FoundGap, FoundPartition
-from drctl.reconcile.grown import Grown
 from drctl.reconcile.policy import SENDS
 from drctl.reconcile.progress import Kept, Key
-from drctl.reconcile.sight import Sight
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """By partition of the source.
+
+    Attributes:
+        offsets: how many offsets came to the partitions that were looked at.
+        waiting: how many of them lie behind open transactions, and were not looked at yet.
+        there: the first record that was missing, and is on the target by now.
+        newer: how many records that were safe to copy are behind something newer by now.
+        unread: why what came could not be looked through.
+        more: whether `newer` may be more: too much came to count it.
+    """
+
+    offsets: int = 0
+    waiting: int = 0
+    there: Mapping[TopicPartition, int] = field(default_factory=dict)
+    newer: Mapping[TopicPartition, int] = field(default_factory=dict)
+    unread: Mapping[TopicPartition, str] = field(default_factory=dict)
+    more: bool = False
+
+    def __add__(self, other: "Changes") -> "Changes":
+        """Of other partitions, too."""
+        return Changes(
+            self.offsets + other.offsets,
+            self.waiting + other.waiting,
+            {**self.there, **other.there},
+            {**self.newer, **other.newer},
+            {**self.unread, **other.unread},
+            self.more or other.more,
+        )
 
 
 class Guard(StrEnum):
@@ -79,7 +110,7 @@ def parse_overrides(given: Iterable[str]) -> tuple[Override, ...]:
     return tuple(Override(Guard(name), reason) for name, reason in given_reasons)
 
 
-def check_clusters(gap: FoundGap, sight: Sight) -> None:
+def check_clusters(gap: FoundGap, sight: ClusterStates) -> None:
     """See that these are the clusters that the gap analysis saw.
 
     Raises:
@@ -97,7 +128,7 @@ def check_clusters(gap: FoundGap, sight: Sight) -> None:
 
 
 def objections(
-    gap: FoundGap, chosen: Iterable[FoundPartition], sight: Sight, kept: Kept
+    gap: FoundGap, chosen: Iterable[FoundPartition], sight: ClusterStates, kept: Kept
 ) -> Iterator[Objection]:
     """Everything that stands against acting on these partitions."""
     for reason in gap.not_compared:
@@ -113,7 +144,7 @@ def objections(
             yield from _told(gap, partition, sight, kept, key)
 
 
-def growth_objections(grown: Grown) -> Iterator[Objection]:
+def growth_objections(grown: Changes) -> Iterator[Objection]:
     """What came to the target since the result was made, as far as it stands against copying."""
     for place, offset in grown.there.items():
         reason = (
@@ -133,7 +164,7 @@ def growth_objections(grown: Grown) -> Iterator[Objection]:
         yield Objection(Guard.TARGET_UNREAD, place, reason)
 
 
-def _made_anew(partition: FoundPartition, sight: Sight) -> Iterator[str]:
+def _made_anew(partition: FoundPartition, sight: ClusterStates) -> Iterator[str]:
     """By Kafka's ids of the topics, where the result and the clusters tell them."""
     topic, copy = partition.place.topic, partition.target_topic
     for name, side, told, now in (
@@ -155,7 +186,7 @@ def _by_place(gap: FoundGap, kept: Kept) -> dict[TopicPartition, list[Key]]:
     return found
 
 
-def _source(partition: FoundPartition, sight: Sight) -> Iterator[Objection]:
+def _source(partition: FoundPartition, sight: ClusterStates) -> Iterator[Objection]:
     place, told = partition.place, partition.source_range
     log = sight.source.log(place)
     if not isinstance(log, PartitionOffsets):
@@ -173,7 +204,7 @@ def _source(partition: FoundPartition, sight: Sight) -> Iterator[Objection]:
         yield Objection(Guard.SOURCE_MOVED, place, reason)
 
 
-def _target(partition: FoundPartition, sight: Sight) -> Iterator[Objection]:
+def _target(partition: FoundPartition, sight: ClusterStates) -> Iterator[Objection]:
     told = partition.target_range
     here = TopicPartition(partition.target_topic, partition.place.partition)
     log = sight.target.log(here)
@@ -183,7 +214,7 @@ def _target(partition: FoundPartition, sight: Sight) -> Iterator[Objection]:
 
 
 def _told(
-    gap: FoundGap, partition: FoundPartition, sight: Sight, kept: Kept, key: Key
+    gap: FoundGap, partition: FoundPartition, sight: ClusterStates, kept: Kept, key: Key
 ) -> Iterator[Objection]:
     """What earlier runs left to know."""
     place, progress = partition.place, kept[key]

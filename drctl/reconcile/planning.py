@@ -3,21 +3,140 @@
 Nothing here asks or writes: the same question and the same sight give the same plan.
 """
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, groupby
+from typing import NamedTuple
 
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState
-from drctl.reconcile.decided_before import Others, decided_before, others, taken_over
-from drctl.reconcile.gap_result import FoundGap, FoundPartition
-from drctl.reconcile.grown import Grown
-from drctl.reconcile.guards import Guard, Objection, Override, growth_objections, objections
-from drctl.reconcile.policy import RECORDED, Action, Policies, destination
-from drctl.reconcile.progress import Kept, Key, Lane, Progress, Segment
-from drctl.reconcile.rows import Tally, WantedRows
-from drctl.reconcile.sight import Sight
+from drctl.reconcile.cluster_state import ClusterState, ClusterStates
+from drctl.reconcile.gap_result import FoundGap, FoundPartition, Tally, WantedRow, WantedRows
+from drctl.reconcile.guards import (
+    Changes,
+    Guard,
+    Objection,
+    Override,
+    growth_objections,
+    objections,
+)
+from drctl.reconcile.policy import LEFT_MISSING, RECORDED, Action, Policies, destination
+from drctl.reconcile.progress import Kept, Key, LeftBuilder, Progress, RecordSet, Segment
+
+
+class Other(NamedTuple):
+    """What another result did with a lane of the same partition, where it left records missing."""
+
+    result: str
+    progress: Progress
+
+
+Others = Mapping[TopicPartition, list[Other]]
+
+
+class _Decision(NamedTuple):
+    """What became of records; taken over as it is."""
+
+    action: Action
+    to: str
+
+
+def others(gap: "FoundGap", source: ClusterState, kept: Kept) -> Others:
+    """By partition what other results have left missing of the same topic."""
+    found: dict[TopicPartition, list[Other]] = {}
+    for key, progress in kept.items():
+        place = key.lane.place
+        other = key.source_id == gap.source_id and key.result != gap.id
+        same_topic = progress.source_topic_id == source.topic_id(place.topic)
+        if other and same_topic and any(s.action in LEFT_MISSING for s in progress.segments):
+            found.setdefault(place, []).append(Other(key.result, progress))
+    return found
+
+
+def taken_over(lane: RecordSet, own: Progress, rows: WantedRows, others: Others) -> Progress:
+    """The progress of a lane, gone on with by records that others have decided on.
+
+    That is as far as there is no record between them that still has to be decided on.
+    """
+    decided = _decided(lane, own, rows, others.get(lane.place, []))
+    for decision, of_it in groupby(decided, key=lambda each: each[1]):
+        own = own.after(_segment(decision, (row for row, _ in of_it)))
+    return own
+
+
+def decided_before(
+    gap: "FoundGap", lines: "Iterable[Line]", rows: WantedRows, others: Others
+) -> Iterator[Objection]:
+    """Where records that are about to be acted on may have been decided on by another result.
+
+    Where what is kept tells no more than up to which offset a result's records were done, others in
+    between are taken for some of them.
+    """
+    by_place: dict[TopicPartition, list[Line]] = {}
+    for line in lines:
+        if line.acts and line.action in RECORDED and line.lane.place in others:
+            by_place.setdefault(line.lane.place, []).append(line)
+    for place, acting in by_place.items():
+        through = {line.lane.order: line.through for line in acting}
+        counts = _counts(rows.offsets_after(place, through), others[place])
+        for result, records in sorted(counts.items()):
+            reason = (
+                f"{records:,} of the records lie where gap result {result} had records quarantined"
+                " or discarded, which would be decided on twice: go on with that result, or pass"
+                " this over in `drctl reconcile`"
+            )
+            yield Objection(Guard.DECIDED_BEFORE, place, reason)
+
+
+def _decided(
+    lane: RecordSet, own: Progress, rows: WantedRows, known: Iterable[Other]
+) -> Iterator[tuple[WantedRow, _Decision]]:
+    """The next records of the lane, up to the first that nobody is known to have decided on."""
+    parts = [
+        (segment.left, _Decision(segment.action, segment.to))
+        for other in known
+        for segment in other.progress.segments
+        if segment.action in LEFT_MISSING and segment.left is not None
+    ]
+    if not parts:
+        return
+    for row in rows.after(lane.place, {lane.order: own.through}):
+        found = next((what for left, what in parts if left.holds(*row[:2])), None)
+        if found is None:
+            return
+        yield row, found
+
+
+def _segment(decision: _Decision, rows: Iterable[WantedRow]) -> Segment:
+    through, records, size, left = -1, 0, 0, LeftBuilder()
+    for offset, timestamp_ms, _, of_it, _ in rows:
+        through, records, size = offset, records + 1, size + of_it
+        left.add(offset, timestamp_ms)
+    return Segment(decision.action, through, records, size, to=decision.to, left=left.left)
+
+
+def _counts(offsets: Iterable[int], known: Iterable[Other]) -> Mapping[str, int]:
+    """By result how many of these offsets lie among what it left missing; each counts once."""
+    found: Counter[str] = Counter()
+    known = list(known)
+    for offset in offsets:
+        result = next((each.result for each in known if _is_left(each.progress, offset)), None)
+        if result is not None:
+            found[result] += 1
+    return found
+
+
+def _is_left(progress: Progress, offset: int) -> bool:
+    at = bisect_left(progress.segments, offset, key=lambda segment: segment.through)
+    if at == len(progress.segments):
+        return False
+    segment = progress.segments[at]
+    among = segment.action in LEFT_MISSING
+    return among and (segment.left is None or segment.left.among(offset))
+
 
 _ORDERS = tuple(OrderVerdict)
 
@@ -35,7 +154,7 @@ class Line:
         guard: why they are refused; None where they are not.
     """
 
-    lane: Lane
+    lane: RecordSet
     target_topic: str
     all: Tally
     due: Tally
@@ -73,10 +192,10 @@ class ReconcilePlan:
     objections: tuple[Objection, ...]
     overrides: tuple[Override, ...]
     notes: tuple[str, ...]
-    kept: Mapping[Lane, Progress]
-    taken: Mapping[Lane, Progress] = field(default_factory=dict)
+    kept: Mapping[RecordSet, Progress]
+    taken: Mapping[RecordSet, Progress] = field(default_factory=dict)
     left_out: int = 0
-    grown: Grown = field(default_factory=Grown)
+    grown: Changes = field(default_factory=Changes)
 
     @cached_property
     def blocked(self) -> tuple[Objection, ...]:
@@ -94,7 +213,7 @@ class ReconcilePlan:
         return () if self.blocked else tuple(line for line in self.lines if line.acts)
 
     @cached_property
-    def noted(self) -> Mapping[Lane, Progress]:
+    def noted(self) -> Mapping[RecordSet, Progress]:
         """What is taken over and no line of the plan writes down."""
         written = {line.lane for line in self.recorded}
         untold = {lane: p for lane, p in self.taken.items() if lane not in written}
@@ -115,7 +234,7 @@ def build_plan(
     gap: FoundGap,
     policies: Policies,
     rows: WantedRows,
-    sight: Sight,
+    sight: ClusterStates,
     kept: Kept,
     overrides: tuple[Override, ...] = (),
 ) -> ReconcilePlan:
@@ -129,7 +248,7 @@ def build_plan(
     }
     tallies = rows.tallies()
     before = others(gap, sight.source, kept)
-    taken: dict[Lane, Progress] = {}
+    taken: dict[RecordSet, Progress] = {}
     if Guard.DECIDED_BEFORE not in passed:
         taken = dict(_taken(chosen, policies, rows, tallies, sight, own, before))
     known = own | taken
@@ -144,7 +263,7 @@ def build_plan(
 
 
 def with_growth(
-    plan: ReconcilePlan, grown: Grown, kept_from: Collection[TopicPartition] = ()
+    plan: ReconcilePlan, grown: Changes, kept_from: Collection[TopicPartition] = ()
 ) -> ReconcilePlan:
     """The plan, knowing what came to the target since its gap result.
 
@@ -164,7 +283,7 @@ def _is_kept(objection: Objection, kept_from: Collection[TopicPartition]) -> boo
     return objection.guard is Guard.TARGET_MOVED and objection.place in kept_from
 
 
-def compacted(gap: FoundGap, sight: Sight) -> frozenset[TopicPartition]:
+def compacted(gap: FoundGap, sight: ClusterStates) -> frozenset[TopicPartition]:
     """The partitions of the source whose copies are compacted.
 
     There an old record that is put behind a newer one of its key is the only one that stays.
@@ -173,7 +292,7 @@ def compacted(gap: FoundGap, sight: Sight) -> frozenset[TopicPartition]:
     return frozenset(p for p, state in states if isinstance(state, TopicState) and state.compacted)
 
 
-def keys(gap: FoundGap, lane: Lane) -> Key:
+def keys(gap: FoundGap, lane: RecordSet) -> Key:
     """What the progress of a lane is kept by."""
     return Key(gap.id, gap.source_id, lane)
 
@@ -182,9 +301,9 @@ def _lines(
     chosen: Iterable[FoundPartition],
     policies: Policies,
     rows: WantedRows,
-    tallies: Mapping[Lane, Tally],
-    sight: Sight,
-    own: Mapping[Lane, Progress],
+    tallies: Mapping[RecordSet, Tally],
+    sight: ClusterStates,
+    own: Mapping[RecordSet, Progress],
 ) -> Iterator[Line]:
     for partition, lane, behind, action in _lanes(chosen, policies, tallies):
         tally, progress = tallies[lane], own.get(lane)
@@ -203,12 +322,12 @@ def _lines(
 
 
 def _lanes(
-    chosen: Iterable[FoundPartition], policies: Policies, tallies: Mapping[Lane, Tally]
-) -> Iterator[tuple[FoundPartition, Lane, bool, Action]]:
+    chosen: Iterable[FoundPartition], policies: Policies, tallies: Mapping[RecordSet, Tally]
+) -> Iterator[tuple[FoundPartition, RecordSet, bool, Action]]:
     """The lanes that hold records, whether something newer is in front of these, and what to do."""
     for partition in chosen:
         for order in _ORDERS:
-            lane = Lane(partition.place, order)
+            lane = RecordSet(partition.place, order)
             if lane in tallies and tallies[lane].records:
                 behind = policies.behind(order, partition.newer_on_target)
                 yield partition, lane, behind, policies.of(partition.place.topic, behind)
@@ -218,11 +337,11 @@ def _taken(
     chosen: Iterable[FoundPartition],
     policies: Policies,
     rows: WantedRows,
-    tallies: Mapping[Lane, Tally],
-    sight: Sight,
-    own: Mapping[Lane, Progress],
+    tallies: Mapping[RecordSet, Tally],
+    sight: ClusterStates,
+    own: Mapping[RecordSet, Progress],
     before: Others,
-) -> Iterator[tuple[Lane, Progress]]:
+) -> Iterator[tuple[RecordSet, Progress]]:
     """Lanes whose next records other results have decided on; an export may hold them again."""
     for partition, lane, _, action in _lanes(chosen, policies, tallies):
         if action is Action.EXPORT or lane.place not in before:
@@ -245,7 +364,7 @@ def _less(tally: Tally, done: Tally) -> Tally:
     )
 
 
-def _judged(line: Line, partition: FoundPartition, sight: Sight) -> Line:
+def _judged(line: Line, partition: FoundPartition, sight: ClusterStates) -> Line:
     """The line, refused where it must be."""
     if not line.due.records:
         return line
@@ -273,7 +392,7 @@ def _refused(line: Line, guard: Guard, reason: str) -> Line:
     return replace(line, action=Action.REFUSE, to="", guard=guard, reason=reason)
 
 
-def _notes(lines: Iterable[Line], sight: Sight) -> Iterator[str]:
+def _notes(lines: Iterable[Line], sight: ClusterStates) -> Iterator[str]:
     copied = sorted({ln.to for ln in lines if ln.acts and ln.action is Action.COPY})
     for topic in copied:
         state = sight.target.state(topic)
@@ -289,7 +408,9 @@ def _notes(lines: Iterable[Line], sight: Sight) -> Iterator[str]:
             yield f"{topic} of the target deletes what is older than {days:g} days, copies too"
 
 
-def _taken_notes(taken: Mapping[Lane, Progress], own: Mapping[Lane, Progress]) -> Iterator[str]:
+def _taken_notes(
+    taken: Mapping[RecordSet, Progress], own: Mapping[RecordSet, Progress]
+) -> Iterator[str]:
     before = sum(own[lane].records for lane in taken if lane in own)
     records = sum(progress.records for progress in taken.values()) - before
     if records:
@@ -299,7 +420,7 @@ def _taken_notes(taken: Mapping[Lane, Progress], own: Mapping[Lane, Progress]) -
         )
 
 
-def _growth_notes(grown: Grown) -> Iterator[str]:
+def _growth_notes(grown: Changes) -> Iterator[str]:
     if grown.offsets:
         yield (
             f"{grown.offsets:,} offsets were appended to the target since, drctl's own included:"

@@ -5,17 +5,79 @@ offset up to which all of its records are done. It is written in the transaction
 records themselves, so that neither counts without the other.
 """
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from drctl.formats.primitives import Undecodable, parsed, written
 from drctl.model.errors import Unknown
-from drctl.model.gap import OrderVerdict
+from drctl.model.gap import GapResult, OrderVerdict
 from drctl.model.topology import TopicPartition
-from drctl.reconcile.left import Left, joined
 from drctl.reconcile.policy import LEFT_MISSING, Action
-from drctl.wire.exact_json import parsed, written
-from drctl.wire.undecodable import Undecodable
+
+Run = tuple[int, int]
+"""First and last of consecutive offsets; both belong to it."""
+
+MOST_RUNS = 2_000
+"""That are kept with the progress of a lane: some 40 KB."""
+
+
+class Left(NamedTuple):
+    """Records of one partition of the source.
+
+    Attributes:
+        runs: their offsets, ascending.
+        newest_ms: the newest timestamp of theirs: what is newer at such an offset is another
+            record, of a log that was cut and went on.
+    """
+
+    runs: tuple[Run, ...]
+    newest_ms: int
+
+    def holds(self, offset: int, timestamp_ms: int) -> bool:
+        """Whether a record is one of these."""
+        return timestamp_ms <= self.newest_ms and self.among(offset)
+
+    def among(self, offset: int) -> bool:
+        """Whether one of these has this offset."""
+        at = bisect_right(self.runs, offset, key=lambda run: run[0]) - 1
+        return at >= 0 and offset <= self.runs[at][1]
+
+
+@dataclass(slots=True)
+class LeftBuilder:
+    """Takes records in ascending order, as far as few runs hold them."""
+
+    _runs: list[Run] = field(default_factory=list)
+    _newest_ms: int = -1
+
+    def add(self, offset: int, timestamp_ms: int) -> None:
+        """One more, behind those before."""
+        self._newest_ms = max(self._newest_ms, timestamp_ms)
+        if self._runs and self._runs[-1][1] == offset - 1:
+            self._runs[-1] = (self._runs[-1][0], offset)
+        elif len(self._runs) <= MOST_RUNS:
+            self._runs.append((offset, offset))
+
+    @property
+    def left(self) -> Left | None:
+        """All of them; None where their runs are too many."""
+        return Left(tuple(self._runs), self._newest_ms) if len(self._runs) <= MOST_RUNS else None
+
+
+def joined(these: Left | None, behind: Left | None) -> Left | None:
+    """Both; None where one is not known, or their runs are too many together."""
+    if these is None or behind is None:
+        return None
+    first, second = list(these.runs), list(behind.runs)
+    if first and second and first[-1][1] == second[0][0] - 1:
+        second[0] = (first.pop()[0], second[0][1])
+    runs = (*first, *second)
+    newest_ms = max(these.newest_ms, behind.newest_ms)
+    return Left(runs, newest_ms) if len(runs) <= MOST_RUNS else None
+
 
 TOPIC = "__drctl_reconcile"
 """Compacted, on the cluster that is written to."""
@@ -24,7 +86,7 @@ _VERSION = 1
 _FORMAT = "reconcile"
 
 
-class Lane(NamedTuple):
+class RecordSet(NamedTuple):
     """The records of one order verdict of one partition of the source."""
 
     place: TopicPartition
@@ -41,7 +103,7 @@ class Key(NamedTuple):
 
     result: str
     source_id: str
-    lane: Lane
+    lane: RecordSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +222,7 @@ def _key(data: Any) -> Key:
     if data["drctl"] != _VERSION:
         raise ValueError(f"version {data['drctl']}")
     place = TopicPartition(str(data["topic"]), int(data["partition"]))
-    return Key(data["result"], data["cluster"], Lane(place, OrderVerdict(data["order"])))
+    return Key(data["result"], data["cluster"], RecordSet(place, OrderVerdict(data["order"])))
 
 
 def _written(s: Segment) -> list[Any]:
@@ -188,4 +250,51 @@ def _segment(
     left = None if newest_ms is None else Left(whole, int(newest_ms))
     return Segment(
         Action(action), int(through), int(records), int(size), int(gone), to, int(to_last), left
+    )
+
+
+LeftBefore = Mapping[TopicPartition, tuple[Left, ...]]
+"""By partition of the source."""
+
+
+class At(NamedTuple):
+    """Where a missing record is on the source."""
+
+    place: TopicPartition
+    offset: int
+    timestamp_ms: int
+
+
+def left_before(kept: Kept, found: GapResult) -> LeftBefore:
+    """What is known, record by record, of the topics that were compared, as they are now.
+
+    Args:
+        kept: what the target keeps of decisions, by way of whatever result.
+    """
+    return left_of(kept, found.source_id, {each.topic: each.topic_id for each in found.topics})
+
+
+def left_of(kept: Kept, source_id: str, topic_ids: Mapping[str, str]) -> LeftBefore:
+    """What is known, record by record, by way of any result.
+
+    Args:
+        topic_ids: of the source's topics now: one that was made anew holds other records, and of
+            one without an id nobody can say.
+    """
+    by_place: dict[TopicPartition, tuple[Left, ...]] = {}
+    for key, progress in kept.items():
+        place = key.lane.place
+        topic_id = topic_ids.get(place.topic, "")
+        if key.source_id == source_id and topic_id and progress.source_topic_id == topic_id:
+            of_it = (s.left for s in progress.segments if s.action in LEFT_MISSING)
+            by_place[place] = (*by_place.get(place, ()), *(each for each in of_it if each))
+    return {place: lefts for place, lefts in by_place.items() if lefts}
+
+
+def counted(missing: Iterable[At], before: LeftBefore) -> Mapping[TopicPartition, int]:
+    """How many of these are among them, by partition."""
+    return Counter(
+        each.place
+        for each in missing
+        if any(left.holds(each.offset, each.timestamp_ms) for left in before.get(each.place, ()))
     )

@@ -10,16 +10,13 @@ from pathlib import Path
 
 from drctl.config.document import Scalar
 from drctl.config.problems import Problem, dotted, located
-from drctl.engine.sequences.circumstances import Circumstances
 from drctl.model.errors import ConfigError
+from drctl.plans.inputs import Circumstances
 from drctl.runbook.building import Ready, asked_for, held, planned, prepared
-from drctl.runbook.facts import Facts, Value, observed, worlds
-from drctl.runbook.parameters import names_of, sample
 from drctl.runbook.reading import Runbook, file_text, look_at
 from drctl.runbook.site import Site
-from drctl.runbook.substitution import references
-from drctl.runbook.when import comparisons
-from drctl.runbook.wording import at_value
+from drctl.runbook.values import at_value, names_of, references, sample
+from drctl.runbook.when import Facts, Value, comparisons, observed, worlds
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,182 @@
 """A runbook as a page of Markdown: to read before, and to work along where drctl is not there."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from drctl.config.problems import config_error
-from drctl.engine.registry import KINDS
-from drctl.engine.sequences.circumstances import Circumstances
-from drctl.model.pasting import command
 from drctl.model.plan import Duty, Step
-from drctl.runbook import markdown
+from drctl.model.text import command, put, quote
+from drctl.plans.inputs import Circumstances
 from drctl.runbook.building import Ready, prepared
-from drctl.runbook.by_hand import by_hand
-from drctl.runbook.parameters import Values, given_values, names_of, sample, shown
 from drctl.runbook.reading import Runbook
 from drctl.runbook.site import Site
 from drctl.runbook.specs import Misfit
+from drctl.runbook.values import Values, given_values, names_of, sample, shown
+from drctl.steps.registry import KINDS
+
+Settings = Mapping[str, Any]
+Lines = tuple[str, ...]
+
+_GROUPS = "kafka-consumer-groups.sh --bootstrap-server"
+_ADMIN = "--command-config admin.properties"
+
+
+_ONE_WAY = ("drctl gap ", "drctl offsets apply ")
+"""Command lines that go from a link's source to its target, and never the other way."""
+
+
+def by_hand(step: Step, seen: Circumstances, *, home: bool = False) -> Lines:
+    """The command lines; none where there are none that would do.
+
+    Args:
+        home: whether the step leads home over the link: its source is the link's target.
+    """
+    lines = _BY_HAND.get(step.kind)
+    found = lines(step.settings, seen) if lines else ()
+    return (
+        tuple(_other_way(each) for each in found if not each.startswith(_ONE_WAY))
+        if home
+        else found
+    )
+
+
+def _other_way(line: str) -> str:
+    parts = line.split('"$SOURCE"')
+    return '"$TARGET"'.join(part.replace('"$TARGET"', '"$SOURCE"') for part in parts)
+
+
+def _link(seen: Circumstances) -> str:
+    return f"--link {quote(seen.link)}"
+
+
+def _fence(operation: str) -> Callable[[Settings, Circumstances], Lines]:
+    def lines(settings: Settings, seen: Circumstances) -> Lines:
+        head = f'kafka-acls.sh --bootstrap-server "$SOURCE" {_ADMIN} --add --force'
+        return tuple(
+            f"{head} --deny-principal {quote(who)} --operation {operation} --topic TOPIC"
+            for who in settings["principals"]
+        )
+
+    return lines
+
+
+def _stop(settings: Settings, seen: Circumstances) -> Lines:
+    stops = (put("", name, "stop") for name in settings["connectors"])
+    return (*stops, 'curl -s "$CONNECT/connectors?expand=status"')
+
+
+def _stock(settings: Settings, seen: Circumstances) -> Lines:
+    return tuple(f"drctl offsets snapshot --cluster {quote(c)}" for c in settings["clusters"])
+
+
+def _offsets(settings: Settings, seen: Circumstances) -> Lines:
+    return (
+        f"drctl offsets apply {_link(seen)}",
+        f"drctl offsets apply {_link(seen)} --execute",
+    )
+
+
+def _ran(settings: Settings, seen: Circumstances) -> Lines:
+    keys = ("argv", "verify")
+    return tuple(command(settings[key]) for key in keys if settings[key])
+
+
+def _gap(scope: str) -> Callable[[Settings, Circumstances], Lines]:
+    return lambda settings, seen: (
+        f"drctl gap {_link(seen)} --scope {quote(str(settings.get('scope', scope)))}",
+    )
+
+
+_BY_HAND: Mapping[str, Callable[[Settings, Circumstances], Lines]] = {
+    "take-stock": _stock,
+    "fence-producers": _fence("Write"),
+    "fence-consumers": _fence("Read"),
+    "measure-loss": _gap("estimate"),
+    "drain": _gap("tail"),
+    "gap": _gap("auto"),
+    "quiesce-consumers": lambda settings, seen: (
+        f'{_GROUPS} "$SOURCE" {_ADMIN} --describe --all-groups --state',
+    ),
+    "request-stop": _stop,
+    "stop-replication": _stop,
+    "confirm-stop": _stop,
+    "commit-offsets": _offsets,
+    "verify-clients": lambda settings, seen: (
+        f'{_GROUPS} "$TARGET" {_ADMIN} --describe --all-groups --members',
+    ),
+    "command": _ran,
+    "command-fence": _ran,
+    "command-stop-replication": _ran,
+}
+
+
+_CODE = re.compile(r"(`[^`\n]+`)")
+_SPECIAL = re.compile(r"([\\`*_\[\]~|$@])")
+_FIRST = re.compile(r"^(\s*)([-+=#]|\d+(?=[.)]))", re.MULTILINE)
+_SCHEME = re.compile(r"(?<=[A-Za-z0-9]):(?=//)")
+
+
+def prose(text: str) -> str:
+    """A text of paragraphs; `code` stays code, everything else is plain."""
+    # Indented lines would be code.
+    parts = _CODE.split("\n".join(each.strip() for each in text.strip().split("\n")))
+    plain = (part if n % 2 else _plain(part) for n, part in enumerate(map(printable, parts)))
+    return _FIRST.sub(_guarded, "".join(plain))
+
+
+def line(text: str) -> str:
+    """The same on one line."""
+    return prose(" ".join(text.split()))
+
+
+def cell(text: str) -> str:
+    """The same in a table, which a bar would end even inside of code."""
+    return re.sub(r"(?<!\\)\|", r"\\|", line(text))
+
+
+def code(text: str) -> str:
+    """A span of code, whatever it holds."""
+    shown = printable(" ".join(text.split(" "))).replace("\n", " ")
+    ticks = "`" * (_longest(shown) + 1)
+    space = " " if shown.startswith("`") or shown.endswith("`") else ""
+    return f"{ticks}{space}{shown}{space}{ticks}"
+
+
+def block(lines: Iterable[str], language: str, indent: str = "") -> list[str]:
+    """A block of code, whatever it holds."""
+    shown = [line for each in lines for line in printable(each).split("\n")]
+    ticks = "`" * max(3, _longest("\n".join(shown)) + 1)
+    return [f"{indent}{each}".rstrip() for each in (f"{ticks}{language}", *shown, ticks)]
+
+
+def printable(text: str) -> str:
+    r"""What cannot be shown as \xNN of its UTF-8; line ends stay."""
+    return "".join(
+        char
+        if char.isprintable() or char == "\n"
+        else "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
+        for char in text
+    )
+
+
+def _plain(text: str) -> str:
+    marked = _SPECIAL.sub(r"\\\1", text.replace("&", "&amp;"))
+    # Addresses become links by themselves where a wiki is helpful.
+    shown = marked.replace("<", "&lt;").replace(">", "&gt;")
+    return _SCHEME.sub("&#58;", shown)
+
+
+def _guarded(found: re.Match[str]) -> str:
+    """What would begin a list, a heading or a rule at the beginning of a line."""
+    if found[2][0].isdigit():
+        return f"{found[1]}{found[2]}\\"
+    return f"{found[1]}\\{found[2]}"
+
+
+def _longest(text: str) -> int:
+    return max((len(run) for run in re.findall("`+", text)), default=0)
+
 
 _IN = "  "
 _DUTIES = {
@@ -70,10 +233,10 @@ def _values(runbook: Runbook, given: Mapping[str, str]) -> Values:
 
 
 def _head(runbook: Runbook, seen: Circumstances) -> Iterator[str]:
-    yield from (f"# {markdown.line(runbook.name)}", "", markdown.prose(runbook.file.about), "")
-    ends = f"from {markdown.code(seen.source)} to {markdown.code(seen.target)}"
-    yield f"Link {markdown.code(seen.link)}, {ends}. Made by `drctl runbook render` from"
-    yield f"{markdown.code(runbook.path.name)}, version `{runbook.fingerprint}`."
+    yield from (f"# {line(runbook.name)}", "", prose(runbook.file.about), "")
+    ends = f"from {code(seen.source)} to {code(seen.target)}"
+    yield f"Link {code(seen.link)}, {ends}. Made by `drctl runbook render` from"
+    yield f"{code(runbook.path.name)}, version `{runbook.fingerprint}`."
     yield ""
 
 
@@ -85,7 +248,7 @@ def _running(runbook: Runbook, seen: Circumstances, given: Mapping[str, str]) ->
     typed = command(words)
     yield from ("## Running it", "")
     yield "The first line changes nothing: it looks, and prints the plan. The second one acts."
-    yield from ("", *markdown.block([typed, f"{typed} --execute"], "sh"), "")
+    yield from ("", *block([typed, f"{typed} --execute"], "sh"), "")
     yield "If it stops, `drctl resume` goes on from there, from any machine with the configuration."
     yield ""
 
@@ -100,11 +263,11 @@ def _parameters(runbook: Runbook) -> Iterator[str]:
         "|---|---|---|---|",
     )
     for name, each in runbook.file.parameters.items():
-        kind = " or ".join(map(markdown.code, each.choices)) or each.type
-        default = "must be given" if each.default is None else markdown.code(shown(sample(each)))
-        cells = (markdown.code(name), kind, default)
+        kind = " or ".join(map(code, each.choices)) or each.type
+        default = "must be given" if each.default is None else code(shown(sample(each)))
+        cells = (code(name), kind, default)
         told = " | ".join(cell.replace("|", "\\|") for cell in cells)
-        yield f"| {told} | {markdown.cell(each.about)} |"
+        yield f"| {told} | {cell(each.about)} |"
     yield ""
 
 
@@ -137,25 +300,25 @@ def _step(
     home: bool,
 ) -> Iterator[str]:
     told = KINDS[step.kind].describe(step.settings)
-    title = _capital(markdown.line(told.title), seen)
-    yield f"- [ ] **{number}. {markdown.code(step.id)}** {title}"
+    title = _capital(line(told.title), seen)
+    yield f"- [ ] **{number}. {code(step.id)}** {title}"
     if condition:
-        yield f"{_IN}- Only where {markdown.code(condition)}."
-    yield f"{_IN}- Expect: {markdown.line(ready.expect or told.proof)}."
+        yield f"{_IN}- Only where {code(condition)}."
+    yield f"{_IN}- Expect: {line(ready.expect or told.proof)}."
     by_people = step.kind.startswith("manual")
     if step.patience_s and not by_people:
         yield f"{_IN}- Within: {_length(step.patience_s)}."
     if told.clients:
-        yield f"{_IN}- Clients: {markdown.line(told.clients)}."
+        yield f"{_IN}- Clients: {line(told.clients)}."
     if told.way_back:
-        yield f"{_IN}- The way back: {markdown.line(told.way_back)}."
+        yield f"{_IN}- The way back: {line(told.way_back)}."
     if step.duty is not Duty.REQUIRED:
         yield f"{_IN}- If it cannot be done: {_DUTIES[step.duty]}."
     if by_people:
         yield f"{_IN}- drctl asks whether it is done."
     lines = ready.by_hand or by_hand(step, seen, home=home)
     if lines:
-        yield from ("", *markdown.block(lines, "sh", _IN))
+        yield from ("", *block(lines, "sh", _IN))
 
 
 def _after(runbook: Runbook, seen: Circumstances) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """What a runbook may hold, before its parameters have values.
 
-What stands in a step is raw here; `drctl.runbook.settings` says what each kind of step takes.
+What stands in a step is raw here; `drctl.runbook.specs` says what each kind of step takes.
 """
 
 from collections.abc import Mapping
@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
+from drctl.config.endpoints import Section
 from drctl.config.fields import Text, empty, frozen
-from drctl.config.section import Section
 from drctl.model.plan import Duty
 
 NAME = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"

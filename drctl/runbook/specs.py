@@ -2,31 +2,155 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from drctl.config.section import Section
-from drctl.engine.sequences import parts
-from drctl.engine.sequences.circumstances import Circumstances, FenceMethod, Mode
-from drctl.engine.sequences.failback import NAME, failback, turned
-from drctl.engine.sequences.failover import failover
+from pydantic import AfterValidator, Field
+
+from drctl.config.endpoints import Section, Variable
+from drctl.config.fields import Principal, Text, empty, frozen
+from drctl.config.secret import names_secret
+from drctl.config.setting import parts_of
+from drctl.model.loss import Mode
 from drctl.model.plan import Duty, Step
-from drctl.runbook.settings import (
-    ChangeSettings,
-    CheckSettings,
-    CommandFenceSettings,
-    CommandSettings,
-    EndpointSettings,
-    FenceSettings,
-    GapSettings,
-    ManualFenceSettings,
-    ManualSettings,
-    Nothing,
-    OffsetsSettings,
-    PreflightSettings,
-    SequenceSettings,
-    StopSettings,
-    WaitSettings,
-)
+from drctl.plans import step_builders
+from drctl.plans.failback import NAME, failback, turned
+from drctl.plans.failover import failover
+from drctl.plans.inputs import Circumstances, FenceMethod
+from drctl.runbook.values import Duration, holds_secret_reference, none_of
+from drctl.steps.waiting import CONDITIONS
+
+Argv = Annotated[tuple[Text, ...], Field(min_length=1)]
+
+
+class Nothing(Section):
+    """No settings."""
+
+
+class PreflightSettings(Section):
+    """Of `preflight`."""
+
+    mode: Literal["planned", "unplanned"] = "planned"
+
+
+class FenceSettings(Section):
+    """Of the fences that drctl sets itself; principals only where it does so by ACLs."""
+
+    principals: tuple[Principal, ...] = ()
+    settle: Duration | None = None
+
+
+class OffsetsSettings(Section):
+    """Of `commit-offsets`."""
+
+    leave_out: bool = False
+
+
+class StopSettings(Section):
+    """Of `stop-replication`; else all connectors of the link."""
+
+    connectors: tuple[Text, ...] = ()
+
+
+class EndpointSettings(Section):
+    """Of `switch-endpoint`; the first is 1; else all of them."""
+
+    endpoint: int | None = Field(default=None, ge=1)
+
+
+class ManualSettings(Section):
+    """Of `manual`."""
+
+    text: Text
+
+
+class ChangeSettings(Section):
+    """Of what a person changes."""
+
+    text: Text
+    undo: Text | None = None
+
+
+class ManualFenceSettings(ChangeSettings):
+    """Of `manual-fence`."""
+
+    undo: Text
+    settle: Duration | None = None
+
+
+def _variable(values: Mapping[str, str]) -> Mapping[str, str]:
+    for name, text in values.items():
+        parts_of(text)
+        if names_secret(name) and not holds_secret_reference(text):
+            raise ValueError(
+                f"{name} is a secret, and goes into plans and journals: refer to it,"
+                " ${env:NAME} or ${file:PATH}"
+            )
+    return values
+
+
+class CommandSettings(Section):
+    """Of `command`."""
+
+    argv: Argv
+    verify: tuple[Text, ...] = ()
+    undo: tuple[Text, ...] = ()
+    env: Annotated[Mapping[Variable, str], AfterValidator(_variable), AfterValidator(frozen)] = (
+        Field(default_factory=empty)
+    )
+    timeout: Duration = 30
+
+    @property
+    def command_lines(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Each with its key."""
+        for key, argv in (("argv", self.argv), ("verify", self.verify), ("undo", self.undo)):
+            if argv:
+                yield key, argv
+
+
+class CommandFenceSettings(CommandSettings):
+    """Of `command-fence`."""
+
+    undo: Argv
+    settle: Duration | None = None
+
+
+def _condition(name: str) -> str:
+    if name not in CONDITIONS:
+        raise ValueError(none_of(name, tuple(CONDITIONS), "condition"))
+    return name
+
+
+class WaitSettings(Section):
+    """Of `wait`."""
+
+    condition: Annotated[str, AfterValidator(_condition)] = Field(alias="for")
+    at_most: Duration
+
+
+class CheckSettings(Section):
+    """Of `check`."""
+
+    guards: Annotated[tuple[Text, ...], Field(min_length=1)]
+
+
+class GapSettings(Section):
+    """Of `gap`."""
+
+    scope: Literal["auto", "full", "tail"] = "auto"
+    at_most: int | None = Field(default=None, ge=0)
+
+
+class SequenceSettings(Section):
+    """Of `sequence`.
+
+    Attributes:
+        policy: with failback: what becomes of the records that only the returned cluster has.
+        conflicting: of those that the survivor has something newer than.
+    """
+
+    name: Literal["failover-planned", "failover-unplanned", "failback"]
+    policy: Literal["copy", "quarantine", "export"] | None = None
+    conflicting: Literal["refuse", "copy", "quarantine", "export"] = "refuse"
 
 
 class Misfit(ValueError):
@@ -79,11 +203,11 @@ class Spec:
 
 
 def _preflight(own: PreflightSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-    yield given.over(parts.preflight(seen, Mode(own.mode), given.id))
+    yield given.over(step_builders.preflight(seen, Mode(own.mode), given.id))
 
 
 def _stock(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
-    yield given.over(parts.stock(seen, given.id))
+    yield given.over(step_builders.stock(seen, given.id))
 
 
 def _fence(own: FenceSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
@@ -91,11 +215,11 @@ def _fence(own: FenceSettings, seen: Circumstances, given: Given) -> Iterator[St
         text = f"goes with fence method acl, not {seen.fence_method.value}"
         raise Misfit("principals", text)
     here = _settled(own, seen)
-    yield given.over(parts.fence(here, given.duty or Duty.REQUIRED, given.id))
+    yield given.over(step_builders.fence(here, given.duty or Duty.REQUIRED, given.id))
 
 
 def _consumers(own: FenceSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-    yield given.step("fence-consumers", parts.fenced(_settled(own, seen)), 60)
+    yield given.step("fence-consumers", step_builders.fenced(_settled(own, seen)), 60)
 
 
 def _settled(own: FenceSettings, seen: Circumstances) -> Circumstances:
@@ -104,7 +228,7 @@ def _settled(own: FenceSettings, seen: Circumstances) -> Circumstances:
 
 
 def _loss(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
-    yield given.step("measure-loss", parts.ends(seen), 30)
+    yield given.step("measure-loss", step_builders.ends(seen), 30)
 
 
 def _drain(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
@@ -117,43 +241,43 @@ def _quiesce(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
 
 def _stop(own: StopSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
     yield given.over(
-        parts.stop(replace(seen, connectors=own.connectors or seen.connectors), given.id)
+        step_builders.stop(replace(seen, connectors=own.connectors or seen.connectors), given.id)
     )
 
 
 def _offsets(own: OffsetsSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
     leave_out = own.leave_out or seen.leaves_groups_out
     lost = not seen.source_answers
-    yield given.over(parts.offsets(seen, leave_out=leave_out, lost=lost, identity=given.id))
+    yield given.over(step_builders.offsets(seen, leave_out=leave_out, lost=lost, identity=given.id))
 
 
 def _groups(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
-    yield given.over(parts.groups(seen, given.id))
+    yield given.over(step_builders.groups(seen, given.id))
 
 
 def _skipping(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
     # How long its proof may take is how long it may take itself: only then there is a proof.
-    plain = parts.skipping(seen, identity=given.id)
+    plain = step_builders.skipping(seen, identity=given.id)
     patience_s = plain.patience_s if given.patience_s is None else given.patience_s
-    yield given.over(parts.skipping(seen, patience_s, given.id))
+    yield given.over(step_builders.skipping(seen, patience_s, given.id))
 
 
 def _open(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
-    yield given.over(parts.opening(seen, given.id))
+    yield given.over(step_builders.opening(seen, given.id))
 
 
 def _switch(own: EndpointSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
     if own.endpoint is None:
-        yield from map(given.over, parts.switches(seen, given.id))
+        yield from map(given.over, step_builders.switches(seen, given.id))
         return
     if own.endpoint > len(seen.endpoints):
         raise Misfit("endpoint", "is the number of no endpoint of the link")
-    chosen = list(parts.switches(seen, given.id))[own.endpoint - 1]
+    chosen = list(step_builders.switches(seen, given.id))[own.endpoint - 1]
     yield given.over(replace(chosen, id=given.id))
 
 
 def _clients(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
-    yield given.over(parts.clients(seen, given.id))
+    yield given.over(step_builders.clients(seen, given.id))
 
 
 def _manual(kind: str) -> Make:
@@ -210,7 +334,7 @@ def _ran(own: CommandSettings, given: Given) -> dict[str, Any]:
 
 def _wait(own: WaitSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
     connectors = list(seen.connectors)
-    settings = {"for": own.condition, "connectors": connectors, **parts.ends(seen)}
+    settings = {"for": own.condition, "connectors": connectors, **step_builders.ends(seen)}
     yield given.step("wait", settings, own.at_most)
 
 
@@ -221,7 +345,7 @@ def _check(own: CheckSettings, seen: Circumstances, given: Given) -> Iterator[St
 
 
 def _gap(own: GapSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-    settings = {"scope": own.scope, "at_most": own.at_most, **parts.ends(seen)}
+    settings = {"scope": own.scope, "at_most": own.at_most, **step_builders.ends(seen)}
     yield given.step("gap", settings, 0)
 
 
@@ -265,7 +389,7 @@ SPECS: Mapping[str, Spec] = {
     "manual-check": Spec(ManualSettings, _manual("manual-check")),
     "manual-fence": Spec(ManualFenceSettings, _manual_fence),
     "manual-stop-replication": Spec(
-        ChangeSettings, _change("manual-stop-replication", parts.START)
+        ChangeSettings, _change("manual-stop-replication", step_builders.START)
     ),
     "manual-start-replication": Spec(
         ChangeSettings, _change("manual-start-replication", "stop that replication again")
@@ -279,6 +403,6 @@ SPECS: Mapping[str, Spec] = {
     "check": Spec(CheckSettings, _check),
     "gap": Spec(GapSettings, _gap),
 }
-"""By the name of the kind; the same names as in `drctl.engine.registry`."""
+"""By the name of the kind; the same names as in `drctl.steps.registry`."""
 
 SEQUENCE = Spec(SequenceSettings, _sequence)

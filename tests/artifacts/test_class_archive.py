@@ -6,15 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from drctl.artifacts.jars import resolve
+from drctl.artifacts.java import class_archive, find_java, keep, recorded_into, started_with
 from drctl.model.errors import Stopped
-from drctl.systems.artifacts.class_archive import (
-    class_archive,
-    keep,
-    recorded_into,
-    started_with,
-)
-from drctl.systems.artifacts.java import find_java
-from drctl.systems.artifacts.resolution import resolve
 
 pytestmark = pytest.mark.jvm
 

@@ -9,13 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from drctl.artifacts import jars as resolution
+from drctl.artifacts.jars import (
+    SETS,
+    ArtifactSet,
+    CorruptArtifact,
+    Module,
+    NotFetched,
+    committed_sums,
+    resolve,
+)
+from drctl.artifacts.java import JavaMissing, find_java
 from drctl.model.errors import ConfigError, ExitCode
-from drctl.systems.artifacts import resolution
-from drctl.systems.artifacts.ivy import NotFetched
-from drctl.systems.artifacts.java import JavaMissing, find_java
-from drctl.systems.artifacts.resolution import resolve
-from drctl.systems.artifacts.sets import SETS, ArtifactSet, Module, committed_sums
-from drctl.systems.artifacts.store import CorruptArtifact
 
 pytestmark = pytest.mark.jvm
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from drctl.systems.artifacts.sets import SETS, committed_sums
-from drctl.systems.artifacts.store import CorruptArtifact, Shelf, cache_dir
+from drctl.artifacts.jars import SETS, CorruptArtifact, Shelf, cache_dir, committed_sums
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from bench.memory import _ratio
 from bench.process import WrongAnswer
 from bench.records import chunks
 from bench.watching import high_water, traffic, watched
+from drctl.formats.consumer_timestamps import GroupPartition, decode_key, decode_value
 from drctl.model.topology import TopicPartition
-from drctl.wire.consumer_timestamps import GroupPartition, decode_key, decode_value
 
 PLACE = TopicPartition("orders", 0)
 MEGABYTE = 2**20

@@ -3,18 +3,17 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from drctl.checks.arriving import Arriving
 from drctl.checks.observed import NOT_LOOKED_AT
-from drctl.model.acls import Acl, Acls
+from drctl.checks.replication_flow import Arriving
+from drctl.model.active_cluster import ActiveCluster, Moved, Unfinished
 from drctl.model.endpoints import EndpointState
-from drctl.model.failover import Mode
 from drctl.model.groups import Group, GroupProtocol, GroupState, Member
-from drctl.model.health import ClusterHealth, Controller, OpenTransaction, Shortage
+from drctl.model.health import ClusterHealth, Controller, Locked, OpenTransaction, Shortage, Silent
+from drctl.model.loss import Mode
 from drctl.model.producer_ids import Producer
-from drctl.model.reachability import Locked, Silent
+from drctl.model.repairs import Acl, Acls
 from drctl.model.replication import Lag, LeftOut, Tail
 from drctl.model.topology import TopicPartition, Unavailable
-from drctl.model.whereabouts import Moved, Unfinished, Whereabouts
 
 NOW_MS = 1_800_000_000_000
 
@@ -108,10 +107,10 @@ def _endpoint(given: Mapping[str, Any]) -> EndpointState:
     return EndpointState(given["endpoint"], given.get("cluster"), given.get("words", "as seen"))
 
 
-def _whereabouts(given: Mapping[str, Any]) -> Whereabouts:
+def _whereabouts(given: Mapping[str, Any]) -> ActiveCluster:
     moved, unfinished = given.get("moved"), given.get("unfinished")
     run, plan, seconds = moved or ("", "", 0)
-    return Whereabouts(
+    return ActiveCluster(
         Moved(run, plan, NOW_MS - 1000 * seconds) if moved else None,
         Unfinished(*unfinished) if unfinished else None,
     )

@@ -6,9 +6,9 @@ from typing import Any
 
 import yaml
 
-from drctl.checks.observed import NOT_LOOKED_AT, Connector, Observed
+from drctl.checks.observed import NOT_LOOKED_AT, Observed
 from drctl.config.loading import read
-from drctl.model.connectors import Task
+from drctl.model.replication import Connector, Task
 from drctl.model.topology import TopicState, Unavailable
 from tests.checks.guarding import acls as read_acls
 from tests.checks.guarding import guarded

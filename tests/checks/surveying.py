@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from drctl.checks.surveyed import (
+from drctl.checks.observed import (
     NOT_SURVEYED,
     Ages,
     AnchorsSeen,

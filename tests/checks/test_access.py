@@ -2,8 +2,8 @@
 
 import pytest
 
-from drctl.checks.access import Access, RuleBook, access
-from drctl.model.acls import Acl
+from drctl.checks.acls import Access, RuleBook, access
+from drctl.model.repairs import Acl
 
 TOPIC = "__consumer_timestamps"
 

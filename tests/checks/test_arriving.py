@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from drctl.checks.arriving import LOOKS, Arriving, arriving
+from drctl.checks.replication_flow import LOOKS, Arriving, arriving
 from drctl.model.topology import TopicPartition
 
 ONE, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)

@@ -11,8 +11,8 @@ import yaml
 
 from drctl.checks.check import Check
 from drctl.checks.registry import CHECKS, findings
-from drctl.model.failover import Mode
 from drctl.model.finding import Finding, Status
+from drctl.model.loss import Mode
 from tests.checks.observing import merged, observed
 
 FOLDER = Path(__file__).parent / "cases"

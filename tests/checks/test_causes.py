@@ -6,13 +6,11 @@ from drctl.checks.causes import causes_first, in_words, told_once, without_conse
 from drctl.checks.diagnosis import diagnosed
 from drctl.checks.go import GroupsNow, judged
 from drctl.checks.registry import guard_findings
-from drctl.model.failover import Mode
 from drctl.model.finding import Finding, Status
-from drctl.report.doctor_document import doctor_document
-from drctl.report.plan_json import plan_document
-from drctl.report.plan_lines import guard_rows, verdict, what_to_type
-from drctl.report.status_document import status_document
-from drctl.report.status_lines import status_line
+from drctl.model.loss import Mode
+from drctl.views.findings import doctor_document
+from drctl.views.plan_text import guard_rows, plan_document, verdict, what_to_type
+from drctl.views.status_text import status_document, status_line
 from tests.checks.observing import observed
 from tests.checks.test_go import HEALTHY
 from tests.report import runs

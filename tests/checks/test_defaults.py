@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from drctl.checks.connectors import CHECKPOINT, SOURCE
+from drctl.artifacts.jars import resolve
+from drctl.artifacts.java import find_java
+from drctl.checks.connector_settings import CHECKPOINT, SOURCE
 from drctl.checks.registry import findings
-from drctl.systems.artifacts.java import find_java
-from drctl.systems.artifacts.resolution import resolve
 from tests.checks.observing import observed
 
 SUBJECTS = {"connector copy": SOURCE, "connector points": CHECKPOINT}

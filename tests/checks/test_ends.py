@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import yaml
 
-from drctl.checks.ends import Source, Target
+from drctl.checks.cluster_pair import Source, Target
 from drctl.checks.ports import ClusterPorts
 from drctl.config.link import Link
 from drctl.config.loading import read

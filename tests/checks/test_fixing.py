@@ -6,17 +6,14 @@ from typing import Any
 
 import pytest
 
-from drctl.checks import parity, parity_acls, parity_settings
+from drctl.checks import acls as parity_acls
+from drctl.checks import parity
 from drctl.checks.check import Check
-from drctl.checks.fixing import Fixes, Seen
-from drctl.checks.fixing_all import all_fixes, concerned
-from drctl.checks.fixing_guard import clients_on_source
-from drctl.checks.fixing_settings import JUDGED
-from drctl.checks.fixing_trial import tried
 from drctl.checks.observed import Observed
-from drctl.model.acls import Acl, Acls
+from drctl.checks.repair_plan import JUDGED, all_fixes, concerned
+from drctl.checks.repairs import Fixes, Seen, clients_on_source, tried
 from drctl.model.finding import Status
-from drctl.model.repairs import Alteration, TopicSetting, TopicShape, WantedTopic
+from drctl.model.repairs import Acl, Acls, Alteration, TopicSetting, TopicShape, WantedTopic
 from drctl.model.topology import TopicState, Unavailable
 from tests.checks.observing import merged, observed
 from tests.docs.pages import page
@@ -122,8 +119,8 @@ JUDGES: tuple[Check, ...] = (
     parity.fewer,
     parity.settings,
     parity_acls.acls,
-    parity_settings.retention,
-    parity_settings.timestamps,
+    parity.retention,
+    parity.timestamps,
 )
 
 

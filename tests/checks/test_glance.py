@@ -5,21 +5,21 @@ from time import monotonic
 
 import pytest
 
-from drctl.checks.glance import Glance
+from drctl.checks.bounded_query import BoundedQuery
 from drctl.model.errors import ConfigError, Unreachable
-from drctl.model.reachability import Locked, NotLetIn, Silent
+from drctl.model.health import AuthenticationFailed, Locked, Silent
 from drctl.model.topology import Unavailable
 
 
 def test_an_answer() -> None:
-    assert Glance(lambda: 5, 10).value() == 5
+    assert BoundedQuery(lambda: 5, 10).value() == 5
 
 
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
         (Unreachable("it is dead"), Silent("it is dead")),
-        (NotLetIn("wrong password"), Locked("wrong password")),
+        (AuthenticationFailed("wrong password"), Locked("wrong password")),
         (ConfigError("no password"), Unavailable("no password")),
     ],
 )
@@ -27,7 +27,7 @@ def test_why_there_is_none(error: Exception, expected: Unavailable) -> None:
     def ask() -> None:
         raise error
 
-    glance = Glance(ask, 10)
+    glance = BoundedQuery(ask, 10)
     assert glance.answer() == expected
     with pytest.raises(type(error)):
         glance.value()
@@ -36,8 +36,8 @@ def test_why_there_is_none(error: Exception, expected: Unavailable) -> None:
 def test_nobody_waits_for_the_dead() -> None:
     for_ever = threading.Event()
     begun = monotonic()
-    dead = Glance(for_ever.wait, 0.2)
-    waiting = Glance(lambda: dead.value() or 1, 10)
+    dead = BoundedQuery(for_ever.wait, 0.2)
+    waiting = BoundedQuery(lambda: dead.value() or 1, 10)
     assert isinstance(waiting.answer(), Silent)
     assert isinstance(dead.answer(), Silent)
     assert monotonic() - begun < 5
@@ -52,5 +52,5 @@ def test_a_bug_is_not_taken_for_silence(monkeypatch: pytest.MonkeyPatch) -> None
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        Glance(ask, 10).answer()
+        BoundedQuery(ask, 10).answer()
     assert told.wait(10)

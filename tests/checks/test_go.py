@@ -3,8 +3,17 @@
 from dataclasses import replace
 from typing import Any
 
-from drctl.checks.go import NOT_ASKED, RPO, GroupsNow, judged
-from drctl.checks.rpo import Rpo, lagging, link_now, topics_now, unknown
+from drctl.checks.go import (
+    NOT_ASKED,
+    RPO,
+    GroupsNow,
+    Rpo,
+    judged,
+    lagging,
+    link_now,
+    topics_now,
+    unknown,
+)
 from drctl.model.errors import ExitCode
 from drctl.model.loss import exactly
 from drctl.model.replication import Lag

@@ -4,7 +4,16 @@ from typing import NamedTuple
 
 import pytest
 
-from drctl.checks.lag import SOON_MS, Ages, Limits, Newest, by_size, lags, limits, tail
+from drctl.checks.cluster_pair import (
+    SOON_MS,
+    Ages,
+    Limits,
+    NewestTimes,
+    by_size,
+    lags,
+    limits,
+    tail,
+)
 from drctl.model.replication import Lag, Tail
 from drctl.model.topology import OffsetRange, TopicPartition, TopicState, Unavailable
 
@@ -22,7 +31,7 @@ def lag(log: tuple[int, int], told: int | None, newer: int | None) -> Lag | Unav
     found = lags(
         {PLACE: OffsetRange(*log)},
         {} if told is None else {PLACE: Told(told)},
-        {} if newer is None else {PLACE: Newest(1_000, newer)},
+        {} if newer is None else {PLACE: NewestTimes(1_000, newer)},
     )
     return found[PLACE]
 
@@ -54,7 +63,7 @@ def test_lag(
 
 
 def test_since_when() -> None:
-    told, newest = {PLACE: Told(60)}, {PLACE: Newest(1_000, 97, 1_500)}
+    told, newest = {PLACE: Told(60)}, {PLACE: NewestTimes(1_000, 97, 1_500)}
     found = lags({PLACE: OffsetRange(0, 100)}, told, newest)[PLACE]
     assert isinstance(found, Lag)
     assert found.oldest_ms == 1_500

@@ -11,30 +11,29 @@ from time import monotonic
 
 import pytest
 
+from drctl.app.adapters import position_finder
+from drctl.app.prechecks import ends_of_copies, whereabouts
+from drctl.checks.diagnosis import standing_against
 from drctl.checks.observed import Observed
 from drctl.checks.observing import Observer
 from drctl.checks.ports import ClusterPorts, LinkPorts
 from drctl.checks.registry import guard_findings
-from drctl.checks.standing import standing_against
-from drctl.cli.runs.guarding import ends_of_copies, whereabouts
-from drctl.cli.wiring import position_finder
 from drctl.config.loading import load
+from drctl.connect.repair import ConnectLister
+from drctl.kafka.acls import KafkaAclReader
+from drctl.kafka.groups import KafkaGroupReader
+from drctl.kafka.health import KafkaHealthReader, KafkaRightsReader
+from drctl.kafka.journal_reader import JournalTopicReader
+from drctl.kafka.producer_ids import KafkaProducerIdReader
+from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
-from drctl.model.failover import Mode
 from drctl.model.finding import Status
-from drctl.model.reachability import Silent
+from drctl.model.health import Silent
+from drctl.model.loss import Mode
 from drctl.model.replication import Lag
 from drctl.model.topology import Record, TopicPartition, TopicState, Unavailable
-from drctl.systems.connect.lister import ConnectLister
-from drctl.systems.journal.state_folder import StateFolder
-from drctl.systems.kafka.acl_reader import KafkaAclReader
-from drctl.systems.kafka.cluster_health import KafkaHealthReader
-from drctl.systems.kafka.cluster_rights import KafkaRightsReader
-from drctl.systems.kafka.groups import KafkaGroupReader
-from drctl.systems.kafka.journal_reading import JournalTopicReader
-from drctl.systems.kafka.producer_ids import KafkaProducerIdReader
-from drctl.systems.kafka.reader import KafkaClusterReader
+from drctl.stores.journal_files import StateFolder
 from tests.conftest import NewTopic
 from tests.kafka.tls_broker import free_ports
 from tests.lab.cluster_under_test import ClusterUnderTest

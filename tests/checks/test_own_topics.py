@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 import drctl
-from drctl.checks.own_topics import ON_TARGET, PREFIX
+from drctl.checks.acls import ON_TARGET, PREFIX
 from drctl.config.schema import LedgerConfig
-from drctl.wire import provenance
+from drctl.formats import provenance
 
 
 def test_no_topic_of_drctls_is_forgotten() -> None:

@@ -1,7 +1,7 @@
 """What drctl writes in transactions itself is no application's."""
 
+from drctl.kafka import journal_writer, reconcile_copier
 from drctl.model.survey import of_applications
-from drctl.systems.kafka import journal_writer, reconcile_copier
 
 
 def test_its_own_transactional_ids_are_known_as_that() -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from drctl.checks.diagnosis import overridable, standing_against
 from drctl.checks.registry import GUARDS
-from drctl.checks.standing import overridable, standing_against
-from drctl.model.failover import Mode
 from drctl.model.finding import Status
+from drctl.model.loss import Mode
 from tests.checks.test_cases import FOLDER, scenarios
 
 REFUSED: Mapping[str, str] = {

@@ -2,11 +2,11 @@
 
 import pytest
 
+from drctl.checks.diagnosis import overridable, parse_overrides, standing_against
 from drctl.checks.registry import CHECKS, GUARDS, findings, guard_findings
-from drctl.checks.standing import overridable, parse_overrides, standing_against
 from drctl.model.errors import UsageError
-from drctl.model.failover import Mode
 from drctl.model.finding import Finding, Status
+from drctl.model.loss import Mode
 from tests.checks.observing import observed
 
 LINK = {"link": {"replicator": {"kind": "mirrormaker2"}}}

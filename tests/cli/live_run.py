@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from drctl.cli.console import console
-from drctl.cli.runs.people import People
-from drctl.cli.runs.run_watching import watched
+from drctl.cli.prompts import People
+from drctl.cli.running import watched
 from drctl.cli.stopping import StoppableClock, stoppable
 from drctl.engine.executing import Execution
 from drctl.engine.kind import Description, Facts, Kind, Seen, State, Trait
-from drctl.engine.ports import Hands, Look
-from drctl.engine.registry import KINDS
+from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.plan import Json
+from drctl.steps.registry import KINDS
 from tests.engine.switches import Notes, World
 from tests.report import runs
 
@@ -37,17 +37,17 @@ class Drama:
     def describe(self, settings: Json) -> Description:
         return self._real.describe(settings)
 
-    def check(self, settings: Json, facts: Facts, look: Look) -> Json:
+    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
         if settings["part"] == "stop-replication":
             asked = People({}, terminal="ask" in sys.argv)
             return {"part": settings["part"], "said": asked.answer("stop", "stop the connectors")}
         return {"part": settings["part"]}
 
-    def apply(self, intent: Json, hands: Hands) -> tuple[str, ...]:
+    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
         self._began = self._clock.monotonic()
         return ()
 
-    def verify(self, intent: Json, look: Look) -> Seen:
+    def verify(self, intent: Json, look: LinkReader) -> Seen:
         part = intent["part"]
         passed = (self._clock.monotonic() - self._began) * self._speed
         if part == "drain":
@@ -62,10 +62,10 @@ class Drama:
         state = State.FAILED if failed else State.DONE
         return Seen(state, f"{part} was seen {HOSTILE}", {"missing": 0})
 
-    def undo(self, intent: Json, hands: Hands) -> tuple[str, ...]:
+    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
         return ()
 
-    def undone(self, intent: Json, look: Look) -> Seen:
+    def undone(self, intent: Json, look: LinkReader) -> Seen:
         return Seen(State.DONE, "as it was before")
 
 

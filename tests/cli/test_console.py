@@ -20,7 +20,7 @@ from drctl.cli.drawing import draw
 from drctl.cli.options import GlobalOptions, Output
 from drctl.cli.progress import LineTask
 from drctl.cli.terminal import one_line, printable
-from drctl.model.lines import lines as meant
+from drctl.model.text import lines as meant
 from tests.cli.conftest import clean_environment
 
 HOSTILE = "a\x1b[2J\x07\x9b31m\u202eb\x00\r\u200b\ud800"

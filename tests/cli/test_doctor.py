@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from drctl.cli.doctor.files import applications, secret_files, seen_clients
+from drctl.app.doctor import applications, secret_files, seen_clients
 from drctl.config.loading import load
 from drctl.model.errors import UsageError
 from tests.cli.conftest import Run

@@ -7,15 +7,15 @@ import pytest
 import yaml
 from rich.console import Console
 
-from drctl.checks.fixing_guard import GUARD
+from drctl.app import doctor
+from drctl.app.link_reader import ClusterLinkReader
 from drctl.checks.observed import Observed
-from drctl.cli.doctor import sight as doctor_sight
-from drctl.cli.doctor.fix_table import fix_table
-from drctl.cli.runs.link_sight import LinkSight
+from drctl.checks.repairs import GUARD
+from drctl.cli.doctor_table import fix_table
 from drctl.config.configuration import Config
 from drctl.config.link import Link
 from drctl.model.finding import Finding, Status
-from drctl.model.reachability import Silent
+from drctl.model.health import Silent
 from tests.cli.conftest import Run
 from tests.cli.documents import check
 from tests.engine.repairs import plan
@@ -56,8 +56,8 @@ def test_a_cluster_that_does_not_answer_is_no_difference(
     def observe(_config: Config, link: Link) -> Observed:
         return Observed(link, source=Silent("cluster a did not answer within 10 s"), target="BBB")
 
-    monkeypatch.setattr(doctor_sight, "observe", observe)
-    monkeypatch.setattr(LinkSight, "meet", lambda *_, **__: None)
+    monkeypatch.setattr(doctor, "observe", observe)
+    monkeypatch.setattr(ClusterLinkReader, "meet", lambda *_, **__: None)
     ran = called("-o", "json", "doctor", "--fix")
     assert ran.code == 5
     assert check(ran.document())["error"]["message"] == "cluster a did not answer within 10 s"

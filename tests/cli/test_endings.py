@@ -15,12 +15,13 @@ import pytest
 from drctl.cli import main
 from drctl.cli.main import run
 from drctl.engine import entries
-from drctl.engine.sequences.circumstances import Circumstances, Mode
-from drctl.engine.sequences.failover import failover
-from drctl.systems.journal.run_files import RunFiles
-from drctl.systems.parquet.records import ParquetRecords
-from drctl.systems.private import private_files, umask_of_programs
-from drctl.systems.sockets import connected
+from drctl.host.connections import connected
+from drctl.host.files import private_files, umask_of_programs
+from drctl.model.loss import Mode
+from drctl.plans.failover import failover
+from drctl.plans.inputs import Circumstances
+from drctl.stores.journal_files import RunFiles
+from drctl.stores.parquet import ParquetRecords
 from tests.cli.conftest import Run
 from tests.cli.documents import check
 
@@ -113,7 +114,7 @@ def test_70_a_bug(
     def broken(*_: object) -> None:
         raise KeyError("a planted word")
 
-    monkeypatch.setattr("drctl.cli.gap.run.GapRuns._analyse", broken)
+    monkeypatch.setattr("drctl.app.gap.GapRuns._analyse", broken)
     assert (
         run(["gap", "--config", str(path), "--output", output, "--out", str(tmp_path / "o")]) == 70
     )
@@ -177,7 +178,7 @@ LOSES = """
 import logging, os, signal, threading
 from confluent_kafka import Consumer
 from drctl.cli import main
-from drctl.systems.kafka.connection import _Log
+from drctl.kafka.connection import _Log
 
 quiet = logging.getLogger("quiet")
 quiet.addHandler(logging.NullHandler())

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from drctl.cli.failback.search import of_before
-from drctl.cli.runs.link_sight_comparing import _told, _without_new
+from drctl.app.failback_search import of_before
+from drctl.app.link_reader import _told, _without_new
 from drctl.engine.kind import State
 from drctl.engine.ports import Missing
 from drctl.model.gap import Counts

@@ -18,19 +18,19 @@ from typing import Any, cast
 import pytest
 from rich.cells import cell_len
 
+from drctl.app.run_timeline import LiveCourse, Overheard, Snapshot, counted
+from drctl.cli import live_screen
 from drctl.cli.drawing import SafeConsole
 from drctl.cli.options import GlobalOptions, Output
 from drctl.cli.progress import task
-from drctl.cli.runs import live_screen
-from drctl.cli.runs.live_course import LiveCourse, Overheard, Snapshot, counted
-from drctl.cli.runs.live_picture import Picture, window
+from drctl.cli.run_table import Picture, window
 from drctl.engine.executing import Execution
 from drctl.engine.kind import State
 from drctl.engine.ports import Missing
-from drctl.engine.registry import KINDS
-from drctl.engine.story import read_story
+from drctl.engine.run_state import read_story
 from drctl.lab.waiting import Patience
-from drctl.report.run_data import Became
+from drctl.steps.registry import KINDS
+from drctl.views.run_data import Became
 from tests.cli.conftest import clean_environment
 from tests.engine.switches import Deaf, Hurried, Notes, World, kinds, plan
 from tests.engine.test_looks import Two

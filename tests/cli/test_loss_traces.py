@@ -6,15 +6,22 @@ from typing import Any, cast
 
 import pytest
 
-from drctl.cli.runs.loss_arrivals import Answers, by_notes, by_own_times, edges_before, lag_times
-from drctl.cli.runs.loss_known import stock_of
-from drctl.cli.runs.loss_mirror import beat_of, copied_upto
-from drctl.cli.runs.loss_sight import LossSight
-from drctl.gap.traces import EndSeen
+from drctl.app.loss import (
+    Answers,
+    LossReader,
+    beat_of,
+    by_notes,
+    by_own_times,
+    copied_upto,
+    edges_before,
+    lag_times,
+    stock_of,
+)
+from drctl.formats import heartbeats
+from drctl.gap.loss import EndSeen
 from drctl.model.errors import Unreachable
 from drctl.model.topology import Found, PartitionOffsets, Record, TopicPartition
-from drctl.offsets.offset_syncs import Sync
-from drctl.wire import heartbeats
+from drctl.offsets.checkpoints import Sync
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 AT = "2026-11-22T01:02:03.500+00:00"
@@ -128,7 +135,7 @@ class Told:
 
 def test_an_estimate_says_whom_it_asks_and_who_does_not_answer() -> None:
     told, nothing = Told(), cast(Any, None)
-    sight = LossSight(nothing, nothing, nothing, (), task=cast(Any, told))
+    sight = LossReader(nothing, nothing, nothing, (), task=cast(Any, told))
 
     def silent() -> None:
         raise Unreachable("nobody is there")

@@ -15,17 +15,17 @@ from typing import Any, cast
 
 import pytest
 
-from drctl.cli.runs.link_connectors import Connectors
-from drctl.cli.runs.loss_known import KnownEnds
-from drctl.cli.runs.loss_sight import LossSight
-from drctl.cli.runs.plan_files import refuse_another, write_plan
+from drctl.app.link_reader import Connectors
+from drctl.app.loss import KnownEnds, LossReader
+from drctl.app.plan_files import refuse_another, write_plan
+from drctl.app.replication_progress import ConnectorPositions
 from drctl.config.loading import read
 from drctl.config.mirrors import mirrors
-from drctl.connectors.diagnosis import Ward, status_document
-from drctl.connectors.positions import kept as kept_of
-from drctl.engine import chain
-from drctl.engine.source_offsets import kept_offsets
-from drctl.engine.story import read_story, understood
+from drctl.connect.repair import ConnectCurer, ConnectHealth, ConnectLister
+from drctl.connectors.applying import kept as kept_of
+from drctl.connectors.diagnosis import ConnectorHealth, status_document
+from drctl.engine import run_state
+from drctl.engine.run_state import read_story, understood
 from drctl.failback.facts import DAMAGED
 from drctl.failback.gap_results import read_gap as failback_gap
 from drctl.failback.observers.journal import observe_journal
@@ -34,15 +34,13 @@ from drctl.model.journal import JournalReader
 from drctl.model.strict_json import read_json
 from drctl.offsets.mirror_topics import aliases_of
 from drctl.reconcile.gap_result import read_gap
-from drctl.report.journal_lines import entry_lines, journal_document, run_lines
-from drctl.report.run_json import report_document
-from drctl.report.run_next import next_steps
-from drctl.report.run_page import render
-from drctl.report.run_reading import report_data, sound_entries
-from drctl.systems.connect.cure import ConnectCurer, ConnectWard
-from drctl.systems.connect.lister import ConnectLister
-from drctl.systems.journal.run_files import RunFiles
-from drctl.systems.replicators.connectors import ConnectorPositions
+from drctl.steps.source_offsets import kept_offsets
+from drctl.stores.journal_files import RunFiles
+from drctl.views.journal_text import entry_lines, journal_document, run_lines
+from drctl.views.run_json import report_document
+from drctl.views.run_lines import next_steps
+from drctl.views.run_page import render
+from drctl.views.run_reading import report_data, sound_entries
 from tests.report import gaps, runs
 
 INPUTS = int(os.environ.get("DRCTL_FUZZ", "400"))
@@ -109,7 +107,9 @@ class Kept:
     """Implements `JournalReader` for some journals, sealed again over whatever they say."""
 
     def __init__(self, *told: tuple[str, list[Any]]) -> None:
-        self._told = {run: chain.seal(entries, chain.beginning(run)) for run, entries in told}
+        self._told = {
+            run: run_state.seal(entries, run_state.beginning(run)) for run, entries in told
+        }
 
     def runs(self) -> tuple[str, ...]:
         return tuple(self._told)
@@ -118,13 +118,13 @@ class Kept:
         return self._told[run]
 
     def sound(self, run: str) -> int:
-        return chain.verify(run, self.lines(run)).lines
+        return run_state.verify(run, self.lines(run)).lines
 
     def set_aside(self, run: str) -> bool:
         return False
 
     def entries(self, run: str) -> tuple[Any, ...]:
-        return chain.entries_in(run, self.lines(run), "here")
+        return run_state.entries_in(run, self.lines(run), "here")
 
 
 def told_of(entries: list[Any], page: bool, run: str = RUN) -> None:
@@ -136,7 +136,7 @@ def told_of(entries: list[Any], page: bool, run: str = RUN) -> None:
     list(run_lines(journal_document("main", kept, None)))
     observe_journal(kept, "primary")
     lines = kept.lines(run)
-    verdict = chain.verify(run, lines)
+    verdict = run_state.verify(run, lines)
     with understood(run):
         data = report_data(read_story(sound_entries(run, lines, verdict)), verdict)
         json.dumps(report_document(data), allow_nan=False)
@@ -227,7 +227,7 @@ class Scripted:
     def __init__(self) -> None:
         self.data, self.status = b"", 200
         self.reader, self.ward, self.lister = (
-            kind("http://127.0.0.1:1") for kind in (ConnectCurer, ConnectWard, ConnectLister)
+            kind("http://127.0.0.1:1") for kind in (ConnectCurer, ConnectHealth, ConnectLister)
         )
         for client in (self.reader, self.ward, self.lister):
             client._answer = self._answer  # type: ignore[method-assign]
@@ -249,7 +249,7 @@ class Scripted:
         yield lambda: kept_offsets("a", connectors.offsets("a"))
         yield reader.statuses
         yield lambda: reader.task_count("a")
-        yield lambda: status_document([Ward("w", tuple(self.ward.all().values()))])
+        yield lambda: status_document([ConnectorHealth("w", tuple(self.ward.all().values()))])
         yield lambda: [kept_of(each, self.ward.positions("a")) for each in self.ward.all().values()]
         yield self.lister.described
         yield lambda: reader.put_config("a", {})
@@ -398,13 +398,13 @@ def test_a_run_that_names_a_path_is_none(name: str, tmp_path: Path) -> None:
     entries = [{**first, "run": name}, *more]
     files = RunFiles(tmp_path / "runs")
     for told, asked in ((entries, RUN), (entries, name)):
-        lines = chain.seal(told, chain.beginning(asked))
+        lines = run_state.seal(told, run_state.beginning(asked))
         with pytest.raises(DrctlError):
-            read_story(sound_entries(asked, lines, chain.verify(asked, lines)))
+            read_story(sound_entries(asked, lines, run_state.verify(asked, lines)))
     with pytest.raises(DamagedJournal, match="no run is called"):
         files.anew(name)
     with pytest.raises(DrctlError):
-        files.go_on(name, chain.seal(entries, chain.beginning(name)))
+        files.go_on(name, run_state.seal(entries, run_state.beginning(name)))
     assert not list(tmp_path.rglob("*"))
 
 
@@ -426,5 +426,5 @@ def test_a_loss_is_estimated_without_runs_that_say_something_odd(at: object) -> 
     kept = Kept((RUN, [{"entry": "intend", "at": at, "intent": intent}]))
     into = SimpleNamespace(link=SimpleNamespace(source="primary"), ends=[])
     with pytest.raises(DamagedJournal):
-        KnownEnds(cast(LossSight, into))._took_stock(cast(JournalReader, kept), RUN)
+        KnownEnds(cast(LossReader, into))._took_stock(cast(JournalReader, kept), RUN)
     assert into.ends == []

@@ -16,15 +16,15 @@ from urllib.parse import unquote
 import pytest
 
 import drctl
-from drctl.checks.fixing_people import people_left
+from drctl.checks.acls import writers
 from drctl.checks.observed import Observed
-from drctl.checks.own_topics import writers
-from drctl.failback.doing import doing
-from drctl.failback.other_links import OtherLink, other_links
-from drctl.model.connectors import Connector
-from drctl.model.pasting import arguments, command, connector_url, option, put, quote
-from drctl.report.run_next import next_steps
-from drctl.runbook.by_hand import by_hand
+from drctl.checks.repair_plan import people_left
+from drctl.failback.blockers import OtherLink, other_links
+from drctl.failback.suggested_commands import doing
+from drctl.model.replication import Connector
+from drctl.model.text import arguments, command, connector_url, option, put, quote
+from drctl.runbook.rendering import by_hand
+from drctl.views.run_lines import next_steps
 from tests.checks.guarding import acls
 from tests.checks.observing import observed
 from tests.failback.test_answer import SITE
@@ -182,7 +182,7 @@ def test_other_links(name: str) -> None:
 
 @every
 def test_by_hand(name: str) -> None:
-    from drctl.engine.sequences.circumstances import Circumstances
+    from drctl.plans.inputs import Circumstances
 
     seen = Circumstances(name, "a", "b")
     plan = runs.planned(link=name, principals=(f"User:{name}",), connectors=(name,))
@@ -230,43 +230,43 @@ QUOTED = {
 }
 SAID_ELSEWHERE = {
     # Put together of quoted words just before.
-    ("checks/own_topics.py", "what"),
-    ("checks/own_topics.py", "who"),
-    ("checks/fixing_people.py", "change"),
-    ("checks/fixing_people.py", "named"),
-    ("cli/failback/table.py", "name"),
-    ("cli/offsets/table.py", "where"),
-    ("failback/doing.py", "at"),
-    ("failback/doing.py", "offsets"),
-    ("failback/doing.py", "topics"),
-    ("failback/doing.py", "who"),
-    ("report/gap_steps.py", "link"),
-    ("report/gap_steps.py", "out"),
-    ("runbook/by_hand.py", "_link(seen)"),
+    ("checks/acls.py", "what"),
+    ("checks/acls.py", "who"),
+    ("checks/repair_plan.py", "change"),
+    ("checks/repair_plan.py", "named"),
+    ("cli/failback_table.py", "name"),
+    ("cli/offsets_table.py", "where"),
+    ("failback/suggested_commands.py", "at"),
+    ("failback/suggested_commands.py", "offsets"),
+    ("failback/suggested_commands.py", "topics"),
+    ("failback/suggested_commands.py", "who"),
+    ("views/gap_text.py", "link"),
+    ("views/gap_text.py", "out"),
+    ("runbook/rendering.py", "_link(seen)"),
     # Words of drctl's own.
-    ("report/estimate_words.py", "only"),
-    ("report/truncation_lines.py", "too"),
-    ("engine/steps/commit_offsets.py", "LEFT_OUT"),
-    ("failback/doing.py", "' --rebuild' * site.rebuilding"),
+    ("views/estimate_text.py", "only"),
+    ("views/estimate_text.py", "too"),
+    ("steps/commit_offsets.py", "LEFT_OUT"),
+    ("failback/suggested_commands.py", "' --rebuild' * site.rebuilding"),
     ("failback/rebuilding.py", "WHOLE"),
-    ("failback/standing_behind.py", "WHOLE"),
-    ("runbook/by_hand.py", "_ADMIN"),
+    ("failback/out_of_order.py", "WHOLE"),
+    ("runbook/rendering.py", "_ADMIN"),
     # Prose that names a command: what follows is no part of it.
-    ("checks/fencing.py", "cure"),
-    ("cli/reconcile/run.py", "config.state_dir"),
-    ("cli/runs/loss_known.py", "result.file.parent.name"),
-    ("cli/runs/loss_known.py", "store.where"),
-    ("engine/chain.py", "run"),
-    ("engine/steps/last_look.py", "source"),
+    ("checks/acls.py", "cure"),
+    ("cli/reconcile.py", "config.state_dir"),
+    ("app/loss.py", "result.file.parent.name"),
+    ("app/loss.py", "store.where"),
+    ("engine/run_state.py", "run"),
+    ("engine/recheck_source.py", "source"),
     ("failback/gap_results.py", "wrong"),
-    ("failback/matching.py", "facts.source"),
-    ("failback/matching.py", "facts.target"),
-    ("failback/standing_against.py", "each.repair"),
-    ("failback/steps/caught_up.py", "facts.source"),
-    ("failback/steps/caught_up.py", "facts.target"),
-    ("report/run_completion.py", "plain(str(found.file.parent))"),
-    ("report/run_completion.py", "scope"),
-    ("report/run_completion.py", "when"),
+    ("failback/situation.py", "facts.source"),
+    ("failback/situation.py", "facts.target"),
+    ("failback/blockers.py", "each.repair"),
+    ("failback/steps.py", "facts.source"),
+    ("failback/steps.py", "facts.target"),
+    ("views/run_completion.py", "plain(str(found.file.parent))"),
+    ("views/run_completion.py", "scope"),
+    ("views/run_completion.py", "when"),
 }
 
 

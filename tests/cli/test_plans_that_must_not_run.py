@@ -8,23 +8,24 @@ from typing import cast
 
 import pytest
 
-from drctl.cli.runs.plan_files import refuse_another, write_plan
-from drctl.cli.runs.plan_run import _refuse_if_changed
-from drctl.cli.runs.resume_run import _must_be_of, _must_go_on
+from drctl.app.plan_files import refuse_another, write_plan
+from drctl.cli.resume import _must_be_of, _must_go_on
+from drctl.cli.running import _refuse_if_changed
 from drctl.config.link import Link
-from drctl.engine.sequences.circumstances import Circumstances, Mode
-from drctl.engine.sequences.failover import failover
-from drctl.engine.story import Story
+from drctl.engine.run_state import RunState
 from drctl.model.errors import ConfigError, ExitCode, Refused, UsageError
+from drctl.model.loss import Mode
 from drctl.model.plan import Plan
-from drctl.report.plan_json import plan_document
+from drctl.plans.failover import failover
+from drctl.plans.inputs import Circumstances
+from drctl.views.plan_text import plan_document
 
 PLAN = failover(Mode.PLANNED, Circumstances("main", "a", "b", ("User:app",), ("mm2",)))
 LINK = cast(Link, SimpleNamespace(name="main", source="a", target="b"))
 
 
-def story(plan: Plan) -> Story:
-    return Story("run-1", plan, {}, datetime.now(UTC))
+def story(plan: Plan) -> RunState:
+    return RunState("run-1", plan, {}, datetime.now(UTC))
 
 
 def test_clusters_that_changed_while_the_name_was_typed() -> None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from drctl.host import connections
+from drctl.host.connections import AGAIN_S, Party
 from drctl.model.errors import ConfigError, Unreachable
-from drctl.model.reachability import NotLetIn
-from drctl.systems import presence
-from drctl.systems.presence import AGAIN_S, Party
+from drctl.model.health import AuthenticationFailed
 
 DEAD = Unreachable("cluster primary did not answer within 6 s", "start it")
 
@@ -49,7 +49,7 @@ class Cluster:
 @pytest.fixture(autouse=True)
 def after() -> Iterator[None]:
     yield
-    presence.end()
+    connections.end()
 
 
 def test_one_that_did_not_answer_is_not_asked_again() -> None:
@@ -134,10 +134,10 @@ def test_one_that_cannot_be_asked_is_no_silent_one() -> None:
 
 
 def test_only_several_clusters_of_which_none_answers_are_a_matter_of_the_network() -> None:
-    presence.begin()
+    connections.begin()
 
     def met(name: str, error: Exception | None) -> None:
-        party = presence.party(name, presence.cluster(name))
+        party = connections.party(name, connections.cluster(name))
         assert party is not None
         cluster = Cluster(error)
         try:
@@ -146,22 +146,22 @@ def test_only_several_clusters_of_which_none_answers_are_a_matter_of_the_network
             assert error is not None
 
     met("primary", DEAD)
-    assert presence.silent_clusters() == ()
+    assert connections.silent_clusters() == ()
     met("secondary", DEAD)
-    assert presence.silent_clusters() == ("primary", "secondary")
-    presence.anew(presence.cluster("secondary"))
-    met("secondary", NotLetIn("authentication failed"))
-    assert presence.silent_clusters() == ()
+    assert connections.silent_clusters() == ("primary", "secondary")
+    connections.anew(connections.cluster("secondary"))
+    met("secondary", AuthenticationFailed("authentication failed"))
+    assert connections.silent_clusters() == ()
 
 
 def test_a_configuration_that_is_read_twice_forgets_nobody() -> None:
-    presence.begin()
-    party = presence.party("primary", presence.cluster("primary"))
-    presence.begin()
-    assert presence.party("primary", presence.cluster("primary")) is party
+    connections.begin()
+    party = connections.party("primary", connections.cluster("primary"))
+    connections.begin()
+    assert connections.party("primary", connections.cluster("primary")) is party
 
 
 def test_outside_a_run_nothing_is_kept() -> None:
-    assert presence.party("primary", "cluster primary") is None
-    presence.anew("cluster primary")
-    assert presence.silent_clusters() == ()
+    assert connections.party("primary", "cluster primary") is None
+    connections.anew("cluster primary")
+    assert connections.silent_clusters() == ()

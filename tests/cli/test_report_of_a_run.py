@@ -8,11 +8,12 @@ import pytest
 import yaml
 
 from drctl.engine import entries
-from drctl.engine.sequences.circumstances import Circumstances, Mode
-from drctl.engine.sequences.failover import failover
 from drctl.model.gap import Counts, GapResult, PartitionGap, TopicGap
+from drctl.model.loss import Mode
 from drctl.model.topology import OffsetRange
-from drctl.systems.journal.run_files import RunFiles
+from drctl.plans.failover import failover
+from drctl.plans.inputs import Circumstances
+from drctl.stores.journal_files import RunFiles
 from tests.cli.conftest import Run
 from tests.cli.documents import check
 from tests.report import runs

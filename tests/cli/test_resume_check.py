@@ -12,33 +12,34 @@ from typing import Any, cast
 
 import pytest
 
-from drctl.checks.fixing import Fix, Fixes, SettingChange
-from drctl.cli.doctor import fix_way
-from drctl.cli.doctor.fix_way import FixSight
-from drctl.cli.runs import resume_run, run_journal
-from drctl.cli.runs.resume_check import (
+from drctl.app import repairs as fix_way
+from drctl.app import run_journal
+from drctl.app.repairs import RepairReader
+from drctl.app.resume_check import (
     held_kinds,
     must_be_differences,
     must_be_permitted,
     objections,
     permitted,
 )
+from drctl.checks.repairs import Fix, Fixes, SettingChange
+from drctl.cli import resume
 from drctl.config import loading
 from drctl.config.configuration import Config
 from drctl.engine import entries
 from drctl.engine.kind import Seen, State, Trait
-from drctl.engine.registry import KINDS, REPAIRS
-from drctl.engine.sequences.circumstances import Circumstances, FenceMethod, Mode
-from drctl.engine.sequences.failback import failback, turned
-from drctl.engine.story import Story, read_story
-from drctl.model.acls import Acls
+from drctl.engine.run_state import RunState, read_story
 from drctl.model.errors import DamagedJournal, Refused
 from drctl.model.journal import Entry
+from drctl.model.loss import Mode
 from drctl.model.plan import Plan, Step
-from drctl.model.repairs import TopicSetting, TopicShape
+from drctl.model.repairs import Acls, TopicSetting, TopicShape
+from drctl.plans.failback import failback, turned
+from drctl.plans.inputs import Circumstances, FenceMethod
 from drctl.runbook.building import build
-from drctl.runbook.listing import find
+from drctl.runbook.reading import find
 from drctl.runbook.site import site_of
+from drctl.steps.registry import KINDS, REPAIRS
 from tests.engine import repairs
 from tests.engine import test_failback_interruptions as failbacks
 from tests.engine import test_failback_kinds as kinds
@@ -113,7 +114,7 @@ def configured(
     return loading.load(file)
 
 
-def said(story: Story, config: Config) -> list[str]:
+def said(story: RunState, config: Config) -> list[str]:
     return list(objections(story, permitted(config, config.link(), story)))
 
 
@@ -126,7 +127,7 @@ def command(**told: Any) -> dict[str, Any]:
     return {**settings, "timeout_seconds": 5, **told}
 
 
-def story_of(*steps: Step, **intents: Mapping[str, Any]) -> Story:
+def story_of(*steps: Step, **intents: Mapping[str, Any]) -> RunState:
     """A run with these steps, and with these intents, by the ids of their steps."""
     told = [entries.began(RUN, plan_of(*steps), WHO, AT)]
     told += [
@@ -529,12 +530,12 @@ def test_a_repair_is_held_against_what_differs_whatever_its_plan_is_called(
     rule = {"rule": ["orders", "LITERAL", "User:eve", "*", "READ", "ALLOW"]}
     wanted = SettingChange("orders", "retention.ms", "5", "9")
     fixes = Fixes(settings=(Fix("what", "5", "9", "why", wanted),))
-    sight = FixSight(config, config.link(), cast(Any, None), cast(Any, None))
-    monkeypatch.setattr(fix_way, "look_at", lambda _: fix_way.Looked(cast(Any, None), fixes))
+    sight = RepairReader(config, config.link(), cast(Any, None), cast(Any, None))
+    monkeypatch.setattr(fix_way, "look_at", lambda _: fix_way.Differences(cast(Any, None), fixes))
     shape = TopicShape(1, 1, {"retention.ms": TopicSetting("5", own=True)})
     look = SimpleNamespace(acls=lambda: Acls(enforced=True), shapes=lambda _: {"orders": shape})
-    monkeypatch.setattr(FixSight, "acls", lambda *_: look)
-    monkeypatch.setattr(FixSight, "shapes", lambda *_: look)
+    monkeypatch.setattr(RepairReader, "acls", lambda *_: look)
+    monkeypatch.setattr(RepairReader, "shapes", lambda *_: look)
 
     def held(kind: str, told: Mapping[str, Any], sight: Any = sight) -> None:
         story = story_of(Step("fix", kind, {"cluster": "secondary", "changes": [told]}))
@@ -569,13 +570,13 @@ def test_a_repair_may_go_on_wherever_its_process_ended(
                 repairs.FIXES.topics,
             )
         )
-        looked = fix_way.Looked(cast(Any, None), Fixes(*each))  # type: ignore[arg-type]
+        looked = fix_way.Differences(cast(Any, None), Fixes(*each))  # type: ignore[arg-type]
         monkeypatch.setattr(fix_way, "look_at", lambda _: looked)
-        monkeypatch.setattr(FixSight, "acls", lambda _, name: world.acls(name))
-        monkeypatch.setattr(FixSight, "shapes", lambda _, name: world.shapes(name))
+        monkeypatch.setattr(RepairReader, "acls", lambda _, name: world.acls(name))
+        monkeypatch.setattr(RepairReader, "shapes", lambda _, name: world.shapes(name))
         story = read_story(json.loads(json.dumps(told)))
         assert said(story, config) == []
-        sight = FixSight(config, link, cast(Any, None), cast(Any, None))
+        sight = RepairReader(config, link, cast(Any, None), cast(Any, None))
         must_be_differences(story, permitted(config, link, story), sight)
 
     for number in count():
@@ -629,7 +630,7 @@ class InMemory:
 def _resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     configured(tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(resume_run, "configuration", lambda: loading.load(Path("drctl.yaml")))
+    monkeypatch.setattr(resume, "configuration", lambda: loading.load(Path("drctl.yaml")))
 
     def go(told: Sequence[Entry], abandon: str | None = None) -> int:
         journal = InMemory(told)
@@ -638,10 +639,10 @@ def _resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., i
         def gone_on(*_: Any) -> Iterator[tuple[InMemory, Sequence[Entry]]]:
             yield journal, journal.told
 
-        monkeypatch.setattr(resume_run.plan_wiring, "journal_reader", lambda *_: journal)
+        monkeypatch.setattr(resume.run_adapters, "journal_reader", lambda *_: journal)
         monkeypatch.setattr(run_journal, "gone_on", gone_on)
-        given = resume_run.ResumeOptions(None, None, True, True, (), (), abandon)
-        return resume_run.go_on(given)
+        given = resume.ResumeOptions(None, None, True, True, (), (), abandon)
+        return resume.go_on(given)
 
     return go
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from drctl.cli.runs import run_watching
-from drctl.cli.runs.run_watching import Lines
-from drctl.engine.registry import KINDS
+from drctl.cli import running
+from drctl.cli.running import Lines
+from drctl.steps.registry import KINDS
 from tests.report import runs
 
 
@@ -12,7 +12,7 @@ def test_a_wait_is_told_every_five_seconds_at_most(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = 1000.0
-    monkeypatch.setattr(run_watching.time, "monotonic", lambda: now)
+    monkeypatch.setattr(running.time, "monotonic", lambda: now)
     lines = Lines(runs.planned(), KINDS)
     lines.step("take-stock", 2, 12)
     for _ in range(20):

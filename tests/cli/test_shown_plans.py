@@ -10,10 +10,9 @@ from typing import Any, Self, cast
 
 import pytest
 
-from drctl.cli import confirmation
-from drctl.cli.runs import plan_run
-from drctl.cli.runs.guarding import known_overrides
-from drctl.cli.runs.way import Way
+from drctl.app.prechecks import known_overrides
+from drctl.app.way import Way
+from drctl.cli import prompts, running
 from drctl.model.errors import Unreachable
 from drctl.model.finding import Finding
 from drctl.model.groups import Committed
@@ -127,8 +126,8 @@ def site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Site:
         raise AssertionError("a plan that is refused is being carried out")
 
     way = Way(opened, hands, lambda given: {}, lambda plan: "planned")
-    monkeypatch.setattr(plan_run, "OVER_LINK", way)
-    monkeypatch.setattr(plan_run.run_journal, "refuse_while_held", lambda link: None)
+    monkeypatch.setattr(running, "OVER_LINK", way)
+    monkeypatch.setattr(running.run_journal, "refuse_while_held", lambda link: None)
     return made
 
 
@@ -238,7 +237,7 @@ def test_whoever_types_the_name_has_read_what_is_lost(
 ) -> None:
     site.silent, site.losses = True, [loss(1240, 4.5)]
     site.known = Translated((), ("shipping",))
-    monkeypatch.setattr(confirmation, "_attended", lambda stream: True)
+    monkeypatch.setattr(prompts, "_attended", lambda stream: True)
     monkeypatch.setattr(sys, "stdin", cast(Any, io.StringIO("primary\n")))
     given = ("--answer", "fence-producers=yes", "--answer", "stop-replication=yes")
     ran = called(*UNPLANNED, *given, "--execute")
@@ -288,8 +287,8 @@ SECRETIVE = CONFIG.replace(
 def test_a_plan_with_a_secret_in_it_is_the_one_that_its_file_holds(
     called: Run, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    overridden = replace(plan_run.OVER_LINK, overrides=known_overrides)
-    monkeypatch.setattr(plan_run, "OVER_LINK", overridden)
+    overridden = replace(running.OVER_LINK, overrides=known_overrides)
+    monkeypatch.setattr(running, "OVER_LINK", overridden)
     (tmp_path / "drctl.yaml").write_text(SECRETIVE, encoding="utf-8")
     file = tmp_path / "agreed.json"
     words = ("failover", "--override", f"replication-lag=as {SECRET} said")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from drctl.cli.runs.source_watch import SourceWatch
+from drctl.app.link_reader import SourceWatch
 from drctl.model.errors import Unreachable
 
 

@@ -4,18 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from drctl.cli.status.groups import _left_out, _noted
+from drctl.app.status import _left_out, _noted
 from drctl.config.loading import read
+from drctl.formats.anchors import Anchor
 from drctl.model.groups import Group, GroupProtocol, GroupState, Member
 from drctl.model.topology import TopicPartition
 from drctl.model.translation import GroupPartition
 from drctl.offsets.by_time import Consumed
-from drctl.offsets.checkpoints import Checkpoint
+from drctl.offsets.checkpoints import Checkpoint, Sync
+from drctl.offsets.choosing import Question
 from drctl.offsets.evidence import Evidence
 from drctl.offsets.mirror_topics import Mirrored
-from drctl.offsets.offset_syncs import Sync
-from drctl.offsets.question import Question
-from drctl.wire.anchors import Anchor
 from tests.cli.conftest import Run
 
 LINK = """

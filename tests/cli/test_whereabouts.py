@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import pytest
 
-from drctl.cli.runs import guarding
+from drctl.app import prechecks
 from drctl.config.link import Link
+from drctl.kafka.journal_reader import JournalTopicReader
 from drctl.model.errors import DamagedJournal
 from drctl.model.journal import Entry, Holder
-from drctl.systems.kafka.journal_reading import JournalTopicReader
 from tests.checks.observing import observed
 from tests.report import runs
 
@@ -49,7 +49,7 @@ class Journal:
 
 def read(journal: Any) -> Any:
     link: Link = replace(observed({"link": {}}).link, source="primary", target="secondary")
-    return guarding.whereabouts(link, cast(JournalTopicReader, journal))
+    return prechecks.whereabouts(link, cast(JournalTopicReader, journal))
 
 
 def away() -> runs.Run:
@@ -86,9 +86,9 @@ def test_a_plan_of_any_kind_is_told_of_the_run_that_stands_half_way(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     link = observed({"link": {}}).link
-    monkeypatch.setattr(guarding.plan_wiring, "journal_reader", lambda *_: Journal(dies()))
-    (finding,) = guarding.unfinished_run(link)
+    monkeypatch.setattr(prechecks.run_adapters, "journal_reader", lambda *_: Journal(dies()))
+    (finding,) = prechecks.unfinished_run(link)
     assert finding.check == "runs-unfinished"
     assert "`drctl resume R2 --execute` goes on with it" in finding.cure
-    monkeypatch.setattr(guarding.plan_wiring, "journal_reader", lambda *_: Journal(away()))
-    assert list(guarding.unfinished_run(link)) == []
+    monkeypatch.setattr(prechecks.run_adapters, "journal_reader", lambda *_: Journal(away()))
+    assert list(prechecks.unfinished_run(link)) == []

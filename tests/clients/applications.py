@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from drctl.artifacts.jars import resolve
+from drctl.artifacts.java import find_java
 from drctl.lab.waiting import Patience
-from drctl.systems.artifacts.java import find_java
-from drctl.systems.artifacts.resolution import resolve
 from tests.clients.brokers import COPIED, QUIET
 from tests.clients.namespace import Namespace
 

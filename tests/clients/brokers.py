@@ -21,15 +21,14 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     ResourceType,
 )
 
-from drctl.model.acls import Acl
+from drctl.artifacts.jars import resolve
+from drctl.artifacts.java import find_java
+from drctl.kafka.acls import KafkaAclWriter
+from drctl.kafka.group_writer import KafkaGroupCreator, KafkaGroupWriter
 from drctl.model.fencing import Denied, Topics, denials
 from drctl.model.groups import Committed
+from drctl.model.repairs import Acl
 from drctl.model.topology import TopicPartition
-from drctl.systems.artifacts.java import find_java
-from drctl.systems.artifacts.resolution import resolve
-from drctl.systems.kafka.acl_writer import KafkaAclWriter
-from drctl.systems.kafka.group_creator import KafkaGroupCreator
-from drctl.systems.kafka.group_writer import KafkaGroupWriter
 from tests.jvm import classes_of
 from tests.kafka.tls_broker import wait_until
 

@@ -10,12 +10,11 @@ from typing import Any
 import confluent_kafka.cimpl
 import pytest
 
-from drctl.checks.client_config import ClientConfig, Library, library_of
-from drctl.checks.client_settings import CLIENT_CHECKS, client_findings
+from drctl.artifacts.jars import resolve
+from drctl.artifacts.java import find_java
+from drctl.checks.clients import CLIENT_CHECKS, ClientConfig, Library, client_findings, library_of
+from drctl.formats.properties import read_properties
 from drctl.model.finding import Finding, Status
-from drctl.systems.artifacts.java import find_java
-from drctl.systems.artifacts.resolution import resolve
-from drctl.wire.properties import read_properties
 from tests.clients import profiles
 from tests.docs.pages import page, rows
 

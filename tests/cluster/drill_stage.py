@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from drctl.drill.names import MARK, drill_of
+from drctl.drill.cleaning import MARK, drill_of
+from drctl.kafka.acls import KafkaAclReader
+from drctl.kafka.groups import KafkaGroupReader
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
-from drctl.systems.kafka.acl_reader import KafkaAclReader
-from drctl.systems.kafka.groups import KafkaGroupReader
 from tests.cli.conftest import DRCTL, Ran, clean_environment
 from tests.cli.documents import check
 from tests.cluster import dying_drill_program

@@ -14,10 +14,10 @@ from typing import Any
 from unittest.mock import patch
 
 from drctl.cli.main import program
-from drctl.drill.acting import Applications
+from drctl.drill.clients import Applications
+from drctl.kafka.drill import KafkaScratch
 from drctl.model.journal import Entry
-from drctl.systems.journal.run_files import RunFile
-from drctl.systems.kafka.drill_scratch import KafkaScratch
+from drctl.stores.journal_files import RunFile
 
 _POINTS = {"behind": {"intend"}, "before": {"done", "owed", "passed", "ended"}}
 

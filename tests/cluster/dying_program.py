@@ -12,8 +12,8 @@ import sys
 from collections.abc import Sequence
 from unittest.mock import patch
 
+from drctl.app.run_journal import BothPlaces
 from drctl.cli.main import program
-from drctl.cli.runs.run_journal import BothPlaces
 from drctl.model.journal import Entry
 
 _POINTS = {"behind": {"intend"}, "before": {"done", "owed", "passed", "ended"}}

@@ -13,10 +13,10 @@ from typing import Any
 from unittest.mock import patch
 
 from drctl.cli.main import program
+from drctl.kafka.reconcile_copier import TransactionalCopier
 from drctl.reconcile.executing import Execution, Limits
-from drctl.report.reconcile_export import ExportFolder
-from drctl.systems.journal.files import JournalFile
-from drctl.systems.kafka.reconcile_copier import TransactionalCopier
+from drctl.stores.journal_files import JournalFile
+from drctl.views.exports import ExportFolder
 
 CALLS: dict[str, tuple[type, str]] = {
     **{name: (TransactionalCopier, name) for name in ("begin", "append", "settle", "keep")},

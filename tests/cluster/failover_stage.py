@@ -7,11 +7,11 @@ from uuid import uuid4
 import yaml
 from confluent_kafka import Consumer, KafkaError
 
+from drctl.kafka.producer_ids import KafkaProducerIdReader, KafkaProducerIdWriter
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
 from drctl.model.producer_ids import Advanced, highest
 from drctl.model.topology import TopicPartition
-from drctl.systems.kafka.producer_ids import KafkaProducerIdReader, KafkaProducerIdWriter
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.link_command import LinkCommand
 from tests.cluster.rights import denials

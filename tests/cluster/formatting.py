@@ -8,13 +8,11 @@ from pathlib import Path
 from random import Random
 from secrets import token_hex
 
-from drctl.lab.broker import cluster_id
-from drctl.lab.guards import free_port_base
-from drctl.lab.jvm import lab_mark
+from drctl.lab.cluster import cluster_id
 from drctl.lab.lab import Lab
-from drctl.lab.process import marked_processes
-from drctl.lab.secrets import BROKER, Secrets
-from drctl.lab.settings import LabSettings
+from drctl.lab.processes import lab_mark, marked_processes
+from drctl.lab.settings import BROKER, LabSettings, Secrets
+from drctl.lab.starting import free_port_base
 
 
 @contextmanager

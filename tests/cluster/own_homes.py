@@ -5,8 +5,8 @@ from typing import Any
 
 from confluent_kafka import TopicPartition
 
+from drctl.lab.cluster import read_topic
 from drctl.lab.lab import Lab
-from drctl.lab.reading import read_topic
 from drctl.reconcile.policy import QUARANTINE
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.ended import told_of

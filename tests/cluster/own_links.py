@@ -4,9 +4,9 @@ from typing import Any
 
 from confluent_kafka import TopicPartition
 
+from drctl.kafka.groups import KafkaGroupReader
 from drctl.lab.lab import Lab
 from drctl.model.topology import Unavailable
-from drctl.systems.kafka.groups import KafkaGroupReader
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.failover_stage import APP, PARTITIONS, Stage
 from tests.cluster.own_connectors import Connectors, settings

@@ -9,10 +9,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     OffsetSpec,
 )
 
+from drctl.kafka.acls import KafkaAclReader
+from drctl.kafka.groups import KafkaGroupReader
+from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.waiting import Patience
-from drctl.systems.kafka.acl_reader import KafkaAclReader
-from drctl.systems.kafka.groups import KafkaGroupReader
-from drctl.systems.kafka.reader import KafkaClusterReader
 from tests.cluster.failover_stage import Stage
 
 OURS = "__drctl"

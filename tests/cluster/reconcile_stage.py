@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from drctl.formats import provenance
 from drctl.model.topology import Record
 from drctl.reconcile.policy import QUARANTINE
-from drctl.wire import provenance
 from tests.cli.conftest import DRCTL
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.logs import read_logs

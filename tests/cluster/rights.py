@@ -11,8 +11,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     ResourceType,
 )
 
+from drctl.kafka.acls import KafkaAclReader
 from drctl.lab.waiting import Patience
-from drctl.systems.kafka.acl_reader import KafkaAclReader
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 _LITERAL = ResourcePatternType.LITERAL

@@ -14,7 +14,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     ResourceType,
 )
 
-from drctl.wire.journal_records import TOPIC as JOURNAL_TOPIC
+from drctl.formats.journal_records import TOPIC as JOURNAL_TOPIC
 from tests.cluster.failover_stage import Stage
 from tests.cluster.writer import known_to
 from tests.lab.cluster_under_test import ClusterUnderTest

@@ -12,9 +12,9 @@ from uuid import uuid4
 
 import pytest
 
+from drctl.lab.cluster import read_topic
 from drctl.lab.lab import Lab
-from drctl.lab.reading import read_topic
-from drctl.lab.scenarios import way_back
+from drctl.lab.scenarios import stage
 from drctl.lab.waiting import Patience
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.own_connectors import Connectors, settings
@@ -70,7 +70,7 @@ class BothWays(Journey):
         self.lead_to("primary")
         west = settings(lab, "secondary", "primary", self.west)
         self.connectors.create(self.westward, west, running=True)
-        way_back.deploy(lab, topic, self.reverse)
+        stage.deploy(lab, topic, self.reverse)
 
     def write_west(self, prefix: str) -> None:
         """Write to the secondary's own topic, and see it acknowledged."""
@@ -93,7 +93,7 @@ class BothWays(Journey):
         if not self.lab.parts.part("primary-1").process():
             self.lab.start("primary")
         self.connectors.close()
-        way_back.remove(self.lab, self.reverse)
+        stage.remove(self.lab, self.reverse)
         self.lab.replicate(True)
 
 

@@ -5,11 +5,11 @@ from uuid import uuid4
 
 import pytest
 
-from drctl.failback.observers import boundaries, pieces
+from drctl.failback.observers import boundaries, copies
 from drctl.failback.observers.boundaries import observe_boundaries
+from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.waiting import Patience
 from drctl.model.topology import OffsetRange, Record, TopicPartition
-from drctl.systems.kafka.reader import KafkaClusterReader
 from tests.conftest import NewTopic
 from tests.failback.ways import PRIMARY, gap, partition
 from tests.lab.cluster_under_test import ClusterUnderTest
@@ -51,7 +51,7 @@ def test_ends_of_transactions_are_offsets_and_no_new_records(
     # A broker appends the end of a transaction after it has told the producer.
     ended = lambda: secondary.end_offsets(place.topic)[0] == end  # noqa: E731
     assert Patience.of(30).wait_until(ended)
-    for module, name in ((pieces, "AT_ONCE"), (pieces, "_LEAST"), (boundaries, "AT_ONCE")):
+    for module, name in ((copies, "AT_ONCE"), (copies, "_LEAST"), (boundaries, "AT_ONCE")):
         monkeypatch.setattr(module, name, at_once)
     found = gap(
         partition(place=place, copy=place, only_on_target=NEW, target=OffsetRange(0, end)),

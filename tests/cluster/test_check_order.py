@@ -16,12 +16,12 @@ import pytest
 import urllib3
 from confluent_kafka import Consumer, TopicPartition
 
+from drctl.kafka.acls import KafkaAclWriter
 from drctl.lab.lab import Lab
 from drctl.lab.mirrors import Direction
 from drctl.lab.waiting import Patience
-from drctl.model.acls import Acl
+from drctl.model.repairs import Acl
 from drctl.model.topology import Record
-from drctl.systems.kafka.acl_writer import KafkaAclWriter
 from tests.cli.conftest import DRCTL, Ran, clean_environment
 from tests.cli.documents import check
 from tests.cluster.conftest import NewDrctl

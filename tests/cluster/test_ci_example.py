@@ -80,8 +80,8 @@ class Standby:
 
     def positions(self) -> dict[int, int]:
         """Of the group on the standby cluster."""
+        from drctl.kafka.groups import KafkaGroupReader
         from drctl.model.topology import Unavailable
-        from drctl.systems.kafka.groups import KafkaGroupReader
 
         with KafkaGroupReader(self.secondary.name, self.secondary.properties()) as reader:
             found = reader.committed((self.group,))[self.group]

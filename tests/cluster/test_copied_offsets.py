@@ -7,12 +7,12 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from drctl.formats import consumer_offsets
+from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.model import topology
 from drctl.model.groups import Committed
 from drctl.model.topology import Record
 from drctl.offsets.anchor_log import ANCHORS_TOPIC
-from drctl.systems.kafka.group_writer import KafkaGroupWriter
-from drctl.wire import consumer_offsets
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.offsets_command import OffsetsCommand
 from tests.cluster.silent_source import alive_and_silent

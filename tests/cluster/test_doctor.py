@@ -18,16 +18,15 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 )
 
 from drctl.cli.main import run
+from drctl.connect.client import ConnectWriter
+from drctl.formats.journal_records import TOPIC as JOURNAL
+from drctl.formats.primitives import Cursor, compact_string
+from drctl.kafka.brokers import Brokers
+from drctl.kafka.connection import Connection
+from drctl.kafka.protocol import NO_TAGS, Api, compact_array
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
 from drctl.model.topology import Record
-from drctl.systems.connect.client import ConnectWriter
-from drctl.systems.kafka.brokers import Brokers
-from drctl.systems.kafka.connection import Connection
-from drctl.wire.broker_requests import NO_TAGS, Api, compact_array
-from drctl.wire.cursor import Cursor
-from drctl.wire.journal_records import TOPIC as JOURNAL
-from drctl.wire.primitives import compact_string
 from tests.cli.documents import check
 from tests.cluster.rights import allow, forget
 from tests.conftest import NewTopic

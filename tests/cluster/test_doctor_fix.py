@@ -21,10 +21,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 )
 
 from drctl.cli.main import run
-from drctl.engine.steps.add_partitions import AddPartitions
-from drctl.engine.steps.configure_topics import ConfigureTopics
 from drctl.model.errors import Refused
 from drctl.model.plan import Json
+from drctl.steps.repairs import AddPartitions, ConfigureTopics
 from tests.cli.documents import check
 from tests.cluster.command import Drctl
 from tests.cluster.conftest import NewDrctl

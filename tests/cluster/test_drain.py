@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from drctl.cli.gap.run import GapRuns
-from drctl.cli.runs.link_sight import LinkSight
+from drctl.app.gap import GapRuns
+from drctl.app.link_reader import ClusterLinkReader
 from drctl.config.loading import load
 from drctl.engine.ports import Missing
 from drctl.lab.waiting import Patience
@@ -20,7 +20,7 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 
-Look = Callable[..., LinkSight]
+Look = Callable[..., ClusterLinkReader]
 Compared = list[frozenset[TopicPartition]]
 
 
@@ -42,13 +42,15 @@ def look(lab_yaml: Callable[..., Path]) -> Iterator[Look]:
     """Opens what looks over a link of a topic; MirrorMaker 2 brings it unless told otherwise."""
     with ExitStack() as opened:
 
-        def make(topic: str, **replicator: object) -> LinkSight:
+        def make(topic: str, **replicator: object) -> ClusterLinkReader:
             config = load(lab_yaml(topic))
             link = config.link("main")
             changed = link.settings.replicator.model_copy(update=replicator)
             settings = link.settings.model_copy(update={"replicator": changed})
             return opened.enter_context(
-                LinkSight(config, replace(link, settings=settings), lambda _sight, _mode: ())
+                ClusterLinkReader(
+                    config, replace(link, settings=settings), lambda _sight, _mode: ()
+                )
             )
 
         yield make
@@ -59,7 +61,7 @@ def records(numbers: range, partitions: int) -> list[Record]:
     return [Record(n % partitions, 0, now_ms, b"k", b"%d" % n) for n in numbers]
 
 
-def await_missing(sight: LinkSight, wanted: Missing) -> None:
+def await_missing(sight: ClusterLinkReader, wanted: Missing) -> None:
     found: list[Missing] = []
 
     def seen() -> bool:

@@ -16,15 +16,14 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     ResourceType,
 )
 
+from drctl.drill.cleaning import drill_of
+from drctl.drill.clients import SOURCE, TARGET
 from drctl.drill.inventory import NEVER
-from drctl.drill.logs import SOURCE, TARGET
-from drctl.drill.names import drill_of
+from drctl.kafka.acls import KafkaAclWriter
+from drctl.kafka.drill import DrillWriter, held
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
 from drctl.model.fencing import Denied, Topics, denials
-from drctl.systems.kafka.acl_writer import KafkaAclWriter
-from drctl.systems.kafka.drill_reader import held
-from drctl.systems.kafka.drill_writer import DrillWriter
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.drill_stage import GO, SMALL, WAIT_S, Stage, records_topic
 from tests.cluster.drill_witness import witness

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from drctl.drill.names import drill_of
+from drctl.drill.cleaning import drill_of
 from drctl.lab.lab import Lab
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.drill_stage import PREFIX, Stage

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 import yaml
 
-from drctl.model.topology import Record
-from drctl.wire.consumer_timestamps import (
+from drctl.formats.consumer_timestamps import (
     TOPIC,
     ConsumerTimestamp,
     GroupPartition,
     encode_key,
     encode_value,
 )
+from drctl.model.topology import Record
 from tests.cli.conftest import DRCTL, Ran, clean_environment
 from tests.cli.documents import check
 from tests.cluster.conftest import cluster_section

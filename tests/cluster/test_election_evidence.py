@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka import TopicPartition as Place
 
-from drctl.cli.elect.evidence import gather, known_ends
+from drctl.app.election_adapters import gather, known_ends
 from drctl.config.loading import load
 from drctl.lab.waiting import Patience
 from drctl.model.errors import UsageError

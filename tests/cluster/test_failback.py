@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 
 from drctl.lab.lab import Lab
-from drctl.lab.scenarios import way_back
+from drctl.lab.scenarios import stage
 from drctl.lab.waiting import Patience
 from tests.cluster import dying_reconcile_program
 from tests.cluster.conftest import NewDrctl
@@ -53,10 +53,10 @@ class Story(Journey):
         }
         topic = new_topic(PARTITIONS, mirrored=True)
         super().__init__(lab, new_drctl, topic, replicator=replicator)
-        way_back.deploy(lab, topic, self.reverse)
+        stage.deploy(lab, topic, self.reverse)
 
     def close(self) -> None:
-        way_back.remove(self.lab, self.reverse)
+        stage.remove(self.lab, self.reverse)
         self.lab.replicate(True)
 
 
@@ -164,11 +164,11 @@ def test_what_the_primary_has_deleted_and_the_secondary_has_not_is_no_new_record
 
 def test_the_old_replication_that_ran_for_a_while_is_not_buried(story: Story) -> None:
     """It has appended the tail behind new records: what is new cannot be told by its place."""
-    way_back.remove(story.lab, story.reverse)
+    stage.remove(story.lab, story.reverse)
     missing = story.run("failback", "--policy", "copy")
     assert missing.code == 3, missing.stdout
     assert f"the workers have no {story.reverse}" in missing.stdout
-    way_back.deploy(story.lab, story.topic, story.reverse)
+    stage.deploy(story.lab, story.topic, story.reverse)
 
     story.lab.replicate(True)
     everything = COPIED + NEW + TAIL

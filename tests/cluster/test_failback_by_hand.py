@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from drctl.formats.provenance import HEADER
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
-from drctl.wire.provenance import HEADER
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.copying import Copier
 from tests.cluster.rights import allow, forget
@@ -74,7 +74,7 @@ class ByHand(Journey):
 
     def partitions_of_new(self) -> list[int]:
         """Where the new records stand, one partition for each."""
-        from drctl.lab.reading import read_topic
+        from drctl.lab.cluster import read_topic
 
         held = read_topic(self.secondary.lab_cluster, self.topic)
         return [place[0] for place, value in held.items() if value.startswith(b"new-")]

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from drctl.engine.copies_filter import filter_to_add
+from drctl.engine.failback_state import filter_to_add
+from drctl.lab.cluster import read_topic
 from drctl.lab.lab import Lab
-from drctl.lab.reading import read_topic
 from drctl.lab.waiting import Patience
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.own_connectors import Connectors, settings

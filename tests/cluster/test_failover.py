@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from drctl.formats.journal_records import TOPIC
+from drctl.kafka.connection import Connection
+from drctl.kafka.journal_writer import JournalWriter
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
-from drctl.systems.kafka.connection import Connection
-from drctl.systems.kafka.journal_writer import JournalWriter
-from drctl.wire.journal_records import TOPIC
 from tests.cluster import switch
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.failover_stage import DEADLINE_S, GO, PARTITIONS, Stage, mirror_maker

@@ -18,8 +18,8 @@ from uuid import uuid4
 
 import pytest
 
+from drctl.lab.cluster import read_topic
 from drctl.lab.lab import Lab
-from drctl.lab.reading import read_topic
 from drctl.lab.waiting import Patience
 from tests.cluster import fence_program
 from tests.cluster.conftest import NewDrctl

@@ -13,15 +13,14 @@ import pytest
 import yaml
 from confluent_kafka import TopicPartition
 
+from drctl.formats.journal_records import TOPIC as JOURNAL_TOPIC
+from drctl.kafka.connection import Connection
+from drctl.kafka.journal_reader import CONFIG
+from drctl.kafka.own_topics import JOURNAL, create
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
 from drctl.model.errors import DrctlError
 from drctl.model.topology import Record
-from drctl.systems.kafka.connection import Connection
-from drctl.systems.kafka.journal_settings import CONFIG
-from drctl.systems.kafka.own_topics import JOURNAL
-from drctl.systems.kafka.topic_creation import create
-from drctl.wire.journal_records import TOPIC as JOURNAL_TOPIC
 from tests.cli.documents import check
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.failover_stage import GO, PARTITIONS, Stage

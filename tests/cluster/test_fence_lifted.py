@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from drctl.lab.cluster import read_topic
 from drctl.lab.lab import Lab
-from drctl.lab.reading import read_topic
 from drctl.lab.waiting import Patience
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.failover_stage import APP, DEADLINE_S, GO, PARTITIONS, Stage

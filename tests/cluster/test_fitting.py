@@ -2,7 +2,7 @@
 
 import pytest
 
-from drctl.systems.parquet.folder import FILE
+from drctl.stores.parquet import FILE
 from tests.cluster.conftest import NewDrctl, new_prefix
 from tests.cluster.filling import Clock, copies, fill, holding, rows
 from tests.lab.cluster_under_test import ClusterUnderTest

@@ -12,8 +12,8 @@ from uuid import uuid4
 
 import pytest
 
+from drctl.lab.cluster import read_topic
 from drctl.lab.lab import Lab
-from drctl.lab.reading import read_topic
 from drctl.lab.waiting import Patience
 from tests.cluster.conftest import drctl_of
 from tests.cluster.formatting import format_anew, own_lab

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import pytest
 
+from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
 from drctl.model.groups import Committed
 from drctl.model.topology import TopicPartition
-from drctl.systems.kafka.group_writer import KafkaGroupWriter
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.failover_stage import GO, PARTITIONS, Stage, mirror_maker
 from tests.cluster.mirror_checkpoints import await_checkpoint

@@ -14,13 +14,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 )
 
 from drctl.checks.registry import guard_findings
-from drctl.engine.arrivals import left_behind
-from drctl.engine.ports import Look
+from drctl.engine.ports import LinkReader
+from drctl.kafka.groups import KafkaGroupReader
+from drctl.kafka.health import KafkaHealthReader
 from drctl.model.finding import Status
 from drctl.model.groups import POSITIONS_TOPIC, Group
-from drctl.model.reachability import Silent
-from drctl.systems.kafka.cluster_health import KafkaHealthReader
-from drctl.systems.kafka.groups import KafkaGroupReader
+from drctl.model.health import Silent
+from drctl.steps.verify_clients import left_behind
 from tests.checks.observing import observed
 from tests.cli.documents import check
 from tests.cluster.command import Drctl
@@ -182,13 +182,13 @@ def test_whoever_a_dead_broker_coordinated_is_not_taken_for_gone(limping: Limpin
         assert mute
         assert set(alive) | set(mute) == set(GROUPS)
         assert set(look.link_groups("half")) == set(alive)
-        found = left_behind("half", GROUPS, cast(Look, look))
+        found = left_behind("half", GROUPS, cast(LinkReader, look))
         assert found.stayed == ()
         assert found.unseen == tuple(
             f"group {name}: its coordinator did not answer" for name in mute
         )
         with member(limping.properties(), alive[0], SHORT):
-            stayed = left_behind("half", GROUPS, cast(Look, look)).stayed
+            stayed = left_behind("half", GROUPS, cast(LinkReader, look)).stayed
         assert [each.partition(" ")[0] for each in stayed] == alive[:1]
 
 

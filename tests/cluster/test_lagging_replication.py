@@ -4,10 +4,10 @@ from uuid import uuid4
 
 import pytest
 
+from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.model.groups import Committed
 from drctl.model.topology import Record, TopicPartition
-from drctl.offsets.milestones import SPACING
-from drctl.systems.kafka.group_writer import KafkaGroupWriter
+from drctl.offsets.tracking import SPACING
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.offsets_command import OffsetsCommand
 from tests.cluster.silent_source import alive_and_silent

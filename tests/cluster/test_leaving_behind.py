@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from drctl.engine import chain
+from drctl.engine import run_state
+from drctl.formats.journal_records import TOPIC, encode, split
 from drctl.lab.lab import Lab
 from drctl.model.topology import Record
-from drctl.wire.journal_records import TOPIC, encode, split
 from tests.cli.test_resume_check import RUN as FORGED
 from tests.cli.test_resume_check import forged
 from tests.cluster.conftest import NewDrctl
@@ -78,7 +78,9 @@ def _no_command_of_a_forged_run_is_started(stage: Stage, mark: Path) -> None:
     """Whoever can write the topic puts a whole run there, sound in itself, with its commands."""
     told = [dict(entry) for entry in forged(["/bin/true"], ["touch", str(mark)])]
     told[0]["plan"] = {**told[0]["plan"], "link": stage.link}
-    parts = (p for line in chain.seal(told, chain.beginning(FORGED)) for p in split(FORGED, line))
+    parts = (
+        p for line in run_state.seal(told, run_state.beginning(FORGED)) for p in split(FORGED, line)
+    )
     records = [Record(0, -1, 0, stage.link.encode(), encode(part)) for part in parts]
     stage.target.produce(TOPIC, records)
     for words in (("resume",), ("resume", *GO)):

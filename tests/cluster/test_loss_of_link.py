@@ -5,15 +5,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from drctl.cli.runs.link_sight import LinkSight
-from drctl.cli.runs.loss_sight import LossSight
+from drctl.app.link_reader import ClusterLinkReader
+from drctl.app.loss import LossReader
 from drctl.config.loading import load
+from drctl.formats import heartbeats
+from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
 from drctl.model.groups import Committed
 from drctl.model.topology import Record, TopicPartition
-from drctl.systems.kafka.group_writer import KafkaGroupWriter
-from drctl.wire import heartbeats
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.offsets_command import OffsetsCommand
 from tests.conftest import NewTopic
@@ -65,9 +65,9 @@ def test_each_trace_is_found(
     assert drctl.gap("--scope", "full", "--ledger").code == 0
     config = load(drctl.config)
 
-    with LinkSight(config, config.link(None), lambda *_: (), lost=True) as sight:
+    with ClusterLinkReader(config, config.link(None), lambda *_: (), lost=True) as sight:
         target = sight.site("secondary")
-        lost = LossSight(config, sight.link, target, [topic]).traces()
+        lost = LossReader(config, sight.link, target, [topic]).traces()
         loss = sight.loss()
     seen = [each for each in lost.ends if place in each.seen]  # other tests leave theirs
     ends = {each.evidence.partition(",")[0]: each.seen[place].offset for each in seen}

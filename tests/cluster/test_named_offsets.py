@@ -6,11 +6,11 @@ from uuid import uuid4
 
 import pytest
 
+from drctl.formats import migrator_headers, provenance
+from drctl.formats.provenance import Provenance
+from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.model.groups import Committed
 from drctl.model.topology import Record, TopicPartition
-from drctl.systems.kafka.group_writer import KafkaGroupWriter
-from drctl.wire import migrator_headers, provenance
-from drctl.wire.provenance import Provenance
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.offsets_command import OffsetsCommand
 from tests.cluster.silent_source import alive_and_silent

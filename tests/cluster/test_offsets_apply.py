@@ -11,12 +11,12 @@ from uuid import uuid4
 
 import pytest
 
+from drctl.kafka.group_writer import KafkaGroupWriter
+from drctl.kafka.groups import KafkaGroupReader
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
 from drctl.model.groups import Committed, Positions
 from drctl.model.topology import Record, TopicPartition
-from drctl.systems.kafka.group_writer import KafkaGroupWriter
-from drctl.systems.kafka.groups import KafkaGroupReader
 from tests.cluster.conftest import NewDrctl, cluster_section
 from tests.cluster.offsets_command import OffsetsCommand
 from tests.kafka.members import member, share_member

@@ -12,12 +12,12 @@ from uuid import uuid4
 
 import pytest
 
+from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
 from drctl.model.groups import Committed
 from drctl.model.topology import Record, TopicPartition
 from drctl.offsets.anchor_log import ANCHORS_TOPIC
-from drctl.systems.kafka.group_writer import KafkaGroupWriter
 from tests.cli.documents import check
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.offsets_command import OffsetsCommand

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from drctl.engine.copies_filter import filter_to_add
+from drctl.engine.failback_state import filter_to_add
+from drctl.lab.cluster import read_topic
 from drctl.lab.lab import Lab
-from drctl.lab.reading import read_topic
 from drctl.lab.waiting import Patience
-from drctl.report.printable import size
+from drctl.views.text import size
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.test_failback import Story
 from tests.cluster.way_home import (

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
+from drctl.formats import provenance
+from drctl.kafka.connection import Connection
+from drctl.kafka.reconcile_copier import TransactionalCopier
+from drctl.kafka.reconcile_source import KafkaSourceLog
+from drctl.kafka.reconcile_topics import ReconcileTopic
 from drctl.lab.waiting import Patience
 from drctl.model import errors
 from drctl.model.topology import OffsetRange, Record, TopicPartition
 from drctl.reconcile.export import record_of
 from drctl.reconcile.progress import TOPIC
-from drctl.systems.kafka.connection import Connection
-from drctl.systems.kafka.reconcile_copier import TransactionalCopier
-from drctl.systems.kafka.reconcile_source import KafkaSourceLog
-from drctl.systems.kafka.reconcile_topics import ReconcileTopic
-from drctl.wire import provenance
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.reconcile_stage import NewStage, new_stages, origins, record, without_place
 from tests.conftest import NewTopic

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from drctl.lab.lab import Lab
-from drctl.lab.scenarios import way_back
+from drctl.lab.scenarios import stage
 from drctl.lab.waiting import Patience
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.way_home import COPIED, GO, LATER, NEW, PARTITIONS, Journey, named, steps_of
@@ -37,11 +37,11 @@ def journey(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic, reverse: str) ->
     topic = new_topic(PARTITIONS, mirrored=True)
     made = Journey(lab, new_drctl, topic, replicator=replicator)
     made.lead_to("primary")
-    way_back.deploy(lab, topic, reverse)
+    stage.deploy(lab, topic, reverse)
     try:
         yield made
     finally:
-        way_back.remove(lab, reverse)
+        stage.remove(lab, reverse)
         lab.replicate(True)
 
 

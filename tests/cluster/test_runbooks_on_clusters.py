@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from drctl.lab.cluster import read_topic
 from drctl.lab.lab import Lab
-from drctl.lab.reading import read_topic
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.failover_stage import DEADLINE_S, GO, PARTITIONS, Stage
 from tests.cluster.own_links import READ, RECORDS, OwnLinks, at_work, positions

@@ -12,11 +12,11 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Consumer
 
+from drctl.kafka.groups import KafkaGroupReader
+from drctl.lab.cluster import read_topic
 from drctl.lab.lab import Lab
-from drctl.lab.reading import read_topic
 from drctl.lab.waiting import Patience
 from drctl.model.topology import Unavailable
-from drctl.systems.kafka.groups import KafkaGroupReader
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.offsets_command import OffsetsCommand
 from tests.cluster.own_connectors import Connectors, settings

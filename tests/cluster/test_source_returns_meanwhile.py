@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
 from drctl.model.topology import TopicPartition, Unavailable
-from drctl.systems.kafka.reader import KafkaClusterReader
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.failover_stage import DEADLINE_S, GO, PARTITIONS, Stage, mirror_maker
 from tests.conftest import NewTopic

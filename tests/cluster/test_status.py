@@ -15,11 +15,11 @@ from urllib.request import urlopen
 import pytest
 
 from drctl.cli.main import run
+from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
 from drctl.model.groups import Committed
 from drctl.model.topology import Record, TopicPartition
-from drctl.systems.kafka.group_writer import KafkaGroupWriter
 from tests.cli.conftest import DRCTL, clean_environment
 from tests.cli.documents import check
 from tests.cluster.test_doctor import stopped

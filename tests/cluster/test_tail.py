@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from drctl.connect.client import ConnectReader
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
-from drctl.systems.connect.client import ConnectReader
 from tests.cluster.command import Drctl, Ended
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.filling import Clock, rows, written

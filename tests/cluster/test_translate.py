@@ -14,11 +14,11 @@ from confluent_kafka import Consumer, KafkaError
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from bench.mirror_maker import MirrorMaker, mirror_maker
+from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
 from drctl.model.groups import Committed
 from drctl.model.topology import Record, TopicPartition
-from drctl.systems.kafka.group_writer import KafkaGroupWriter
 from tests.cluster.conftest import NewDrctl, cluster_section
 from tests.cluster.offsets_command import OffsetsCommand
 from tests.conftest import NewTopic

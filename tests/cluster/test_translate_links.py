@@ -7,10 +7,10 @@ from uuid import uuid4
 
 import pytest
 
+from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.model.groups import Committed
 from drctl.model.topology import Record, TopicPartition
 from drctl.offsets.translating import NEVER
-from drctl.systems.kafka.group_writer import KafkaGroupWriter
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.offsets_command import OffsetsCommand
 from tests.conftest import NewTopic

@@ -12,8 +12,8 @@ from uuid import uuid4
 
 from confluent_kafka import Consumer, KafkaError
 
+from drctl.lab.cluster import read_topic
 from drctl.lab.lab import Lab
-from drctl.lab.reading import read_topic
 from drctl.lab.waiting import Patience
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.link_command import LinkCommand

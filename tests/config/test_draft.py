@@ -9,10 +9,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drctl.config.draft import Draft, word, words, write_new
+from drctl.config.draft import Draft, Seen, find_mirrors, must_differ, word, words, write_new
 from drctl.config.loading import read
 from drctl.config.mirrors import mirrors
-from drctl.config.survey import Seen, find_mirrors, must_differ
 from drctl.model.errors import Refused, UsageError
 
 FOLDER = Path(__file__).parent / "drafts"

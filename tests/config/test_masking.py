@@ -16,9 +16,9 @@ from drctl.config.secret import (
     remember,
     without_known,
 )
-from drctl.engine import chain
-from drctl.report.gap_page import render
-from drctl.systems.journal.files import JournalFile
+from drctl.engine import run_state
+from drctl.stores.journal_files import JournalFile
+from drctl.views.gap_page import render
 from tests.report import gaps
 
 KEY = (
@@ -86,8 +86,8 @@ def test_no_journal_holds_a_secret(tmp_path: Path) -> None:
     remember([secret])
     entry = {"entry": "x", "words": f"curl http://u:{secret}@h", "more": [{"a": (secret, 7)}]}
     hidden = {"entry": "x", "words": "curl http://u:***@h", "more": [{"a": ["***", 7]}]}
-    (line,) = chain.seal([entry], chain.beginning("run"))
-    assert chain.opened(line).entry == hidden == masked_document(entry)
+    (line,) = run_state.seal([entry], run_state.beginning("run"))
+    assert run_state.opened(line).entry == hidden == masked_document(entry)
     with JournalFile(tmp_path, "20260305T142007Z-main", "") as journal:
         journal.append([entry])
         assert json.loads(Path(journal.where).read_bytes()) == hidden
@@ -122,7 +122,7 @@ def test_spark_hides_at_least_what_it_hides_by_itself() -> None:
     pytest.importorskip("pyspark")
     import re
 
-    from drctl.systems.spark.session import REDACTED
+    from drctl.spark.session import REDACTED
 
     own = re.compile(REDACTED.removeprefix("(?i)"), re.IGNORECASE)
     for name in (

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from drctl.config.mirror_names import arrives_as
+from drctl.config.mirrors import arrives_as
 from drctl.model.topology import Unavailable
 
 MIRROR = {

@@ -5,12 +5,12 @@ from typing import cast
 
 import pytest
 
-from drctl.cli.runs.link_hands import LinkHands
+from drctl.app.link_writer import ClusterLinkWriter
 from drctl.config.link import Link
 from drctl.config.loading import read
-from drctl.config.way_back import way_home
+from drctl.config.reverse_link import way_home
+from drctl.kafka.acls import SharedRules
 from drctl.model.errors import ConfigError
-from drctl.systems.kafka.shared_rules import SharedRules
 
 HEAD = "clusters: {a: {bootstrap: 'x:1'}, b: {bootstrap: 'y:1'}}\nlinks:\n"
 LINK = "  main: {{from: a, to: b, topics: [t], {more}, replicator: {{kind: {kind}{rest}}}}}\n"
@@ -97,7 +97,7 @@ def test_a_failback_signs_its_fences_as_the_link_does_and_not_as_one_of_its_name
     named = {link.name: link.configured for link in (config.link("main"), back)}
     assert named == {"main": "main", "main-back": "main"}
     signing = [
-        cast(SharedRules, LinkHands(config, link, tmp_path, {}).acls("a")).link
+        cast(SharedRules, ClusterLinkWriter(config, link, tmp_path, {}).acls("a")).link
         for link in (config.link("main"), back, config.link("main-back"))
     ]
     assert signing == ["main", "main", "main-back"]

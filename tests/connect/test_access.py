@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drctl.cli.wiring import open_connect
+from drctl.app.adapters import open_connect
 from drctl.config.configuration import Config
-from drctl.config.fields import for_commands
+from drctl.config.fields import for_commands, web_address
 from drctl.config.loading import load
-from drctl.config.web_address import web_address
+from drctl.connect.client import Access, ConnectReader, ConnectRejected
 from drctl.model.errors import ConfigError, Unreachable
-from drctl.systems.connect.client import Access, ConnectReader, ConnectRejected
 from tests.connect.raw_server import Served, answer, raw_server
 from tests.kafka.certificates import Authority, Certificate, make_authority
 

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from drctl.systems.connect.client import ConnectRejected, ConnectWriter
+from drctl.connect.client import ConnectRejected, ConnectWriter
 from tests.connect.scripted_worker import scripted_worker
 
 FOR_A_MOMENT = (

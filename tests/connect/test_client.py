@@ -6,15 +6,10 @@ from contextlib import closing
 
 import pytest
 
+from drctl.connect.client import ConnectReader, ConnectRejected, ConnectWriter, NoSuchConnector
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
 from drctl.model.errors import ExitCode, Unknown, Unreachable
-from drctl.systems.connect.client import (
-    ConnectReader,
-    ConnectRejected,
-    ConnectWriter,
-    NoSuchConnector,
-)
 
 MIRRORS = ("mm2-checkpoint", "mm2-heartbeat", "mm2-source")
 

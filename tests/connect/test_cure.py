@@ -20,11 +20,11 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from drctl.connect.client import ConnectWriter
 from drctl.lab.lab import Lab
-from drctl.lab.secrets import scram_login
+from drctl.lab.settings import scram_login
 from drctl.lab.waiting import Patience
 from drctl.model.topology import Record
-from drctl.systems.connect.client import ConnectWriter
 from tests.cli.conftest import clean_environment
 from tests.connect.connect_command import ConnectCommand
 from tests.lab.cluster_under_test import ClusterUnderTest

@@ -15,12 +15,12 @@ import pytest
 import yaml
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from drctl.connectors.causes import Cause, explain
-from drctl.lab.guards import free_port_base
+from drctl.connect.client import ConnectRejected
+from drctl.connectors.diagnosis import Cause, explain
 from drctl.lab.lab import Lab
+from drctl.lab.starting import free_port_base
 from drctl.lab.waiting import Patience
 from drctl.model.errors import Unknown
-from drctl.systems.connect.client import ConnectRejected
 from tests.cluster.conftest import cluster_section
 from tests.connect.connect_command import ConnectCommand
 from tests.connect.postgres import PASSWORD, USER, Postgres, postgres

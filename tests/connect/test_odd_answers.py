@@ -9,19 +9,17 @@ from typing import Any
 
 import pytest
 
-from drctl.cli.runs.link_connectors import Connectors
+from drctl.app.link_reader import Connectors
+from drctl.app.replication_progress import ConnectorPositions, FirstToKnow
+from drctl.connect import client as clients
+from drctl.connect.client import ConnectRejected, ConnectWriter, NotConnect
+from drctl.connect.repair import ConnectCurer, ConnectHealth, ConnectLister
 from drctl.connectors.connector import Position
+from drctl.engine.executing import told
 from drctl.engine.kind import Seen, State
-from drctl.engine.looking import told
 from drctl.gap.tail import Position as Reached
 from drctl.model.errors import ExitCode, Unknown, Unreachable
 from drctl.model.topology import TopicPartition
-from drctl.systems.connect import client as clients
-from drctl.systems.connect.client import ConnectRejected, ConnectWriter, NotConnect
-from drctl.systems.connect.cure import ConnectCurer, ConnectWard
-from drctl.systems.connect.lister import ConnectLister
-from drctl.systems.replicators.chain import FirstToKnow
-from drctl.systems.replicators.connectors import ConnectorPositions
 from tests.connect.raw_server import answer, raw_server
 from tests.connect.scripted_worker import scripted_worker
 
@@ -35,8 +33,8 @@ READS: dict[str, Callable[[str], Any]] = {
     "config": lambda url: ConnectWriter(url).config("a"),
     "tasks": lambda url: ConnectWriter(url).task_count("a"),
     "offsets": lambda url: ConnectWriter(url).offsets("a"),
-    "all": lambda url: ConnectWard(url).all(),
-    "positions": lambda url: ConnectWard(url).positions("a"),
+    "all": lambda url: ConnectHealth(url).all(),
+    "positions": lambda url: ConnectHealth(url).positions("a"),
     "described": lambda url: ConnectLister(url).described(),
 }
 WRITES: dict[str, Callable[[str], Any]] = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from drctl.lab.guards import free_port_base
+from drctl.lab.starting import free_port_base
 from drctl.lab.waiting import Patience
 from drctl.model.topology import Record
 from tests.conftest import NewTopic

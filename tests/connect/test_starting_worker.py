@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from drctl.systems.connect.client import ConnectReader, ConnectRejected, NoSuchConnector
+from drctl.connect.client import ConnectReader, ConnectRejected, NoSuchConnector
 from tests.connect.scripted_worker import scripted_worker
 
 STARTING = (

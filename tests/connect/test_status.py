@@ -2,7 +2,7 @@
 
 import pytest
 
-from drctl.systems.connect.status import read_status
+from drctl.connect.connectors import read_status
 
 
 @pytest.mark.parametrize(

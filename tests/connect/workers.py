@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drctl.lab.files import write_properties
-from drctl.lab.jvm import logging_file
-from drctl.lab.secrets import scram_login
+from drctl.artifacts.jars import resolve
+from drctl.artifacts.java import find_java
+from drctl.connect.client import ConnectWriter
+from drctl.lab.processes import logging_file
+from drctl.lab.settings import scram_login, write_properties
 from drctl.lab.waiting import Patience
 from drctl.model.errors import Unknown
-from drctl.systems.artifacts.java import find_java
-from drctl.systems.artifacts.resolution import resolve
-from drctl.systems.connect.client import ConnectWriter
 from tests.endpoints.programs import Program
 from tests.jvm import classes_of
 from tests.lab.cluster_under_test import ClusterUnderTest

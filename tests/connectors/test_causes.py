@@ -2,7 +2,7 @@
 
 import pytest
 
-from drctl.connectors.causes import ADVICE, Cause, explain
+from drctl.connectors.diagnosis import ADVICE, Cause, explain
 
 CONNECT = "org.apache.kafka.connect.errors.ConnectException"
 WRAPPED = f"{CONNECT}: An exception occurred in the change event producer."

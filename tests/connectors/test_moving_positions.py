@@ -6,9 +6,19 @@ from datetime import UTC, datetime
 
 import pytest
 
-from drctl.connectors.applying import Action, Guard, OffsetsPlan, build_plan, parse_overrides
+from drctl.connectors.applying import (
+    SCHEMA,
+    Action,
+    Export,
+    Guard,
+    OffsetsPlan,
+    build_plan,
+    export_document,
+    kept,
+    parse_overrides,
+    read_export,
+)
 from drctl.connectors.connector import Connector, Position
-from drctl.connectors.positions import SCHEMA, Export, export_document, kept, read_export
 from drctl.connectors.writing import OffsetsResult, Outcome, Writing
 from drctl.model.errors import ConfigError, DrctlError, ExitCode, Refused, Unknown, UsageError
 from tests.connectors.world import MIRROR, MONGO, World, connector, stopped

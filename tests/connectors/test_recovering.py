@@ -2,9 +2,8 @@
 
 import pytest
 
-from drctl.connectors.backoff import Backoff, Row
-from drctl.connectors.causes import Cause
-from drctl.connectors.recovering import Ending, Patient, Recovery
+from drctl.connectors.diagnosis import Cause
+from drctl.connectors.recovering import Backoff, Ending, Recovery, RestartAttempt, Row
 from drctl.model.errors import UsageError
 from tests.connectors.world import World, connector, failed
 
@@ -25,7 +24,9 @@ def table() -> list[Row]:
     ]
 
 
-def recovered(world: World, *names: str, backoff: Backoff | None = None) -> tuple[Patient, ...]:
+def recovered(
+    world: World, *names: str, backoff: Backoff | None = None
+) -> tuple[RestartAttempt, ...]:
     recovery = Recovery(
         world,
         world,

@@ -4,21 +4,19 @@ from io import StringIO
 
 from rich.console import Console, RenderableType
 
-from drctl.cli.connect.table import (
+from drctl.cli.connect_table import (
     offsets_plan_table,
     offsets_result_table,
     recover_plan_table,
     recover_table,
     status_table,
 )
-from drctl.connectors.applying import build_plan
-from drctl.connectors.backoff import Backoff
+from drctl.connectors.applying import Export, build_plan, kept
 from drctl.connectors.connector import Position
-from drctl.connectors.diagnosis import Ward
-from drctl.connectors.positions import Export, kept
-from drctl.connectors.recovering import Ending, Patient
+from drctl.connectors.diagnosis import ConnectorHealth
+from drctl.connectors.recovering import Backoff, Ending, RestartAttempt
+from drctl.connectors.recovery_plan import remedy_plan, restart_plan
 from drctl.connectors.remedies import Remedy, Treated
-from drctl.connectors.treating import remedy_plan, restart_plan
 from drctl.connectors.writing import nothing_written
 from drctl.model.errors import ExitCode
 from tests.connectors.world import World, connector, failed, stopped
@@ -26,7 +24,9 @@ from tests.connectors.world import World, connector, failed, stopped
 LOST = "com.mongodb.MongoCommandException: error 286 (ChangeStreamHistoryLost)"
 LOCKED = 'PSQLException: FATAL: password authentication failed for user "x"'
 EXECUTE = "drctl connect --execute"
-WARD = Ward("w:8083", (failed("net"), failed("locked", LOCKED), failed("mg", LOST), connector()))
+WARD = ConnectorHealth(
+    "w:8083", (failed("net"), failed("locked", LOCKED), failed("mg", LOST), connector())
+)
 
 
 def drawn(table: RenderableType) -> str:
@@ -36,7 +36,7 @@ def drawn(table: RenderableType) -> str:
 
 
 def test_status() -> None:
-    text = drawn(status_table([WARD, Ward("v:8083", (), "nobody answers")]))
+    text = drawn(status_table([WARD, ConnectorHealth("v:8083", (), "nobody answers")]))
     assert "Connect w:8083: 3 of 4 connectors failed" in text
     assert "net, task 0: a broker or a database does not answer" in text
     assert "Connect v:8083: nobody answers" in text
@@ -50,7 +50,7 @@ def test_restarts() -> None:
     assert "16 restarts at most, pauses from 1 s to 120 s, 20 min 7 s in all" in text
     assert "refused (cause): user or password is not accepted" in text
     assert text.rstrip().endswith(EXECUTE)
-    patient = Patient("net", 0, 3, ending=Ending.FAILING, said="409")
+    patient = RestartAttempt("net", 0, 3, ending=Ending.FAILING, said="409")
     text = drawn(recover_table(plan, [patient], None))
     assert "net: 3 restarts, failing" in text
 

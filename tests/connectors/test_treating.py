@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 import pytest
 
 from drctl.connectors.connector import Connector, Position
-from drctl.connectors.diagnosis import Ward, chosen
+from drctl.connectors.diagnosis import ConnectorHealth, chosen
+from drctl.connectors.recovery_plan import Action, parse_overrides, remedy_plan, restart_plan
 from drctl.connectors.remedies import Remedy, Treated, Treatment, consequence
-from drctl.connectors.treating import Action, parse_overrides, remedy_plan, restart_plan
 from drctl.model.errors import ExitCode, UsageError
 from tests.connectors.world import MIRROR, MONGO, World, connector, failed
 
@@ -16,8 +16,8 @@ LOCKED = 'PSQLException: FATAL: password authentication failed for user "x"'
 AT = Position({"server_id": "mg"}, {"sec": 1, "ord": 2})
 
 
-def ward(*connectors: Connector) -> Ward:
-    return Ward("w:8083", connectors)
+def ward(*connectors: Connector) -> ConnectorHealth:
+    return ConnectorHealth("w:8083", connectors)
 
 
 def test_only_what_a_restart_may_cure_is_restarted() -> None:

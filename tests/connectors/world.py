@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from drctl.connectors.applying import Export
 from drctl.connectors.connector import Connector, Part, Position
-from drctl.connectors.positions import Export
 from drctl.model.errors import DrctlError, Unreachable
 
 REFUSED = "org.apache.kafka.connect.errors.ConnectException: Connection refused"

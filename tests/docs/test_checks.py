@@ -7,8 +7,8 @@ import pytest
 
 from drctl.checks.check import Family
 from drctl.checks.registry import CHECKS, GUARDS
-from drctl.model.failover import Mode
 from drctl.model.finding import Status
+from drctl.model.loss import Mode
 from tests.docs.pages import page, rows
 
 HEADINGS = {

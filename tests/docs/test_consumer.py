@@ -1,7 +1,7 @@
 """What the page on the consumer says of its settings is what the code does."""
 
-from drctl.systems.kafka import timestamps_settings
-from drctl.systems.kafka.timestamps_settings import TimestampSettings, split
+from drctl.kafka import timestamps_consumer
+from drctl.kafka.timestamps_consumer import TimestampSettings, split
 from tests.docs.pages import page, rows
 
 
@@ -11,6 +11,6 @@ def test_every_setting_and_its_default() -> None:
     }
     assert told.pop("timestamps.producer.*") == "as the consumer"
     defaults = TimestampSettings({})
-    fields = timestamps_settings.NUMBERS
+    fields = timestamps_consumer.NUMBERS
     assert told == {name: str(getattr(defaults, field)) for name, field in fields.items()}
     assert all(split({name: int(value)}) for name, value in told.items())

@@ -1,7 +1,6 @@
 """What the pages say of the estimate is what the code does."""
 
-from drctl.gap.estimating import CLOCK_SLACK_MS, CROWD, STRETCHES_TOLD
-from drctl.gap.narrowing import LOOK_UPS
+from drctl.gap.estimating import CLOCK_SLACK_MS, CROWD, LOOK_UPS, STRETCHES_TOLD
 from drctl.model.estimate import ASSUMED, MEANINGS, Doubt
 from tests.docs.pages import page, rows
 

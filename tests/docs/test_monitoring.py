@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from drctl.report.status_metrics import FAMILIES, PREFIX
+from drctl.views.status_text import FAMILIES, PREFIX
 from tests.docs.pages import ROOT, page, rows
 
 FOLDER = ROOT / "docs" / "monitoring"

@@ -8,14 +8,14 @@ import pytest
 import yaml
 
 from drctl.config.loading import read as read_config
-from drctl.engine.conditions import CONDITIONS
 from drctl.model.plan import Duty
-from drctl.runbook.facts import FACTS
 from drctl.runbook.linting import lint
-from drctl.runbook.listing import listing
+from drctl.runbook.reading import listing
 from drctl.runbook.schema import KEYS, SHORT, ParameterType
 from drctl.runbook.site import site_of
 from drctl.runbook.specs import SPECS
+from drctl.runbook.when import FACTS
+from drctl.steps.waiting import CONDITIONS
 from tests.docs.pages import Page, page, pages, rows
 
 PAGE = page("docs/runbooks.md")

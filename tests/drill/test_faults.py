@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from drctl.cli.drill.inject import Fault, Injected, injected
+from drctl.cli.drill_stage import Fault, Injected, injected
 from drctl.config.loading import read
 from drctl.model.errors import Refused, Stopped
 

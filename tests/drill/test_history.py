@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from drctl.drill.history import Past, Verdict, read
-from drctl.systems.journal.drill_history import DrillHistory
+from drctl.drill.result import Past, Verdict, read
+from drctl.stores.journal_files import DrillHistory
 
 BEGAN = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 FIRST = Past(

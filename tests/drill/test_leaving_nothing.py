@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 
-from drctl.cli.drill.sight import DrillHands, _OwnCanary, _OwnGroups, _OwnRules
-from drctl.drill.cleaning import Left, Ports, clean, left_on
-from drctl.drill.names import Scratch
-from drctl.engine.ports import Hands
-from drctl.model.acls import Acl, Acls
+from drctl.app.drill_adapters import DrillLinkWriter, _OwnCanary, _OwnGroups, _OwnRules
+from drctl.drill.cleaning import Left, Ports, Scratch, clean, left_on
+from drctl.engine.ports import LinkWriter
+from drctl.kafka.drill import KafkaScratch
 from drctl.model.errors import Refused
 from drctl.model.groups import Committed
+from drctl.model.repairs import Acl, Acls
 from drctl.model.topology import TopicPartition, Unavailable
-from drctl.systems.kafka.drill_scratch import KafkaScratch
 
 MINE, OTHER = Scratch("20260102t030405z-0a1b2c"), Scratch("20260102t030405z-ffffff")
 
@@ -113,9 +112,9 @@ def test_rules_that_a_drill_does_not_make_are_not_its_own() -> None:
     assert left_on(Cluster([], [], others).ports("a")) == Left("a")
 
 
-def hands() -> DrillHands:
+def hands() -> DrillLinkWriter:
     nothing: Any = None
-    return DrillHands(nothing, nothing, Path(), {}, canary_topic=MINE.canary)
+    return DrillLinkWriter(nothing, nothing, Path(), {}, canary_topic=MINE.canary)
 
 
 @pytest.mark.parametrize(
@@ -137,9 +136,9 @@ def test_every_way_to_change_something_was_thought_of() -> None:
     confined = {"groups", "acls", "canary", "keep", "other_way"}
     refused = {"group_creator", "producer_ids", "connectors", "endpoint", "run", "reconcile"}
     refused |= {"rules", "shapes"}
-    known = {name for name in vars(Hands) if not name.startswith("_")}
+    known = {name for name in vars(LinkWriter) if not name.startswith("_")}
     assert known == confined | refused
-    assert refused <= vars(DrillHands).keys()
+    assert refused <= vars(DrillLinkWriter).keys()
     with pytest.raises(Exception, match="other direction"):
         hands().other_way()
 

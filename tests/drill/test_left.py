@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from drctl.cli.drill import left as drill_left
-from drctl.cli.drill import wiring as drill_wiring
+from drctl.app import drill_adapters
+from drctl.cli import drill_stage
 from drctl.config.configuration import Config
 from drctl.config.loading import read
-from drctl.drill.history import Verdict
-from drctl.drill.history import read as read_history
-from drctl.drill.names import Scratch, new_drill
+from drctl.drill.cleaning import Scratch, new_drill
+from drctl.drill.result import Verdict
+from drctl.drill.result import read as read_history
 from tests.drill.test_leaving_nothing import Cluster
 
 YAML = """
@@ -27,11 +27,11 @@ def config(tmp_path: Path) -> Config:
     return read(YAML, tmp_path / "drctl.yaml")
 
 
-def found(config: Config, drill: str, *, everything: bool = False) -> drill_left.Leftovers:
+def found(config: Config, drill: str, *, everything: bool = False) -> drill_stage.Leftovers:
     scratch = Scratch(drill)
     source, target = Cluster([scratch.topic, "orders"], [], []), Cluster([], [scratch.group], [])
     ports = (source.ports("a"), target.ports("b"))
-    return drill_left.leftovers(config, *ports, everything=everything)
+    return drill_stage.leftovers(config, *ports, everything=everything)
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,12 @@ def test_a_drill_of_another_machine_is_spared_for_a_while(
 
 
 def test_a_drill_of_this_machine_is_spared_as_long_as_it_lives(config: Config) -> None:
-    drill_left.note(config, JUST_NOW, config.link("main"), None)
-    place = drill_wiring.folder(config) / JUST_NOW / drill_left.ALIVE
-    with drill_wiring.alive(place):
+    drill_stage.note(config, JUST_NOW, config.link("main"), None)
+    place = drill_adapters.folder(config) / JUST_NOW / drill_stage.ALIVE
+    with drill_adapters.alive(place):
         seen = found(config, JUST_NOW, everything=True)
         assert (seen.dead, set(seen.spared)) == (frozenset(), {JUST_NOW})
-        assert drill_left.bury(config) == []
+        assert drill_stage.bury(config) == []
     assert found(config, JUST_NOW).dead == {JUST_NOW}
 
 
@@ -60,23 +60,23 @@ def test_a_drill_of_this_machine_is_spared_as_long_as_it_lives(config: Config) -
 def test_a_fault_lasts_until_the_dead_are_buried(config: Config, tmp_path: Path) -> None:
     gone = str(tmp_path / "none")
     fault = {"fault": "pause-source", "part": "primary", "folder": gone}
-    drill_left.note(config, LONG_AGO, config.link("main"), fault)
-    drill_left.note(config, JUST_NOW, config.link("main"), None)
-    with drill_wiring.alive(drill_wiring.folder(config) / LONG_AGO / drill_left.ALIVE):
-        assert drill_left.lasting(config) == [], "that drill takes it back itself"
+    drill_stage.note(config, LONG_AGO, config.link("main"), fault)
+    drill_stage.note(config, JUST_NOW, config.link("main"), None)
+    with drill_adapters.alive(drill_adapters.folder(config) / LONG_AGO / drill_stage.ALIVE):
+        assert drill_stage.lasting(config) == [], "that drill takes it back itself"
     words = f"fault pause-source, done to primary of the lab, by drill {LONG_AGO}"
-    assert drill_left.lasting(config) == [words]
-    assert set(drill_left.bury(config)) == {LONG_AGO, JUST_NOW}
-    assert drill_left.lasting(config) == []
-    dead, _ = read_history(drill_wiring.history(config).lines())
+    assert drill_stage.lasting(config) == [words]
+    assert set(drill_stage.bury(config)) == {LONG_AGO, JUST_NOW}
+    assert drill_stage.lasting(config) == []
+    dead, _ = read_history(drill_adapters.history(config).lines())
     assert {past.drill: past.inject for past in dead} == {LONG_AGO: "pause-source", JUST_NOW: ""}
 
 
 def test_the_dead_are_remembered_once(config: Config) -> None:
-    (drill_wiring.folder(config) / "notes").mkdir(parents=True)
-    (drill_wiring.folder(config) / "notes" / drill_left.NOTE).write_text("{}")
-    drill_left.note(config, LONG_AGO, config.link("main"), None)
-    assert drill_left.bury(config) == [LONG_AGO]
-    assert drill_left.bury(config) == []
-    (past,), damaged = read_history(drill_wiring.history(config).lines())
+    (drill_adapters.folder(config) / "notes").mkdir(parents=True)
+    (drill_adapters.folder(config) / "notes" / drill_stage.NOTE).write_text("{}")
+    drill_stage.note(config, LONG_AGO, config.link("main"), None)
+    assert drill_stage.bury(config) == [LONG_AGO]
+    assert drill_stage.bury(config) == []
+    (past,), damaged = read_history(drill_adapters.history(config).lines())
     assert (past.drill, past.link, past.verdict, damaged) == (LONG_AGO, "main", Verdict.DIED, 0)

@@ -3,12 +3,11 @@
 from types import SimpleNamespace
 from typing import Any
 
-from drctl.drill.inventory import Holding
-from drctl.drill.looking import connect_holding, holding
+from drctl.drill.inventory import Holding, connect_holding, holding
 from drctl.engine.ports import ConnectorState
-from drctl.model.acls import Acl, Acls
 from drctl.model.errors import Unreachable, UsageError
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Member
+from drctl.model.repairs import Acl, Acls
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
 
 OURS = "drctl-drill-20260102t030405z-0a1b2c-records"

@@ -3,9 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drctl.drill.judging import Limits, worse
-from drctl.drill.logs import Consumed, Logs, Written
-from drctl.drill.measuring import measured
+from drctl.drill.clients import Consumed, Logs, Written
+from drctl.drill.result import Limits, measured, worse
 
 COMMITTED = {"rereads_at_most": 3, "positions": 2, "same": 0, "left_out": []}
 PLANNED, LOST = Limits(30, 10, planned=True), Limits(2, None, planned=False)

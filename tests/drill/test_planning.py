@@ -4,15 +4,14 @@ import pytest
 
 from drctl.config.link import Link
 from drctl.config.schema import ClusterConfig, LinkConfig
-from drctl.drill.coverage import coverage
-from drctl.drill.names import MARK, Scratch, began, drill_of
-from drctl.drill.narrowing import narrowed
-from drctl.drill.planning import LEFT_OUT, overrides, rehearsal
+from drctl.drill.cleaning import MARK, Scratch, began, drill_of
+from drctl.drill.planning import LEFT_OUT, coverage, narrowed, overrides, rehearsal
 from drctl.engine.invariants import violations
-from drctl.engine.questions import questions
-from drctl.engine.registry import KINDS
-from drctl.engine.sequences.circumstances import Circumstances, FenceMethod, Mode
 from drctl.model.errors import Refused
+from drctl.model.loss import Mode
+from drctl.plans.inputs import Circumstances, FenceMethod
+from drctl.steps.questions import questions
+from drctl.steps.registry import KINDS
 
 SCRATCH = Scratch("20260102t030405z-0a1b2c", "orders.")
 READERS = ("User:nobody",)

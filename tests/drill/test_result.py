@@ -7,21 +7,15 @@ from typing import Any
 
 import pytest
 
-from drctl.cli.drill import leaving
-from drctl.cli.drill.leaving import Ending, leaving_nothing
-from drctl.cli.drill.stage import Stage
+from drctl.cli import drill_stage
+from drctl.cli.drill_stage import Ending, Stage, leaving_nothing
 from drctl.config.loading import read
-from drctl.drill.cleaning import Cleaned
-from drctl.drill.history import Verdict
+from drctl.drill.cleaning import Cleaned, Scratch, began
 from drctl.drill.inventory import Compared, Inventory
-from drctl.drill.judging import Limits
-from drctl.drill.measuring import Loss, Measures, Outage, TranslationError
-from drctl.drill.names import Scratch, began
-from drctl.drill.result import Result
-from drctl.engine.outcome import Outcome, Status
+from drctl.drill.result import Limits, Loss, Measures, Outage, Result, TranslationError, Verdict
+from drctl.engine.kind import Outcome, Status
 from drctl.model.errors import ExitCode, Interrupted, Refused, Unknown, Unreachable
-from drctl.report.drill_document import result_document
-from drctl.report.drill_lines import VERDICTS
+from drctl.views.drill_text import VERDICTS, result_document
 from tests.cli.documents import check
 
 DRILL = "20260102t030400z-000000"
@@ -114,8 +108,8 @@ def test_an_answer_that_did_not_come_is_no_failure(
     unanswered: bool,
     interrupted: bool,
 ) -> None:
-    monkeypatch.setattr(leaving.drill_left, "clean_up", lambda *_: Cleaned())
-    monkeypatch.setattr(leaving, "_settled", lambda *_: AS_BEFORE)
+    monkeypatch.setattr(drill_stage, "clean_up", lambda *_: Cleaned())
+    monkeypatch.setattr(drill_stage, "_settled", lambda *_: AS_BEFORE)
     ending = Ending()
     with leaving_nothing(stage(tmp_path), Inventory({}), ending):
         raise error
@@ -131,8 +125,8 @@ def test_a_second_look_that_fails_leaves_nothing_behind(
     def silent(*_: object) -> Compared:
         raise Unreachable("cluster a did not answer")
 
-    monkeypatch.setattr(leaving.drill_left, "clean_up", lambda *_: Cleaned(gone=["topic x"]))
-    monkeypatch.setattr(leaving, "_settled", silent)
+    monkeypatch.setattr(drill_stage, "clean_up", lambda *_: Cleaned(gone=["topic x"]))
+    monkeypatch.setattr(drill_stage, "_settled", silent)
     ending = Ending()
     with leaving_nothing(stage(tmp_path), Inventory({}), ending):
         pass

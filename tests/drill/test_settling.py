@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from drctl.cli.drill import leaving
+from drctl.cli import drill_stage
 from drctl.drill.inventory import Compared, Holding, Inventory
 
 RULES = {"rule": "not allowed"}
@@ -36,10 +36,10 @@ def settled(
     """What it came to, and for how long it was waited; the last look is all there is to see."""
     coming = list(looks)
     monkeypatch.setattr(
-        leaving, "stocktaking", lambda _: coming.pop(0) if len(coming) > 1 else coming[0]
+        drill_stage, "stocktaking", lambda _: coming.pop(0) if len(coming) > 1 else coming[0]
     )
     stage, clock = SimpleNamespace(fault=None), Clock()
-    return leaving._settled(stage, before, clock), clock.now  # type: ignore[arg-type]
+    return drill_stage._settled(stage, before, clock), clock.now  # type: ignore[arg-type]
 
 
 RESTARTING = at(Holding({"connector": {"mm2": "RUNNING+UNASSIGNED"}}))

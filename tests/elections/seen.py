@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from drctl.elections.sight import Partition, Replica, Sight
+from drctl.elections.cluster_state import Partition, PartitionStates, Replica
 from drctl.model.health import Controller
 from drctl.model.topology import TopicPartition, Unavailable
 
@@ -26,9 +26,9 @@ def sight(
     alive: tuple[int, ...] = (1, 2, 3),
     ends: Mapping[int, int | Unavailable] | None = None,
     controller: Controller | Unavailable = CONTROLLER,
-) -> Sight:
+) -> PartitionStates:
     """Every broker's log ends where `ends` says, in all partitions."""
-    return Sight(
+    return PartitionStates(
         "a-cluster",
         controller,
         frozenset(alive),

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
+from drctl.elections.cluster_state import Declined, Kind, PartitionStates
 from drctl.elections.executing import Execution
 from drctl.elections.loss import Evidence
 from drctl.elections.planning import ElectionPlan, Guard, unclean_plan
-from drctl.elections.ports import Declined, Kind
 from drctl.elections.results import ElectionResult, Outcome
-from drctl.elections.sight import Sight
 from drctl.model.errors import ExitCode, Unknown
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 from tests.elections.seen import PLACE, partition, sight
@@ -29,7 +28,7 @@ class World:
         looks: one after the other; the last one stays.
     """
 
-    looks: list[Sight]
+    looks: list[PartitionStates]
     answer: Unavailable | None = None
     silent: bool = False
     cut: int | Unavailable = 100
@@ -40,7 +39,7 @@ class World:
     run: str = "R"
     where: str = "journal"
 
-    def look(self, topics: Collection[str] | None, ends_of: object = None) -> Sight:
+    def look(self, topics: Collection[str] | None, ends_of: object = None) -> PartitionStates:
         return self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
 
     def ends_before(
@@ -68,7 +67,7 @@ class World:
         self.seconds += seconds
 
 
-def planned(seen: Sight) -> ElectionPlan:
+def planned(seen: PartitionStates) -> ElectionPlan:
     evidence = [Evidence(PLACE, "group app has read up to 180", 180)]
     return unclean_plan("main", seen, [PLACE], evidence, {}, {Guard.UNCLEAN: "given up"})
 
@@ -99,7 +98,7 @@ def test_a_cut_elsewhere_than_was_said_is_told() -> None:
 @pytest.mark.parametrize(
     "now", [LED, sight(partition((2, 3), (3,)), alive=(1, 2, 3), ends={2: 100, 3: 180})]
 )
-def test_what_has_changed_since_is_left_alone(now: Sight) -> None:
+def test_what_has_changed_since_is_left_alone(now: PartitionStates) -> None:
     world = World([now])
     result = run(world, lambda: planned(now))
     assert world.events == []

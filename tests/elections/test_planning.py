@@ -2,6 +2,7 @@
 
 import pytest
 
+from drctl.elections.cluster_state import Partition, PartitionStates
 from drctl.elections.loss import Evidence
 from drctl.elections.planning import (
     Action,
@@ -11,7 +12,6 @@ from drctl.elections.planning import (
     preferred_plan,
     unclean_plan,
 )
-from drctl.elections.sight import Partition, Sight
 from drctl.model.errors import UsageError
 from drctl.model.topology import TopicPartition, Unavailable
 from tests.elections.seen import PLACE, partition, sight
@@ -20,7 +20,7 @@ EVIDENCE = (Evidence(PLACE, "group app has read up to 180", 180),)
 REASON = {Guard.UNCLEAN: "the owner said so"}
 
 
-def planned(seen: Sight, overrides: dict[Guard, str] | None = None) -> ElectionPlan:
+def planned(seen: PartitionStates, overrides: dict[Guard, str] | None = None) -> ElectionPlan:
     return unclean_plan("main", seen, [PLACE], EVIDENCE, {}, overrides or {})
 
 
@@ -28,7 +28,7 @@ def guards(plan: ElectionPlan) -> list[Guard]:
     return [each.guard for line in plan.lines for each in line.refused]
 
 
-def behind(alive: tuple[int, ...] = (1, 2)) -> Sight:
+def behind(alive: tuple[int, ...] = (1, 2)) -> PartitionStates:
     return sight(partition((2, 3), (3,)), alive=alive, ends={2: 100, 3: 180})
 
 
@@ -60,7 +60,7 @@ def test_a_shorter_replica_needs_a_reason_of_its_own() -> None:
         (sight(), Guard.NOT_THERE, "there is no such partition"),
     ],
 )
-def test_what_nobody_may_pass_over(seen: Sight, guard: Guard, words: str) -> None:
+def test_what_nobody_may_pass_over(seen: PartitionStates, guard: Guard, words: str) -> None:
     plan = planned(seen, {**REASON, Guard.SHORTER: "no time"})
     assert guards(plan) == [guard]
     assert words in plan.lines[0].refused[0].reason

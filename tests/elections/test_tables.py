@@ -5,7 +5,7 @@ from io import StringIO
 
 from rich.console import Console, RenderableType
 
-from drctl.cli.elect.table import plan_table, result_table, show_table
+from drctl.cli.elect_table import plan_table, result_table, show_table
 from drctl.elections.loss import Beyond, Evidence
 from drctl.elections.planning import ElectionPlan, Guard, preferred_plan, unclean_plan
 from drctl.elections.results import ElectionResult, LineResult, Outcome

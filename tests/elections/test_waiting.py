@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from drctl.elections.sight import Sight
-from drctl.elections.waiting import Wait, news
+from drctl.elections.cluster_state import PartitionStates
+from drctl.elections.executing import Wait, news
 from drctl.model.errors import Unreachable
 from tests.elections.seen import partition, sight
 
@@ -19,12 +19,12 @@ LED = sight(partition((2, 3), (3,), leader=3), alive=(1, 2, 3))
 class Watched:
     """Looks one after the other, a second each; None is a cluster that does not answer."""
 
-    looks: list[Sight | None]
+    looks: list[PartitionStates | None]
     seconds: float = 0.0
     stopping: bool = False
     lines: list[str] = field(default_factory=list)
 
-    def look(self, topics: Collection[str] | None, ends_of: object = None) -> Sight:
+    def look(self, topics: Collection[str] | None, ends_of: object = None) -> PartitionStates:
         found = self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
         if found is None:
             raise Unreachable("nobody answers")
@@ -39,11 +39,11 @@ class Watched:
     def wait(self, seconds: float) -> None:
         self.seconds += seconds
 
-    def told(self, sight: Sight | None, words: tuple[str, ...]) -> None:
+    def told(self, sight: PartitionStates | None, words: tuple[str, ...]) -> None:
         self.lines += words
 
 
-def waited(watched: Watched, within_s: float) -> Sight:
+def waited(watched: Watched, within_s: float) -> PartitionStates:
     return Wait(watched, watched, None, watched.told).run(within_s)  # type: ignore[arg-type]
 
 

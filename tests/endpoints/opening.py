@@ -11,8 +11,8 @@ import yaml
 from drctl.config.endpoints import EndpointConfig
 from drctl.config.link import Link
 from drctl.config.loading import read
+from drctl.endpoints.registry import Surroundings, open_reader, open_writer
 from drctl.model.endpoints import EndpointReader, EndpointState, EndpointWriter
-from drctl.systems.endpoints.registry import Surroundings, open_reader, open_writer
 
 BOOTSTRAPS = {"primary": "p1:9092,p2:9092", "secondary": "s1:9092"}
 

@@ -9,10 +9,10 @@ from typing import Any
 import psutil
 import pytest
 
+from drctl.endpoints import command
 from drctl.lab.waiting import Patience
 from drctl.model.endpoints import EndpointFailed, EndpointMoved, EndpointRejected
 from drctl.model.errors import ConfigError, ExitCode, Unknown, Unreachable
-from drctl.systems.endpoints import command_process
 from tests.endpoints.opening import Endpoint, endpoint
 
 SWITCH = '#!/bin/sh\nprintf "%s\\n" "$@" >>calls\nprintf "%s\\n" "$1" >now\n'
@@ -164,7 +164,7 @@ def test_it_and_what_it_started_are_ended_and_nobody_knows_what_they_did(
 def test_ends_also_what_does_not_want_to_end(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = ("trap '' TERM", "echo $$ >new", "mv new pid", "while :; do sleep 1; done")
     script(folder, "observe", "\n".join(("#!/bin/sh", *lines)))
-    monkeypatch.setattr(command_process, "_GRACE_S", 0.2)
+    monkeypatch.setattr(command, "_GRACE_S", 0.2)
     over_after(folder / "pid", monkeypatch)
     with pytest.raises(Unreachable):
         opened(folder).reader.observe()

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from drctl.config.loading import read
+from drctl.endpoints import file as file_replacement
 from drctl.model.endpoints import EndpointMoved, EndpointRejected
 from drctl.model.errors import ConfigError, Unknown
-from drctl.systems.endpoints import file_replacement
 from tests.endpoints.opening import BOOTSTRAPS, Endpoint, endpoint
 
 FOREIGN = b"sasl.password=planted\nbootstrap.servers=elsewhere:9092\n"

@@ -9,11 +9,9 @@ import pytest
 import yaml
 from pydantic.fields import FieldInfo
 
-from drctl.config.endpoints import SECTIONS, EndpointKind
-from drctl.config.section import Section
-from drctl.model.endpoints import EndpointMoved, EndpointState
-from drctl.model.leaving import Leaving, in_words
-from drctl.systems.endpoints.registry import KINDS
+from drctl.config.endpoints import SECTIONS, EndpointKind, Section
+from drctl.endpoints.registry import KINDS
+from drctl.model.endpoints import EndpointMoved, EndpointState, Leaving, in_words
 from tests.docs.pages import page, rows
 from tests.endpoints.opening import endpoint, section_of, through_json
 

@@ -10,12 +10,11 @@ from typing import Any, cast
 
 from drctl.engine.entries import NOTHING, What
 from drctl.engine.executing import Execution
-from drctl.engine.kind import Seen, State
-from drctl.engine.outcome import Outcome, Status
-from drctl.engine.ports import Hands, Look
-from drctl.engine.registry import KINDS
-from drctl.engine.story import read_story
+from drctl.engine.kind import Outcome, Seen, State, Status
+from drctl.engine.ports import LinkReader, LinkWriter
+from drctl.engine.run_state import read_story
 from drctl.model.plan import Json, Plan
+from drctl.steps.registry import KINDS
 from tests.engine.pair import Pair
 from tests.engine.processes import Process
 from tests.engine.switches import Crash, Deaf, Hurried, Notes, World
@@ -99,7 +98,7 @@ class Ledger(Notes):
             return
         kind = KINDS[self.plan.step(entry["step"]).kind]
         intent = self._intents[entry["effect"] - 1]
-        sight = cast(Look, Process(self.pair).sight)
+        sight = cast(LinkReader, Process(self.pair).sight)
         done = entry["entry"] == What.DONE
         with self.pair.trace.looked_aside():
             seen: Seen = (kind.verify if done else kind.undone)(intent, sight)
@@ -172,7 +171,7 @@ def attempt(
 ) -> Outcome:
     """One process: it begins, or goes on."""
     process = Process(pair)
-    look, hands = cast(Look, process.sight), cast(Hands, process.grip)
+    look, hands = cast(LinkReader, process.sight), cast(LinkWriter, process.grip)
     engine = Execution(KINDS, look, hands, ledger, Busy(pair=pair), Deaf())
     if not ledger.entries:
         return engine.start(case.plan, WHO)[1]

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from drctl.engine.outcome import Status
-from drctl.engine.sequences.circumstances import Circumstances, FenceMethod, Mode
-from drctl.engine.sequences.failover import failover
-from drctl.model.acls import Acl
+from drctl.engine.kind import Status
 from drctl.model.fencing import Denied, Topics, denials, sign
+from drctl.model.loss import Mode
 from drctl.model.plan import Plan
+from drctl.model.repairs import Acl
+from drctl.plans.failover import failover
+from drctl.plans.inputs import Circumstances, FenceMethod
 from tests.engine.crashing import Case, Change
 from tests.engine.pair import APP, BACK, BATCH, OF_A_PERSON, PRIMARY, SECONDARY, Deed, Pair, linked
 from tests.engine.processes import FENCE

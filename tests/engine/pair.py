@@ -4,15 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from drctl.engine.returning import Reconciliation, Search
-from drctl.engine.steps.open_target import CANARY_TOPIC
-from drctl.engine.steps.stop_replication import STOPPED
-from drctl.model.acls import Acl
+from drctl.engine.failback_state import Reconciliation, Search
 from drctl.model.endpoints import EndpointMoved, EndpointState, must_be_of
 from drctl.model.errors import UsageError
 from drctl.model.fencing import LITERAL, Denied, Topics, denials, sign
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Member
+from drctl.model.repairs import Acl
 from drctl.model.topology import TopicPartition
+from drctl.steps.open_target import CANARY_TOPIC
+from drctl.steps.stop_replication import STOPPED
 from tests.engine.arrivals import NEW, OLD, Arrivals, empty
 from tests.engine.sites import Committing, Logs, Rules, Trace, record
 from tests.engine.workers import Connector, Workers

@@ -12,18 +12,18 @@ from typing import Any, cast
 from zlib import crc32
 
 from drctl.checks.registry import GUARDS
+from drctl.engine.failback_state import Owed, Reconciliation, Search
 from drctl.engine.ports import CommandEnded, Missing
-from drctl.engine.returning import Owed, Reconciliation, Search
-from drctl.engine.steps.stop_replication import RUNNING, STOPPED
-from drctl.model.acls import Acls
+from drctl.kafka.acls import SharedRules
 from drctl.model.fencing import AclReader, FenceProof, Moved, Stillness
 from drctl.model.finding import Finding, Status
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState
 from drctl.model.loss import Loss, exactly
 from drctl.model.plan import Json
+from drctl.model.repairs import Acls
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.offsets.wanted import Bounds, Translated, Wanted
-from drctl.systems.kafka.shared_rules import SharedRules
+from drctl.steps.stop_replication import RUNNING, STOPPED
 from tests.engine.arrivals import NEW, empty
 from tests.engine.arrivals import SOURCE as ASKED
 from tests.engine.arrivals import TARGET as ADVANCED

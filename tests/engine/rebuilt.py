@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-from drctl.engine.copies_filter import filter_to_add
-from drctl.engine.returning import Search
-from drctl.engine.steps.stop_replication import PAUSED, STOPPED
+from drctl.engine.failback_state import Search, filter_to_add
 from drctl.model.groups import Committed
+from drctl.steps.stop_replication import PAUSED, STOPPED
 from tests.engine.arrivals import NEW, OLD, empty
 from tests.engine.pair import AUDIT, BACK, ORDERS, PRIMARY, SECONDARY, Deed
 from tests.engine.returned import Returned

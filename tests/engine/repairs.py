@@ -5,18 +5,17 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import cast
 
-from drctl.checks.fixing import Extension, Fix, Fixes, SettingChange
+from drctl.checks.repairs import Extension, Fix, Fixes, SettingChange
 from drctl.engine.executing import Execution
-from drctl.engine.ports import Hands, Look
-from drctl.engine.registry import KINDS
-from drctl.engine.sequences.repair import GUARDS, Repair, repair
-from drctl.engine.steps.second_look import AGAIN
-from drctl.model.acls import Acl, Acls
+from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Unreachable
 from drctl.model.finding import Finding, Status
 from drctl.model.plan import Plan
-from drctl.model.repairs import Alteration, TopicSetting, TopicShape, WantedTopic
+from drctl.model.repairs import Acl, Acls, Alteration, TopicSetting, TopicShape, WantedTopic
 from drctl.model.topology import Unavailable
+from drctl.plans.repair import GUARDS, Repair, repair
+from drctl.steps.registry import KINDS
+from drctl.steps.repairs import AGAIN
 from tests.engine.switches import Deaf, Hurried, Notes, World
 
 SIZE, TIME = "max.message.bytes", "message.timestamp.type"
@@ -218,5 +217,5 @@ def plan(fixes: Fixes = FIXES) -> Plan:
 
 def execution(world: Lagging, notes: Notes) -> Execution:
     """The engine over this world, with its own kinds."""
-    look, hands = cast(Look, world), cast(Hands, Doing(world))
+    look, hands = cast(LinkReader, world), cast(LinkWriter, Doing(world))
     return Execution(KINDS, look, hands, notes, Hurried(), Deaf())

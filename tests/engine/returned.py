@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from drctl.engine.first_records import is_copy
-from drctl.engine.returning import Offsets, Reconciliation, Search
-from drctl.engine.steps.stop_replication import PAUSED, STOPPED
+from drctl.engine.failback_state import Offsets, Reconciliation, Search
 from drctl.model.groups import Committed
 from drctl.model.topology import TopicPartition
+from drctl.steps.first_records import is_copy
+from drctl.steps.stop_replication import PAUSED, STOPPED
 from tests.engine.arrivals import NEW, OLD, empty
 from tests.engine.pair import AUDIT, BACK, OF_A_PERSON, ORDERS, PRIMARY, SECONDARY, Pair
 from tests.engine.sites import COPY, Logs, record

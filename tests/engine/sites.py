@@ -6,11 +6,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from drctl.model.acls import Acl, Acls
 from drctl.model.errors import Unknown, Unreachable
 from drctl.model.fencing import DENY, Denied, Obedience
 from drctl.model.groups import Committed, Positions
-from drctl.model.repairs import TopicShape
+from drctl.model.repairs import Acl, Acls, TopicShape
 from drctl.model.topology import (
     Found,
     Mark,

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from drctl.engine.executing import Execution
-from drctl.engine.kind import Description, Facts, Kind, Looking, Seen, State, Trait
-from drctl.engine.ports import Hands, Look
-from drctl.engine.steps.prepare_groups import PrepareGroups
-from drctl.engine.steps.skip_producer_ids import SkipProducerIds
+from drctl.engine.kind import Description, Facts, Kind, Polling, Seen, State, Trait
+from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Fenced, Refused, Unknown
 from drctl.model.plan import Duty, Json, Plan, Step
+from drctl.steps.groups import PrepareGroups
+from drctl.steps.producer_ids import SkipProducerIds
 from tests.engine.arrivals import ENDS, Arrivals
 
 
@@ -75,31 +75,31 @@ class Switch:
             f"switch {self.name} on", f"{self.name} is on", f"switch {self.name} off"
         )
 
-    def check(self, settings: Json, facts: Facts, look: Look) -> Json:
+    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
         world = cast(World, look)
         if self.name in world.refused:
             raise Refused(f"{self.name} must not be switched", "ask its owner")
         return {"name": self.name, "before": world.is_on(self.name)}
 
-    def apply(self, intent: Json, hands: Hands) -> tuple[str, ...]:
+    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
         cast(World, hands).set(intent["name"], True)
         return ()
 
-    def verify(self, intent: Json, look: Look) -> Seen:
+    def verify(self, intent: Json, look: LinkReader) -> Seen:
         on = cast(World, look).is_on(intent["name"])
         return Seen(State.DONE if on else State.WAITING, f"{intent['name']} is {on}", {"on": on})
 
-    def undo(self, intent: Json, hands: Hands) -> tuple[str, ...]:
+    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
         cast(World, hands).set(intent["name"], bool(intent["before"]))
         return ()
 
-    def undone(self, intent: Json, look: Look) -> Seen:
+    def undone(self, intent: Json, look: LinkReader) -> Seen:
         back = cast(World, look).is_on(intent["name"]) == intent["before"]
         return Seen(State.DONE if back else State.WAITING, f"{intent['name']} is back: {back}")
 
 
 @dataclass(frozen=True)
-class Glance(Looking):
+class Glance(Polling):
     """Only looks whether a switch is in a position."""
 
     name: str
@@ -109,10 +109,10 @@ class Glance(Looking):
     def describe(self, settings: Json) -> Description:
         return Description(f"look at {self.name}", f"{self.name} is {self.wanted}")
 
-    def check(self, settings: Json, facts: Facts, look: Look) -> Json:
+    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
         return {}
 
-    def verify(self, intent: Json, look: Look) -> Seen:
+    def verify(self, intent: Json, look: LinkReader) -> Seen:
         fits = cast(World, look).is_on(self.name) == self.wanted
         return Seen(State.DONE if fits else State.WAITING, f"{self.name} fits: {fits}")
 
@@ -218,5 +218,5 @@ def plan(**duties: Duty) -> Plan:
 
 def execution(world: World, notes: Notes, clock: Hurried | None = None) -> Execution:
     """The engine over this world."""
-    look, hands = cast(Look, world), cast(Hands, world)
+    look, hands = cast(LinkReader, world), cast(LinkWriter, world)
     return Execution(kinds(), look, hands, notes, clock or Hurried(), Deaf())

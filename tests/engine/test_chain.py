@@ -7,15 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drctl.engine.chain import (
-    Broken,
-    Harm,
-    beginning,
-    head_of,
-    opened,
-    seal,
-    verify,
-)
+from drctl.engine.run_state import Broken, Harm, beginning, head_of, opened, seal, verify
 from drctl.model.journal import Entry
 
 RUN = "20260305T142011.512000Z"

@@ -7,11 +7,11 @@ from typing import Any, cast
 import pytest
 
 from drctl.engine.kind import Seen, State
-from drctl.engine.ports import ConnectorState, Hands, Look
-from drctl.engine.registry import KINDS
-from drctl.model.acls import Acl, Acls
+from drctl.engine.ports import ConnectorState, LinkReader, LinkWriter
 from drctl.model.fencing import FenceProof, Moved, Obedience, Stillness
+from drctl.model.repairs import Acl, Acls
 from drctl.model.topology import TopicPartition, Unavailable
+from drctl.steps.registry import KINDS
 
 PLACE = TopicPartition("orders", 0)
 SETTINGS = {
@@ -73,9 +73,9 @@ class _Rules:
 def closed(back: Back) -> tuple[Any, Seen]:
     """What it was announced with, and what is seen."""
     kind = KINDS["close-source"]
-    intent = kind.check(SETTINGS, {}, cast(Look, back))
-    kind.apply(intent, cast(Hands, back))
-    return intent, kind.verify(intent, cast(Look, back))
+    intent = kind.check(SETTINGS, {}, cast(LinkReader, back))
+    kind.apply(intent, cast(LinkWriter, back))
+    return intent, kind.verify(intent, cast(LinkReader, back))
 
 
 def test_nothing_may_grow_until_replication_writes_there() -> None:
@@ -95,14 +95,14 @@ def test_its_facts_are_the_same_before_and_after() -> None:
     back = Back()
     intent, before = closed(back)
     back.grows, back.connector = True, "RUNNING"
-    assert KINDS["close-source"].verify(intent, cast(Look, back)).facts == before.facts
+    assert KINDS["close-source"].verify(intent, cast(LinkReader, back)).facts == before.facts
 
 
 def test_the_rules_stay_where_the_run_turns_back() -> None:
     back, kind = Back(), KINDS["close-source"]
     intent, _ = closed(back)
-    assert kind.undo(intent, cast(Hands, back)) == ()
+    assert kind.undo(intent, cast(LinkWriter, back)) == ()
     assert len(back.rules) == 1
-    assert kind.undone(intent, cast(Look, back)).facts == {"stays": "close-source"}
+    assert kind.undone(intent, cast(LinkReader, back)).facts == {"stays": "close-source"}
     again, _ = closed(back)
-    assert kind.undone(again, cast(Look, back)).facts == {}, "nothing was changed"
+    assert kind.undone(again, cast(LinkReader, back)).facts == {}, "nothing was changed"

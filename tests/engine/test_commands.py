@@ -9,13 +9,12 @@ from typing import Any, cast
 import pytest
 
 from drctl.engine.executing import Execution
-from drctl.engine.kind import Kind
-from drctl.engine.outcome import Outcome, Status
-from drctl.engine.ports import CommandEnded, Hands, Look
-from drctl.engine.registry import KINDS
-from drctl.engine.story import read_story
+from drctl.engine.kind import Kind, Outcome, Status
+from drctl.engine.ports import CommandEnded, LinkReader, LinkWriter
+from drctl.engine.run_state import read_story
 from drctl.model.errors import Unknown
 from drctl.model.plan import Plan, Step
+from drctl.steps.registry import KINDS
 from tests.engine.switches import Crash, Deaf, Hurried, Notes, World, kinds
 from tests.engine.test_interruptions import Countdown
 
@@ -107,7 +106,7 @@ def plan(*, then: str = "", patience_s: float = 0, **more: Any) -> Plan:
 
 def execution(site: Site, notes: Notes) -> Execution:
     known: dict[str, Kind] = {**KINDS, **kinds()}
-    look, hands = cast(Look, site), cast(Hands, site)
+    look, hands = cast(LinkReader, site), cast(LinkWriter, site)
     return Execution(known, look, hands, notes, Hurried(), Deaf())
 
 

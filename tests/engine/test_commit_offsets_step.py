@@ -7,13 +7,13 @@ from typing import cast
 import pytest
 
 from drctl.engine.kind import State
-from drctl.engine.ports import Hands, Look
-from drctl.engine.steps.commit_offsets import BATCH, CommitOffsets
+from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Positions
 from drctl.model.plan import Json
 from drctl.model.topology import Found, Mark, TopicPartition, Unavailable
 from drctl.offsets.wanted import Bounds, RestsOn, Translated, Wanted
+from drctl.steps.commit_offsets import BATCH, CommitOffsets
 
 ONE, TWO = TopicPartition("orders", 0), TopicPartition("orders", 1)
 OCCUPIED = Unavailable("somebody reads in it")
@@ -75,12 +75,12 @@ def intent(*lines: tuple[str, TopicPartition, int | None, int]) -> Json:
     }
 
 
-def hands(groups: Groups) -> Hands:
-    return cast(Hands, groups)
+def hands(groups: Groups) -> LinkWriter:
+    return cast(LinkWriter, groups)
 
 
-def look(groups: Groups) -> Look:
-    return cast(Look, groups)
+def look(groups: Groups) -> LinkReader:
+    return cast(LinkReader, groups)
 
 
 @dataclass

@@ -5,8 +5,8 @@ from typing import cast
 import pytest
 
 from drctl.engine.kind import Seen, State
-from drctl.engine.ports import Look, Missing
-from drctl.engine.registry import KINDS
+from drctl.engine.ports import LinkReader, Missing
+from drctl.steps.registry import KINDS
 
 
 class Tail:
@@ -20,7 +20,7 @@ class Tail:
 
 
 def drained(found: Missing) -> Seen:
-    return KINDS["drain"].verify({}, cast(Look, Tail(found)))
+    return KINDS["drain"].verify({}, cast(LinkReader, Tail(found)))
 
 
 def test_nothing_is_missing() -> None:

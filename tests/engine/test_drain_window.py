@@ -3,9 +3,9 @@
 from typing import Any, cast
 
 from drctl.engine.kind import Seen, State
-from drctl.engine.ports import Look
-from drctl.engine.steps.quiesce import Quiesce
+from drctl.engine.ports import LinkReader
 from drctl.model.groups import Committed
+from drctl.steps.groups import Quiesce
 from tests.engine.pair import ORDERS, PRIMARY, Pair, linked
 from tests.engine.processes import Process
 
@@ -23,8 +23,8 @@ class Window:
         self.intent: Any = self.kind.check(WINDOW, FENCED, self.look)
 
     @property
-    def look(self) -> Look:
-        return cast(Look, Process(self.pair).sight)
+    def look(self) -> LinkReader:
+        return cast(LinkReader, Process(self.pair).sight)
 
     def seen(self, later_s: float = 0.0) -> Seen:
         self.seconds += later_s

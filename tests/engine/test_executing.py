@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 
 from drctl.engine.entries import What
-from drctl.engine.kind import Seen, State
-from drctl.engine.looking import Patience
-from drctl.engine.outcome import Status
-from drctl.engine.story import read_story
+from drctl.engine.executing import Patience
+from drctl.engine.kind import Seen, State, Status
+from drctl.engine.run_state import read_story
 from drctl.model.errors import ExitCode, Fenced, Refused, Unknown
 from drctl.model.plan import Duty, Plan
 from tests.engine.switches import Deaf, Hurried, Notes, World, execution, plan

@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from drctl.cli.runs.plan_run import giving_up
-from drctl.engine.copies_filter import drops_copies
+from drctl.cli.running import giving_up
 from drctl.engine.entries import What
-from drctl.engine.outcome import Status
-from drctl.engine.sequences.failback import failback, turned
-from drctl.engine.steps.reconcile import discards
-from drctl.engine.steps.stop_replication import RUNNING, STOPPED
+from drctl.engine.failback_state import drops_copies
+from drctl.engine.kind import Status
 from drctl.model.errors import Unknown
 from drctl.model.fencing import Denied, Topics, denials, sign
+from drctl.plans.failback import failback, turned
+from drctl.steps.records import discards
+from drctl.steps.stop_replication import RUNNING, STOPPED
 from tests.engine.crashing import Case, Change, assert_looked_at, assert_the_same, ends, run
 from tests.engine.failovers import SEEN, fence_falls, named
 from tests.engine.pair import BACK, OF_A_PERSON, PRIMARY, SECONDARY, Pair

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import pytest
 
 from drctl.engine.entries import What
-from drctl.engine.outcome import Status
-from drctl.engine.sequences.failback import MIRRORED, failback, turned
-from drctl.engine.steps.stop_replication import RUNNING, STOPPED
+from drctl.engine.kind import Status
 from drctl.model.plan import Plan
 from drctl.model.topology import TopicPartition
+from drctl.plans.failback import MIRRORED, failback, turned
+from drctl.steps.stop_replication import RUNNING, STOPPED
 from tests.engine.crashing import Case, assert_looked_at, assert_the_same, ends, run
 from tests.engine.failovers import SEEN
 from tests.engine.pair import BACK, ORDERS, PRIMARY, SECONDARY, Deed, Pair

@@ -10,8 +10,9 @@ from itertools import product
 import pytest
 
 from drctl.engine.entries import What
-from drctl.engine.outcome import Status
-from drctl.engine.sequences.circumstances import FenceMethod, Mode
+from drctl.engine.kind import Status
+from drctl.model.loss import Mode
+from drctl.plans.inputs import FenceMethod
 from tests.engine.crashing import (
     Case,
     Change,

@@ -9,15 +9,15 @@ import pytest
 
 from drctl.engine.abandoning import abandon
 from drctl.engine.entries import What
-from drctl.engine.kind import Trait
-from drctl.engine.outcome import Status
-from drctl.engine.registry import KINDS
-from drctl.engine.sequences.circumstances import FenceMethod, Mode
-from drctl.engine.steps.last_look import ALIVE, MOVED
-from drctl.engine.story import read_story
+from drctl.engine.kind import Status, Trait
+from drctl.engine.recheck_source import ALIVE, MOVED
+from drctl.engine.run_state import read_story
 from drctl.model.errors import ExitCode
-from drctl.report import run_next, run_words
-from drctl.report.run_reading import report_data
+from drctl.model.loss import Mode
+from drctl.plans.inputs import FenceMethod
+from drctl.steps.registry import KINDS
+from drctl.views import run_lines, run_words
+from drctl.views.run_reading import report_data
 from tests.engine.crashing import (
     WHO,
     Ledger,
@@ -211,6 +211,6 @@ def test_a_run_that_is_left_behind_names_what_it_changed() -> None:
         data = report_data(read)
         assert data.ending.exit_code is ExitCode.FOUND
         assert run_words.verdict(data).startswith("Nobody goes on with it; it came to ")
-        told = " ".join(step.why for step in run_next.next_steps(data))
+        told = " ".join(step.why for step in run_lines.next_steps(data))
         assert all(what[1:] in told for what in read.stands.values())
         assert "Leave secondary closed" not in told

@@ -6,11 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from drctl.engine.first_arrivals import first_arrivals
-from drctl.engine.first_records import FIELDS, KEY, VALUE
 from drctl.engine.kind import State
-from drctl.engine.ports import Look
+from drctl.engine.ports import LinkReader
 from drctl.model.topology import Record, TopicState
+from drctl.steps.first_records import FIELDS, KEY, VALUE, first_arrivals
 from tests.engine.test_way_back_steps import ENDS, Around, Site, log
 
 INTENT = {**ENDS, "from": [["orders", 0, 1]], "ends": [["orders", 0, 3]]}
@@ -47,4 +46,4 @@ def test_a_time_that_does_not_travel_tells_nothing(
     home = Timed("primary", late(*log("a", "t1", "t2", came)), kept)
     world: Any = Around({"secondary": Site("secondary", log("a", "n1")), "primary": home})
     intent = {**INTENT, "fields": list(fields)}
-    assert first_arrivals(intent, cast(Look, world)).state is state
+    assert first_arrivals(intent, cast(LinkReader, world)).state is state

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from drctl.engine.entries import What
-from drctl.engine.outcome import Outcome, Status
-from drctl.engine.story import read_story
+from drctl.engine.kind import Outcome, Status
+from drctl.engine.run_state import read_story
 from drctl.model.plan import Plan
 from drctl.model.topology import TopicPartition
 from tests.engine.arrivals import SOURCE

@@ -7,13 +7,14 @@ from typing import Any, cast
 
 import pytest
 
-from drctl.engine.ports import Look, Missing
-from drctl.engine.sequences import parts
-from drctl.engine.sequences.circumstances import Circumstances, Mode
-from drctl.engine.steps.last_look import look_at_source
+from drctl.engine.ports import LinkReader, Missing
+from drctl.engine.recheck_source import look_at_source
 from drctl.model.errors import DrctlError, Refused, Unreachable
-from drctl.model.reachability import NotLetIn
+from drctl.model.health import AuthenticationFailed
+from drctl.model.loss import Mode
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
+from drctl.plans import step_builders
+from drctl.plans.inputs import Circumstances
 
 FENCED = {"fence-producers": {"ends": {"orders-0": 10, "orders-1": 0}}}
 
@@ -61,7 +62,7 @@ class Source:
 
 
 def looked(source: Source, facts: Mapping[str, Any] = FENCED, **settings: Any) -> None:
-    look_at_source({"source": "primary", **settings}, facts, cast(Look, source))
+    look_at_source({"source": "primary", **settings}, facts, cast(LinkReader, source))
 
 
 def test_one_that_stands_still_is_as_it_was_left() -> None:
@@ -107,7 +108,7 @@ def test_an_unplanned_one_rests_on_a_source_that_is_silent_now() -> None:
     looked(dead, {}, must_be_silent=True)
     with pytest.raises(Refused, match="source-alive: cluster primary: it answers again"):
         looked(Source(), {}, must_be_silent=True)
-    locked = Source(error=NotLetIn("no connection: authentication failed"))
+    locked = Source(error=AuthenticationFailed("no connection: authentication failed"))
     with pytest.raises(Refused, match="does not let drctl in"):
         looked(locked, {}, must_be_silent=True)
 
@@ -119,8 +120,8 @@ def test_one_that_was_given_up_is_not_looked_at() -> None:
 def test_the_plans_say_what_is_to_be_looked_at() -> None:
     seen = Circumstances("main", "primary", "secondary")
     given_up = Circumstances("main", "a", "b", overrides={"source-alive": "it is burning"})
-    planned = parts.opening(seen).settings
+    planned = step_builders.opening(seen).settings
     assert (planned["source"], "must_be_silent" in planned) == ("primary", False)
-    assert parts.opening(seen, mode=Mode.UNPLANNED).settings["must_be_silent"]
-    settings = parts.opening(given_up, mode=Mode.UNPLANNED).settings
+    assert step_builders.opening(seen, mode=Mode.UNPLANNED).settings["must_be_silent"]
+    settings = step_builders.opening(given_up, mode=Mode.UNPLANNED).settings
     assert (settings["given_up"], "must_be_silent" in settings) == (True, False)

@@ -6,14 +6,14 @@ from typing import Any, cast
 
 import pytest
 
-from drctl.engine.conditions import CONDITIONS
 from drctl.engine.kind import Seen, State
-from drctl.engine.ports import ConnectorState, Hands, Look, Missing
-from drctl.engine.registry import KINDS
+from drctl.engine.ports import ConnectorState, LinkReader, LinkWriter, Missing
 from drctl.model.errors import Refused, Unreachable
 from drctl.model.finding import Finding, Status
 from drctl.model.groups import Group, GroupProtocol, GroupState, Member
 from drctl.model.topology import TopicState, Unavailable
+from drctl.steps.registry import KINDS
+from drctl.steps.waiting import CONDITIONS
 from tests.engine.switches import Blind
 
 SETTINGS = {"source": "primary", "target": "secondary", "connectors": ["mm2"]}
@@ -83,9 +83,9 @@ class Two:
 
 
 def looked(kind: str, settings: dict[str, Any], two: Two) -> Seen:
-    step, look = KINDS[kind], cast(Look, two)
+    step, look = KINDS[kind], cast(LinkReader, two)
     intent = step.check(settings, {}, look)
-    assert step.apply(intent, cast(Hands, Blind())) == ()
+    assert step.apply(intent, cast(LinkWriter, Blind())) == ()
     return step.verify(intent, look)
 
 

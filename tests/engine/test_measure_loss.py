@@ -5,8 +5,8 @@ from typing import Any, cast
 import pytest
 
 from drctl.engine.kind import State
-from drctl.engine.registry import KINDS
 from drctl.model.loss import Figure, Loss, LossRange, loss_range
+from drctl.steps.registry import KINDS
 from tests.engine.switches import Blind
 
 STEP = KINDS["measure-loss"]

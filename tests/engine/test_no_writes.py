@@ -11,13 +11,13 @@ from typing import Any, TypeVar, cast, get_type_hints
 import pytest
 
 from drctl.engine.kind import Facts, Kind, Seen
-from drctl.engine.ports import CommandEnded, Hands, Look
-from drctl.engine.registry import KINDS
-from drctl.engine.sequences.circumstances import FenceMethod, Mode
-from drctl.engine.sequences.failback import failback, turned
-from drctl.engine.sequences.rebuild import rebuild
+from drctl.engine.ports import CommandEnded, LinkReader, LinkWriter
 from drctl.model.errors import DrctlError
+from drctl.model.loss import Mode
 from drctl.model.plan import Json, Plan, Step
+from drctl.plans.failback import failback, rebuild, turned
+from drctl.plans.inputs import FenceMethod
+from drctl.steps.registry import KINDS
 from tests.engine import repairs
 from tests.engine.failovers import REVERSED, SEEN, by_hand, plan
 from tests.engine.pair import BACK, PRIMARY, SECONDARY, Deed, Pair, linked
@@ -34,16 +34,16 @@ LOOKS = ("describe", "check", "verify", "undone")
 def test_each_kind_can_write_where_it_may_and_nowhere_else(name: str) -> None:
     kind = KINDS[name]
     for method in WRITES:
-        assert get_type_hints(getattr(kind, method))["hands"] is Hands
+        assert get_type_hints(getattr(kind, method))["hands"] is LinkWriter
     for method in LOOKS:
         asked = getattr(kind, method)
-        assert Hands not in get_type_hints(asked).values()
+        assert LinkWriter not in get_type_hints(asked).values()
         assert "hands" not in signature(asked).parameters
 
 
 def test_what_looks_hands_out_nothing_that_writes() -> None:
     # How a command ended is a value, and nothing that writes.
-    assert given_by(Hands) & given_by(Look) <= {CommandEnded}
+    assert given_by(LinkWriter) & given_by(LinkReader) <= {CommandEnded}
 
 
 def given_by(port: type) -> set[object]:
@@ -135,8 +135,8 @@ class Looker:
 class Walk:
     """Goes through plans as far as they can be done: looks before, between and afterwards."""
 
-    look: Look
-    hands: Hands
+    look: LinkReader
+    hands: LinkWriter
     eye: Looker
     tick: Callable[[], None] = lambda: None
 
@@ -171,12 +171,14 @@ def looked() -> Counter[tuple[str, str]]:
         pair = make()
         pair.deeds = obliging(pair)
         eye, process = Looker(pair.trace), Process(pair)
-        look, hands = cast(Look, process.sight), cast(Hands, process.grip)
+        look, hands = cast(LinkReader, process.sight), cast(LinkWriter, process.grip)
         Walk(look, hands, eye, pair.tick).through(given)
         found += eye.looked
     world = repairs.Lagging()
     eye = Looker(world)
-    Walk(cast(Look, world), cast(Hands, repairs.Doing(world)), eye).through(repairs.plan())
+    Walk(cast(LinkReader, world), cast(LinkWriter, repairs.Doing(world)), eye).through(
+        repairs.plan()
+    )
     return found + eye.looked
 
 

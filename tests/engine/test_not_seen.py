@@ -6,23 +6,23 @@ from typing import Any, cast
 import pytest
 
 from drctl.engine.kind import State
-from drctl.engine.ports import Look
-from drctl.engine.steps.open_target import OpenTarget
-from drctl.engine.steps.quiesce import Quiesce
-from drctl.model.acls import Acl, Acls
+from drctl.engine.ports import LinkReader
 from drctl.model.errors import Unreachable
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState
+from drctl.model.repairs import Acl, Acls
 from drctl.model.topology import TopicPartition, Unavailable
+from drctl.steps.groups import Quiesce
+from drctl.steps.open_target import OpenTarget
 
 PLACE = TopicPartition("orders", 0)
 DENIAL = Acl("orders", "LITERAL", "User:app", "*", "WRITE", "DENY")
 
 
-def look(**parts: Any) -> Look:
-    return cast(Look, SimpleNamespace(**parts))
+def look(**parts: Any) -> LinkReader:
+    return cast(LinkReader, SimpleNamespace(**parts))
 
 
-def target(found: Acls | Unavailable) -> Look:
+def target(found: Acls | Unavailable) -> LinkReader:
     return look(
         topics=lambda: ("orders",),
         target_topic=lambda topic: topic,
@@ -51,7 +51,7 @@ def test_one_whose_rules_were_seen_is_owed_nothing(rules: tuple[Acl, ...]) -> No
     assert (told.state, told.owes, told.facts) == (State.DONE, "", {"lifted": len(rules)})
 
 
-def consumers(committed: Any) -> Look:
+def consumers(committed: Any) -> LinkReader:
     group = Group("app", GroupProtocol.CLASSIC, GroupState.STABLE)
     groups = SimpleNamespace(
         described=lambda names: dict.fromkeys(names, group),

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from drctl.engine.entries import What
-from drctl.engine.outcome import Status
-from drctl.engine.steps.stop_replication import RUNNING, STOPPED
+from drctl.engine.kind import Status
+from drctl.steps.stop_replication import RUNNING, STOPPED
 from tests.engine.crashing import Case, Change, Ran, run
 from tests.engine.failovers import named
 from tests.engine.pair import BACK, PRIMARY, SECONDARY, Pair

@@ -7,15 +7,16 @@ from typing import Any, cast
 import pytest
 
 from drctl.engine.kind import State
-from drctl.engine.ports import CommandEnded, Hands, Look
-from drctl.engine.questions import answers, questions, unanswered
-from drctl.engine.registry import KINDS, WAY_BACK
-from drctl.engine.sequences.circumstances import Circumstances, FenceMethod, Mode
-from drctl.engine.sequences.failover import failover
-from drctl.model.acls import Acl
+from drctl.engine.ports import CommandEnded, LinkReader, LinkWriter
 from drctl.model.errors import UsageError
 from drctl.model.fencing import FenceProof, Moved, Obedience, Stillness
+from drctl.model.loss import Mode
+from drctl.model.repairs import Acl
 from drctl.model.topology import TopicPartition
+from drctl.plans.failover import failover
+from drctl.plans.inputs import Circumstances, FenceMethod
+from drctl.steps.questions import answers, questions, unanswered
+from drctl.steps.registry import KINDS, WAY_BACK
 from tests.engine.switches import Blind
 
 PLACE = TopicPartition("orders", 0)
@@ -53,12 +54,12 @@ class Room:
 
 
 def seen(kind: str, room: Room, settings: dict[str, Any], *, back: bool = False) -> Any:
-    look, step = cast(Look, room), KINDS[kind]
+    look, step = cast(LinkReader, room), KINDS[kind]
     intent = step.check(settings, {}, look)
     if back:
-        assert step.undo(intent, cast(Hands, Blind())) == ()
+        assert step.undo(intent, cast(LinkWriter, Blind())) == ()
         return step.undone(intent, look)
-    assert step.apply(intent, cast(Hands, Blind())) == ()
+    assert step.apply(intent, cast(LinkWriter, Blind())) == ()
     return step.verify(intent, look)
 
 
@@ -114,7 +115,7 @@ def test_a_fence_of_others_holds_only_where_nothing_grows_behind_it(kind: str) -
 
 def test_a_fence_that_is_not_set_is_not_looked_behind() -> None:
     intent = {**FENCE, **COMMAND, "identity": "i", "already": False, "topics": ["orders"]}
-    found = KINDS["command-fence"].verify(intent, cast(Look, Room(code=1)))
+    found = KINDS["command-fence"].verify(intent, cast(LinkReader, Room(code=1)))
     assert (found.state, found.words) == (State.WAITING, "`v` says that it is not done")
     assert seen("manual-fence", Room({"q": False}), FENCE).state is State.FAILED
 

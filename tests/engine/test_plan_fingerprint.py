@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drctl.engine.sequences.circumstances import Circumstances, Mode
-from drctl.engine.sequences.failover import failover
-from drctl.model.plan import Duty, Plan, Step
-from drctl.model.plan_changes import changes
+from drctl.model.loss import Mode
+from drctl.model.plan import Duty, Plan, Step, changes
+from drctl.plans.failover import failover
+from drctl.plans.inputs import Circumstances
 
 SECONDS = st.one_of(st.integers(0, 10**9), st.floats(0, 1e9), st.integers(0, 10**6).map(float))
 TEXTS = st.text(max_size=8)

@@ -5,15 +5,16 @@ from typing import Any, cast
 
 import pytest
 
-from drctl.engine.concerned import concerned
-from drctl.engine.ports import Look
-from drctl.engine.registry import KINDS
-from drctl.engine.sequences.circumstances import Circumstances, Mode
-from drctl.engine.sequences.failover import failover
-from drctl.engine.steps.preflight import Preflight
+from drctl.engine.ports import LinkReader
 from drctl.model.errors import Refused
 from drctl.model.finding import Finding, Status
+from drctl.model.loss import Mode
 from drctl.model.plan import Step
+from drctl.plans.failover import failover
+from drctl.plans.inputs import Circumstances
+from drctl.steps.prechecks import Preflight
+from drctl.steps.questions import concerned
+from drctl.steps.registry import KINDS
 
 NO_FENCE = Finding("fence-not-possible", Status.FAIL, "fence of cluster a", "the link has none")
 LAG = Finding("replication-lag", Status.FAIL, "link main", "it lags", cure="wait")
@@ -29,7 +30,7 @@ class Said:
 
 def asked(*found: Finding, **settings: Any) -> Any:
     given = {"mode": "planned", "overrides": {}, **settings}
-    return Preflight().check(given, {}, cast(Look, Said(*found)))
+    return Preflight().check(given, {}, cast(LinkReader, Said(*found)))
 
 
 def test_a_plan_without_a_fence_is_not_refused_for_want_of_one() -> None:

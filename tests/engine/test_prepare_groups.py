@@ -4,13 +4,12 @@ from typing import cast
 
 import pytest
 
-from drctl.engine.kind import Seen, State
-from drctl.engine.outcome import Status
-from drctl.engine.ports import Hands, Look
-from drctl.engine.steps.prepare_groups import BATCH, RESTART, PrepareGroups
+from drctl.engine.kind import Seen, State, Status
+from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.groups import Group, GroupProtocol, GroupState, Member
 from drctl.model.plan import Json
 from drctl.model.topology import Unavailable
+from drctl.steps.groups import BATCH, RESTART, PrepareGroups
 from tests.engine.arrivals import ENDS, NEW, OLD, SOURCE, TARGET, Arrivals, empty
 from tests.engine.switches import Blind, Notes, World, execution, plan
 
@@ -24,16 +23,16 @@ def clusters(source: list[Group], target: list[Group]) -> Arrivals:
 
 
 def checked(world: Arrivals) -> Json:
-    return KIND.check(ENDS, {}, cast(Look, world))
+    return KIND.check(ENDS, {}, cast(LinkReader, world))
 
 
 def seen(intent: Json, world: Arrivals) -> Seen:
-    return KIND.verify(intent, cast(Look, world))
+    return KIND.verify(intent, cast(LinkReader, world))
 
 
 def done(world: Arrivals) -> Seen:
     intent = checked(world)
-    assert KIND.apply(intent, cast(Hands, world)) == ()
+    assert KIND.apply(intent, cast(LinkWriter, world)) == ()
     return seen(intent, world)
 
 
@@ -51,7 +50,7 @@ def test_those_of_the_new_protocol_are_made_and_no_others() -> None:
 def test_a_link_without_such_groups_touches_nothing() -> None:
     world = clusters([empty("old", OLD)], [])
     intent = checked(world)
-    assert KIND.apply(intent, cast(Hands, Blind())) == ()
+    assert KIND.apply(intent, cast(LinkWriter, Blind())) == ()
     assert seen(intent, world).state is State.DONE
 
 
@@ -78,19 +77,19 @@ def test_one_that_was_not_made_is_named_until_it_is_there() -> None:
     world = clusters([empty("app", NEW), empty("deaf", NEW)], [empty("deaf", OLD)])
     world.deaf.add("deaf")
     intent = checked(world)
-    assert KIND.apply(intent, cast(Hands, world)) == ("deaf: its coordinator is away",)
+    assert KIND.apply(intent, cast(LinkWriter, world)) == ("deaf: its coordinator is away",)
     told = seen(intent, world)
     assert (told.state, told.items) == (State.WAITING, ("deaf: classic",))
     assert told.words.startswith("1 of 2 groups are not ready on secondary: deaf: classic; restart")
     world.deaf.clear()
-    KIND.apply(intent, cast(Hands, world))
+    KIND.apply(intent, cast(LinkWriter, world))
     assert seen(intent, world).state is State.DONE
 
 
 def test_one_that_was_forgotten_again_is_seen_to_be_missing() -> None:
     world = clusters([empty("app", NEW)], [])
     intent = checked(world)
-    KIND.apply(intent, cast(Hands, world))
+    KIND.apply(intent, cast(LinkWriter, world))
     world.groups_of[TARGET].clear()
     assert seen(intent, world).items == ("app: not there",)
 
@@ -107,7 +106,7 @@ def test_types_that_a_dead_source_takes_along_are_not_guessed() -> None:
     world = clusters([], [empty("ready", NEW), empty("app", OLD), empty("other", OLD)])
     world.silent.add(SOURCE)
     intent = checked(world)
-    assert KIND.apply(intent, cast(Hands, Blind())) == ()
+    assert KIND.apply(intent, cast(LinkWriter, Blind())) == ()
     told = seen(intent, world)
     silent = "cluster primary did not answer within 3 s"
     assert told.state is State.DONE
@@ -130,8 +129,8 @@ def test_a_run_whose_source_is_dead_goes_on_and_owes_both() -> None:
 
 def test_nothing_is_taken_back_and_that_is_said() -> None:
     intent = checked(clusters([empty("app", NEW)], []))
-    assert KIND.undo(intent, cast(Hands, Blind())) == ()
-    assert KIND.undone(intent, cast(Look, Blind())).state is State.DONE
+    assert KIND.undo(intent, cast(LinkWriter, Blind())) == ()
+    assert KIND.undone(intent, cast(LinkReader, Blind())).state is State.DONE
     assert "forgotten by themselves" in KIND.describe(ENDS).way_back
 
 

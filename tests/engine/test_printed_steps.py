@@ -6,13 +6,14 @@ from itertools import product
 import pytest
 from rich.console import Console
 
-from drctl.cli.runs.plan_table import plan_table
+from drctl.cli.run_table import plan_table
 from drctl.engine.entries import What
-from drctl.engine.outcome import Status
-from drctl.engine.sequences.circumstances import FenceMethod, Mode
-from drctl.engine.story import read_story
+from drctl.engine.kind import Status
+from drctl.engine.run_state import read_story
+from drctl.model.loss import Mode
 from drctl.model.plan import Plan
-from drctl.report.plan_json import plan_document
+from drctl.plans.inputs import FenceMethod
+from drctl.views.plan_text import plan_document
 from tests.engine import repairs, test_failback_interruptions
 from tests.engine.crashing import WHO, run
 from tests.engine.failovers import REVERSED, case, nothing_wrong, positions_refused

@@ -7,13 +7,12 @@ from typing import Any, cast
 import pytest
 
 from drctl.engine.entries import What
-from drctl.engine.kind import State
-from drctl.engine.outcome import Status
-from drctl.engine.ports import Look
-from drctl.engine.registry import KINDS
-from drctl.engine.sequences.failback import failback, turned
+from drctl.engine.kind import State, Status
+from drctl.engine.ports import LinkReader
 from drctl.model.groups import Committed, Positions
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
+from drctl.plans.failback import failback, turned
+from drctl.steps.registry import KINDS
 from tests.engine.crashing import Case, run
 from tests.engine.failovers import SEEN
 from tests.engine.pair import BACK, ORDERS, PRIMARY
@@ -47,7 +46,7 @@ class Standing:
 
 
 def seen(world: Standing) -> Any:
-    look = cast(Look, world)
+    look = cast(LinkReader, world)
     return KIND.verify(KIND.check({"cluster": "primary"}, PUT, look), look)
 
 
@@ -77,7 +76,7 @@ def test_what_cannot_be_read_is_waited_for() -> None:
 
 
 def test_nothing_was_put_anywhere() -> None:
-    look = cast(Look, Standing())
+    look = cast(LinkReader, Standing())
     found = KIND.verify(KIND.check({"cluster": "primary"}, {}, look), look)
     assert (found.state, found.owes) == (State.DONE, "")
 

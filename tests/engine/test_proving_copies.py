@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
+from drctl.engine.failback_state import Search
 from drctl.engine.kind import State
 from drctl.engine.ports import Missing
-from drctl.engine.returning import Search
 from drctl.model.topology import TopicPartition
 from tests.engine.test_way_back_steps import ENDS, Around, check, verify
 

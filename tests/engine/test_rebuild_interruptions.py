@@ -5,13 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from drctl.engine.copies_filter import drops_copies
 from drctl.engine.entries import What
-from drctl.engine.outcome import Status
-from drctl.engine.sequences.failback import turned
-from drctl.engine.sequences.rebuild import rebuild
-from drctl.engine.steps.stop_replication import RUNNING, STOPPED
+from drctl.engine.failback_state import drops_copies
+from drctl.engine.kind import Status
 from drctl.model.plan import Plan
+from drctl.plans.failback import rebuild, turned
+from drctl.steps.stop_replication import RUNNING, STOPPED
 from tests.engine.crashing import Case, Change, assert_looked_at, assert_the_same, ends, run
 from tests.engine.failovers import SEEN, fence_falls, named
 from tests.engine.pair import BACK, ORDERS, PRIMARY, SECONDARY, Deed, Pair

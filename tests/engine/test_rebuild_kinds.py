@@ -5,13 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from drctl.engine.copies_filter import without_own_filter
 from drctl.engine.entries import What
-from drctl.engine.outcome import Status
-from drctl.engine.sequences.failback import turned
-from drctl.engine.sequences.rebuild import rebuild
-from drctl.engine.steps.stop_replication import RUNNING, STOPPED
+from drctl.engine.failback_state import without_own_filter
+from drctl.engine.kind import Status
 from drctl.model.plan import Plan
+from drctl.plans.failback import rebuild, turned
+from drctl.steps.stop_replication import RUNNING, STOPPED
 from tests.engine.crashing import Case, assert_looked_at, ends, run
 from tests.engine.failovers import SEEN
 from tests.engine.pair import BACK, ORDERS, PRIMARY, SECONDARY, Deed

@@ -6,17 +6,17 @@ from typing import cast
 
 import pytest
 
-from drctl.engine import brought
-from drctl.engine.brought import brought_by
-from drctl.engine.copies_filter import filter_to_add, without_own_filter
+from drctl.engine.failback_state import filter_to_add, without_own_filter
 from drctl.engine.kind import Seen, State
-from drctl.engine.ports import Hands, Look
-from drctl.engine.registry import KINDS
-from drctl.engine.steps.empty_source import misshapen
-from drctl.engine.steps.stop_replication import RUNNING
+from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
 from drctl.model.plan import Json
 from drctl.model.topology import PartitionOffsets, Record, TopicPartition
+from drctl.steps import first_records
+from drctl.steps.first_records import brought_by
+from drctl.steps.rebuild import misshapen
+from drctl.steps.registry import KINDS
+from drctl.steps.stop_replication import RUNNING
 from tests.engine.pair import AUDIT, BACK, ORDERS, PRIMARY, SECONDARY, Deed
 from tests.engine.processes import Process, Sight
 from tests.engine.rebuilt import QUESTION, Rebuilt, cut, wiped
@@ -38,8 +38,8 @@ def unfiltered(pair: Rebuilt) -> Rebuilt:
     return pair
 
 
-def look(pair: Rebuilt) -> Look:
-    return cast(Look, Process(pair).sight)
+def look(pair: Rebuilt) -> LinkReader:
+    return cast(LinkReader, Process(pair).sight)
 
 
 def check(name: str, settings: Json, pair: Rebuilt, **facts: Json) -> Json:
@@ -52,7 +52,7 @@ def verify(name: str, intent: Json, pair: Rebuilt) -> Seen:
 
 
 def apply(name: str, intent: Json, pair: Rebuilt) -> None:
-    KINDS[name].apply(intent, cast(Hands, Process(pair).grip))
+    KINDS[name].apply(intent, cast(LinkWriter, Process(pair).grip))
 
 
 def test_where_nothing_is_nobody_is_asked() -> None:
@@ -141,7 +141,7 @@ def test_drctls_own_filter_is_taken_out_and_no_other() -> None:
     apply("take-copies-along", intent, pair)
     assert verify("take-copies-along", intent, pair).state is State.DONE
     assert back.config == {"source.cluster.alias": "sec", "transforms": "mask"}
-    KINDS["take-copies-along"].undo(intent, cast(Hands, Process(pair).grip))
+    KINDS["take-copies-along"].undo(intent, cast(LinkWriter, Process(pair).grip))
     assert back.config["transforms"] == "mask", "what was emptied gets copies in no other way"
     back.config = {**filter_to_add({}), "transforms": "ours", "predicates": "ours"}
     for key in [key for key in back.config if ".drctlCopies." in key]:
@@ -342,7 +342,7 @@ def holed(monkeypatch: pytest.MonkeyPatch) -> Rebuilt:
 def test_where_logs_have_holes_records_are_compared_one_by_one(
     holed: Rebuilt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(brought, "_AT_ONCE", 2)
+    monkeypatch.setattr(first_records, "_AT_ONCE", 2)
     assert brought_by(BACK, SECONDARY, PRIMARY, look(holed))
     intent = check("empty-source", BEGUN, holed, find_missing=NOTHING_ALONE)
     assert intent["begun"] is True
@@ -375,7 +375,7 @@ def test_where_logs_have_holes_what_is_there_beside_is_emptied(
 def test_where_they_are_too_many_to_compare_they_are_emptied(
     holed: Rebuilt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(brought, "MOST", 2)
+    monkeypatch.setattr(first_records, "MOST", 2)
     assert not brought_by(BACK, SECONDARY, PRIMARY, look(holed))
 
 

@@ -7,16 +7,15 @@ from typing import cast
 
 import pytest
 
-from drctl.checks.fixing import Fixes
+from drctl.checks.repairs import Fixes
 from drctl.engine.invariants import violations
-from drctl.engine.kind import State
-from drctl.engine.outcome import Outcome, Status
-from drctl.engine.ports import Look
-from drctl.engine.registry import KINDS, REPAIRS
-from drctl.engine.story import read_story
+from drctl.engine.kind import Outcome, State, Status
+from drctl.engine.ports import LinkReader
+from drctl.engine.run_state import read_story
 from drctl.model.errors import ExitCode
 from drctl.model.plan import Plan
 from drctl.model.repairs import ShapeReader, ShapeWriter
+from drctl.steps.registry import KINDS, REPAIRS
 from tests.engine.repairs import FIXES, SIZE, SOMEBODY, TIME, WRITE, Lagging, execution, plan
 from tests.engine.switches import Crash, Notes
 from tests.engine.test_interruptions import Countdown
@@ -228,7 +227,7 @@ class OnlyLooks(Lagging):
 
 def test_looking_needs_nothing_that_writes() -> None:
     world = OnlyLooks()
-    look, before = cast(Look, world), world.state
+    look, before = cast(LinkReader, world), world.state
     steps = [step for step in plan().steps if step.kind in REPAIRS]
     assert {step.kind for step in steps} == REPAIRS
     for step in steps:

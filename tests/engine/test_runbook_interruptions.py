@@ -6,14 +6,13 @@ from dataclasses import replace
 import pytest
 
 from drctl import resources
-from drctl.engine.outcome import Status
-from drctl.engine.sequences.circumstances import Circumstances
-from drctl.engine.sequences.failback import turned
+from drctl.engine.kind import Status
 from drctl.model.plan import Plan
+from drctl.plans.failback import turned
+from drctl.plans.inputs import Circumstances
 from drctl.runbook.building import build
-from drctl.runbook.listing import files
-from drctl.runbook.parameters import sample
-from drctl.runbook.reading import load
+from drctl.runbook.reading import files, load
+from drctl.runbook.values import sample
 from tests.engine.crashing import Case, assert_looked_at, assert_the_same, ends, run
 from tests.engine.failovers import SEEN, lost
 from tests.engine.pair import BACK, PRIMARY, SECONDARY, Deed, Pair, linked

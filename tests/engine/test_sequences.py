@@ -6,11 +6,12 @@ from itertools import product
 import pytest
 
 from drctl.engine.invariants import violations
-from drctl.engine.registry import KINDS
-from drctl.engine.sequences.circumstances import Circumstances, FenceMethod, Mode
-from drctl.engine.sequences.failover import failover
 from drctl.model.errors import Refused
+from drctl.model.loss import Mode
 from drctl.model.plan import Duty, Plan
+from drctl.plans.failover import failover
+from drctl.plans.inputs import Circumstances, FenceMethod
+from drctl.steps.registry import KINDS
 
 
 def circumstances(

@@ -7,14 +7,14 @@ from typing import Any, cast
 
 import pytest
 
-from drctl.cli.failback.owing import owed_since_the_last
+from drctl.app.failback import owed_since_the_last
 from drctl.engine import entries
+from drctl.engine.failback_state import Owed
 from drctl.engine.kind import Facts, Seen, State
-from drctl.engine.ports import Look
-from drctl.engine.registry import KINDS
-from drctl.engine.returning import Owed
-from drctl.engine.story import Story, read_story
+from drctl.engine.ports import LinkReader
+from drctl.engine.run_state import RunState, read_story
 from drctl.model.plan import Plan, Step
+from drctl.steps.registry import KINDS
 
 AT = datetime(2026, 11, 23, tzinfo=UTC)
 WHO = {"user": "ada", "host": "laptop"}
@@ -52,7 +52,7 @@ class Asked:
 
 
 def settled(world: Asked, facts: Facts = WHOLE) -> Seen:
-    look, kind = cast(Look, world), KINDS["settle-owed"]
+    look, kind = cast(LinkReader, world), KINDS["settle-owed"]
     return kind.verify(kind.check(SETTINGS, facts, look), look)
 
 
@@ -148,7 +148,7 @@ def test_nothing_is_owed() -> None:
     assert settled(Asked(())).words == "nothing is owed"
 
 
-def story(run: str, step: Step, what: str, *, home: bool = False, ended: str = "done") -> Story:
+def story(run: str, step: Step, what: str, *, home: bool = False, ended: str = "done") -> RunState:
     """A run that owes something of one step."""
     judge = (Step("order", "way-back-order", {}),) if home else ()
     plan = Plan("p", "main", *OUT, (*judge, step))

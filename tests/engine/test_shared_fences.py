@@ -7,14 +7,14 @@ from typing import Any, cast
 import pytest
 
 from drctl.engine.kind import State
-from drctl.engine.ports import Hands, Look
-from drctl.engine.steps.fences import FENCE_PRODUCERS
-from drctl.engine.steps.open_target import OpenTarget
-from drctl.model.acls import Acl, Acls
+from drctl.engine.ports import LinkReader, LinkWriter
+from drctl.kafka.acls import SharedRules
 from drctl.model.errors import Refused
 from drctl.model.fencing import Denied, Obedience, Topics, denials, resting, sign
+from drctl.model.repairs import Acl, Acls
 from drctl.model.topology import Unavailable
-from drctl.systems.kafka.shared_rules import SharedRules
+from drctl.steps.fences import FENCE_PRODUCERS
+from drctl.steps.open_target import OpenTarget
 
 APP = "User:app"
 (RULE,) = denials([APP], [Topics("orders")], [Denied.WRITE])
@@ -69,8 +69,8 @@ class Run:
 
     def __post_init__(self) -> None:
         settings = {"link": self.link, "cluster": "p", "principals": [APP], "settle_seconds": 1}
-        self.look = cast(Look, self.cluster)
-        self.hands = cast(Hands, self.cluster.as_link(self.link))
+        self.look = cast(LinkReader, self.cluster)
+        self.hands = cast(LinkWriter, self.cluster.as_link(self.link))
         self.intent = FENCE_PRODUCERS.check(settings, {}, self.look)
 
     def fence(self) -> "Run":
@@ -125,7 +125,7 @@ def test_the_failback_of_a_link_lifts_what_the_link_had_set() -> None:
     cluster = Cluster()
     Run(cluster, "main").fence()
     settings = {"link": "main", "cluster": "p", "principals": [APP]}
-    intent = OpenTarget().check(settings, {}, cast(Look, cluster))
+    intent = OpenTarget().check(settings, {}, cast(LinkReader, cluster))
     cluster.as_link("main").acls("p").restore([Acl(*each) for each in intent["lifted"]])
     assert cluster.rules == set()
 
@@ -152,7 +152,7 @@ def test_what_an_earlier_build_signed_is_lifted_by_nobody() -> None:
         assert cluster.rules == {RULE, old}
         settings = {"link": link, "cluster": "p", "principals": [APP]}
         with pytest.raises(Refused, match="signed by an earlier drctl") as no:
-            OpenTarget().check(settings, {}, cast(Look, cluster))
+            OpenTarget().check(settings, {}, cast(LinkReader, cluster))
         assert "remove the rules of principal User:drctl-fence:main:..." in no.value.hint
 
 
@@ -175,7 +175,7 @@ def test_a_cluster_from_which_another_link_keeps_applications_is_not_opened() ->
     Run(cluster, "other").fence()
     settings = {"link": "main", "cluster": "p", "principals": [APP]}
     with pytest.raises(Refused, match=r"fence-of-another-link: 1 rules .* of link other") as no:
-        OpenTarget().check(settings, {}, cast(Look, cluster))
+        OpenTarget().check(settings, {}, cast(LinkReader, cluster))
     assert "User:drctl-fence-of:other:" in no.value.hint
 
 

@@ -5,15 +5,13 @@ from typing import Any, cast
 import pytest
 
 from drctl.engine.entries import What
-from drctl.engine.kind import Seen, State
-from drctl.engine.outcome import Status
-from drctl.engine.ports import Hands, Look
-from drctl.engine.sequences.circumstances import Circumstances
-from drctl.engine.sequences.parts import skipping
-from drctl.engine.steps.ids_in_use import BATCH, NAMED
-from drctl.engine.steps.skip_producer_ids import SkipProducerIds
+from drctl.engine.kind import Seen, State, Status
+from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.plan import Duty, Json
 from drctl.model.topology import TopicPartition, Unavailable
+from drctl.plans.inputs import Circumstances
+from drctl.plans.step_builders import skipping
+from drctl.steps.producer_ids import BATCH, NAMED, SkipProducerIds
 from tests.engine.arrivals import ENDS, SOURCE, STEP, TARGET, Arrivals
 from tests.engine.switches import Blind, Notes, World, execution, plan
 
@@ -28,17 +26,17 @@ def settings(at_most_s: float = 30) -> Json:
 
 
 def checked(world: Arrivals, at_most_s: float = 30) -> Json:
-    return KIND.check(settings(at_most_s), {}, cast(Look, world))
+    return KIND.check(settings(at_most_s), {}, cast(LinkReader, world))
 
 
 def applied(world: Arrivals, at_most_s: float = 30) -> Json:
     intent = checked(world, at_most_s)
-    assert KIND.apply(intent, cast(Hands, world)) == ()
+    assert KIND.apply(intent, cast(LinkWriter, world)) == ()
     return intent
 
 
 def seen(intent: Json, world: Arrivals) -> Seen:
-    return KIND.verify(intent, cast(Look, world))
+    return KIND.verify(intent, cast(LinkReader, world))
 
 
 def calls(world: Arrivals) -> list[str]:
@@ -85,7 +83,7 @@ def test_what_a_broker_says_of_itself_proves_nothing() -> None:
 def test_where_no_id_is_in_use_none_is_skipped_and_none_spent() -> None:
     world = Arrivals(remembered=remembered(-1))
     intent = checked(world)
-    assert KIND.apply(intent, cast(Hands, Blind())) == ()
+    assert KIND.apply(intent, cast(LinkWriter, Blind())) == ()
     told = seen(intent, world)
     assert (told.state, told.owes) == (State.DONE, "")
     assert told.words == "no producer id is known to be in use on primary: none is skipped"
@@ -104,7 +102,7 @@ def test_a_dead_source_is_asked_once_and_what_nobody_knows_is_owed() -> None:
     points = calls(world)
     intent = checked(world)
     assert points == [f"look at {SOURCE}"]
-    assert KIND.apply(intent, cast(Hands, Blind())) == ()
+    assert KIND.apply(intent, cast(LinkWriter, Blind())) == ()
     told = seen(intent, world)
     assert points == [f"look at {SOURCE}"], "the target has nothing to tell"
     assert told.state is State.DONE
@@ -117,7 +115,7 @@ def test_a_dead_source_is_asked_once_and_what_nobody_knows_is_owed() -> None:
 def test_a_source_that_was_silent_a_moment_ago_is_not_waited_for_again() -> None:
     before = {"prepare-groups": {"silent": "cluster primary did not answer within 3 s"}}
     world = Arrivals()
-    intent = KIND.check(settings(), before, cast(Look, Blind()))
+    intent = KIND.check(settings(), before, cast(LinkReader, Blind()))
     told = seen(intent, world)
     assert told.owes.endswith("is not known: cluster primary did not answer within 3 s")
     assert world.given == {1: 40, 2: 1040}
@@ -152,7 +150,7 @@ def test_ids_far_away_end_with_the_time_that_there_is_and_with_figures(
     world = Arrivals(remembered=remembered(10**9), given={1: 40})
     intent = checked(world, at_most_s)
     points = calls(world)
-    assert KIND.apply(intent, cast(Hands, world)) == ()
+    assert KIND.apply(intent, cast(LinkWriter, world)) == ()
     assert points.count("after ids are skipped") == times
     told = seen(intent, world)
     at = 41 + times * STEP + 1
@@ -168,14 +166,14 @@ def test_a_second_time_goes_on() -> None:
     world = Arrivals(remembered=remembered(5 * STEP), given={1: 40})
     intent = applied(world)
     assert seen(intent, world).state is State.FAILED
-    KIND.apply(intent, cast(Hands, world))
+    KIND.apply(intent, cast(LinkWriter, world))
     assert seen(intent, world).state is State.DONE
 
 
 def test_a_broker_that_does_not_tell_is_waited_for() -> None:
     world = Arrivals(given={1: 40, 2: Unavailable("broker 2 did not answer")})
     intent = checked(world)
-    assert KIND.apply(intent, cast(Hands, world)) == ("broker 2: broker 2 did not answer",)
+    assert KIND.apply(intent, cast(LinkWriter, world)) == ("broker 2: broker 2 did not answer",)
     told = seen(intent, world)
     assert (told.state, told.items) == (State.WAITING, ("broker 2: broker 2 did not answer",))
     assert RESTART in told.words
@@ -186,8 +184,8 @@ def test_a_broker_that_does_not_tell_is_waited_for() -> None:
 def test_nothing_is_taken_back_and_that_is_said() -> None:
     world = Arrivals()
     intent = applied(world)
-    assert KIND.undo(intent, cast(Hands, Blind())) == ()
-    assert KIND.undone(intent, cast(Look, Blind())).state is State.DONE
+    assert KIND.undo(intent, cast(LinkWriter, Blind())) == ()
+    assert KIND.undone(intent, cast(LinkReader, Blind())).state is State.DONE
     assert "none is needed" in KIND.describe(settings()).way_back
 
 

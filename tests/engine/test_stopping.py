@@ -5,9 +5,9 @@ from typing import cast
 import pytest
 
 from drctl.engine.kind import State
-from drctl.engine.ports import Hands, Look
-from drctl.engine.registry import KINDS
-from drctl.engine.steps.stop_replication import RUNNING, STOPPED
+from drctl.engine.ports import LinkReader, LinkWriter
+from drctl.steps.registry import KINDS
+from drctl.steps.stop_replication import RUNNING, STOPPED
 from tests.engine.pair import PRIMARY, Pair, linked
 from tests.engine.processes import Process
 from tests.engine.workers import Connector
@@ -16,15 +16,15 @@ NAMED = {"connectors": ["mm2"]}
 REQUEST, STOP, CONFIRM = (KINDS[n] for n in ("request-stop", "stop-replication", "confirm-stop"))
 
 
-def sight(pair: Pair) -> Look:
-    return cast(Look, Process(pair).sight)
+def sight(pair: Pair) -> LinkReader:
+    return cast(LinkReader, Process(pair).sight)
 
 
 def requested(pair: Pair) -> dict[str, object]:
     """What the journal holds of it."""
     intent = REQUEST.check(NAMED, {}, sight(pair))
     assert REQUEST.verify(intent, sight(pair)).state is State.WAITING
-    assert REQUEST.apply(intent, cast(Hands, Process(pair).grip)) == ()
+    assert REQUEST.apply(intent, cast(LinkWriter, Process(pair).grip)) == ()
     seen = REQUEST.verify(intent, sight(pair))
     assert seen.state is State.DONE
     return dict(seen.facts)
@@ -47,7 +47,7 @@ def test_what_was_requested_is_not_sent_again_and_is_taken_back_as_it_was_before
     pair = linked()
     facts = {"request-stop": requested(pair)}
     changes = len([how for _, how in pair.trace.happened if how])
-    intent, grip = STOP.check(NAMED, facts, sight(pair)), cast(Hands, Process(pair).grip)
+    intent, grip = STOP.check(NAMED, facts, sight(pair)), cast(LinkWriter, Process(pair).grip)
     assert STOP.apply(intent, grip) == ()
     assert len([how for _, how in pair.trace.happened if how]) == changes
     assert STOP.undo(intent, grip) == ()
@@ -103,7 +103,7 @@ def test_the_target_waits_for_no_task_that_only_writes_checkpoints(
     facts = {"request-stop": requested(pair)}
     settings = {"connectors": ["mm2", "cp"], "tasks_only": True}
     intent = STOP.check(settings, facts, sight(pair))
-    assert STOP.apply(intent, cast(Hands, Process(pair).grip)) == ()
+    assert STOP.apply(intent, cast(LinkWriter, Process(pair).grip)) == ()
     assert (pair.workers.connectors["cp"].wanted == STOPPED) is ("cp" in waited_for)
     copier.state = STOPPED
     seen = STOP.verify(intent, sight(pair))
@@ -118,7 +118,7 @@ def test_of_a_source_that_lives_connectors_are_seen_to_be_stopped_and_the_rest_l
     config = {"connector.class": "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector"}
     pair.workers.connectors["hb"] = Connector(mm2.source, mm2.target, config=config)
     settings = {"connectors": ["mm2", "hb"], "rest_later": True}
-    intent, grip = STOP.check(settings, {}, sight(pair)), cast(Hands, Process(pair).grip)
+    intent, grip = STOP.check(settings, {}, sight(pair)), cast(LinkWriter, Process(pair).grip)
     assert STOP.apply(intent, grip) == ()
     assert [pair.workers.connectors[name].wanted for name in ("mm2", "hb")] == [STOPPED, RUNNING]
     assert STOP.verify(intent, sight(pair)).state is State.WAITING
@@ -141,7 +141,7 @@ def test_what_no_application_waits_for_is_stopped_last_and_let_go_on_where_it_ra
     other = pair.workers.connectors["cp"] = Connector(mm2.source, mm2.target)
     settings = {"connectors": ["mm2", "cp"], "source": PRIMARY}
     facts = {"stop-replication": {"tasks_of": ["mm2"]}}
-    intent, grip = CONFIRM.check(settings, facts, sight(pair)), cast(Hands, Process(pair).grip)
+    intent, grip = CONFIRM.check(settings, facts, sight(pair)), cast(LinkWriter, Process(pair).grip)
     assert intent["before"] == {"cp": RUNNING}
     assert CONFIRM.verify(intent, sight(pair)).state is State.WAITING
     assert CONFIRM.apply(intent, grip) == ()

@@ -11,15 +11,15 @@ import pytest
 
 from drctl.engine.entries import What
 from drctl.engine.executing import Execution
-from drctl.engine.outcome import Outcome, Status
-from drctl.engine.ports import ConnectorState, Hands, Look
-from drctl.engine.registry import KINDS
-from drctl.engine.returning import Reconciliation, Search
-from drctl.engine.sequences.failback import failback
-from drctl.engine.story import read_story
+from drctl.engine.failback_state import Reconciliation, Search
+from drctl.engine.kind import Outcome, Status
+from drctl.engine.ports import ConnectorState, LinkReader, LinkWriter
+from drctl.engine.run_state import read_story
 from drctl.model.errors import Unknown
 from drctl.model.plan import Json, Plan
 from drctl.model.topology import Record, TopicPartition
+from drctl.plans.failback import failback
+from drctl.steps.registry import KINDS
 from tests.engine.switches import Crash, Deaf, Hurried, Notes, World
 from tests.engine.test_way_back_steps import Around, Site
 from tests.engine.test_way_home import way_back
@@ -146,7 +146,7 @@ def run(world: Returned, numbers: tuple[int, ...]) -> Outcome:
     notes = Notes(cast(World, world))
     for number in (*numbers, None, None):
         world.fall = countdown(number)
-        look, hands = cast(Look, world), cast(Hands, world)
+        look, hands = cast(LinkReader, world), cast(LinkWriter, world)
         engine = Execution(KINDS, look, hands, notes, Hurried(), Deaf())
         try:
             if not notes.entries:
@@ -186,7 +186,7 @@ def points() -> int:
     world = Returned()
     world.fall = count
     notes = Notes(cast(World, world))
-    look, hands = cast(Look, world), cast(Hands, world)
+    look, hands = cast(LinkReader, world), cast(LinkWriter, world)
     Execution(KINDS, look, hands, notes, Hurried(), Deaf()).start(plan(), WHO)
     return seen[0]
 

@@ -6,11 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from drctl.engine.copies_filter import drops_copies
+from drctl.engine.failback_state import Reconciliation, Search, drops_copies, rows
 from drctl.engine.kind import Seen, State
-from drctl.engine.ports import ConnectorState, Hands, Look, Missing
-from drctl.engine.registry import KINDS
-from drctl.engine.returning import Reconciliation, Search, rows
+from drctl.engine.ports import ConnectorState, LinkReader, LinkWriter, Missing
 from drctl.model.errors import Refused
 from drctl.model.finding import Finding, Status
 from drctl.model.plan import Json
@@ -21,6 +19,7 @@ from drctl.model.topology import (
     TopicPartition,
     Unavailable,
 )
+from drctl.steps.registry import KINDS
 
 PLACE = TopicPartition("orders", 0)
 ENDS = {"source": "secondary", "target": "primary"}
@@ -146,15 +145,15 @@ SEARCH = Search("gap/main-1", 2, 1, 1, 0, {PLACE: 3}, {PLACE: 1}).to_json()
 
 def check(name: str, settings: Json, world: Around, **facts: Json) -> Json:
     known = {key.replace("_", "-"): value for key, value in facts.items()}
-    return KINDS[name].check(settings, known, cast(Look, world))
+    return KINDS[name].check(settings, known, cast(LinkReader, world))
 
 
 def apply(name: str, intent: Json, world: Around) -> tuple[str, ...]:
-    return KINDS[name].apply(intent, cast(Hands, world))
+    return KINDS[name].apply(intent, cast(LinkWriter, world))
 
 
 def verify(name: str, intent: Json, world: Around) -> Seen:
-    return KINDS[name].verify(intent, cast(Look, world))
+    return KINDS[name].verify(intent, cast(LinkReader, world))
 
 
 def test_a_connector_begins_at_the_boundary_and_is_not_set_back() -> None:
@@ -167,7 +166,7 @@ def test_a_connector_begins_at_the_boundary_and_is_not_set_back() -> None:
     assert (seen.state, seen.facts["from"]) == (State.DONE, [["orders", 0, 1]])
     world.kept[PLACE] = 5
     assert verify("seed-replication", intent, world).facts == seen.facts
-    KINDS["seed-replication"].undo(intent, cast(Hands, world))
+    KINDS["seed-replication"].undo(intent, cast(LinkWriter, world))
     assert world.kept == {PLACE: 5}, "it was set back behind what it has copied"
 
 
@@ -250,7 +249,7 @@ def test_the_old_replication_begins_where_its_source_ends_and_that_is_taken_back
     assert world.kept == {PLACE: 1}
     facts = verify("seed-old-replication", intent, world).facts
     assert (facts["from"], facts["ends"]) == ([["orders", 0, 2]], [["orders", 0, 1]])
-    KINDS["seed-old-replication"].undo(intent, cast(Hands, world))
+    KINDS["seed-old-replication"].undo(intent, cast(LinkWriter, world))
     assert world.kept == {PLACE: 0}
 
 
@@ -268,9 +267,9 @@ def test_copies_are_left_out_behind_the_transforms_that_are_there() -> None:
     assert verify("leave-copies-out", intent, world).state is State.WAITING, "it is dealt out anew"
     world.states["mm2"] = "STOPPED"
     assert check("leave-copies-out", {"connector": "mm2"}, world)["changes"] == {}
-    KINDS["leave-copies-out"].undo(intent, cast(Hands, world))
+    KINDS["leave-copies-out"].undo(intent, cast(LinkWriter, world))
     assert drops_copies(world.settings), "the copies stay, and so does what leaves them out"
-    seen = KINDS["leave-copies-out"].undone(intent, cast(Look, world))
+    seen = KINDS["leave-copies-out"].undone(intent, cast(LinkReader, world))
     assert (seen.state, seen.facts) == (State.DONE, {"stays": "leave-copies-out"})
 
 
@@ -303,9 +302,9 @@ def test_the_first_arrival_tells_where_it_began(
     assert verify("start-replication", intent, world).state is State.WAITING, "it is stopped"
     apply("start-replication", intent, world)
     assert verify("start-replication", intent, world).state is state
-    KINDS["start-replication"].undo(intent, cast(Hands, world))
+    KINDS["start-replication"].undo(intent, cast(LinkWriter, world))
     assert world.states == {"mm2": "STOPPED"}
-    assert KINDS["start-replication"].undone(intent, cast(Look, world)).state is State.DONE
+    assert KINDS["start-replication"].undone(intent, cast(LinkReader, world)).state is State.DONE
 
 
 def test_why_a_connector_does_not_run_is_told_while_it_can_be_asked() -> None:

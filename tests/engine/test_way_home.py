@@ -10,15 +10,13 @@ import pytest
 from drctl.engine.entries import What
 from drctl.engine.executing import Execution
 from drctl.engine.invariants import violations
-from drctl.engine.kind import Kind, Seen, State, Trait
-from drctl.engine.outcome import Outcome, Status
-from drctl.engine.ports import Hands, Look
-from drctl.engine.registry import KINDS, WAY_BACK
-from drctl.engine.sequences.circumstances import Circumstances, FenceMethod
-from drctl.engine.sequences.failback import WayBack, failback, leads_home, turned
-from drctl.engine.sequences.rebuild import rebuild, rebuilds
-from drctl.engine.story import read_story
+from drctl.engine.kind import Kind, Outcome, Seen, State, Status, Trait
+from drctl.engine.ports import LinkReader, LinkWriter
+from drctl.engine.run_state import read_story
 from drctl.model.plan import Json, Plan
+from drctl.plans.failback import FailbackInputs, failback, leads_home, rebuild, rebuilds, turned
+from drctl.plans.inputs import Circumstances, FenceMethod
+from drctl.steps.registry import KINDS, WAY_BACK
 from tests.engine.switches import Crash, Deaf, Glance, Hurried, Notes, Switch, World
 
 WHO = {"user": "ada", "host": "laptop"}
@@ -29,7 +27,7 @@ def way_back(
     connectors: tuple[str, ...] = ("mm2",),
     endpoints: tuple[str, ...] = ("file",),
     fence: FenceMethod = FenceMethod.ACL,
-) -> WayBack:
+) -> FailbackInputs:
     old = Circumstances(
         "main",
         "primary",
@@ -49,7 +47,7 @@ def way_back(
         fence_method=fence if fence is FenceMethod.ACL else FenceMethod.NONE,
     )
     seeded = (f"{connectors[0]}-back", connectors[0]) if connectors else ("", "")
-    return WayBack(home, old, *seeded, policy="copy")
+    return FailbackInputs(home, old, *seeded, policy="copy")
 
 
 @pytest.mark.parametrize(
@@ -223,10 +221,10 @@ def test_every_kind_of_the_way_back_is_in_some_plan() -> None:
 class Staying(Switch):
     """One that is not switched back."""
 
-    def undo(self, intent: Json, hands: Hands) -> tuple[str, ...]:
+    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
         return ()
 
-    def undone(self, intent: Json, look: Look) -> Seen:
+    def undone(self, intent: Json, look: LinkReader) -> Seen:
         return Seen(State.DONE, f"{self.name} stays", {} if intent["before"] else {"stays": True})
 
 
@@ -245,7 +243,7 @@ PLAN = failback(way_back())
 
 
 def execution(world: World, notes: Notes) -> Execution:
-    look, hands = cast(Look, world), cast(Hands, world)
+    look, hands = cast(LinkReader, world), cast(LinkWriter, world)
     return Execution(kinds(), look, hands, notes, Hurried(), Deaf())
 
 

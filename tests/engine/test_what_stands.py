@@ -5,9 +5,9 @@ from typing import cast
 
 from drctl.engine.entries import What
 from drctl.engine.executing import Execution
-from drctl.engine.kind import Description, Facts, Looking, Seen, State, Trait
-from drctl.engine.ports import Hands, Look
-from drctl.engine.story import read_story
+from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
+from drctl.engine.ports import LinkReader, LinkWriter
+from drctl.engine.run_state import read_story
 from drctl.model.plan import Json, Plan, Step
 from tests.engine.switches import Crash, Deaf, Hurried, Notes, World, kinds
 
@@ -15,7 +15,7 @@ WHO = {"user": "ada", "host": "laptop"}
 
 
 @dataclass
-class Estimate(Looking):
+class Estimate(Polling):
     """Says something else each time, as what depends on the time does."""
 
     name = "estimate"
@@ -25,10 +25,10 @@ class Estimate(Looking):
     def describe(self, settings: Json) -> Description:
         return Description("estimate", "it is said")
 
-    def check(self, settings: Json, facts: Facts, look: Look) -> Json:
+    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
         return {}
 
-    def verify(self, intent: Json, look: Look) -> Seen:
+    def verify(self, intent: Json, look: LinkReader) -> Seen:
         self.looks += 1
         return Seen(State.DONE, "estimated", {"looks": self.looks})
 
@@ -41,7 +41,7 @@ def killed_and_gone_on_with(
     steps = ("preflight", "stock", "fence", "estimate", "stop", "offsets", "open", "switch")
     plan = Plan("test", "main", "primary", "secondary", tuple(Step(s, s, {}, 120) for s in steps))
     known = {**kinds(), estimate.name: estimate}
-    look, hands = cast(Look, world), cast(Hands, world)
+    look, hands = cast(LinkReader, world), cast(LinkWriter, world)
     engine = Execution(known, look, hands, notes, clock or Hurried(), Deaf())
 
     def fall(point: str) -> None:

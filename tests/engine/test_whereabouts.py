@@ -3,14 +3,14 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from drctl.engine.registry import KINDS
-from drctl.engine.story import Story, read_story
-from drctl.engine.whereabouts import moved, unfinished
+from drctl.engine.active_cluster import moved, unfinished
+from drctl.engine.run_state import RunState, read_story
 from drctl.model.plan import Plan
+from drctl.steps.registry import KINDS
 from tests.report import runs
 
 
-def story(run: runs.Run) -> Story:
+def story(run: runs.Run) -> RunState:
     return read_story(run.entries)
 
 

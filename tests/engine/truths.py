@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping
 
-from drctl.engine.copies_filter import drops_copies
-from drctl.engine.steps.stop_replication import RUNNING, STOPPED
-from drctl.model.acls import Acl
+from drctl.engine.failback_state import drops_copies
 from drctl.model.groups import Committed, Group
 from drctl.model.plan import Json
+from drctl.model.repairs import Acl
 from drctl.model.topology import TopicPartition
+from drctl.steps.stop_replication import RUNNING, STOPPED
 from tests.engine.arrivals import NEW
 from tests.engine.pair import Pair
 

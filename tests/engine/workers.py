@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from drctl.engine.copies_filter import drops_copies
-from drctl.engine.first_records import is_copy
+from drctl.engine.failback_state import drops_copies
 from drctl.engine.ports import ConnectorState, ConnectorTasks
-from drctl.engine.steps.stop_replication import PAUSED, RUNNING, STOPPED
 from drctl.model.errors import Unknown, UsageError
 from drctl.model.topology import TopicPartition
+from drctl.steps.first_records import is_copy
+from drctl.steps.stop_replication import PAUSED, RUNNING, STOPPED
 from tests.engine.sites import TOPICS, Logs, Trace
 
 CONNECT = "Connect"

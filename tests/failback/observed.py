@@ -11,13 +11,13 @@ from drctl.config.link import Link
 from drctl.config.loading import read
 from drctl.config.schema import PolicyConfig
 from drctl.failback.facts import Facts
-from drctl.failback.observing import Results, WayBackObserver
-from drctl.failback.ports import Brokers, WayBackPorts
-from drctl.model.acls import Acl, Acls
-from drctl.model.connectors import Connector
+from drctl.failback.observing import FailbackObserver, Results
+from drctl.failback.ports import Brokers, FailbackPorts
 from drctl.model.endpoints import EndpointState
 from drctl.model.fencing import FenceProof, Obedience, Stillness
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Member, Positions
+from drctl.model.repairs import Acl, Acls
+from drctl.model.replication import Connector
 from drctl.model.topology import (
     Found,
     Mark,
@@ -176,7 +176,7 @@ def looked_at(
 ) -> Facts:
     """Everything that is seen of it."""
     here, there, rest = cast(Any, source), cast(Any, target), cast(Any, around)
-    ports = WayBackPorts(
+    ports = FailbackPorts(
         source=here,
         target=there,
         source_groups=here,
@@ -194,7 +194,7 @@ def looked_at(
         fence_verified=lambda: None,
         stopped_told=lambda: None,
     )
-    return WayBackObserver(link(**settings), PolicyConfig(), ports, most=most).observe(results)
+    return FailbackObserver(link(**settings), PolicyConfig(), ports, most=most).observe(results)
 
 
 def primary(*log: Record, **more: Any) -> Side:

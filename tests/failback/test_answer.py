@@ -7,13 +7,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from drctl.cli.failback.table import failback_table
-from drctl.failback.answer import Answer, State
-from drctl.failback.doing import Site, doing
+from drctl.cli.failback_table import failback_table
+from drctl.failback.answer import TABLE, Answer, State, Verdict
 from drctl.failback.facts import Facts, RunTold
-from drctl.failback.starting import Start
-from drctl.failback.table import TABLE
-from drctl.failback.verdict import Verdict
+from drctl.failback.suggested_commands import Site, Start, doing
 from drctl.model.topology import Unavailable
 from tests.cli.conftest import Run, called
 from tests.cli.documents import check

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from drctl.failback.answer import Verdict
+from drctl.failback.blockers import Terms, against
 from drctl.failback.facts import (
     NO_WORKERS,
     Began,
@@ -20,11 +22,9 @@ from drctl.failback.facts import (
     Stopped,
 )
 from drctl.failback.gap_results import GapEvidence, Sample
-from drctl.failback.standing_against import Terms, against
-from drctl.failback.steps.record_order import Tally
-from drctl.failback.verdict import Verdict
+from drctl.failback.steps import Tally
 from drctl.model.errors import ExitCode
-from drctl.model.gap_order import OrderScope
+from drctl.model.gap import OrderScope
 from drctl.model.topology import OffsetRange, Unavailable
 from tests.failback.ways import (
     BOUNDARY,

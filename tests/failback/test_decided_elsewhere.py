@@ -7,14 +7,14 @@ from typing import Any, cast
 
 import pytest
 
-from drctl.cli.failback import records
+from drctl.app import failback
 from drctl.config.configuration import Config
 from drctl.config.link import Link
-from drctl.engine.returning import Reconciliation
+from drctl.engine.failback_state import Reconciliation
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import TopicPartition
 from drctl.reconcile.policy import Action
-from drctl.reconcile.progress import Key, Lane, Progress, Segment
+from drctl.reconcile.progress import Key, Progress, RecordSet, Segment
 
 COPIED = Segment(Action.COPY, 9, 4, 400, gone=1)
 QUARANTINED = Segment(Action.QUARANTINE, 7, 2, 200)
@@ -28,7 +28,7 @@ class Searched(Exception):
 def kept(done: Mapping[OrderVerdict, Segment], result: str = "r1") -> dict[Key, Progress]:
     place = TopicPartition("orders", 0)
     return {
-        Key(result, "p-id", Lane(place, order)): Progress("", "", (each,))
+        Key(result, "p-id", RecordSet(place, order)): Progress("", "", (each,))
         for order, each in done.items()
     }
 
@@ -47,11 +47,11 @@ def told(
     def anew(*_given: object) -> Path:
         raise Searched
 
-    monkeypatch.setattr("drctl.cli.reconcile.wiring.reconcile_topic", topic)
-    monkeypatch.setattr("drctl.cli.failback.search.found_here", anew)
-    monkeypatch.setattr("drctl.cli.failback.undecided.await_decided", lambda _: None)
+    monkeypatch.setattr("drctl.app.reconcile_adapters.reconcile_topic", topic)
+    monkeypatch.setattr("drctl.app.failback_search.found_here", anew)
+    monkeypatch.setattr("drctl.app.failback.await_decided", lambda _: None)
     nowhere = cast(Config, None), cast(Link, None)
-    return records.reconciliation(*nowhere, {"folder": "/nowhere", **wish})
+    return failback.reconciliation(*nowhere, {"folder": "/nowhere", **wish})
 
 
 def test_where_all_of_them_are_done_nothing_is_searched_for(

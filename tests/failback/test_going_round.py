@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from drctl.failback.blockers import Terms, against
 from drctl.failback.facts import Facts, Replication, Replicator
-from drctl.failback.standing_against import Terms, against
 from drctl.model.finding import Finding
 from tests.failback.ways import PLACE, connector, copying, in_order_to_d, judged
 

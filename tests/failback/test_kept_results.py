@@ -4,8 +4,8 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-from drctl.cli.gap.results import NEWEST, kept, named, with_id
-from drctl.gap.rows import MissingRow
+from drctl.app.reconcile_adapters import NEWEST, kept, named, with_id
+from drctl.gap.held import MissingRow
 from drctl.model.gap import (
     Counts,
     GapResult,
@@ -16,7 +16,7 @@ from drctl.model.gap import (
     TopicGap,
 )
 from drctl.model.topology import OffsetRange
-from drctl.systems.parquet.records import ParquetRecords
+from drctl.stores.parquet import ParquetRecords
 
 ORDERS = (*["safe"] * 3, *["conflicting"] * 4, *["unkeyed"] * 2)
 

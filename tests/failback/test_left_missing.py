@@ -1,11 +1,10 @@
 """What any result has left missing, as the target keeps it."""
 
-from drctl.failback.observers.decisions import observe_left_missing
+from drctl.failback.observers.journal import observe_left_missing
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import TopicPartition
-from drctl.reconcile.left import Left
 from drctl.reconcile.policy import Action
-from drctl.reconcile.progress import Key, Lane, Progress, Segment
+from drctl.reconcile.progress import Key, Left, Progress, RecordSet, Segment
 
 PLACE = TopicPartition("orders", 0)
 
@@ -13,7 +12,7 @@ PLACE = TopicPartition("orders", 0)
 def kept(
     result: str, *segments: Segment, source: str = "A", topic: str = "s"
 ) -> dict[Key, Progress]:
-    lane = Lane(PLACE, OrderVerdict.SAFE)
+    lane = RecordSet(PLACE, OrderVerdict.SAFE)
     return {Key(result, source, lane): Progress(topic, "t", segments)}
 
 

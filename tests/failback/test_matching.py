@@ -7,7 +7,7 @@ import pytest
 
 from drctl.failback.facts import Cluster, Facts, RunTold
 from drctl.failback.gap_results import read_gap
-from drctl.failback.matching import Standing, choose, reference
+from drctl.failback.situation import Standing, choose, reference
 from drctl.model.errors import ConfigError
 from drctl.model.gap import Counts, GapResult, OrderCounts, PartitionGap, TopicGap
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable

@@ -7,15 +7,15 @@ from typing import cast
 
 import yaml
 
-from drctl.cli.failback.meeting import producers_that_meet
-from drctl.cli.runs.link_sight import LinkSight
+from drctl.app.failback import producers_that_meet
+from drctl.app.link_reader import ClusterLinkReader
 from drctl.config.link import Link
 from drctl.config.loading import read
-from drctl.engine.steps.way_back_order import PASSED
 from drctl.model.errors import Unreachable
 from drctl.model.finding import Finding, Status
 from drctl.model.producer_ids import Producer, Producers
 from drctl.model.topology import TopicPartition
+from drctl.steps.failback import PASSED
 from tests.failback.ways import PLACE, SILENT, in_order_to_d, judged
 
 OURS, OTHERS = Producer(7, 0, 41, 100), Producer(7, 0, 3, 90)
@@ -53,7 +53,7 @@ def told(
     ids = {"secondary": survivor, "primary": home}
     clusters = {n: Remembered(p if isinstance(p, str) else {PLACE: p}) for n, p in ids.items()}
     facts = judged(in_order_to_d(), **changed).seen.facts
-    return producers_that_meet(cast("LinkSight", Sight(link, clusters)), facts)
+    return producers_that_meet(cast("ClusterLinkReader", Sight(link, clusters)), facts)
 
 
 def test_ids_that_both_clusters_gave_out_stand_against_it() -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from drctl.cli.failback import records
-from drctl.engine.returning import Reconciliation
+from drctl.app import failback
+from drctl.engine.failback_state import Reconciliation
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import TopicPartition
-from drctl.reconcile.grown import Grown
+from drctl.reconcile.guards import Changes
 from tests.reconcile.world import T, World, row
 
 PLACE = TopicPartition(T, 0)
@@ -43,13 +43,15 @@ def stand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         def readers(_link: object) -> Iterator[tuple[None, None]]:
             yield None, None
 
-        growth = SimpleNamespace(look=lambda *_given, last: Grown(newer=newer))
-        monkeypatch.setattr("drctl.cli.wiring.both_readers", readers)
-        monkeypatch.setattr("drctl.cli.reconcile.wiring.reconcile_topic", opened)
-        monkeypatch.setattr("drctl.cli.reconcile.wiring.wanted_rows", wanted)
-        monkeypatch.setattr("drctl.cli.reconcile.wiring.target_growth", lambda *_, **__: growth)
+        growth = SimpleNamespace(look=lambda *_given, last: Changes(newer=newer))
+        monkeypatch.setattr("drctl.app.adapters.both_readers", readers)
+        monkeypatch.setattr("drctl.app.reconcile_adapters.reconcile_topic", opened)
+        monkeypatch.setattr("drctl.app.reconcile_adapters.wanted_rows", wanted)
+        monkeypatch.setattr("drctl.app.reconcile_adapters.target_growth", lambda *_, **__: growth)
         monkeypatch.setattr("drctl.reconcile.gap_result.read_gap", lambda *_given: world.gap)
-        monkeypatch.setattr("drctl.reconcile.sight.look", lambda *_given: world.sight(**topic))
+        monkeypatch.setattr(
+            "drctl.reconcile.cluster_state.look", lambda *_given: world.sight(**topic)
+        )
         wish = {
             "folder": str(tmp_path),
             "policy": policy,
@@ -57,7 +59,7 @@ def stand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
             "conflicting": "refuse",
             "result": "g1",
         }
-        return records.reconciliation(config, config.link("main"), wish)
+        return failback.reconciliation(config, config.link("main"), wish)
 
     return stands
 

@@ -7,28 +7,29 @@ from typing import Any, cast
 import pytest
 
 from drctl.config.schema import ConnectorsConfig, FenceConfig
-from drctl.engine.copies_filter import drops_copies
+from drctl.engine.failback_state import drops_copies
 from drctl.failback.facts import Began, Cluster, Stopped
 from drctl.failback.gap_results import GapEvidence
-from drctl.failback.observers import boundaries, pieces
-from drctl.failback.observers.apart import apart_since
-from drctl.failback.observers.arrivals import observe_arrivals
-from drctl.failback.observers.behind import copied_behind
-from drctl.failback.observers.boundaries import observe_boundaries
-from drctl.failback.observers.copied_since import copied_since
+from drctl.failback.observers import boundaries
+from drctl.failback.observers import copies as pieces
+from drctl.failback.observers.boundaries import (
+    apart_since,
+    copied_behind,
+    observe_arrivals,
+    observe_boundaries,
+)
+from drctl.failback.observers.clusters import observe_fence
 from drctl.failback.observers.copies import MOST, observe_copies, observe_waiting, passed_on
-from drctl.failback.observers.fence import observe_fence
-from drctl.failback.observers.replication import observe_replication
-from drctl.failback.observers.samples import not_the_same
-from drctl.failback.observers.stopped import observe_stopped
-from drctl.model.acls import Acl, Acls
-from drctl.model.connectors import Connector
+from drctl.failback.observers.records import copied_since, not_the_same
+from drctl.failback.observers.replication import observe_replication, observe_stopped
+from drctl.formats import provenance
+from drctl.formats.provenance import Provenance
 from drctl.model.errors import Unreachable
 from drctl.model.fencing import FenceProof, Obedience, Stillness
 from drctl.model.ports import ClusterReader
+from drctl.model.repairs import Acl, Acls
+from drctl.model.replication import Connector
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
-from drctl.wire import provenance
-from drctl.wire.provenance import Provenance
 from tests.failback.ways import (
     BOUNDARY,
     DROP,

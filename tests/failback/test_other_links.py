@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from drctl.failback.other_links import OtherLink, other_links
-from drctl.model.connectors import Connector, Task
+from drctl.failback.blockers import OtherLink, other_links
 from drctl.model.finding import Status
+from drctl.model.replication import Connector, Task
 from drctl.model.topology import Unavailable
 
 

@@ -6,23 +6,14 @@ from typing import Any
 
 import pytest
 
-from drctl.failback.bringing_home import how_to_name, misled
-from drctl.failback.standing_against import Terms, against
-from drctl.failback.unread_copies import Brought, Copy, held_back
+from drctl.failback.blockers import Terms, against, how_to_name, misled
+from drctl.failback.facts import Cluster
+from drctl.failback.unread_copies import CopiedRecords, Copy, held_back
 from drctl.model.finding import Status
 from drctl.model.groups import Committed
 from drctl.model.topology import OffsetRange, TopicPartition
 from drctl.offsets.wanted import Wanted
-from tests.failback.ways import (
-    PLACE,
-    PRIMARY,
-    TARGET_END,
-    THERE,
-    Cluster,
-    copying,
-    in_order_to_d,
-    judged,
-)
+from tests.failback.ways import PLACE, PRIMARY, TARGET_END, THERE, copying, in_order_to_d, judged
 
 COPY = TopicPartition("primary.orders", 0)
 TERMS = Terms(("mm2-back",), "make it anew", {"primary.orders": "orders"})
@@ -116,6 +107,6 @@ def test_a_source_that_holds_less_than_its_copies_has_lost_records() -> None:
 def test_a_group_is_held_back_by_where_it_stands_in_the_copies() -> None:
     wanted = Wanted("app", PLACE, Committed(30))
     stands = {"app": {COPY: Committed(15)}}
-    brought = Brought({COPY: 20}, {COPY: (Copy(20, 10),)})
+    brought = CopiedRecords({COPY: 20}, {COPY: (Copy(20, 10),)})
     (found,) = held_back([wanted], stands, brought, lambda name: f"primary.{name}")
     assert found.to == Committed(10)

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from drctl.engine import chain, entries
+from drctl.engine import entries, run_state
 from drctl.failback.facts import DAMAGED, Facts, RunTold
 from drctl.failback.observers.journal import observe_journal
 from drctl.model.errors import DamagedJournal
@@ -101,7 +101,7 @@ def test_a_run_that_was_set_aside_hides_no_other() -> None:
             return Journal.entries(self, run)
 
         def lines(self, run: str) -> Sequence[bytes]:
-            return chain.seal(self.all[run], chain.beginning(run))
+            return run_state.seal(self.all[run], run_state.beginning(run))
 
         def sound(self, run: str) -> int:
             return len(self.all[run]) - 1 if run == "r2" else 0

@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 
-from drctl.failback.observers.pieces import AT_ONCE, in_pieces
+from drctl.failback.observers.copies import AT_ONCE, in_pieces
 from drctl.model.errors import Unreachable
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import Record, TopicPartition, Unavailable

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from drctl.engine.copies_filter import filter_to_add
+from drctl.engine.failback_state import filter_to_add
+from drctl.failback.blockers import Terms, against
 from drctl.failback.facts import Began, Cluster, Replication
-from drctl.failback.standing_against import Terms, against
 from drctl.model.finding import Finding, Status
 from drctl.model.topology import OffsetRange, Unavailable
 from tests.failback.ways import DROP, HERE, PLACE, copying, endpoint, in_order_to_d, judged

@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 
 from drctl.config.schema import ConnectorsConfig
-from drctl.engine.steps.way_back_order import PASSED
+from drctl.connect.repair import ConnectLister
+from drctl.failback.blockers import REPLICATOR_RULES, Terms, against, replicator_findings
 from drctl.failback.facts import Replication
 from drctl.failback.observers.replication import observe_replication
-from drctl.failback.replicator_rules import GUARD, replicator_findings
-from drctl.failback.standing_against import Terms, against
 from drctl.model.finding import Status
 from drctl.model.topology import Unavailable
-from drctl.systems.connect.lister import ConnectLister
+from drctl.steps.failback import PASSED
 from tests.connect.scripted_worker import Answer, scripted_worker
 from tests.failback.ways import PLACE, copying, in_order_to_d, judged
 
@@ -123,10 +122,12 @@ def test_what_workers_say_of_replicators_is_held_against_the_rules(
     assert [each.positions for each in (*forward.copying, *reverse.copying)] == [{PLACE: 100}] * 2
     assert isinstance(reverse.workers, Unavailable), "this worker does not say whose it is"
     found = against(judged(in_order_to_d(), forward=forward, reverse=reverse), Terms())
-    assert [each.check for each in found if each.status is Status.FAIL] == [GUARD] * len(failing)
+    assert [each.check for each in found if each.status is Status.FAIL] == [REPLICATOR_RULES] * len(
+        failing
+    )
     reasons = [each.reason for each in found if each.status is Status.FAIL]
     assert all(words in reason for words, reason in zip(failing, reasons, strict=True))
-    assert GUARD in PASSED, "who knows better passes it over"
+    assert REPLICATOR_RULES in PASSED, "who knows better passes it over"
 
 
 def test_mirrormaker_is_not_asked_for_them() -> None:
@@ -139,4 +140,4 @@ def test_it_stands_against_a_way_back() -> None:
         "reverse": one("back", offset__start="consumer"),
     }
     found = against(judged(in_order_to_d(), **changed), Terms(("back",)))
-    assert [each.check for each in found if each.status is Status.FAIL] == [GUARD]
+    assert [each.check for each in found if each.status is Status.FAIL] == [REPLICATOR_RULES]

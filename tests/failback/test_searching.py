@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from drctl.cli.failback.search import found_here, searched
+from drctl.app.failback_search import found_here, searched
 from drctl.config.configuration import Config
 from drctl.config.link import Link
 from drctl.failback.facts import Decision, Facts
@@ -49,8 +49,8 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
     def readers(_link: Link) -> Iterator[tuple[None, None]]:
         yield None, None
 
-    monkeypatch.setattr("drctl.cli.failback.sight.look_at", look_at)
-    monkeypatch.setattr("drctl.cli.wiring.both_readers", readers)
+    monkeypatch.setattr("drctl.app.failback.look_at", look_at)
+    monkeypatch.setattr("drctl.app.adapters.both_readers", readers)
     monkeypatch.setattr("drctl.failback.observers.copies.passed_on", lambda *_given: {})
     return asked
 
@@ -95,9 +95,9 @@ def found(monkeypatch: pytest.MonkeyPatch, looks: list[int | None]) -> Any:
         def with_id(_state: Path, _link: str, ids: set[str]) -> list[GapEvidence]:
             return [each for each in older if each.id in ids]
 
-        monkeypatch.setattr("drctl.cli.failback.sight.look_at", look_at)
-        monkeypatch.setattr("drctl.cli.failback.search._compare", compare)
-        monkeypatch.setattr("drctl.cli.gap.results.with_id", with_id)
+        monkeypatch.setattr("drctl.app.failback.look_at", look_at)
+        monkeypatch.setattr("drctl.app.failback_search._compare", compare)
+        monkeypatch.setattr("drctl.app.reconcile_adapters.with_id", with_id)
         return searched(*STATE).id
 
     return search

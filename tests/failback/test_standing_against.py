@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from drctl.engine.steps.way_back_order import PASSED
+from drctl.failback.blockers import Terms, against
 from drctl.failback.facts import Began, Cluster, Copies, Decision, Replication
-from drctl.failback.standing_against import Terms, against
 from drctl.model.finding import Status
 from drctl.model.health import ClusterHealth, Shortage
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 from drctl.reconcile.policy import Action, Policies
+from drctl.steps.failback import PASSED
 from tests.failback.ways import (
     HERE,
     PLACE,

@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 
-from drctl.failback.answer import Answer
-from drctl.failback.doing import doing
+from drctl.failback.answer import Answer, Verdict
 from drctl.failback.facts import Began, Cluster, Copies, Facts, GroupSeen, RunTold
-from drctl.failback.starting import Start, start_of
-from drctl.failback.step import Observed
-from drctl.failback.verdict import Verdict
+from drctl.failback.steps import Observed
+from drctl.failback.suggested_commands import Start, doing, start_of
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 from tests.failback.test_answer import SITE, drawn
 from tests.failback.ways import (

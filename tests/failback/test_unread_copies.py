@@ -5,9 +5,9 @@ from typing import cast
 
 import pytest
 
-from drctl.failback.observers import pieces
+from drctl.failback.observers import copies
 from drctl.failback.unread_copies import (
-    Brought,
+    CopiedRecords,
     Copy,
     Stands,
     find_copies,
@@ -15,20 +15,20 @@ from drctl.failback.unread_copies import (
     last_copies,
     unread_from,
 )
+from drctl.formats.provenance import HEADER, Provenance, encode
 from drctl.model.gap import OrderVerdict
 from drctl.model.groups import Committed
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import Record, TopicPartition, Unavailable
 from drctl.offsets.wanted import Bounds, Wanted
 from drctl.reconcile.policy import Action
-from drctl.reconcile.progress import Key, Lane, Progress, Segment
-from drctl.wire.provenance import HEADER, Provenance, encode
+from drctl.reconcile.progress import Key, Progress, RecordSet, Segment
 
 PLACE = TopicPartition("orders", 0)
 COPIES = {PLACE: (Copy(20, 10), Copy(21, 11), Copy(25, 12))}
 """At home 10 to 12 stand before what is new; on the survivor behind it."""
 
-BROUGHT = Brought({PLACE: 25}, COPIES)
+BROUGHT = CopiedRecords({PLACE: 25}, COPIES)
 
 
 def moved(at: int, to: int) -> Wanted:
@@ -59,7 +59,7 @@ def test_a_group_reads_again_rather_than_skip(
 def test_a_group_that_is_too_far_behind_is_not_moved() -> None:
     wanted = Wanted("app", PLACE, Committed(3), Bounds(0, 0))
     stands = {"app": {PLACE: Committed(3)}}
-    (found,) = held_back([wanted], stands, Brought({PLACE: 25}, {}, frozenset({PLACE})))
+    (found,) = held_back([wanted], stands, CopiedRecords({PLACE: 25}, {}, frozenset({PLACE})))
     assert "brought over" in found.blocked
 
 
@@ -85,7 +85,7 @@ def test_a_group_of_which_nobody_knows_what_it_has_read_is_not_moved() -> None:
 
 def test_only_copies_of_this_cluster_count() -> None:
     def kept(action: Action, to: str, last: int, home: str = "home") -> tuple[Key, Progress]:
-        lane = Lane(PLACE, OrderVerdict.SAFE)
+        lane = RecordSet(PLACE, OrderVerdict.SAFE)
         return Key(f"r{last}", home, lane), Progress(
             "", "", (Segment(action, 9, 1, 1, 0, to, last),)
         )
@@ -130,8 +130,8 @@ class Log:
 
 @pytest.mark.parametrize("at_once", [1, 2, 50_000])
 def test_copies_are_found_up_to_the_last_one(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
-    monkeypatch.setattr(pieces, "AT_ONCE", at_once)
-    monkeypatch.setattr(pieces, "_LEAST", 1)
+    monkeypatch.setattr(copies, "AT_ONCE", at_once)
+    monkeypatch.setattr(copies, "_LEAST", 1)
 
     def record(
         offset: int, original: int | None, home: str = "home", topic: str = "orders"

@@ -8,21 +8,19 @@ from typing import Any, get_type_hints
 import pytest
 from rich.console import Console
 
-from drctl.cli.failback.search import _search
-from drctl.cli.failback.table import failback_table
-from drctl.failback.answer import Answer, answer
-from drctl.failback.doing import Site
+from drctl.app.failback_search import _search
+from drctl.cli.failback_table import failback_table
+from drctl.failback.answer import Answer, Verdict, answer
+from drctl.failback.blockers import Terms, against
 from drctl.failback.facts import Copies, Facts
 from drctl.failback.gap_results import GapEvidence
 from drctl.failback.observing import Results
-from drctl.failback.standing_against import Terms, against
-from drctl.failback.standing_behind import anew
-from drctl.failback.starting import Start
-from drctl.failback.verdict import Verdict
+from drctl.failback.out_of_order import anew
+from drctl.failback.suggested_commands import Site, Start
+from drctl.formats import provenance
+from drctl.formats.provenance import Provenance
 from drctl.model.errors import Refused, Unknown, Unreachable
 from drctl.model.topology import OffsetRange, Overview, Record, Unavailable
-from drctl.wire import provenance
-from drctl.wire.provenance import Provenance
 from tests.failback.observed import (
     Around,
     Side,

@@ -17,10 +17,10 @@ from drctl.failback.facts import (
     Replicator,
 )
 from drctl.failback.gap_results import GapEvidence, PartitionSeen, Sample
-from drctl.model.connectors import Connector, Task
 from drctl.model.endpoints import EndpointState
 from drctl.model.fencing import Stillness
 from drctl.model.health import ClusterHealth, Controller
+from drctl.model.replication import Connector, Task
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 
 PLACE = TopicPartition("orders", 0)

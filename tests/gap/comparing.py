@@ -7,10 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from drctl.gap.comparison import ComparePlan, Comparison, Identity, RecordComparer, Side
 from drctl.gap.reference import Outcome, compare_topic
 from drctl.gap.suspects import find_suspects
-from drctl.model.gap import RecordClass
-from drctl.model.gap_order import OrderScope
-from drctl.model.rows import Chunk, Row, TopicRanges
-from drctl.model.topology import Record
+from drctl.model.gap import OrderScope, RecordClass
+from drctl.model.topology import Chunk, Record, Row, TopicRanges
 from tests.gap.logs import GeneratedTopic
 
 Answer = dict[object, object]

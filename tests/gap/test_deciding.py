@@ -7,11 +7,10 @@ from typing import cast
 
 import pytest
 
-from drctl.cli.failback import search
-from drctl.cli.gap.run import GapOptions
+from drctl.app import failback_search
+from drctl.app.gap import GapOptions
 from drctl.config.configuration import Config
-from drctl.gap.deciding import Offsets, Patience
-from drctl.gap.freeze import freeze
+from drctl.gap.freeze import Patience, StableOffsets, freeze
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
 from tests.gap.test_freeze import WHOLE, Cluster, link
 
@@ -28,7 +27,7 @@ class Busy:
     clock: float = 0
     told: list[str] = field(default_factory=list)
 
-    def offsets(self, partitions: Collection[TopicPartition]) -> Offsets:
+    def offsets(self, partitions: Collection[TopicPartition]) -> StableOffsets:
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         return dict.fromkeys(partitions, answer)
 
@@ -82,7 +81,7 @@ class Writing(Cluster):
         super().__init__(name, {0: WHOLE})
         self._goes_on = writing_on()
 
-    def offsets(self, partitions: Collection[TopicPartition]) -> Offsets:
+    def offsets(self, partitions: Collection[TopicPartition]) -> StableOffsets:
         return dict.fromkeys(partitions, next(self._goes_on))
 
 
@@ -115,6 +114,6 @@ def test_the_search_on_the_way_home_waits_for_open_transactions(
     class Kept:
         state_dir: Path
 
-    monkeypatch.setattr("drctl.cli.gap.run.GapRuns", Runs)
-    search._compare(cast(Config, Kept(tmp_path)), link(True))
-    assert asked[0].patience_s == search.TRANSACTIONS_S
+    monkeypatch.setattr("drctl.app.gap.GapRuns", Runs)
+    failback_search._compare(cast(Config, Kept(tmp_path)), link(True))
+    assert asked[0].patience_s == failback_search.TRANSACTIONS_S

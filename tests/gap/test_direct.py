@@ -8,25 +8,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drctl.gap import summing
+from drctl.gap import matching
 from drctl.gap.comparison import (
     BucketDigest,
     ComparePlan,
     Identity,
     Ranges,
+    ScanFailed,
     Side,
     TopicPlan,
     span_of,
 )
 from drctl.gap.direct import DirectComparer
-from drctl.gap.encoding import record_digest
-from drctl.gap.failures import ScanFailed
+from drctl.gap.held import MissingRow, record_digest
 from drctl.gap.reference import compare_topic
-from drctl.gap.rows import MissingRow
 from drctl.gap.suspects import find_suspects
-from drctl.model.gap_order import Inversion, OrderScope
-from drctl.model.rows import Chunk, TopicRanges
-from drctl.model.topology import OffsetRange, Record
+from drctl.model.gap import Inversion, OrderScope
+from drctl.model.topology import Chunk, OffsetRange, Record, TopicRanges
 from tests.gap.comparing import GeneratedLogs, agree, no_progress, plan_of, run
 from tests.gap.logs import BASE_TIME, GeneratedTopic, identities, topics
 
@@ -225,7 +223,7 @@ def test_another_plan_does_not_get_what_was_held_for_the_last_one() -> None:
 
 
 def test_ranges_are_cut_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(summing, "RUNS_A_PARTITION", 100)
+    monkeypatch.setattr(matching, "RUNS_A_PARTITION", 100)
     log = [Record(0, n, BASE_TIME + n, None, b"%d" % n) for n in range(601)]
     kept = [replace(r, offset=n) for n, r in enumerate(log[::2])]
     plan = TopicPlan(
@@ -271,12 +269,12 @@ def test_a_plan_without_topics() -> None:
 
 
 def test_the_same_limits_as_with_spark() -> None:
-    from drctl.systems.spark import comparer, summary
+    from drctl.spark import comparer, results
 
-    ours = (summing.RUNS_IN_ALL, summing.RUNS_A_PARTITION)
+    ours = (matching.RUNS_IN_ALL, matching.RUNS_A_PARTITION)
     assert ours == (comparer.RUNS_IN_ALL, comparer.RUNS_A_PARTITION)
     for name in ("HISTOGRAM_BINS", "HISTOGRAM_ROWS", "EXAMPLES"):
-        assert getattr(summing, name) == getattr(summary, name)
+        assert getattr(matching, name) == getattr(results, name)
 
 
 ANY_TIME = st.one_of(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drctl.gap.comparison import Identity
-from drctl.gap.encoding import record_digest
+from drctl.gap.held import record_digest
 from drctl.gap.reference import identify
 from drctl.model.topology import Record
 from tests.gap.comparing import row_of
@@ -90,7 +90,7 @@ def test_another_salt_is_another_digest() -> None:
 
 def test_another_process_finds_the_same() -> None:
     code = (
-        "from drctl.gap.comparison import Identity; from drctl.gap.encoding import record_digest;"
+        "from drctl.gap.comparison import Identity; from drctl.gap.held import record_digest;"
         "print(record_digest(Identity(), True, 42)(7, b'k', None, ((b'h', b''),)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

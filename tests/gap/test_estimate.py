@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 
 from drctl.config.link import Link
 from drctl.gap.estimate import GapEstimate
-from drctl.gap.estimating import CROWD, Log, Terms, Unit, judge
-from drctl.gap.narrowing import Narrowing
-from drctl.gap.stretches import Timeline
+from drctl.gap.estimating import CROWD, Log, Narrowing, Terms, Timeline, Unit, judge
 from drctl.model.errors import ExitCode, UsageError
 from drctl.model.estimate import Doubt, EstimateResult, Missing, PartitionEstimate
 from drctl.model.gap import NotCompared

@@ -5,12 +5,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from drctl.gap.event_duplicates import DirectEventCounter, EventAnalysis, FoundEvents
-from drctl.gap.event_identity import event_of
+from drctl.gap.event_duplicates import DirectEventCounter, EventAnalysis, FoundEvents, event_of
 from drctl.model.errors import ExitCode, UsageError
 from drctl.model.event_duplicates import EventCounts, EventFormat, Repeat
-from drctl.model.rows import Chunk, TopicRanges
-from drctl.model.topology import OffsetRange, PartitionOffsets, Record, TopicPartition, TopicState
+from drctl.model.topology import (
+    Chunk,
+    OffsetRange,
+    PartitionOffsets,
+    Record,
+    TopicPartition,
+    TopicRanges,
+    TopicState,
+)
 from tests.cli.documents import check
 from tests.gap.comparing import no_progress, row_of
 from tests.gap.events import BY_CONNECTOR, MONGODB, MYSQL, POSTGRES, events, log, value

@@ -12,18 +12,19 @@ from drctl.model.gap import (
     Engine,
     Forgotten,
     GapResult,
+    Inversion,
     LedgerUse,
     NotCompared,
     OrderCounts,
+    OrderScope,
     PartitionGap,
     TopicGap,
     Window,
 )
 from drctl.model.gap_document import read_document
-from drctl.model.gap_order import Inversion, OrderScope
 from drctl.model.topology import OffsetRange
 from drctl.reconcile.gap_result import read_gap
-from drctl.report.run_gaps import gap_results
+from drctl.views.run_completion import gap_results
 from tests.cli.documents import check
 
 ADDED_SINCE = ("topic_id", "target_topic_id", "inversions", "repeated", "truncation")

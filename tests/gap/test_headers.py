@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from drctl.config.loading import read
-from drctl.gap.encoding import record_digest
+from drctl.formats import migrator_headers, provenance
+from drctl.gap.held import record_digest
 from drctl.gap.planning import REPLICATION_HEADERS, identity_of
-from drctl.wire import migrator_headers, provenance
 
 CONFIG = (
     "clusters: {a: {bootstrap: 'a:1'}, b: {bootstrap: 'b:1'}}\n"

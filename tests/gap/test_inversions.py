@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from drctl.gap.comparison import Disorder, Identity, RecordComparer, TopicPlan
 from drctl.gap.direct import DirectComparer
 from drctl.gap.reference import inversions
-from drctl.model.gap_order import Inversion, OrderScope
+from drctl.model.gap import Inversion, OrderScope
 from drctl.model.topology import OffsetRange, Record
 from tests.gap.comparing import GeneratedLogs, explain, no_progress, plan_of
 from tests.gap.logs import GeneratedTopic, identities, reordered

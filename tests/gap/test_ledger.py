@@ -17,12 +17,12 @@ from drctl.config.link import Link
 from drctl.config.loading import read
 from drctl.gap.comparison import BucketDigest, ComparePlan, Reads, Side, span_of
 from drctl.gap.freeze import Frozen, freeze
+from drctl.gap.ledger_updates import Remembering
 from drctl.gap.planning import plan_comparison
 from drctl.gap.reference import identify
-from drctl.gap.remembering import Remembering
 from drctl.model.errors import ConfigError
 from drctl.model.gap import LedgerUse
-from drctl.systems.ledger.database import DatabaseLedger
+from drctl.stores.ledger import DatabaseLedger
 from tests.gap.clusters import PARTITIONS, Cluster, Log
 
 CONFIG = """

@@ -5,8 +5,17 @@ from math import inf
 
 import pytest
 
-from drctl.gap.loss import EDGES_S, estimate, last_sign
-from drctl.gap.traces import Arrivals, Copied, Ends, EndSeen, Sign, Traces
+from drctl.gap.loss import (
+    EDGES_S,
+    Arrivals,
+    Copied,
+    Ends,
+    EndSeen,
+    Sign,
+    Traces,
+    estimate,
+    last_sign,
+)
 from drctl.model.loss import Loss
 from drctl.model.topology import TopicPartition
 

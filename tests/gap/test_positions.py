@@ -5,12 +5,11 @@ from contextlib import contextmanager
 
 import pytest
 
+from drctl.app.replication_progress import CommittedPositions, FirstToKnow
 from drctl.gap.tail import Position
 from drctl.model.errors import Unreachable
 from drctl.model.groups import Committed, Positions
 from drctl.model.topology import TopicPartition, Unavailable
-from drctl.systems.replicators.chain import FirstToKnow
-from drctl.systems.replicators.committed import CommittedPositions
 
 ONE, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
+from drctl.app.replication_progress import PreservingPositions
 from drctl.gap.tail import Position
 from drctl.model.topology import Found, Mark, Overview, TopicPartition, Unavailable
-from drctl.systems.replicators.preserving import PreservingPositions
 
 
 class Target:

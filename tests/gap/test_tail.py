@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drctl.gap.alignment import aligned
 from drctl.gap.comparison import ComparePlan, Identity, TopicPlan
 from drctl.gap.reference import compare_topic
-from drctl.gap.tail import MARGINS, Position, Tail, too_narrow, windowed
+from drctl.gap.tail import MARGINS, Position, Tail, aligned, too_narrow, windowed
 from drctl.model.gap import Counts, PartitionGap, RecordClass, TopicGap, Window
 from drctl.model.topology import OffsetRange, Record, TopicPartition
 from tests.gap.clusters import Cluster

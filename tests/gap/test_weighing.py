@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from drctl.gap.analysis import PARTITIONS, RECORDS, sampled_bytes
 from drctl.gap.comparison import Side
-from drctl.gap.weighing import PARTITIONS, RECORDS, sampled_bytes
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
 
 

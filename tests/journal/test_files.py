@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from drctl.model.errors import Unknown, UsageError
-from drctl.systems.journal.files import JournalFile, entries, runs
+from drctl.stores.journal_files import JournalFile, entries, runs
 
 HINT = "free space"
 RUN = "20260305T142011.512000Z"

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from drctl.host import processes
+from drctl.host.processes import gone, this_machine
 from drctl.model.journal import Holder
-from drctl.systems import processes
-from drctl.systems.processes import gone, this_machine
 
 
 def holder(pid: int, machine: str) -> Holder:

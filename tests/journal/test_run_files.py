@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drctl.engine import chain
+from drctl.engine import run_state
 from drctl.model.errors import Unknown, UsageError
 from drctl.model.journal import Entry, JournalReader, RunJournal
-from drctl.systems.journal.run_files import RunFile, RunFiles
+from drctl.stores.journal_files import RunFile, RunFiles
 
 RUN = "20260305T142011.512000Z"
 ENTRIES: list[Entry] = [
@@ -44,7 +44,7 @@ def test_it_is_what_the_core_asks_for(folder: RunFiles) -> None:
         journal.append(ENTRIES)
         assert journal.run == RUN
     assert reader.entries(RUN) == tuple(ENTRIES)
-    assert reader.lines(RUN) == chain.seal(ENTRIES, chain.beginning(RUN))
+    assert reader.lines(RUN) == run_state.seal(ENTRIES, run_state.beginning(RUN))
     assert reader.runs() == (RUN,)
 
 
@@ -64,7 +64,7 @@ def test_going_on_goes_on_with_the_chain(folder: RunFiles) -> None:
         journal.append([{"entry": "resumed"}])
         journal.append([{"entry": "ended", "status": "done"}])
     assert [entry["entry"] for entry in folder.entries(RUN)][3:] == ["resumed", "ended"]
-    assert chain.verify(RUN, folder.lines(RUN)).whole
+    assert run_state.verify(RUN, folder.lines(RUN)).whole
 
 
 @pytest.mark.slow
@@ -85,7 +85,7 @@ def test_a_torn_end_is_cut_off(
         assert file.read_bytes() == b"".join(line + b"\n" for line in folder.lines(RUN))
         journal.append([{"entry": "ended"}])
     assert folder.entries(RUN) == (*ENTRIES[:kept], {"entry": "ended"})
-    assert chain.verify(RUN, folder.lines(RUN)).whole
+    assert run_state.verify(RUN, folder.lines(RUN)).whole
 
 
 def test_damage_is_told_and_nothing_is_cut_off(folder: RunFiles) -> None:
@@ -101,7 +101,7 @@ def test_damage_is_told_and_nothing_is_cut_off(folder: RunFiles) -> None:
 
 
 def sealed(*entries: Entry) -> tuple[bytes, ...]:
-    return chain.seal(entries, chain.beginning(RUN))
+    return run_state.seal(entries, run_state.beginning(RUN))
 
 
 @pytest.mark.parametrize("known", [2, 3])
@@ -202,7 +202,7 @@ def test_after_a_full_disk_nothing_is_written_behind_half_a_line(
 WRITES = """
 import sys
 from pathlib import Path
-from drctl.systems.journal.run_files import RunFiles
+from drctl.stores.journal_files import RunFiles
 with RunFiles(Path(sys.argv[1])).anew(sys.argv[2]) as journal:
     for number in range(1_000_000):
         journal.append([{"entry": "intend", "number": number}])

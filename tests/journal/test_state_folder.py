@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from drctl.model.errors import ConfigError
-from drctl.systems.journal.state_folder import StateFolder
+from drctl.stores.journal_files import StateFolder
 
 
 def test_one_that_is_there_and_one_that_could_be_made(tmp_path: Path) -> None:

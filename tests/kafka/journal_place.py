@@ -14,12 +14,12 @@ from uuid import uuid4
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
+from drctl.formats.journal_records import JournalRecord, decode
+from drctl.kafka.journal_reader import JournalTopicReader
+from drctl.kafka.journal_topic import JournalTopic
+from drctl.kafka.reader import KafkaClusterReader
 from drctl.model.journal import Entry, Holder
 from drctl.model.topology import TopicPartition as Place
-from drctl.systems.kafka.journal_reading import JournalTopicReader
-from drctl.systems.kafka.journal_topic import JournalTopic
-from drctl.systems.kafka.reader import KafkaClusterReader
-from drctl.wire.journal_records import JournalRecord, decode
 from tests.kafka.conftest import Bench
 from tests.kafka.tls_broker import wait_until
 
@@ -116,7 +116,7 @@ try:
         print(json.dumps({"held": [line.decode() for line in held.lines]}), flush=True)
         for line in sys.stdin:
             if line.startswith("die "):
-                from drctl.systems.kafka.journal_writer import JournalWriter
+                from drctl.kafka.journal_writer import JournalWriter
                 JournalWriter._commit = lambda writer, deadline: os._exit(9)
             held.append(named(line.split()[-1]))
             print(json.dumps({"appended": line.split()[-1]}), flush=True)

@@ -14,8 +14,8 @@ from threading import Lock, Thread
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from drctl.systems.artifacts.java import find_java
-from drctl.systems.artifacts.resolution import resolve
+from drctl.artifacts.jars import resolve
+from drctl.artifacts.java import find_java
 from tests.jvm import classes_of
 from tests.kafka.tls_broker import free_ports, wait_until
 

@@ -8,15 +8,13 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AclOperation, ResourceType
 
+from drctl.kafka.acls import KafkaAclReader, KafkaAclWriter, SharedRules
+from drctl.kafka.fence_proof import KafkaFenceProver
 from drctl.lab.waiting import Patience
-from drctl.model.acls import Acl, Acls
 from drctl.model.fencing import LITERAL, PREFIXED, Denied, Topics, denials, sign, to_add
+from drctl.model.repairs import Acl, Acls
 from drctl.model.topology import TopicPartition, Unavailable
-from drctl.offsets.answers import Unanswered
-from drctl.systems.kafka.acl_reader import KafkaAclReader
-from drctl.systems.kafka.acl_writer import KafkaAclWriter
-from drctl.systems.kafka.fence_proof import KafkaFenceProver
-from drctl.systems.kafka.shared_rules import SharedRules
+from drctl.offsets.executing import Unanswered
 from tests.kafka.conftest import Bench
 from tests.kafka.rights import Rights
 from tests.kafka.tls_broker import TlsCluster

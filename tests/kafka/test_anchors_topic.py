@@ -14,15 +14,14 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from drctl.formats import anchors
+from drctl.formats.anchors import Anchor, AnchorKey
+from drctl.kafka.anchors_topic import AnchorsTopic, AnchorsTopicReader
+from drctl.kafka.connection import Connection
+from drctl.kafka.own_topics import ANCHORS, TopicWriter
+from drctl.kafka.reader import KafkaClusterReader
 from drctl.model.errors import ConfigError, Unknown, Unreachable
 from drctl.offsets.anchor_log import Change
-from drctl.systems.kafka.anchors_topic import AnchorsTopic, AnchorsTopicReader
-from drctl.systems.kafka.connection import Connection
-from drctl.systems.kafka.own_topics import ANCHORS
-from drctl.systems.kafka.reader import KafkaClusterReader
-from drctl.systems.kafka.topic_writer import TopicWriter
-from drctl.wire import anchors
-from drctl.wire.anchors import Anchor, AnchorKey
 from tests.kafka.conftest import Bench
 from tests.kafka.rights import Rights
 from tests.kafka.tls_broker import TlsCluster, wait_until

@@ -2,13 +2,13 @@
 
 from threading import Event
 
-from drctl.systems.kafka.beats import Beats
+from drctl.kafka.deadline import PeriodicTask
 from tests.kafka.tls_broker import wait_until
 
 
 def test_it_beats_until_it_is_stopped() -> None:
     seen: list[int] = []
-    with Beats(0.001, lambda: seen.append(1)) as beats:
+    with PeriodicTask(0.001, lambda: seen.append(1)) as beats:
         wait_until(lambda: len(seen) > 3, "four beats")
     count = len(seen)
     assert not beats._thread.is_alive()
@@ -18,7 +18,7 @@ def test_it_beats_until_it_is_stopped() -> None:
 
 def test_the_first_beat_comes_after_an_interval() -> None:
     seen: list[int] = []
-    with Beats(60, lambda: seen.append(1)):
+    with PeriodicTask(60, lambda: seen.append(1)):
         pass
     assert not seen
 
@@ -30,7 +30,7 @@ def test_a_beat_that_hangs_does_not_keep_who_stops() -> None:
         begun.set()
         going_on.wait(60)
 
-    beats = Beats(0.001, hang)
+    beats = PeriodicTask(0.001, hang)
     beats.start()
     assert begun.wait(20)
     assert not beats.stop(0.01)
@@ -39,4 +39,4 @@ def test_a_beat_that_hangs_does_not_keep_who_stops() -> None:
 
 
 def test_one_that_never_began_can_be_stopped() -> None:
-    assert Beats(60, lambda: None).stop()
+    assert PeriodicTask(60, lambda: None).stop()

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from drctl.kafka.broker_socket import Login, broker_security
 from drctl.model.errors import ConfigError
-from drctl.systems.kafka.broker_security import Login, broker_security
 from tests.kafka.certificates import Authority, Certificate, make_authority
 
 SASL = {

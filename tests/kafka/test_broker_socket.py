@@ -9,11 +9,10 @@ from time import monotonic
 
 import pytest
 
+from drctl.kafka.broker_socket import Address, BrokerSecurity, BrokerSocket
+from drctl.kafka.deadline import Deadline
+from drctl.kafka.protocol_producers import INIT_PRODUCER_ID, init_producer_id, read_init
 from drctl.model.errors import DrctlError, Unknown, Unreachable
-from drctl.systems.kafka.broker_security import BrokerSecurity
-from drctl.systems.kafka.broker_socket import Address, BrokerSocket
-from drctl.systems.kafka.deadline import Deadline
-from drctl.wire.producer_ids import INIT_PRODUCER_ID, init_producer_id, read_init
 
 VERSIONS = bytes.fromhex("000000000001001600000006")
 GIVEN = bytes.fromhex("0000000000000000000000000007000000")

@@ -6,11 +6,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     ResourceType,
 )
 
+from drctl.kafka.health import KafkaRightsReader
 from drctl.lab.waiting import Patience
 from drctl.model.errors import Unreachable
-from drctl.model.rights import ALTER
+from drctl.model.health import ALTER
 from drctl.model.topology import Unavailable
-from drctl.systems.kafka.cluster_rights import KafkaRightsReader
 from tests.kafka.rights import Rights
 from tests.kafka.tls_broker import TlsCluster, free_ports
 

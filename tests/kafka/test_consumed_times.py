@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drctl.systems.kafka.consumed_times import ConsumedTimes
-from drctl.systems.kafka.timestamps_settings import split
+from drctl.kafka.timestamps_consumer import ConsumedTimes, split
 
 PLACE = ("orders", 0)
 

@@ -22,15 +22,14 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import NewTopic
 
 from drctl.cli.main import run
-from drctl.elections.sight import Replica
-from drctl.lab.guards import free_port_base
-from drctl.lab.jvm import lab_mark
+from drctl.elections.cluster_state import Replica
+from drctl.kafka.elections import KafkaElectionReader
 from drctl.lab.lab import Lab
-from drctl.lab.process import marked_processes
+from drctl.lab.processes import lab_mark, marked_processes
 from drctl.lab.settings import LabSettings, keep_settings
+from drctl.lab.starting import free_port_base
 from drctl.lab.waiting import Patience
 from drctl.model.topology import Record, TopicPartition
-from drctl.systems.kafka.elections import KafkaElectionReader
 from tests.cli.conftest import Ran
 from tests.cli.documents import check
 from tests.lab.cluster_under_test import QUIET, ClusterUnderTest

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from drctl.kafka.connection import Connection
+from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.waiting import Patience
 from drctl.model.errors import ConfigError, Unreachable
 from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState, Unavailable
-from drctl.systems.kafka.connection import Connection
-from drctl.systems.kafka.reader import KafkaClusterReader
 from tests.kafka.certificates import make_authority
 from tests.kafka.conftest import Bench
 from tests.kafka.tls_broker import CLUSTER_ID, PASSWORDS, TlsCluster, free_ports, wait_until

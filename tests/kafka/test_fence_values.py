@@ -2,7 +2,7 @@
 
 import pytest
 
-from drctl.model.acls import Acl, Acls
+from drctl.kafka.acls import KafkaAclWriter
 from drctl.model.fencing import (
     PREFIXED,
     Denied,
@@ -16,8 +16,8 @@ from drctl.model.fencing import (
     to_add,
 )
 from drctl.model.producer_ids import Advanced, Producer, collisions, highest
+from drctl.model.repairs import Acl, Acls
 from drctl.model.topology import TopicPartition, Unavailable
-from drctl.systems.kafka.acl_writer import KafkaAclWriter
 
 WRITE = Acl("orders", "LITERAL", "User:app", "*", "WRITE", "DENY")
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)

@@ -7,20 +7,26 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
+from drctl.kafka.broker_socket import Address, BrokerSocket
+from drctl.kafka.brokers import Brokers
+from drctl.kafka.connection import Connection, Nodes
+from drctl.kafka.faults import Fault
+from drctl.kafka.group_batches import GroupBatches
+from drctl.kafka.group_requests import GroupClients, Replied, Request
+from drctl.kafka.group_writer import KafkaGroupWriter
+from drctl.kafka.protocol import Api
+from drctl.kafka.protocol_groups import (
+    COMMIT,
+    FETCH,
+    FIND_COORDINATOR,
+    Answered,
+    Coordinator,
+    GroupHeld,
+    Held,
+)
 from drctl.model.errors import Unknown, Unreachable
 from drctl.model.groups import Committed
 from drctl.model.topology import TopicPartition
-from drctl.systems.kafka.broker_socket import Address, BrokerSocket
-from drctl.systems.kafka.brokers import Brokers
-from drctl.systems.kafka.connection import Connection, Nodes
-from drctl.systems.kafka.faults import Fault
-from drctl.systems.kafka.group_batches import GroupBatches
-from drctl.systems.kafka.group_clients import GroupClients, Request
-from drctl.systems.kafka.group_requests import Replied
-from drctl.systems.kafka.group_writer import KafkaGroupWriter
-from drctl.wire.broker_requests import Api
-from drctl.wire.group_heartbeats import FIND_COORDINATOR, Coordinator
-from drctl.wire.group_offsets import COMMIT, FETCH, Answered, GroupHeld, Held
 
 TOPIC = "orders"
 GROUPS = tuple(f"g{number:02}" for number in range(40))
@@ -121,7 +127,7 @@ def test_what_was_sent_and_not_answered_says_so_and_is_not_sent_again(
 
     monkeypatch.setattr(GroupClients, "write", one_by_one)
     batches = batched(broker)
-    monkeypatch.setattr("drctl.systems.kafka.group_writer.GroupBatches", lambda _: batches)
+    monkeypatch.setattr("drctl.kafka.group_writer.GroupBatches", lambda _: batches)
     with KafkaGroupWriter("target", {}) as writer:
         answers = writer.commit(dict(WANTED))
     done = [group for group, places in answers.items() if None in places.values()]

@@ -10,10 +10,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     ListConsumerGroupsResult,
 )
 
+from drctl.kafka.connection import Connection
+from drctl.kafka.deadline import Deadline
+from drctl.kafka.groups import list_groups
 from drctl.model.errors import Unreachable
-from drctl.systems.kafka.connection import Connection
-from drctl.systems.kafka.deadline import Deadline
-from drctl.systems.kafka.group_listing import list_groups
 
 
 def test_a_coordinator_that_loads_all_the_time_is_one_that_does_not_answer(

@@ -9,10 +9,10 @@ from uuid import uuid4
 
 import pytest
 
+from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.lab.lab import Lab
 from drctl.model.groups import Committed
 from drctl.model.topology import TopicPartition
-from drctl.systems.kafka.group_writer import KafkaGroupWriter
 from tests.conftest import NewTopic
 from tests.lab.cluster_under_test import ClusterUnderTest
 
@@ -27,7 +27,7 @@ READ = """
 import json, sys
 from drctl.lab.waiting import Patience
 from drctl.model.errors import Unreachable
-from drctl.systems.kafka.groups import KafkaGroupReader
+from drctl.kafka.groups import KafkaGroupReader
 given = json.load(sys.stdin)
 
 def told():
@@ -48,7 +48,7 @@ LET_IN_AGAIN_S = 7
 
 WHO_IS_THERE = """
 import json, sys, time
-from drctl.systems.kafka.connection import Connection
+from drctl.kafka.connection import Connection
 connection = Connection("primary", json.loads(sys.stdin.readline()), 10)
 print("asking", flush=True)
 for line in sys.stdin:

@@ -2,9 +2,9 @@
 
 import pytest
 
+from drctl.kafka.groups import KafkaGroupReader
 from drctl.model.groups import Group, GroupProtocol, GroupState
 from drctl.model.topology import Unavailable
-from drctl.systems.kafka.groups import KafkaGroupReader
 from tests.kafka.conftest import Bench
 from tests.kafka.tls_broker import TlsCluster, wait_until
 

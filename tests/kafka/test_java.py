@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from drctl.kafka.java_properties import java_properties
 from drctl.model.errors import ConfigError
-from drctl.systems.kafka.java import java_properties
 from tests.kafka.certificates import Authority, Certificate, make_authority
 
 BROKERS = {"bootstrap.servers": "a:9092,b:9092"}

@@ -8,8 +8,8 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from bench.java_machine import SPARK_JARS, java_machine
-from drctl.systems.artifacts.resolution import resolve
-from drctl.systems.kafka.java import java_properties
+from drctl.artifacts.jars import resolve
+from drctl.kafka.java_properties import java_properties
 from tests.kafka.conftest import Bench
 from tests.kafka.tls_broker import TlsCluster
 

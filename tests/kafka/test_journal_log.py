@@ -6,13 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from drctl.engine import chain
-from drctl.model.errors import Refused
-from drctl.model.journal import Entry, Holder
-from drctl.systems.kafka.journal_contest import Contest
-from drctl.systems.kafka.journal_log import LinkLog
-from drctl.wire import journal_records
-from drctl.wire.journal_records import (
+from drctl.engine import run_state
+from drctl.formats import journal_records
+from drctl.formats.journal_records import (
     AnotherVersion,
     Beat,
     Claim,
@@ -21,9 +17,12 @@ from drctl.wire.journal_records import (
     Taken,
     Withdrawn,
     encode,
+    signature,
     split,
 )
-from drctl.wire.journal_signature import signature
+from drctl.kafka.journal_log import Contest, LinkLog
+from drctl.model.errors import Refused
+from drctl.model.journal import Entry, Holder
 
 LINK = "main"
 
@@ -41,7 +40,7 @@ def claim(run: str) -> Claim:
 
 
 def lines(run: str, *entries: Entry) -> Sequence[JournalRecord]:
-    sealed = chain.seal(entries, chain.beginning(run))
+    sealed = run_state.seal(entries, run_state.beginning(run))
     return [part for line in sealed for part in split(run, line)]
 
 
@@ -98,7 +97,7 @@ KEY = b"a key of sixteen"
 
 
 def signed(run: str, *entries: Entry, key: bytes = KEY, link: str = LINK) -> list[JournalRecord]:
-    sealed = chain.seal(entries, chain.beginning(run))
+    sealed = run_state.seal(entries, run_state.beginning(run))
     return [part for line in sealed for part in split(run, line, signature(key, link, line))]
 
 

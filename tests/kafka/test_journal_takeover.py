@@ -7,12 +7,12 @@ from threading import Barrier, Event, Timer
 
 import pytest
 
-from drctl.engine import chain
+from drctl.engine import run_state
+from drctl.formats.journal_records import Beat, Taken, Withdrawn
+from drctl.host.processes import this_machine
+from drctl.kafka.journal_topic import HeldRun
+from drctl.kafka.journal_writer import JournalWriter
 from drctl.model.errors import DrctlError, ExitCode, Fenced, Refused, Unknown
-from drctl.systems.kafka.journal_held import HeldRun
-from drctl.systems.kafka.journal_writer import JournalWriter
-from drctl.systems.processes import this_machine
-from drctl.wire.journal_records import Beat, Taken, Withdrawn
 from tests.kafka.conftest import Bench
 from tests.kafka.journal_place import (
     BEAT_S,
@@ -97,7 +97,7 @@ def test_a_killed_one_is_resumed_and_no_other_begins(place: JournalPlace) -> Non
         assert len(held.lines) == 1
         held.append([*named("resumed"), ENDED])
     assert place.words("A") == ["began", "resumed", "ended"]
-    assert chain.verify("A", place.reader().lines("A")).whole
+    assert run_state.verify("A", place.reader().lines("A")).whole
 
 
 @pytest.mark.timeout(100)
@@ -131,7 +131,7 @@ def test_a_stopped_process_that_comes_back_writes_nothing_more(place: JournalPla
             assert bert.ended() == 0
             held.append([ENDED])
     assert place.words("A") == ["began", "resumed", "ended"]
-    assert chain.verify("A", place.reader().lines("A")).whole
+    assert run_state.verify("A", place.reader().lines("A")).whole
     records = place.records()
     last = max(at for at, record in enumerate(records) if isinstance(record, Taken))
     tokens = {record.token for record in records[last:] if isinstance(record, Beat | Taken)}
@@ -241,7 +241,7 @@ def test_a_transaction_that_a_killed_process_left_open(place: JournalPlace) -> N
         assert bert.ended() == 9
     assert place.end() > end, "it had written something"
     with place.journal().take(holder("A")) as held:
-        assert [chain.opened(line).entry["entry"] for line in held.lines] == ["began"]
+        assert [run_state.opened(line).entry["entry"] for line in held.lines] == ["began"]
         held.append([ENDED])
     assert place.words("A") == ["began", "ended"]
 
@@ -351,7 +351,7 @@ def test_brokers_that_hang_for_too_long_in_the_middle_of_an_append(
     with place.journal().take(holder("A")) as held:
         held.append([ENDED])
     assert place.words("A") == ["began", *(["intend"] if sent else []), "ended"]
-    assert chain.verify("A", place.reader().lines("A")).whole
+    assert run_state.verify("A", place.reader().lines("A")).whole
 
 
 def test_a_broker_that_dies_and_comes_back_is_waited_for(

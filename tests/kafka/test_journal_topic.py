@@ -12,7 +12,10 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from drctl.engine import chain
+from drctl.engine import run_state
+from drctl.formats.journal_records import Beat, Part, Taken, decode, encode, split
+from drctl.kafka.journal_reader import CONFIG
+from drctl.kafka.reader import KafkaClusterReader
 from drctl.model.errors import (
     ConfigError,
     DamagedJournal,
@@ -22,9 +25,6 @@ from drctl.model.errors import (
     UsageError,
 )
 from drctl.model.journal import Entry, JournalReader, RunJournal
-from drctl.systems.kafka.journal_settings import CONFIG
-from drctl.systems.kafka.reader import KafkaClusterReader
-from drctl.wire.journal_records import Beat, Part, Taken, decode, encode, split
 from tests.kafka.conftest import Bench
 from tests.kafka.journal_place import BEGAN, ENDED, LONG_S, JournalPlace, holder, named
 from tests.kafka.rights import Rights
@@ -63,7 +63,7 @@ def test_a_run_from_its_beginning_to_its_end(place: JournalPlace) -> None:
     reader: JournalReader = place.reader()
     assert reader.runs() == ("A",)
     assert reader.entries("A") == (BEGAN, *named("intend", "done"), ENDED)
-    assert chain.verify("A", reader.lines("A")).whole
+    assert run_state.verify("A", reader.lines("A")).whole
     assert place.reader().holder_of("A") is None, "nothing was looked at yet"
     for other in (place.reader("other"), place.journal("mai")):
         assert not other.runs()
@@ -111,7 +111,7 @@ def test_one_that_stopped_is_gone_on_with_and_nothing_else_is(place: JournalPlac
         assert held.lines == place.reader().lines("A")
         held.append([*named("resumed"), ENDED])
     assert place.words("A") == ["began", "intend", "resumed", "ended"]
-    assert chain.verify("A", place.reader().lines("A")).whole
+    assert run_state.verify("A", place.reader().lines("A")).whole
 
 
 def test_one_that_nobody_is_to_go_on_with(place: JournalPlace) -> None:
@@ -263,7 +263,7 @@ def test_a_run_that_nobody_with_the_key_wrote_is_refused_and_set_aside(place: Jo
     reader = place.reader(key=KEY)
     assert reader.runs()[0] == "B"
     reader.must_be_signed("B")
-    for line in chain.seal(named("began"), chain.beginning("Z")):
+    for line in run_state.seal(named("began"), run_state.beginning("Z")):
         (part,) = split("Z", line)
         place.bench.produce(place.topic, {"key": place.link.encode(), "value": encode(part)})
     reader = place.reader(key=KEY)
@@ -285,7 +285,7 @@ def test_a_run_that_nobody_with_the_key_wrote_is_refused_and_set_aside(place: Jo
 
 def test_a_journal_that_somebody_mended_is_not_gone_on_with(place: JournalPlace) -> None:
     place.run("A", "began")
-    (forged,) = chain.seal(named("done"), chain.Head(1, "0" * 64))
+    (forged,) = run_state.seal(named("done"), run_state.Head(1, "0" * 64))
     (part,) = split("A", forged)
     place.bench.produce(place.topic, {"key": place.link.encode(), "value": encode(part)})
     for call in (lambda: place.journal().take(holder("A")), lambda: place.reader().entries("A")):
@@ -295,7 +295,7 @@ def test_a_journal_that_somebody_mended_is_not_gone_on_with(place: JournalPlace)
     assert not [r for r in place.records()[-2:] if isinstance(r, Taken)]
 
 
-FORGED = chain.seal(named("done"), chain.Head(1, "0" * 64))[0]
+FORGED = run_state.seal(named("done"), run_state.Head(1, "0" * 64))[0]
 
 
 @pytest.mark.parametrize("line", [b"not a line", FORGED], ids=["no line", "another line"])
@@ -314,7 +314,7 @@ def test_a_damaged_run_is_left_behind(place: JournalPlace, line: bytes) -> None:
         held.append([BEGAN])
     found = place.reader().lines("A")
     assert found[2] == line, "what was damaged is kept as it is"
-    assert [chain.opened(each).entry["entry"] for each in found[3:]] == ["abandoned", "ended"]
+    assert [run_state.opened(each).entry["entry"] for each in found[3:]] == ["abandoned", "ended"]
     with pytest.raises(DamagedJournal):
         place.reader().entries("A")
     with pytest.raises(Refused, match="run A has ended"):

@@ -22,12 +22,13 @@ from confluent_kafka.admin import (
 
 from drctl.gap.comparison import Side
 from drctl.gap.ledger import Book, Cell, KnownLog, LogKey, Row, Rules
+from drctl.kafka import ledger_topic
+from drctl.kafka.ledger_topic import TopicLedger, TopicLedgerReader
+from drctl.kafka.own_topics import Change
+from drctl.kafka.reader import KafkaClusterReader
+from drctl.kafka.transactions import TransactionalWriter
 from drctl.model.errors import ConfigError, Unknown, Unreachable
 from drctl.model.topology import TopicPartition as Place
-from drctl.systems.kafka import ledger_records
-from drctl.systems.kafka.ledger_topic import TopicLedger, TopicLedgerReader
-from drctl.systems.kafka.reader import KafkaClusterReader
-from drctl.systems.kafka.transactions import Change, TransactionalWriter
 from tests.kafka.conftest import Bench
 from tests.kafka.rights import Rights
 from tests.kafka.tls_broker import TlsCluster, wait_until
@@ -152,10 +153,10 @@ def test_a_cell_larger_than_a_record(ledgers: Ledgers) -> None:
 
 
 def test_a_large_cell_of_which_a_part_is_lost_is_not_known() -> None:
-    values = ledger_records.log_of("f", 1, SOURCE, log(cell(0, 20_001), cell(1, 1)))
-    assert ledger_records.logs_in(values) == {SOURCE: log(cell(0, 20_001), cell(1, 1))}
+    values = ledger_topic.log_of("f", 1, SOURCE, log(cell(0, 20_001), cell(1, 1)))
+    assert ledger_topic.logs_in(values) == {SOURCE: log(cell(0, 20_001), cell(1, 1))}
     del values[b"f/cell/source/orders/0/0/1"]
-    assert ledger_records.logs_in(values) == {SOURCE: log(cell(1, 1))}
+    assert ledger_topic.logs_in(values) == {SOURCE: log(cell(1, 1))}
 
 
 def test_what_is_forgotten_leaves_tombstones(begun: Ledgers) -> None:
@@ -251,8 +252,8 @@ def test_a_second_writer_fences_the_first(
 
 DIES = """
 import os, sys
-from drctl.systems.kafka.reader import KafkaClusterReader
-from drctl.systems.kafka.transactions import TransactionalWriter
+from drctl.kafka.reader import KafkaClusterReader
+from drctl.kafka.transactions import TransactionalWriter
 TransactionalWriter.commit = lambda writer: os._exit(9)
 from tests.kafka.test_ledger_topic import *
 store = TopicLedger("secondary", eval(sys.stdin.read()), sys.argv[1])
@@ -282,8 +283,8 @@ def test_a_crash_before_the_end_leaves_what_was(begun: Ledgers) -> None:
 def test_a_transaction_of_another_book_stays_out_of_sight(begun: Ledgers) -> None:
     """Half of a change lies before it, half behind: what is there is no state of the book."""
     book = replace(NEW, version=2)
-    half = ledger_records.log_of(begun.fingerprint, 2, TARGET, log(cell(0, 1), topic_id="new"))
-    end = ledger_records.header_of(begun.fingerprint, book)
+    half = ledger_topic.log_of(begun.fingerprint, 2, TARGET, log(cell(0, 1), topic_id="new"))
+    end = ledger_topic.header_of(begun.fingerprint, book)
     ours, other = (begun.bench.producer(**{"transactional.id": uuid4().hex}) for _ in range(2))
     for producer in (ours, other):
         producer.init_transactions(30)
@@ -350,7 +351,7 @@ def test_a_topic_that_would_forget(begun: Ledgers) -> None:
 
 
 def test_what_another_drctl_wrote(begun: Ledgers) -> None:
-    key = ledger_records.header_key(begun.fingerprint)
+    key = ledger_topic.header_key(begun.fingerprint)
     before = begun.seen()
     foreign = {"key": b"not/ours/at/all", "value": b"of somebody else"}
     begun.bench.produce(begun.topic, foreign)

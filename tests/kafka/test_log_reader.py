@@ -9,12 +9,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     AclOperation,
 )
 
-from drctl.gap.comparison import Side
-from drctl.gap.failures import ScanFailed
+from drctl.gap.comparison import ScanFailed, Side
+from drctl.kafka.log_reader import KafkaLogReader, LogSource
 from drctl.model.errors import ConfigError
-from drctl.model.rows import Chunk, Row, TopicRanges
-from drctl.model.topology import OffsetRange, Record
-from drctl.systems.kafka.log_reader import KafkaLogReader, LogSource
+from drctl.model.topology import Chunk, OffsetRange, Record, Row, TopicRanges
 from tests.conftest import NewTopic
 from tests.kafka.conftest import Bench
 from tests.kafka.test_read_only import everything

@@ -7,11 +7,11 @@ import pytest
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AclOperation
 
+from drctl.kafka import offsets
+from drctl.kafka.protocol_partitions import LOOK_UP
+from drctl.kafka.reader import KafkaClusterReader
 from drctl.model.errors import Unreachable
 from drctl.model.topology import Found, Mark, PartitionOffsets, TopicPartition, Unavailable
-from drctl.systems.kafka import leader_talk, look_ups
-from drctl.systems.kafka.reader import KafkaClusterReader
-from drctl.wire.offset_look_ups import LOOK_UP
 from tests.kafka.conftest import Bench
 from tests.kafka.tls_broker import free_ports
 from tests.lab.cluster_under_test import ClusterUnderTest
@@ -34,7 +34,7 @@ def reader(
 ) -> Iterator[KafkaClusterReader]:
     """Over connections of either kind."""
     if request.param == "librdkafka":
-        monkeypatch.setattr(look_ups, "_security", lambda _connection: None)
+        monkeypatch.setattr(offsets, "_security", lambda _connection: None)
     with KafkaClusterReader("primary", primary.properties()) as opened:
         yield opened
 
@@ -66,8 +66,8 @@ def test_marks_and_times_of_one_partition_in_one_go(
 def test_more_partitions_than_a_call_takes_in_the_order_of_the_questions(
     reader: KafkaClusterReader, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(look_ups, "_CHUNK", 7)
-    monkeypatch.setattr(look_ups, "_OWN_CHUNK", 7)
+    monkeypatch.setattr(offsets, "_CHUNK", 7)
+    monkeypatch.setattr(offsets, "_OWN_CHUNK", 7)
     names = [bench.create(10) for _ in range(3)]
     places = [TopicPartition(name, n) for n in range(10) for name in names]
     for place in places[::4]:
@@ -85,9 +85,9 @@ def test_more_partitions_than_a_call_takes_in_the_order_of_the_questions(
 def test_very_many_times_are_asked_in_portions(
     reader: KafkaClusterReader, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(look_ups, "_AT_ONCE", 7)
-    monkeypatch.setattr(look_ups, "_CHUNK", 2)
-    monkeypatch.setattr(look_ups, "_OWN_CHUNK", 2)
+    monkeypatch.setattr(offsets, "_AT_ONCE", 7)
+    monkeypatch.setattr(offsets, "_CHUNK", 2)
+    monkeypatch.setattr(offsets, "_OWN_CHUNK", 2)
     name = bench.create(3)
     for partition in range(3):
         many = ({"value": b"v", "timestamp": NOON + at} for at in range(partition, 9, 3))
@@ -155,7 +155,7 @@ def test_a_connection_that_was_lost_is_made_anew(primary: ClusterUnderTest, benc
 def test_a_broker_that_is_too_old_is_asked_by_librdkafka(
     primary: ClusterUnderTest, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leader_talk, "LOOK_UP", LOOK_UP._replace(version=99))
+    monkeypatch.setattr(offsets, "LOOK_UP", LOOK_UP._replace(version=99))
     asked = [(TopicPartition(bench.create(), 0), int(Mark.END))]
     with KafkaClusterReader("primary", primary.properties()) as reader:
         assert reader.look_up(asked)() == [Found(0, -1)]

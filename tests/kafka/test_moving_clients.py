@@ -8,23 +8,17 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 from confluent_kafka.admin import NewTopic
 
+from drctl.kafka.acls import KafkaAclReader, KafkaAclWriter
+from drctl.kafka.group_writer import KafkaGroupCreator, KafkaGroupWriter
+from drctl.kafka.groups import KafkaGroupReader
+from drctl.kafka.health import KafkaHealthReader
+from drctl.kafka.producer_ids import BLOCK, KafkaProducerIdReader, KafkaProducerIdWriter
 from drctl.lab.waiting import Patience
-from drctl.model.acls import Acl, Acls
 from drctl.model.fencing import Denied, Topics, denials
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState
 from drctl.model.producer_ids import Advanced, collisions, highest
+from drctl.model.repairs import Acl, Acls
 from drctl.model.topology import TopicPartition, Unavailable
-from drctl.systems.kafka.acl_reader import KafkaAclReader
-from drctl.systems.kafka.acl_writer import KafkaAclWriter
-from drctl.systems.kafka.cluster_health import KafkaHealthReader
-from drctl.systems.kafka.group_creator import KafkaGroupCreator
-from drctl.systems.kafka.group_writer import KafkaGroupWriter
-from drctl.systems.kafka.groups import KafkaGroupReader
-from drctl.systems.kafka.producer_ids import (
-    BLOCK,
-    KafkaProducerIdReader,
-    KafkaProducerIdWriter,
-)
 from tests.kafka.moving import QUIET, MovingAddress, SmallCluster
 
 pytestmark = pytest.mark.jvm

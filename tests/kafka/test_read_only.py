@@ -16,9 +16,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.lab import Lab
 from drctl.model.topology import TopicPartition, TopicState
-from drctl.systems.kafka.reader import KafkaClusterReader
 from tests.kafka.conftest import QUIET, Bench
 from tests.kafka.tls_broker import TlsCluster, wait_until
 from tests.lab.cluster_under_test import ClusterUnderTest

@@ -11,7 +11,8 @@ import pytest
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AclOperation, NewTopic
 
-from drctl.lab.broker import cluster_id
+from drctl.kafka.reader import KafkaClusterReader
+from drctl.lab.cluster import cluster_id
 from drctl.model.topology import (
     PartitionOffsets,
     Record,
@@ -19,7 +20,6 @@ from drctl.model.topology import (
     TopicState,
     Unavailable,
 )
-from drctl.systems.kafka.reader import KafkaClusterReader
 from tests.kafka.conftest import Bench
 from tests.kafka.tls_broker import wait_until
 from tests.lab.cluster_under_test import ClusterUnderTest

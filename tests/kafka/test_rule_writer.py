@@ -2,8 +2,8 @@
 
 import pytest
 
-from drctl.model.acls import Acl
-from drctl.systems.kafka.rule_writer import KafkaRuleWriter
+from drctl.kafka.acls import KafkaRuleWriter
+from drctl.model.repairs import Acl
 
 RULE = Acl("orders", "LITERAL", "User:app", "*", "WRITE", "ALLOW")
 

@@ -11,20 +11,18 @@ import pytest
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import NewTopic
 
-from drctl.lab.guards import free_port_base
-from drctl.lab.jvm import lab_mark
+from drctl.kafka.acls import KafkaAclReader, KafkaAclWriter
+from drctl.kafka.connection import Connection
+from drctl.kafka.fence_proof import KafkaFenceProver
+from drctl.kafka.health import KafkaHealthReader
 from drctl.lab.lab import Lab
-from drctl.lab.process import marked_processes
+from drctl.lab.processes import lab_mark, marked_processes
 from drctl.lab.settings import LabSettings, keep_settings
+from drctl.lab.starting import free_port_base
 from drctl.lab.waiting import Patience
 from drctl.model.fencing import Denied, Topics, denials
 from drctl.model.health import ClusterHealth, Controller
 from drctl.model.topology import TopicPartition, Unavailable
-from drctl.systems.kafka.acl_reader import KafkaAclReader
-from drctl.systems.kafka.acl_writer import KafkaAclWriter
-from drctl.systems.kafka.cluster_health import KafkaHealthReader
-from drctl.systems.kafka.connection import Connection
-from drctl.systems.kafka.fence_proof import KafkaFenceProver
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = pytest.mark.jvm

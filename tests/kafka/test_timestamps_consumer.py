@@ -20,19 +20,19 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     ResourceType,
 )
 
-from drctl.consumer import TimestampsConsumer
-from drctl.lab.waiting import Patience
-from drctl.model.topology import Record
-from drctl.offsets.timestamps_topic import freeze, read_frozen
-from drctl.systems.kafka.log_reader import KafkaRangeReader, LogSource
-from drctl.systems.kafka.reader import KafkaClusterReader
-from drctl.wire.consumer_timestamps import (
+from drctl.formats.consumer_timestamps import (
     TOPIC,
     ConsumerTimestamp,
     GroupPartition,
     decode_key,
     decode_value,
 )
+from drctl.kafka.log_reader import KafkaRangeReader, LogSource
+from drctl.kafka.reader import KafkaClusterReader
+from drctl.kafka.timestamps_consumer import TimestampsConsumer
+from drctl.lab.waiting import Patience
+from drctl.model.topology import Record
+from drctl.offsets.consumer_timestamps import freeze, read_frozen
 from tests.conftest import NewTopic
 from tests.docs.pages import page
 from tests.kafka.conftest import QUIET

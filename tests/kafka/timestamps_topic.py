@@ -2,8 +2,8 @@
 
 from confluent_kafka import KafkaError, KafkaException
 
+from drctl.formats.consumer_timestamps import TOPIC
 from drctl.lab.waiting import Patience
-from drctl.wire.consumer_timestamps import TOPIC
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from drctl.systems.artifacts.java import find_java
-from drctl.systems.artifacts.resolution import resolve
+from drctl.artifacts.jars import resolve
+from drctl.artifacts.java import find_java
 from tests.jvm import classes_of
 from tests.kafka.certificates import make_authority
 

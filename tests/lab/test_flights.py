@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from drctl.lab.flights import flights
+from drctl.lab.loading import flights
 
 
 @pytest.mark.slow

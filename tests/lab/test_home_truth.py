@@ -1,8 +1,8 @@
 """What a homecoming is held against: one record lost, twice, skipped or out of order is seen."""
 
-from drctl.lab.flights import Row
-from drctl.lab.scenarios.home_truth import Kept, finished, kept_on, skipped
-from drctl.lab.scenarios.reader import GroupReads
+from drctl.lab.loading import Row
+from drctl.lab.scenarios.clients import GroupReads
+from drctl.lab.scenarios.lost_primary import Kept, finished, kept_on, skipped
 
 ROWS = tuple(Row(n, key, str(n).encode(), n) for n, key in enumerate((b"a", b"b", b"a", None)))
 ALL = frozenset(range(4))

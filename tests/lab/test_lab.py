@@ -20,12 +20,10 @@ from confluent_kafka.admin import AdminClient
 from drctl.config.loading import load
 from drctl.lab import starting
 from drctl.lab.environment import write_environment
-from drctl.lab.guards import free_port_base
-from drctl.lab.jvm import lab_mark
 from drctl.lab.lab import Lab
-from drctl.lab.process import marked_processes
-from drctl.lab.secrets import BROKER, FIRST, USERS
-from drctl.lab.settings import CLUSTERS, LabSettings
+from drctl.lab.processes import lab_mark, marked_processes
+from drctl.lab.settings import BROKER, CLUSTERS, FIRST, USERS, LabSettings
+from drctl.lab.starting import free_port_base
 from drctl.lab.status import in_words, look
 from drctl.lab.waiting import Patience
 from drctl.model.errors import Refused, Stopped, UsageError

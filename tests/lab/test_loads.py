@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from drctl.lab.flights import flights
 from drctl.lab.lab import Lab
+from drctl.lab.loading import flights
 from drctl.lab.loads import Loads, in_words
 from drctl.lab.waiting import Patience
 from drctl.model.errors import Refused, Unreachable

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from drctl.lab.process import Part, marked_processes
+from drctl.lab.processes import Part, marked_processes
 from drctl.lab.waiting import Patience, together
 from drctl.model.errors import Stopped
 

@@ -12,8 +12,8 @@ from drctl.config.schema import LinkConfig
 from drctl.lab.environment import describe
 from drctl.lab.lab import Lab
 from drctl.lab.parts import Parts
-from drctl.lab.scenarios.returning import CLOSE, RUNBOOK
-from drctl.lab.scenarios.signpost import Signpost
+from drctl.lab.scenarios.clients import Signpost
+from drctl.lab.scenarios.lost_primary import CLOSE, RUNBOOK
 from drctl.lab.scenarios.stage import Stage, Tracker
 from drctl.lab.settings import LabSettings
 from drctl.model.errors import Stopped, Unknown

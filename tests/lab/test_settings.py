@@ -10,15 +10,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from drctl.lab.guards import (
+from drctl.lab.lab import Lab
+from drctl.lab.settings import LabSettings, changed_settings, default_root, keep_settings
+from drctl.lab.starting import (
     PortTaken,
     TooLittleMemory,
     free_port_base,
     require_memory,
     require_ports,
 )
-from drctl.lab.lab import Lab
-from drctl.lab.settings import LabSettings, changed_settings, default_root, keep_settings
 from drctl.model.errors import ExitCode, Refused, UsageError
 
 
@@ -118,7 +118,7 @@ def test_ports_are_free_again_after_their_owner_went() -> None:
 
 def test_ports_that_a_lab_has_yet_to_take_are_given_to_nobody_else() -> None:
     first = free_port_base(random.Random(7))
-    code = "import random; from drctl.lab.guards import free_port_base as free"
+    code = "import random; from drctl.lab.starting import free_port_base as free"
     other = [sys.executable, "-c", f"{code}; print(free(random.Random(7)))"]
     assert int(subprocess.check_output(other)) != first
     require_ports(range(first, first + 99))

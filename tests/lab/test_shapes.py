@@ -7,19 +7,18 @@ from random import Random
 import pytest
 import yaml
 
-from drctl.cli.runs.guarding import judged
-from drctl.cli.runs.link_sight import LinkSight
+from drctl.app.link_reader import ClusterLinkReader
+from drctl.app.prechecks import judged
 from drctl.config.loading import load
 from drctl.lab.environment import write_environment
-from drctl.lab.guards import free_port_base
-from drctl.lab.jvm import lab_mark
 from drctl.lab.lab import Lab
-from drctl.lab.process import marked_processes
+from drctl.lab.processes import lab_mark, marked_processes
 from drctl.lab.settings import LabSettings
+from drctl.lab.starting import free_port_base
 from drctl.lab.status import look
 from drctl.lab.waiting import Patience
-from drctl.model.failover import Mode
 from drctl.model.finding import Finding, Status
+from drctl.model.loss import Mode
 from drctl.model.topology import Record
 from tests.kafka.tls_broker import free_ports
 from tests.lab.cluster_under_test import ClusterUnderTest
@@ -45,7 +44,7 @@ def heartbeats_tell_a_source_that_only_drctl_cannot_reach(
     config = load(folder / "cut-off.yaml")
 
     def alive() -> Finding:
-        with LinkSight(config, config.link(None), judged, lost=True) as sight:
+        with ClusterLinkReader(config, config.link(None), judged, lost=True) as sight:
             (found,) = [f for f in sight.findings(Mode.UNPLANNED) if f.check == "source-alive"]
         return found
 

@@ -15,9 +15,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.lab.lab import Lab
 from drctl.lab.loads import PARTITIONS
-from drctl.lab.scenarios.company import Script
+from drctl.lab.scenarios.clients import Habit, Script
 from drctl.lab.scenarios.lost_primary import play
-from drctl.lab.scenarios.reader import Habit
 from drctl.lab.scenarios.stage import Stage
 from tests.conftest import NewTopic
 from tests.lab.cluster_under_test import ClusterUnderTest

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from drctl.lab.scenarios.reader import GroupReads
-from drctl.lab.scenarios.truth import (
+from drctl.lab.scenarios.clients import GroupReads
+from drctl.lab.scenarios.ground_truth import (
     GroupTruth,
     gap_truth,
     group_truth,

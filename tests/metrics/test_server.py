@@ -6,7 +6,7 @@ from http.client import HTTPConnection
 import pytest
 
 from drctl.model.errors import ConfigError, UsageError
-from drctl.systems.metrics.server import MetricsServer
+from drctl.stores.metrics_server import MetricsServer
 
 DEADLINE_S = 10
 

@@ -4,21 +4,25 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from drctl.formats.anchor_passes import Scope
+from drctl.formats.anchors import Anchor
 from drctl.model.errors import Unreachable
 from drctl.model.groups import Committed, Group, GroupState, Positions
 from drctl.model.ports import ClusterReader
-from drctl.model.rows import Row, TopicRanges
-from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState, Unavailable
+from drctl.model.topology import (
+    PartitionOffsets,
+    Row,
+    TopicPartition,
+    TopicRanges,
+    TopicState,
+    Unavailable,
+)
 from drctl.model.translation import GroupPartition
-from drctl.offsets.anchor_log import AnchorLog, Change
-from drctl.offsets.anchor_reading import anchors_of
+from drctl.offsets.anchor_log import AnchorLog, Change, anchors_of
+from drctl.offsets.consumed import step_of
 from drctl.offsets.link_translation import Cluster
-from drctl.offsets.passes import Passes
-from drctl.offsets.tracked import Tracked
+from drctl.offsets.passes import Passes, Tracked
 from drctl.offsets.tracking import Tracker
-from drctl.offsets.trail import step_of
-from drctl.wire.anchor_passes import Scope
-from drctl.wire.anchors import Anchor
 from tests.offsets.logs import MemoryCluster, MemoryLog
 from tests.offsets.standing import group
 

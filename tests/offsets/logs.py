@@ -3,12 +3,14 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from drctl.model.rows import Chunk, Row, TopicRanges
 from drctl.model.topology import (
+    Chunk,
     Found,
     Mark,
     PartitionOffsets,
+    Row,
     TopicPartition,
+    TopicRanges,
     TopicState,
     Unavailable,
 )

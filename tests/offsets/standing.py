@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from drctl.model.errors import Unreachable
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Member, Positions
 from drctl.model.topology import Found, Mark, OffsetRange, TopicPartition, Unavailable
-from drctl.offsets.answers import Occupied, Unanswered
+from drctl.offsets.executing import Occupied, Unanswered
 
 READER = Member("reader", "/127.0.0.1")
 

@@ -11,24 +11,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drctl.formats import anchors
+from drctl.formats.anchors import Anchor, AnchorRecord
 from drctl.model.ports import ClusterReader
-from drctl.model.rows import Row
-from drctl.model.topology import PartitionOffsets, TopicPartition
+from drctl.model.topology import PartitionOffsets, Row, TopicPartition
 from drctl.model.translation import Answer, GroupPartition
 from drctl.offsets.anchored import AnchorAnswers
 from drctl.offsets.by_time import Consumed, ConsumerTimestamps
-from drctl.offsets.choosing import chosen
+from drctl.offsets.checkpoints import OffsetSyncs, Sync
+from drctl.offsets.choosing import Question, TranslationMethod, chosen
 from drctl.offsets.consumed import Before, last_consumed
 from drctl.offsets.evidence import LastKnown
 from drctl.offsets.mapping import MappedOffsets
-from drctl.offsets.milestones import known_from, milestones_before
-from drctl.offsets.offset_syncs import OffsetSyncs, Sync
-from drctl.offsets.question import Question, TranslationMethod
 from drctl.offsets.record_match import RecordMatch
 from drctl.offsets.searching import TargetSearch
-from drctl.offsets.source_silent import worth
-from drctl.wire import anchors
-from drctl.wire.anchors import Anchor, AnchorRecord
+from drctl.offsets.tracking import known_from, milestones_before
+from drctl.offsets.translating import worth
 from tests.offsets.logs import MemoryCluster, MemoryLog
 from tests.offsets.test_mapping import SOURCE_ID, migrated
 

@@ -5,17 +5,16 @@ from typing import cast
 
 import pytest
 
+from drctl.formats import anchor_passes, anchors
+from drctl.formats.anchor_passes import Pass, PassKey, Scope
+from drctl.formats.anchors import Anchor, AnchorKey
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import TopicPartition
 from drctl.model.translation import Answer, GroupPartition
-from drctl.offsets.anchor_log import AnchorLog, Change
-from drctl.offsets.anchor_reading import anchors_of, survived_cluster
+from drctl.offsets.anchor_log import AnchorLog, Change, anchors_of, survived_cluster
 from drctl.offsets.anchored import AnchorAnswers
-from drctl.offsets.question import NoAnswer, Question
+from drctl.offsets.choosing import NoAnswer, Question
 from drctl.offsets.searching import TargetSearch
-from drctl.wire import anchor_passes, anchors
-from drctl.wire.anchor_passes import Pass, PassKey, Scope
-from drctl.wire.anchors import Anchor, AnchorKey
 from tests.offsets.anchoring import HOUR, NOON, ORDERS, Clock, OneTracker, Source, Topic, log
 from tests.offsets.logs import MemoryCluster
 

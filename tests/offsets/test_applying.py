@@ -14,18 +14,17 @@ from drctl.offsets.applying import (
     WRITES,
     Action,
     ApplyPlan,
+    Guard,
     Line,
     Override,
     build_plan,
     parse_overrides,
 )
-from drctl.offsets.guards import Guard
-from drctl.offsets.source_silent import STANDS_AHEAD
-from drctl.offsets.translating import NEVER
+from drctl.offsets.translating import NEVER, STANDS_AHEAD
 from drctl.offsets.wanted import (
     Bounds,
     RestsOn,
-    Sight,
+    TargetState,
     Wanted,
     Written,
     from_translations,
@@ -40,7 +39,7 @@ EXACT = Bounds(0, 0)
 NOW = datetime(2026, 3, 5, 14, 20, 7, tzinfo=UTC)
 
 
-def plan(wanted: list[Wanted], sight: Sight, *passed: Guard) -> ApplyPlan:
+def plan(wanted: list[Wanted], sight: TargetState, *passed: Guard) -> ApplyPlan:
     overrides = [Override(guard, "because") for guard in passed]
     return build_plan(
         wanted,
@@ -62,7 +61,7 @@ def line(
 ) -> Line:
     name = wanted.group
     positions = {} if before is None else {wanted.partition: before}
-    sight = Sight({name: held or group(name)}, {name: positions}, {wanted.partition: log})
+    sight = TargetState({name: held or group(name)}, {name: positions}, {wanted.partition: log})
     (only,) = plan([wanted], sight, *passed).lines
     return only
 
@@ -112,7 +111,7 @@ def unproven(before: int | None, likely: int | None = 30, *, commit: bool = True
     """Evidence of a lost source leads to 100; the target's log has grown to 1,000 since."""
     wanted = wants(100, Bounds(500, None, likely, RESET))
     positions = {} if before is None else {PLACE: Committed(before)}
-    sight = Sight({"g": group("g")}, {"g": positions}, {PLACE: OffsetRange(0, 1_000)})
+    sight = TargetState({"g": group("g")}, {"g": positions}, {PLACE: OffsetRange(0, 1_000)})
     head = {"cluster": "secondary", "cluster_id": "id", "origin": "a test", "made": NOW}
     (only,) = build_plan([wanted], sight, **head, unproven=commit).lines  # type: ignore[arg-type]
     return only
@@ -195,7 +194,7 @@ def test_what_cannot_be_looked_at_is_never_written() -> None:
     assert (found.guard, found.reason) == (Guard.NOT_READABLE, gone.reason)
     unseen = line(wants(100), *Guard, held=Unavailable("not authorized for group g"))
     assert (unseen.guard, unseen.action) == (Guard.NOT_READABLE, Action.REFUSED)
-    assert plan([wants(100)], Sight({}, {}, {}), *Guard).lines[0].guard is Guard.NOT_READABLE
+    assert plan([wants(100)], TargetState({}, {}, {}), *Guard).lines[0].guard is Guard.NOT_READABLE
 
 
 def test_a_blocked_row() -> None:
@@ -206,7 +205,7 @@ def test_a_blocked_row() -> None:
         "who knows",
     )
     assert line(wants(100, blocked="who knows"), Guard.BLOCKED).action is Action.COMMIT
-    without = plan([wants(None, None, blocked="no evidence")], Sight({}, {}, {}), *Guard)
+    without = plan([wants(None, None, blocked="no evidence")], TargetState({}, {}, {}), *Guard)
     assert (without.lines[0].action, without.lines[0].guard) == (Action.REFUSED, Guard.BLOCKED)
 
 
@@ -261,7 +260,7 @@ def test_a_cluster_is_asked_once_and_not_about_rows_without_a_position() -> None
     cluster = Standing({PLACE: LOG}, {"g": group("g")}, {"g": {PLACE: Committed(20)}})
     blocked = Wanted("other", TopicPartition("gone", 0), None, blocked="no such topic")
     sight = look(cluster, cluster, [wants(100), blocked])  # type: ignore[arg-type]
-    assert sight == Sight({"g": group("g")}, {"g": {PLACE: Committed(20)}}, {PLACE: LOG})
+    assert sight == TargetState({"g": group("g")}, {"g": {PLACE: Committed(20)}}, {PLACE: LOG})
 
 
 def test_lines_are_in_order() -> None:
@@ -271,7 +270,7 @@ def test_lines_are_in_order() -> None:
         for topic in ("t", "s")
         for number in (10, 9)
     ]
-    keys = [(ln.group, *ln.partition) for ln in plan(rows, Sight({}, {}, {})).lines]
+    keys = [(ln.group, *ln.partition) for ln in plan(rows, TargetState({}, {}, {})).lines]
     assert keys == sorted(keys)
 
 
@@ -333,7 +332,7 @@ def test_what_no_plan_ever_does(
     passed: set[Guard],
 ) -> None:
     positions = {} if before is None else {PLACE: before}
-    sight = Sight({"g": held}, {"g": positions}, {PLACE: log})
+    sight = TargetState({"g": held}, {"g": positions}, {PLACE: log})
     found = plan([wanted], sight, *sorted(passed)).lines[0]
     assert (found.guard is not None) == (found.action in {Action.KEPT, Action.REFUSED})
     assert found.guard not in passed or (found.guard is Guard.BLOCKED and wanted.to is None)
@@ -361,7 +360,7 @@ def test_a_hundred_thousand_positions() -> None:
         Wanted(f"g{n % 1000}", TopicPartition("t", n // 1000), Committed(5), EXACT)
         for n in range(100_000)
     ]
-    sight = Sight(
+    sight = TargetState(
         {f"g{n}": group(f"g{n}") for n in range(1000)},
         {f"g{n}": {} for n in range(1000)},
         {TopicPartition("t", n): OffsetRange(0, 9) for n in range(100)},

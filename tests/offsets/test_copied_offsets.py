@@ -4,19 +4,17 @@ from collections.abc import Sequence
 
 import pytest
 
-from drctl.model.rows import Chunk, Row
-from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState
+from drctl.formats import consumer_offsets
+from drctl.formats.anchors import Anchor, AnchorRecord
+from drctl.formats.consumer_offsets import CommitKey, GroupKey, OffsetCommit, RecordType
+from drctl.model.topology import Chunk, PartitionOffsets, Row, TopicPartition, TopicState
 from drctl.model.translation import Answer, GroupPartition
-from drctl.offsets.copied_offsets import CopiedOffsets, CopiedPosition, positions_of
-from drctl.offsets.evidence import Evidence, last_known
+from drctl.offsets.consumed import step_of
+from drctl.offsets.evidence import CopiedOffsets, CopiedPosition, Evidence, last_known, positions_of
 from drctl.offsets.evidence_topics import EvidenceTopics
 from drctl.offsets.identity import SameOffsets
 from drctl.offsets.situation import Target
-from drctl.offsets.trail import step_of
 from drctl.offsets.translating import Silence, translate
-from drctl.wire import consumer_offsets
-from drctl.wire.anchors import Anchor, AnchorRecord
-from drctl.wire.consumer_offsets import CommitKey, GroupKey, OffsetCommit, RecordType
 from tests.offsets.logs import MemoryCluster, MemoryLog
 
 COPY = "A.__consumer_offsets"

@@ -2,13 +2,12 @@
 
 import pytest
 
-from drctl.model.rows import Row
-from drctl.model.topology import TopicPartition
+from drctl.formats.consumer_timestamps import TOPIC, ConsumerTimestamp, encode_key, encode_value
+from drctl.formats.consumer_timestamps import GroupPartition as Key
+from drctl.model.topology import Row, TopicPartition
 from drctl.model.translation import GroupPartition
 from drctl.offsets.by_time import Consumed
 from drctl.offsets.evidence_topics import EvidenceTopics
-from drctl.wire.consumer_timestamps import TOPIC, ConsumerTimestamp, encode_key, encode_value
-from drctl.wire.consumer_timestamps import GroupPartition as Key
 from tests.offsets.logs import MemoryCluster, MemoryLog
 
 KEY = encode_key(Key("app", "orders", 0))

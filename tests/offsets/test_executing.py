@@ -8,14 +8,20 @@ import pytest
 
 from drctl.model.errors import ExitCode, Unreachable
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState
+from drctl.model.journal import Entry
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 from drctl.offsets import executing
-from drctl.offsets.applying import Action, ApplyPlan, Override, build_plan
+from drctl.offsets.applying import Action, ApplyPlan, Guard, Override, build_plan
 from drctl.offsets.executing import Execution
-from drctl.offsets.guards import Guard
-from drctl.offsets.journal import Damaged, Entry, JournaledRun, read_run
-from drctl.offsets.results import ApplyResult, Outcome, nothing_written
-from drctl.offsets.undoing import taken_back
+from drctl.offsets.journal import (
+    ApplyResult,
+    Damaged,
+    JournaledRun,
+    Outcome,
+    nothing_written,
+    read_run,
+    taken_back,
+)
 from drctl.offsets.wanted import Bounds, Wanted, look
 from tests.offsets.standing import Crash, Standing, group
 

@@ -8,26 +8,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drctl.formats import migrator_headers, provenance
+from drctl.formats.anchors import Anchor, AnchorRecord
+from drctl.formats.provenance import Provenance
 from drctl.model.ports import ClusterReader
-from drctl.model.rows import Headers, Row
-from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState
+from drctl.model.topology import Headers, PartitionOffsets, Row, TopicPartition, TopicState
 from drctl.model.translation import Answer, GroupPartition, Method
-from drctl.offsets.choosing import chosen
-from drctl.offsets.crossing import NARROW, SAMPLE, SAMPLES, WIDEST
+from drctl.offsets.choosing import NoAnswer, Question, chosen
+from drctl.offsets.consumed import step_of
 from drctl.offsets.evidence import LastKnown
-from drctl.offsets.mapping import FALSELY_NAMED, NEAR, MappedOffsets
-from drctl.offsets.origins import copy_of
-from drctl.offsets.question import NoAnswer, Question
+from drctl.offsets.mapping import (
+    FALSELY_NAMED,
+    NARROW,
+    NEAR,
+    SAMPLE,
+    SAMPLES,
+    WIDEST,
+    MappedOffsets,
+    copy_of,
+)
 from drctl.offsets.record_match import RecordMatch
 from drctl.offsets.searching import TargetSearch
 from drctl.offsets.situation import Target
-from drctl.offsets.source_silent import worth
-from drctl.offsets.trail import step_of
-from drctl.offsets.translating import translate
+from drctl.offsets.translating import translate, worth
 from drctl.offsets.translation_json import questionable
-from drctl.wire import migrator_headers, provenance
-from drctl.wire.anchors import Anchor, AnchorRecord
-from drctl.wire.provenance import Provenance
 from tests.offsets.logs import MemoryCluster, MemoryLog
 
 HERE, THERE = TopicPartition("t", 0), TopicPartition("copy.t", 0)

@@ -4,19 +4,32 @@ from collections.abc import Sequence
 
 import pytest
 
+from drctl.formats.anchors import Anchor, AnchorRecord
 from drctl.model.groups import Group, GroupProtocol, GroupState, Member
 from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState
 from drctl.model.translation import Answer, GroupPartition, Method
 from drctl.offsets.by_time import Consumed, ConsumerTimestamps, GivenTime
-from drctl.offsets.checkpoints import Checkpoint, CheckpointAnswers
-from drctl.offsets.choosing import NO_EVIDENCE, chosen, contradictions
+from drctl.offsets.checkpoints import (
+    BEGAN_AGAIN,
+    Checkpoint,
+    CheckpointAnswers,
+    OffsetSyncs,
+    Sync,
+    usable,
+)
+from drctl.offsets.choosing import (
+    NO_EVIDENCE,
+    UNKNOWN_POSITION,
+    NoAnswer,
+    Question,
+    TranslationMethod,
+    chosen,
+    contradictions,
+)
+from drctl.offsets.consumed import step_of
 from drctl.offsets.identity import SameOffsets
-from drctl.offsets.offset_syncs import BEGAN_AGAIN, OffsetSyncs, Sync, usable
-from drctl.offsets.question import UNKNOWN_POSITION, NoAnswer, Question, TranslationMethod
 from drctl.offsets.situation import Target
-from drctl.offsets.trail import step_of
 from drctl.offsets.translating import NEVER, translate
-from drctl.wire.anchors import Anchor, AnchorRecord
 from tests.offsets.logs import MemoryCluster, MemoryLog
 
 HERE, THERE = TopicPartition("t", 0), TopicPartition("t", 0)

@@ -8,17 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drctl.formats.anchors import MOST_MILESTONES, MOST_RECORDS, Anchor, Milestone
 from drctl.model.errors import Unreachable
-from drctl.model.rows import Chunk, Row, TopicRanges
-from drctl.model.topology import PartitionOffsets
+from drctl.model.topology import Chunk, PartitionOffsets, Row, TopicRanges
 from drctl.model.translation import Answer, GroupPartition
-from drctl.offsets import milestones
+from drctl.offsets import tracking
 from drctl.offsets.anchored import AnchorAnswers
-from drctl.offsets.milestones import REACH, SPACING, milestones_before
-from drctl.offsets.question import NoAnswer, Question
+from drctl.offsets.choosing import NoAnswer, Question
+from drctl.offsets.consumed import step_of
 from drctl.offsets.searching import TargetSearch
-from drctl.offsets.trail import step_of
-from drctl.wire.anchors import MOST_MILESTONES, MOST_RECORDS, Anchor, Milestone
+from drctl.offsets.tracking import REACH, SPACING, milestones_before
 from tests.offsets.anchoring import NOON, ORDERS, Clock, OneTracker, Source, Topic, log, row
 from tests.offsets.logs import MemoryCluster, MemoryLog
 
@@ -94,7 +93,7 @@ def test_positions_nearby_share_them(source: Source, one: OneTracker) -> None:
 def test_no_more_is_read_than_may_be_at_once(
     source: Source, one: OneTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(milestones, "READ_AT_ONCE", 40)
+    monkeypatch.setattr(tracking, "READ_AT_ONCE", 40)
     groups = {f"g{number}": 3_000 + number * 500 for number in range(50)}
     for name, at in groups.items():
         source.stand(name, orders=at)

@@ -6,16 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drctl.model.rows import Chunk, Row
-from drctl.offsets.newest_timestamps import NewestTimestamps
-from drctl.offsets.timestamp_rows import RowDecoder, TimestampRow, Wanted, row_json
-from drctl.systems.spill.entries import TemporaryEntries
-from drctl.wire.consumer_timestamps import (
+from drctl.formats.consumer_timestamps import (
     ConsumerTimestamp,
     GroupPartition,
     encode_key,
     encode_value,
 )
+from drctl.model.topology import Chunk, Row
+from drctl.offsets.consumer_timestamps import (
+    NewestTimestamps,
+    RowDecoder,
+    TimestampRow,
+    Wanted,
+    row_json,
+)
+from drctl.stores.temporary import TemporaryEntries
 from tests.cli.documents import check
 
 ALL = Wanted()

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drctl.model.rows import Row
-from drctl.model.topology import Found, TopicPartition, Unavailable
+from drctl.model.topology import Found, Row, TopicPartition, Unavailable
 from drctl.model.translation import Answer, GroupPartition
 from drctl.offsets import searching
-from drctl.offsets.offset_syncs import OffsetSyncs, Sync
-from drctl.offsets.question import NoAnswer, Question
+from drctl.offsets.checkpoints import OffsetSyncs, Sync
+from drctl.offsets.choosing import NoAnswer, Question
 from drctl.offsets.record_match import RecordMatch
 from drctl.offsets.searching import TargetSearch
 from tests.offsets.logs import MemoryCluster, MemoryLog

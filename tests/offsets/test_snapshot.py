@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from drctl.model.errors import ConfigError, ExitCode, UsageError
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Member
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
-from drctl.offsets.documents import TranslationDocument, read_document
-from drctl.offsets.json_places import place_of
+from drctl.offsets.documents import TranslationDocument, place_of, read_document
 from drctl.offsets.snapshot import (
     Filters,
     GroupSnapshot,

@@ -6,20 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drctl.formats.anchors import Anchor
 from drctl.model.groups import Committed
 from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState
 from drctl.model.translation import Answer, GroupPartition, Method, Translation
 from drctl.offsets.anchored import NO_ANCHOR
-from drctl.offsets.checkpoints import Checkpoint, CheckpointAnswers
+from drctl.offsets.checkpoints import Checkpoint, CheckpointAnswers, OffsetSyncs, Sync
+from drctl.offsets.choosing import NoAnswer
 from drctl.offsets.evidence import Evidence, LastKnown, last_known
+from drctl.offsets.link_translation import TargetOffsets
 from drctl.offsets.mirror_topics import Mirrored
-from drctl.offsets.offset_syncs import OffsetSyncs, Sync
-from drctl.offsets.question import NoAnswer
 from drctl.offsets.situation import Target
-from drctl.offsets.source_silent import worth
-from drctl.offsets.target_offsets import TargetOffsets
-from drctl.offsets.translating import Silence, translate
-from drctl.wire.anchors import Anchor
+from drctl.offsets.translating import Silence, translate, worth
 
 PLACE = TopicPartition("t", 0)
 ROW = GroupPartition("g", PLACE)

@@ -8,13 +8,12 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
 
-from drctl.cli.offsets.explained import WIDEST, Explanation
-from drctl.cli.offsets.table import translation_table
+from drctl.cli.offsets_table import WIDEST, Explanation, translation_table
 from drctl.config.link import Link
 from drctl.model.topology import TopicPartition
 from drctl.model.translation import Answer, GroupPartition, Method, Translation
+from drctl.offsets.choosing import NoAnswer
 from drctl.offsets.link_translation import LinkTranslated
-from drctl.offsets.question import NoAnswer
 from drctl.offsets.situation import SourceGroups
 from drctl.offsets.translating import Explained
 

@@ -2,14 +2,14 @@
 
 import pytest
 
+from drctl.formats import anchors
+from drctl.formats.anchors import Anchor, AnchorKey
 from drctl.model.errors import ConfigError, ExitCode, Unreachable
 from drctl.model.groups import Committed
 from drctl.model.topology import TopicPartition
 from drctl.model.translation import GroupPartition
-from drctl.offsets.anchor_pen import FORGET_MS
 from drctl.offsets.passes import Passes
-from drctl.wire import anchors
-from drctl.wire.anchors import Anchor, AnchorKey
+from drctl.offsets.tracking import FORGET_MS
 from tests.offsets.anchoring import (
     HOUR,
     NOON,

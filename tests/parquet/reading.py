@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from drctl.model.gap_order import Inversion
+from drctl.model.gap import Inversion
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:

@@ -6,13 +6,13 @@ Run as: python -m tests.parquet.rewriting FOLDER [records|inversions]
 import sys
 from pathlib import Path
 
-from drctl.systems.spark import disorder, records
-from drctl.systems.spark.session import SparkSettings, opened
+from drctl.spark import compare, results
+from drctl.spark.session import SparkSettings, opened
 
-READERS = {records.RECORDS: records.read, disorder.INVERSIONS: disorder.read}
+READERS = {results.RECORDS: results.read, compare.INVERSIONS: compare.read}
 
 
-def main(folder: str, name: str = records.RECORDS) -> None:
+def main(folder: str, name: str = results.RECORDS) -> None:
     ours, sparks = (Path(folder) / whose / name for whose in ("ours", "sparks"))
     with opened(SparkSettings(master="local[1]", log=Path(folder) / "log")) as spark:
         READERS[name](spark, ours).coalesce(1).write.parquet(str(sparks))

@@ -8,10 +8,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from drctl.gap.failures import ScanFailed
-from drctl.model.gap_order import Inversion
-from drctl.systems.parquet.folder import FILE
-from drctl.systems.parquet.records import ParquetRecords
+from drctl.gap.comparison import ScanFailed
+from drctl.model.gap import Inversion
+from drctl.stores.parquet import FILE, ParquetRecords
 from tests.parquet.reading import inversions_of
 
 MANY = 50_001
@@ -54,7 +53,7 @@ def test_a_folder_that_may_not_be_written_to(tmp_path: Path) -> None:
 
 
 def test_the_columns_are_those_of_spark(tmp_path: Path) -> None:
-    from drctl.systems.spark.disorder import SCHEMA
+    from drctl.spark.compare import SCHEMA
 
     written(tmp_path, inversion(1))
     kinds = {"int32": "int", "int64": "long"}

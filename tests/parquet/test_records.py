@@ -9,12 +9,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from drctl.gap.failures import ScanFailed
-from drctl.gap.rows import MissingRow
+from drctl.gap.comparison import ScanFailed
+from drctl.gap.held import MissingRow
 from drctl.model.gap import OrderVerdict, RecordClass
-from drctl.systems.parquet.gap_records import read_records
-from drctl.systems.parquet.records import ParquetRecords
-from drctl.systems.parquet.samples import read_samples
+from drctl.stores.parquet import ParquetRecords, read_records, read_samples
 from tests.parquet.reading import rows_of
 
 BOTH = ("ours", "sparks")
@@ -120,8 +118,8 @@ FULL = """
 import resource, sys
 from pathlib import Path
 from random import Random
-from drctl.gap.failures import ScanFailed
-from drctl.systems.parquet.records import ParquetRecords
+from drctl.gap.comparison import ScanFailed
+from drctl.stores.parquet import ParquetRecords
 from tests.parquet.test_records import row
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
 try:
@@ -146,7 +144,7 @@ def test_a_folder_that_may_not_be_written_to(tmp_path: Path) -> None:
 
 
 def test_the_columns_are_those_of_spark(tmp_path: Path) -> None:
-    from drctl.systems.spark.records import SCHEMA
+    from drctl.spark.results import SCHEMA
 
     written(tmp_path, row(1))
     kinds = {

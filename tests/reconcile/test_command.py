@@ -8,16 +8,15 @@ import pytest
 from rich.console import Console
 
 from drctl.cli.main import run
-from drctl.cli.reconcile.confirming import in_words
-from drctl.cli.reconcile.run import folder_of
-from drctl.cli.reconcile.table import reconcile_table
+from drctl.cli.reconcile import folder_of, in_words
+from drctl.cli.reconcile_table import reconcile_table
 from drctl.model.errors import DrctlError, Refused
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import TopicPartition
 from drctl.reconcile.executing import Limits
 from drctl.reconcile.policy import Action, Policies
 from drctl.reconcile.results import Count, Gone, LineResult, Outcome, ReconcileResult, planned
-from drctl.report.reconcile_export import ExportFolder
+from drctl.views.exports import ExportFolder
 from tests.reconcile.world import FakeCopier, T, World, copies, row
 
 PLACE = TopicPartition(T, 0)

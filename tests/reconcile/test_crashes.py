@@ -6,14 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drctl.formats import provenance
 from drctl.model.errors import Fenced, Unknown
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import PartitionOffsets, TopicPartition
-from drctl.reconcile.executing import Execution, Limits
-from drctl.reconcile.judging import judged
+from drctl.reconcile.executing import Execution, Limits, judged
 from drctl.reconcile.policy import QUARANTINE, Action, Policies
 from drctl.reconcile.results import Outcome, ReconcileResult
-from drctl.wire import provenance
 from tests.reconcile.world import FakeCopier, Killed, T, Target, World, copies, row
 
 VERDICTS = st.sampled_from(list(OrderVerdict))

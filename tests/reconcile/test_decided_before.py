@@ -10,11 +10,10 @@ from drctl.model.gap import OrderVerdict
 from drctl.model.topology import TopicPartition, TopicState
 from drctl.reconcile.executing import Limits
 from drctl.reconcile.guards import Guard, parse_overrides
-from drctl.reconcile.left import MOST_RUNS, Left
 from drctl.reconcile.planning import ReconcilePlan, build_plan
 from drctl.reconcile.policy import QUARANTINE as QUARANTINE_OF
 from drctl.reconcile.policy import Action, Policies
-from drctl.reconcile.progress import Key, Lane, Progress, Segment
+from drctl.reconcile.progress import MOST_RUNS, Key, Left, Progress, RecordSet, Segment
 from tests.reconcile.world import FakeCopier, Killed, T, Target, World, copies, row
 
 PLACE = TopicPartition(T, 0)
@@ -43,7 +42,7 @@ def planned(
     rows = [row(offset) for offset in range(5)]
     verdicts = {(PLACE, n): CONFLICTING if n == 4 else SAFE for n in range(5)}
     world = World({PLACE: rows}, verdicts, {PLACE: rows}, overrides=passed)
-    kept = {Key(result, source, Lane(PLACE, order)): Progress(topic, "t", before)}
+    kept = {Key(result, source, RecordSet(PLACE, order)): Progress(topic, "t", before)}
     overrides = parse_overrides(passed)
     return build_plan(world.gap, policies, world.rows(), world.sight(), kept, overrides)
 
@@ -111,7 +110,7 @@ def test_of_a_topic_without_an_id_nothing_is_taken_over() -> None:
     rows = [row(offset) for offset in range(2)]
     world = World({PLACE: rows}, {(PLACE, n): SAFE for n in range(2)}, {PLACE: rows})
     before = Progress("", "t", (aside(1, left=Left(((0, 1),), NEWEST)),))
-    kept = {Key("g0", "A", Lane(PLACE, SAFE)): before}
+    kept = {Key("g0", "A", RecordSet(PLACE, SAFE)): before}
     sight = world.sight()
     state = sight.source.state(T)
     assert isinstance(state, TopicState)
@@ -147,10 +146,10 @@ def test_a_record_that_nobody_decided_on_is_never_taken_for_one(
 def test_what_is_taken_over_is_noted_although_nothing_is_left_to_do() -> None:
     world = one_of_two()
     plan = world.plan(copies())
-    assert (plan.acting, list(plan.noted), plan.writes) == ((), [Lane(PLACE, SAFE)], True)
+    assert (plan.acting, list(plan.noted), plan.writes) == ((), [RecordSet(PLACE, SAFE)], True)
     world.execution(copies(), FakeCopier(world.target), Limits()).run()
     kept = world.target.kept()
-    assert kept[Key("g1", "A", Lane(PLACE, SAFE))].records == 4
+    assert kept[Key("g1", "A", RecordSet(PLACE, SAFE))].records == 4
     assert "taken-over" in [entry["entry"] for entry in world.journal.told]
     assert not world.plan(copies()).writes
 

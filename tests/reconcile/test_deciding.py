@@ -13,16 +13,15 @@ from hypothesis import strategies as st
 from drctl.model.errors import Refused, Stopped, UsageError
 from drctl.model.gap import Counts, GapResult, OrderVerdict, PartitionGap, TopicGap
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
+from drctl.reconcile.cluster_state import ClusterState, ClusterStates
 from drctl.reconcile.documents import document
 from drctl.reconcile.executing import Limits
-from drctl.reconcile.gap_result import check_rows, read_gap
+from drctl.reconcile.gap_result import check_rows, ranges_of, read_gap
 from drctl.reconcile.guards import Guard, check_clusters, objections, parse_overrides
 from drctl.reconcile.planning import build_plan
 from drctl.reconcile.policy import Action, Policies, check_names, parse_policies
-from drctl.reconcile.progress import Key, Lane, Progress, Segment
+from drctl.reconcile.progress import Key, Progress, RecordSet, Segment
 from drctl.reconcile.results import ReconcileResult, planned
-from drctl.reconcile.rows import ranges_of
-from drctl.reconcile.sight import SideSight, Sight
 from tests.cli.documents import check
 from tests.reconcile.world import FakeCopier, T, World, copies, row
 
@@ -82,7 +81,7 @@ def moved(seen: World, **log: int) -> set[Guard]:
     """The guards that fail once the source's log is like this."""
     sight = seen.sight()
     offsets = replace(sight.source.logs[PLACE], **log)
-    changed = Sight(replace(sight.source, logs={PLACE: offsets}), sight.target)
+    changed = ClusterStates(replace(sight.source, logs={PLACE: offsets}), sight.target)
     return {o.guard for o in objections(seen.gap, seen.gap.partitions, changed, {})}
 
 
@@ -105,7 +104,7 @@ def test_other_clusters_are_refused() -> None:
 
 
 def key(result: str = "g1") -> Key:
-    return Key(result, "A", Lane(PLACE, SAFE))
+    return Key(result, "A", RecordSet(PLACE, SAFE))
 
 
 @pytest.mark.parametrize(
@@ -196,7 +195,7 @@ def test_records_without_a_time_are_not_copied_where_the_time_counts() -> None:
 
 def test_a_target_topic_that_is_missing_is_refused_for_copies_only() -> None:
     seen = world(SAFE)
-    sight = replace(seen.sight(), target=SideSight("B", {T: None}))
+    sight = replace(seen.sight(), target=ClusterState("B", {T: None}))
     for action, guard in ((Action.COPY, Guard.NOT_THERE), (Action.QUARANTINE, None)):
         plan = build_plan(seen.gap, copies(action), seen.rows(), sight, {})
         assert plan.lines[0].guard is guard

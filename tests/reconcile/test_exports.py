@@ -9,17 +9,16 @@ from typing import Any
 
 import pytest
 
-from drctl.cli.failback import records
+from drctl.app import failback
 from drctl.model.errors import Refused, Unknown
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import TopicPartition
 from drctl.reconcile.executing import Limits
 from drctl.reconcile.export import MANIFEST, digest_of, record_of
+from drctl.reconcile.gap_result import Exported, ExportedLane
 from drctl.reconcile.policy import Action, Policies
-from drctl.reconcile.progress import Lane
-from drctl.reconcile.rows import Exported, ExportedLane
-from drctl.report.reconcile_export import ExportFolder
-from drctl.report.saved_exports import exports_of, results_exported, saved_lanes
+from drctl.reconcile.progress import RecordSet
+from drctl.views.exports import ExportFolder, exports_of, results_exported, saved_lanes
 from tests.reconcile.world import FakeCopier, T, World
 
 ORDERS, AUDIT = TopicPartition("orders", 0), TopicPartition("audit", 0)
@@ -31,7 +30,7 @@ EXPORT = Policies(everywhere=Action.EXPORT, conflicting=Action.EXPORT)
 def part(
     place: TopicPartition, *offsets: int, order: OrderVerdict = SAFE, after: int = -1
 ) -> ExportedLane:
-    return ExportedLane(Lane(place, order), after, digest_of(offsets), len(offsets))
+    return ExportedLane(RecordSet(place, order), after, digest_of(offsets), len(offsets))
 
 
 def export(
@@ -64,12 +63,12 @@ def everything(folder: Path) -> dict[str, str]:
     }
 
 
-def found(state: Path, offsets: Mapping[Lane, tuple[int, ...]], through: int = -1) -> Any:
+def found(state: Path, offsets: Mapping[RecordSet, tuple[int, ...]], through: int = -1) -> Any:
     """A run that is to export these records of result r1."""
 
     def after(place: TopicPartition, behind: Mapping[OrderVerdict, int]) -> list[int]:
         ((order, at),) = behind.items()
-        return [n for n in offsets[Lane(place, order)] if n > at]
+        return [n for n in offsets[RecordSet(place, order)] if n > at]
 
     lines = tuple(
         SimpleNamespace(
@@ -89,12 +88,12 @@ def found(state: Path, offsets: Mapping[Lane, tuple[int, ...]], through: int = -
     )
 
 
-def stand(state: Path, offsets: Mapping[Lane, tuple[int, ...]], through: int = -1) -> Any:
+def stand(state: Path, offsets: Mapping[RecordSet, tuple[int, ...]], through: int = -1) -> Any:
     """How many are due, and what is done."""
     asked = found(state, offsets, through)
-    saved = records._saved(asked)
-    return sum(records._due(line, saved) for line in asked.plan.lines), dict(
-        records._done(asked, saved)
+    saved = failback._saved(asked)
+    return sum(failback._due(line, saved) for line in asked.plan.lines), dict(
+        failback._done(asked, saved)
     )
 
 
@@ -143,7 +142,7 @@ def test_an_export_of_other_records_of_the_lane_does_not_count(tmp_path: Path) -
 def test_what_was_exported_before_a_part_was_done_otherwise_counts_and_not_the_reverse(
     tmp_path: Path,
 ) -> None:
-    lane = Lane(ORDERS, SAFE)
+    lane = RecordSet(ORDERS, SAFE)
     export(exports_of(tmp_path, "r1"), {part(ORDERS, 5, 6, after=4): (5, 6)})
     assert stand(tmp_path, {lane: (3, 4, 5, 6)}, through=4) == (0, {"export": 2})
     assert stand(tmp_path, {lane: (3, 4, 5, 6)}, through=5) == (0, {"export": 1})
@@ -240,6 +239,6 @@ def test_a_run_says_what_its_export_holds() -> None:
     )
     world.execution(EXPORT, FakeCopier(world.target, 0), Limits()).run()
     assert world.exporter.parts == [
-        ExportedLane(Lane(place, SAFE), -1, digest_of((0, 2, 3)), 2, 1),
-        ExportedLane(Lane(place, CONFLICTING), -1, digest_of((1,)), 1, 0),
+        ExportedLane(RecordSet(place, SAFE), -1, digest_of((0, 2, 3)), 2, 1),
+        ExportedLane(RecordSet(place, CONFLICTING), -1, digest_of((1,)), 1, 0),
     ]

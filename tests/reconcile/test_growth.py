@@ -6,18 +6,24 @@ from typing import Any
 
 import pytest
 
+from drctl.formats import provenance
 from drctl.model.errors import Unknown
 from drctl.model.gap import OrderVerdict
-from drctl.model.rows import Chunk, Row, TopicRanges
-from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, TopicState
-from drctl.reconcile import newcomers
-from drctl.reconcile.growth import TargetGrowth
+from drctl.model.topology import (
+    Chunk,
+    OffsetRange,
+    PartitionOffsets,
+    Row,
+    TopicPartition,
+    TopicRanges,
+    TopicState,
+)
+from drctl.reconcile import target_changes
+from drctl.reconcile.cluster_state import ClusterStates
 from drctl.reconcile.guards import Guard, parse_overrides
-from drctl.reconcile.newcomers import Sameness
 from drctl.reconcile.planning import ReconcilePlan, build_plan, with_growth
 from drctl.reconcile.policy import Action, Policies
-from drctl.reconcile.sight import Sight
-from drctl.wire import provenance
+from drctl.reconcile.target_changes import Sameness, TargetChanges
 from tests.reconcile.world import FakeSource, T, World, copies, row
 
 PLACE, OTHER = TopicPartition(T, 0), TopicPartition(T, 1)
@@ -63,13 +69,13 @@ class Stage:
     partitions: int = 2
     newer: bool = False
     overrides: tuple[str, ...] = ()
-    growth: TargetGrowth = field(init=False)
+    growth: TargetChanges = field(init=False)
 
     def __post_init__(self) -> None:
         rows = {p: [wanted(n) for n in range(5)] for p in (PLACE, OTHER)}
         verdicts = {(p, n): order for p in rows for n, order in enumerate(self.orders)}
         self.world = World(rows, verdicts, rows)
-        self.growth = TargetGrowth(
+        self.growth = TargetChanges(
             "A",
             self.world.rows(),
             FakeSource(rows),
@@ -88,7 +94,7 @@ class Stage:
         if self.fails:
             raise Unknown("a broker is silent", "")
 
-    def sight(self) -> Sight:
+    def sight(self) -> ClusterStates:
         seen = self.world.sight(**self.config)
         ends = {p: 10 + len(self.came.get(p.partition, ())) for p in (PLACE, OTHER)}
         logs = {p: self._log(end) for p, end in ends.items()}
@@ -181,7 +187,7 @@ def test_records_without_a_key_are_known_again_and_have_no_order() -> None:
     plain = [at(n, wanted(n), key=None) for n in range(5)]
     stage = Stage({0: [at(10, wanted(3), key=None)]}, (UNKEYED,) * 5)
     stage.world.every = stage.world.held = {PLACE: plain, OTHER: plain}
-    stage.growth = TargetGrowth(
+    stage.growth = TargetChanges(
         "A",
         stage.world.rows(),
         FakeSource(stage.world.held),
@@ -241,8 +247,8 @@ def test_a_target_that_has_not_grown_is_not_read() -> None:
 
 
 def test_little_is_held_of_what_came(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(newcomers, "MOST_SUSPECTS", 1)
-    monkeypatch.setattr(newcomers, "MOST_KEYS", 2)
+    monkeypatch.setattr(target_changes, "MOST_SUSPECTS", 1)
+    monkeypatch.setattr(target_changes, "MOST_KEYS", 2)
     came = [at(10 + n, wanted(n), value=b"new") for n in range(4)]
     (moved,) = Stage({0: came}).plan().blocked
     assert moved.reason.startswith("at least 2 of the records")

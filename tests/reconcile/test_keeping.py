@@ -8,21 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drctl.gap.rows import MissingRow
+from drctl.formats import provenance
+from drctl.gap.held import MissingRow
 from drctl.model.errors import Refused, Unknown
 from drctl.model.gap import OrderVerdict, RecordClass
-from drctl.model.rows import Row
-from drctl.model.topology import TopicPartition
+from drctl.model.topology import Row, TopicPartition
+from drctl.reconcile.executing import stamp_of
 from drctl.reconcile.export import MANIFEST, digest_of, lane_of, line_of, record_of
-from drctl.reconcile.matching import stamp_of
+from drctl.reconcile.gap_result import Exported, ExportedLane, Tally, key_digest
 from drctl.reconcile.policy import Action
-from drctl.reconcile.progress import Key, Lane, Progress, Segment, decode, encode
-from drctl.reconcile.rows import Exported, ExportedLane, Tally, key_digest
-from drctl.report.reconcile_export import ExportFolder
-from drctl.systems.parquet.gap_records import GapRow, read_records
-from drctl.systems.parquet.records import ParquetRecords
-from drctl.systems.spill.wanted_rows import TemporaryWantedRows
-from drctl.wire import provenance
+from drctl.reconcile.progress import Key, Progress, RecordSet, Segment, decode, encode
+from drctl.stores.parquet import GapRow, ParquetRecords, read_records
+from drctl.stores.temporary import TemporaryWantedRows
+from drctl.views.exports import ExportFolder
 
 PLACE = TopicPartition("orders", 3)
 COUNT = st.integers(0, 2**63 - 1)
@@ -55,7 +53,7 @@ exported = st.builds(
 
 @given(st.text(), st.lists(segments, max_size=3).map(tuple))
 def test_progress_comes_back_as_it_was(topic: str, done: tuple[Segment, ...]) -> None:
-    key = Key("g", "c", Lane(TopicPartition(topic, 1), OrderVerdict.SAFE))
+    key = Key("g", "c", RecordSet(TopicPartition(topic, 1), OrderVerdict.SAFE))
     progress = Progress("s", "t", done)
     assert decode([encode(key, progress)]) == {key: progress}
 
@@ -95,7 +93,9 @@ def record(partition: int, offset: int) -> Exported:
 
 
 def part(records: int, place: TopicPartition) -> ExportedLane:
-    return ExportedLane(Lane(place, OrderVerdict.UNKEYED), -1, digest_of(range(records)), records)
+    return ExportedLane(
+        RecordSet(place, OrderVerdict.UNKEYED), -1, digest_of(range(records)), records
+    )
 
 
 def test_an_export_is_for_its_owner_and_whole_or_not_there(tmp_path: Path) -> None:
@@ -157,9 +157,9 @@ def test_rows_come_back_in_order_whatever_order_they_came_in(
 ) -> None:
     kept = TemporaryWantedRows(rows)
     place = TopicPartition("orders", 1)
-    lanes: dict[Lane, list[GapRow]] = {}
+    lanes: dict[RecordSet, list[GapRow]] = {}
     for row in rows:
-        lanes.setdefault(Lane(TopicPartition(*row[:2]), OrderVerdict(row[6])), []).append(row)
+        lanes.setdefault(RecordSet(TopicPartition(*row[:2]), OrderVerdict(row[6])), []).append(row)
     assert kept.tallies() == {lane: tally(some) for lane, some in lanes.items()}
     wanted = sorted(
         row[2:]

@@ -2,10 +2,17 @@
 
 from drctl.model.gap import OrderVerdict, TopicGap
 from drctl.model.topology import TopicPartition
-from drctl.reconcile.left import Left
-from drctl.reconcile.left_before import At, counted, left_before
 from drctl.reconcile.policy import Action
-from drctl.reconcile.progress import Key, Lane, Progress, Segment
+from drctl.reconcile.progress import (
+    At,
+    Key,
+    Left,
+    Progress,
+    RecordSet,
+    Segment,
+    counted,
+    left_before,
+)
 from tests.report.gaps import gap, result
 
 PLACE = TopicPartition("orders", 0)
@@ -23,7 +30,7 @@ def kept(
     name: str = "g1",
 ) -> dict[Key, Progress]:
     segments = tuple(Segment(action, 99, 1, 1, left=left) for left in lefts)
-    return {Key(name, source, Lane(PLACE, order)): Progress(topic_id, "t", segments)}
+    return {Key(name, source, RecordSet(PLACE, order)): Progress(topic_id, "t", segments)}
 
 
 def test_what_is_kept_of_other_records_tells_nothing() -> None:

@@ -5,25 +5,25 @@ from dataclasses import dataclass, field
 
 from drctl.model.gap import OrderVerdict
 from drctl.model.journal import Entry
-from drctl.model.rows import Row
-from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, TopicState
+from drctl.model.topology import OffsetRange, PartitionOffsets, Row, TopicPartition, TopicState
+from drctl.reconcile.cluster_state import ClusterState, ClusterStates
 from drctl.reconcile.executing import Execution, Limits
-from drctl.reconcile.gap_result import FoundGap, FoundPartition
-from drctl.reconcile.guards import parse_overrides
-from drctl.reconcile.planning import ReconcilePlan, build_plan
-from drctl.reconcile.policy import Action, Policies
-from drctl.reconcile.progress import Change, Key, Progress, decode
-from drctl.reconcile.rows import (
+from drctl.reconcile.gap_result import (
     Copy,
     Exported,
     ExportedLane,
+    FoundGap,
+    FoundPartition,
     Piece,
     key_digest,
     seen_of,
     size_of,
 )
-from drctl.reconcile.sight import SideSight, Sight
-from drctl.systems.spill.wanted_rows import TemporaryWantedRows
+from drctl.reconcile.guards import parse_overrides
+from drctl.reconcile.planning import ReconcilePlan, build_plan
+from drctl.reconcile.policy import Action, Policies
+from drctl.reconcile.progress import Change, Key, Progress, decode
+from drctl.stores.temporary import TemporaryWantedRows
 
 T = "orders"
 Appended = tuple[Row, bytes]
@@ -231,7 +231,7 @@ class World:
             kept.append((*place, offset, time, key_digest(key), size, order.value))
         return TemporaryWantedRows(kept)
 
-    def sight(self, **config: str) -> Sight:
+    def sight(self, **config: str) -> ClusterStates:
         numbers = {p.partition: 1 for p in self.every}
         source = {
             p: PartitionOffsets(self.log_start.get(p, 0), _end(rows), _end(rows))
@@ -241,9 +241,9 @@ class World:
         for place in self.every:
             end = len(self.target.logs.get(place, []))
             target[place] = PartitionOffsets(0, end, end)
-        return Sight(
-            SideSight("A", {T: TopicState(T, numbers, topic_id="s")}, source),
-            SideSight("B", {T: TopicState(T, numbers, dict(config), topic_id="t")}, target),
+        return ClusterStates(
+            ClusterState("A", {T: TopicState(T, numbers, topic_id="s")}, source),
+            ClusterState("B", {T: TopicState(T, numbers, dict(config), topic_id="t")}, target),
         )
 
     def plan(self, policies: Policies, **config: str) -> ReconcilePlan:

@@ -8,17 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from drctl.engine.abandoning import abandon
-from drctl.engine.chain import beginning, seal, verify
 from drctl.engine.entries import Entry
 from drctl.engine.executing import Execution
 from drctl.engine.kind import Description, Facts, Kind, Seen, State, Trait
-from drctl.engine.ports import Hands, Look
-from drctl.engine.registry import KINDS
-from drctl.engine.story import read_story
+from drctl.engine.ports import LinkReader, LinkWriter
+from drctl.engine.run_state import beginning, read_story, seal, verify
 from drctl.model.errors import Refused
 from drctl.model.plan import Duty, Json, Plan, Step
-from drctl.report.run_data import ReportData
-from drctl.report.run_reading import report_data
+from drctl.steps.registry import KINDS
+from drctl.views.run_data import ReportData
+from drctl.views.run_reading import report_data
 from tests.engine.switches import Crash, Deaf, Hurried, Notes, World
 
 ADA = {"user": "ada", "host": "laptop-7"}
@@ -85,7 +84,7 @@ class Played:
     def describe(self, settings: Json) -> Description:
         return self.real.describe(settings)
 
-    def check(self, settings: Json, facts: Facts, look: Look) -> Json:
+    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
         step = settings["part"]
         part = self.stage.script.get(step, Part())
         self.stage.clock.seconds += part.looks
@@ -93,12 +92,12 @@ class Played:
             raise part.refuses
         return {**part.intent, "part": step}
 
-    def apply(self, intent: Json, hands: Hands) -> tuple[str, ...]:
+    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
         part = self.stage.part(intent)
         self.stage.until = self.stage.clock.seconds + part.takes
         return part.complaints
 
-    def verify(self, intent: Json, look: Look) -> Seen:
+    def verify(self, intent: Json, look: LinkReader) -> Seen:
         part, clock = self.stage.part(intent), self.stage.clock
         if self.stage.until - clock.seconds > 1e-6:
             if part.dies and self.stage.until - clock.seconds < part.takes / 2:
@@ -106,11 +105,11 @@ class Played:
             return Seen(State.WAITING, part.words, part.facts, part.items)
         return Seen(part.end, part.words, part.facts, part.items, part.owes)
 
-    def undo(self, intent: Json, hands: Hands) -> tuple[str, ...]:
+    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
         self.stage.clock.seconds += 0.7
         return ()
 
-    def undone(self, intent: Json, look: Look) -> Seen:
+    def undone(self, intent: Json, look: LinkReader) -> Seen:
         if self.stage.part(intent).stays:
             return Seen(State.FAILED, "the rules are still on broker 2", {}, ("broker 2",))
         return Seen(State.DONE, "as it was before")
@@ -135,7 +134,7 @@ class Run:
         self.clock.stop_after = self.clock.waited + stop_after
         kinds = {name: Played(kind, stage) for name, kind in KINDS.items()}
         world = World()
-        look, hands = cast(Look, world), cast(Hands, world)
+        look, hands = cast(LinkReader, world), cast(LinkWriter, world)
         engine = Execution(
             cast(Mapping[str, Kind], kinds), look, hands, self.notes, self.clock, Deaf()
         )

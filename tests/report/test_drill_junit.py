@@ -12,8 +12,8 @@ import pytest
 
 from drctl.drill.result import Result, StepTime
 from drctl.model.errors import ExitCode
-from drctl.report.drill_junit import render
-from drctl.report.run_data import Became
+from drctl.views.junit import drill_to_junit
+from drctl.views.run_data import Became
 from tests.drill.test_result import AS_BEFORE, CHANGED, GOOD, HIDDEN, SLOW, result
 
 SUITE = {
@@ -41,7 +41,7 @@ def every() -> Iterator[Result]:
 
 
 def suite_of(of: Result) -> Element:
-    (suite,) = ElementTree.fromstring(render(of))
+    (suite,) = ElementTree.fromstring(drill_to_junit(of))
     return suite
 
 
@@ -54,7 +54,7 @@ def test_it_is_red_exactly_where_the_exit_code_is_not_0() -> None:
     for each in every():
         suite = suite_of(each)
         seen.add(each.exit_code)
-        assert (reds(suite) > 0) == (each.exit_code is not ExitCode.DONE), render(each)
+        assert (reds(suite) > 0) == (each.exit_code is not ExitCode.DONE), drill_to_junit(each)
         for tag in ("failure", "error", "skipped"):
             total = int(suite.attrib[f"{tag}s" if tag != "skipped" else tag])
             assert len(suite.findall(f"testcase/{tag}")) == total
@@ -74,7 +74,7 @@ def test_it_is_what_the_common_schemas_allow() -> None:
         left=(bad,),
         compared=replace(CHANGED, differences=(bad,)),
     )
-    text = render(hostile)
+    text = drill_to_junit(hostile)
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", text)
     suite = suite_of(hostile)
     assert set(suite.attrib) == SUITE

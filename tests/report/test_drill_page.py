@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drctl.drill.history import Past, Verdict
-from drctl.report.drill_page import ROWS, render
-from drctl.report.drill_picture import MOST, comparable, trend
+from drctl.drill.result import Past, Verdict
+from drctl.views.drill_page import MOST, ROWS, comparable, render, trend
 
 BEGAN = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 GOOD = Past(

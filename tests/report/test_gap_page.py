@@ -12,9 +12,8 @@ from html.parser import HTMLParser
 import pytest
 
 from drctl.model.gap import GapResult
-from drctl.report.gap_page import render, share
-from drctl.report.gap_steps import next_steps
-from drctl.report.gap_words import known, unknown, verdict
+from drctl.views.gap_page import render, share
+from drctl.views.gap_text import known, next_steps, unknown, verdict
 from tests.report import gaps
 
 

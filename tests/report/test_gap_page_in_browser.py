@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from drctl.report.gap_page import render
-from drctl.report.printable import escape
+from drctl.views.gap_page import render
+from drctl.views.text import escape
 from tests.report import gaps
 from tests.report.browser import DARK, LIGHT, dump_dom, serve
 

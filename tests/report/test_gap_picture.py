@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drctl.model.gap import Histogram
-from drctl.report.gap_picture import LEVELS, MAX_BINS, MAX_CELLS, MAX_ROWS, Scale, heat_map, strip
-from drctl.report.time_axis import Axis
+from drctl.views.gap_page import LEVELS, MAX_BINS, MAX_CELLS, MAX_ROWS, Scale, heat_map, strip
+from drctl.views.time_axis import Axis
 from tests.report import gaps
 
 HOUR = 3_600_000

@@ -6,10 +6,9 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from drctl.cli.gap.table import gap_table
+from drctl.cli.gap_table import gap_table
 from drctl.model.gap import GapResult
-from drctl.report.gap_steps import next_steps
-from drctl.report.gap_words import verdict
+from drctl.views.gap_text import next_steps, verdict
 from tests.report import gaps
 
 every = pytest.mark.parametrize("make", gaps.EVERY.values(), ids=gaps.EVERY)

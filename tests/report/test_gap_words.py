@@ -7,9 +7,19 @@ import pytest
 
 from drctl.model.errors import ExitCode
 from drctl.model.gap import Counts, Forgotten, GapResult, LedgerUse, NotCompared, Window
-from drctl.report.gap_lines import blind_spots, offsets, order_lines, total_lines
-from drctl.report.gap_steps import next_steps
-from drctl.report.gap_words import Tone, facts, known, tone, unknown, verdict
+from drctl.views.gap_text import (
+    Tone,
+    blind_spots,
+    facts,
+    known,
+    next_steps,
+    offsets,
+    order_lines,
+    tone,
+    total_lines,
+    unknown,
+    verdict,
+)
 from tests.report import gaps
 
 VERDICTS = {

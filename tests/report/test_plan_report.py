@@ -5,21 +5,20 @@ from dataclasses import replace
 
 import pytest
 
-from drctl.checks.fixing_guard import GUARD
 from drctl.checks.registry import GUARDS
+from drctl.checks.repairs import GUARD
 from drctl.engine.invariants import violations
-from drctl.engine.registry import KINDS
-from drctl.engine.steps.way_back_order import PASSED
-from drctl.model.failover import Mode
 from drctl.model.finding import Finding, Status
-from drctl.model.loss import Figure, Loss, LossRange
+from drctl.model.loss import Figure, Loss, LossRange, Mode
 from drctl.model.plan import Plan
-from drctl.report.leaving_lines import leaving_lines, leaving_rows
-from drctl.report.plan_json import plan_document
-from drctl.report.plan_lines import (
+from drctl.steps.failback import PASSED
+from drctl.steps.registry import KINDS
+from drctl.views.client_moves import leaving_lines, leaving_rows
+from drctl.views.plan_text import (
     guard_rows,
     guards_in_words,
     loss_lines,
+    plan_document,
     step_rows,
     verdict,
     what_to_type,

@@ -4,18 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drctl.report.printable import (
-    Kind,
-    age,
-    duration,
-    escape,
-    plain,
-    plural,
-    sentence,
-    show,
-    size,
-    utc,
-)
+from drctl.views.text import Kind, age, duration, escape, plain, plural, sentence, show, size, utc
 
 NOW = datetime(2026, 3, 5, 14, 20, 7, tzinfo=UTC)
 NOW_MS = int(NOW.timestamp() * 1000)

@@ -12,15 +12,12 @@ import pytest
 
 from drctl.model.gap import Counts, GapResult, NotCompared, PartitionGap, TopicGap
 from drctl.model.topology import OffsetRange
-from drctl.report import run_markdown, run_page
-from drctl.report.run_completion import completed
-from drctl.report.run_data import ReportData
-from drctl.report.run_gaps import gap_results
-from drctl.report.run_json import report_document, run_document
-from drctl.report.run_known import known, unknown
-from drctl.report.run_lines import figures
-from drctl.report.run_next import next_steps
-from drctl.report.run_words import verdict
+from drctl.views import run_markdown, run_page
+from drctl.views.run_completion import completed, gap_results
+from drctl.views.run_data import ReportData
+from drctl.views.run_json import report_document, run_document
+from drctl.views.run_lines import figures, known, next_steps, unknown
+from drctl.views.run_words import verdict
 from tests.cli.documents import check
 from tests.report import runs
 from tests.report.runs import LOST, Part, Run

@@ -8,28 +8,26 @@ from typing import cast
 import pytest
 
 from drctl.engine import entries as write
-from drctl.engine.chain import Harm, beginning, seal, verify
 from drctl.engine.kind import State
-from drctl.engine.ports import Look
-from drctl.engine.steps.commit_offsets import CommitOffsets
-from drctl.engine.steps.preflight import Preflight
-from drctl.engine.story import read_story
+from drctl.engine.ports import LinkReader
+from drctl.engine.run_state import Harm, beginning, read_story, seal, verify
 from drctl.model.errors import ExitCode, Refused, Unknown
 from drctl.model.finding import Finding, Status
 from drctl.model.plan import Duty, Plan, Step
-from drctl.report import run_markdown, run_page
-from drctl.report.run_data import Became, Doing, ReportData, Standing, StepReport, Warned, Writes
-from drctl.report.run_json import report_document
-from drctl.report.run_lines import figures
-from drctl.report.run_next import next_steps
-from drctl.report.run_reading import report_data, sound_entries
+from drctl.steps.commit_offsets import CommitOffsets
+from drctl.steps.prechecks import Preflight
+from drctl.views import run_markdown, run_page
+from drctl.views.run_data import Became, Doing, ReportData, Standing, StepReport, Warned, Writes
+from drctl.views.run_json import report_document
+from drctl.views.run_lines import figures, next_steps
+from drctl.views.run_reading import report_data, sound_entries
 from tests.cli.documents import check
 from tests.engine.switches import Blind, Crash, Hurried, Notes, World, execution, kinds, plan
 from tests.engine.test_interruptions import CASES, Countdown, Prepare, points
 from tests.report import runs
 from tests.report.runs import GOOD, Part, Run
 
-BLIND = cast(Look, Blind())
+BLIND = cast(LinkReader, Blind())
 
 ENDINGS = {
     "done": (Standing.DONE, 0, "", Writes.TARGET),
@@ -282,7 +280,7 @@ def test_what_a_guard_could_not_look_at_is_read_from_what_preflight_writes() -> 
             )
 
     settings = {"mode": "planned", "overrides": {}}
-    intent = Preflight().check(settings, {}, cast(Look, Findings()))
+    intent = Preflight().check(settings, {}, cast(LinkReader, Findings()))
     facts = Preflight().verify(intent, BLIND).facts
     data = Run(runs.planned()).play({**GOOD, "preflight": Part(facts=facts)}).data
     assert data.warned == (

@@ -8,13 +8,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from drctl.report import run_lines, run_markdown
-from drctl.report.printable import plain
-from drctl.report.run_json import report_document, run_document
-from drctl.report.run_junit import render as junit
-from drctl.report.run_known import known, unknown
-from drctl.report.run_next import next_steps
-from drctl.report.run_words import length, verdict
+from drctl.views import run_lines, run_markdown
+from drctl.views.junit import run_to_junit as junit
+from drctl.views.run_json import report_document, run_document
+from drctl.views.run_lines import known, next_steps, unknown
+from drctl.views.run_words import length, verdict
+from drctl.views.text import plain
 from tests.cli.documents import check
 from tests.report import runs
 

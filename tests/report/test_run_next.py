@@ -7,14 +7,12 @@ from datetime import UTC, datetime
 import pytest
 
 from drctl.engine.entries import owed
-from drctl.engine.sequences.failback import failback
-from drctl.engine.sequences.rebuild import rebuild
-from drctl.engine.steps.last_look import MOVED
+from drctl.engine.recheck_source import MOVED
 from drctl.model.errors import Refused
-from drctl.report.run_data import Became
-from drctl.report.run_known import known
-from drctl.report.run_next import next_steps
-from drctl.report.run_words import verdict
+from drctl.plans.failback import failback, rebuild
+from drctl.views.run_data import Became
+from drctl.views.run_lines import known, next_steps
+from drctl.views.run_words import verdict
 from tests.engine.test_way_home import way_back
 from tests.report import runs
 from tests.report.runs import Part, Run

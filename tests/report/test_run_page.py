@@ -6,13 +6,10 @@ from html import unescape
 
 import pytest
 
-from drctl.report.run_data import Doing
-from drctl.report.run_known import known, unknown
-from drctl.report.run_lines import figures
-from drctl.report.run_next import next_steps
-from drctl.report.run_page import render
-from drctl.report.run_picture import picture
-from drctl.report.run_words import chip, verdict
+from drctl.views.run_data import Doing
+from drctl.views.run_lines import figures, known, next_steps, unknown
+from drctl.views.run_page import picture, render
+from drctl.views.run_words import chip, verdict
 from tests.report import runs
 from tests.report.test_gap_page import Document
 

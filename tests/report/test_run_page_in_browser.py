@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from drctl.report.run_page import render
+from drctl.views.run_page import render
 from tests.report import runs
 from tests.report.browser import DARK, LIGHT, dump_dom, serve
 from tests.report.test_gap_page_in_browser import ATTACK, Seen, contrast, inspect

@@ -1,7 +1,7 @@
 """Lines of consumer timestamps: aligned, in UTC, and harmless whatever a name holds."""
 
-from drctl.offsets.timestamp_rows import TimestampRow
-from drctl.report.timestamp_lines import Columns, time, undecodable
+from drctl.offsets.consumer_timestamps import TimestampRow
+from drctl.views.timestamps import Columns, time, undecodable
 
 NOON = 1_700_000_000_123
 

@@ -3,11 +3,9 @@
 import pytest
 
 from drctl.model.errors import Unreachable
-from drctl.offsets.sight import Problem
-from drctl.offsets.tracked import Tracked, tracked_document
-from drctl.offsets.tracking import Look
-from drctl.report.track_lines import pass_line, pass_lines
-from drctl.report.track_metrics import TrackMetrics
+from drctl.offsets.passes import Tracked, tracked_document
+from drctl.offsets.tracking import Look, Problem
+from drctl.views.tracking import TrackMetrics, pass_line, pass_lines
 from tests.cli.documents import check
 
 NOON = 1_700_000_000_000

@@ -1,7 +1,7 @@
 """Links to build plans for, from the one that has everything to the one that has nothing."""
 
-from drctl.engine.sequences.circumstances import Circumstances, FenceMethod
-from drctl.model.leaving import Leaving
+from drctl.model.endpoints import Leaving
+from drctl.plans.inputs import Circumstances, FenceMethod
 
 FULL = Circumstances(
     "main",

@@ -8,12 +8,12 @@ import pytest
 
 from drctl.engine.entries import What
 from drctl.engine.executing import Execution
-from drctl.engine.outcome import Outcome, Status
-from drctl.engine.ports import Hands, Look, Missing
-from drctl.engine.questions import answers
-from drctl.engine.registry import KINDS
+from drctl.engine.kind import Outcome, Status
+from drctl.engine.ports import LinkReader, LinkWriter, Missing
 from drctl.runbook.building import build
 from drctl.runbook.reading import read
+from drctl.steps.questions import answers
+from drctl.steps.registry import KINDS
 from tests.engine.switches import Blind, Deaf, Hurried, Notes, World
 from tests.engine.test_looks import FINE, Two
 from tests.runbook.links import FULL
@@ -46,7 +46,9 @@ def carried_out(two: Asked, *given: str) -> tuple[Outcome, Notes]:
     two.given = dict(answers(plan, given))
     two.said = tuple(type(FINE)("mm2-topics", each.status, "x", "y") for each in two.said)
     notes = Notes(World())
-    run = Execution(KINDS, cast(Look, two), cast(Hands, Blind()), notes, Hurried(), Deaf())
+    run = Execution(
+        KINDS, cast(LinkReader, two), cast(LinkWriter, Blind()), notes, Hurried(), Deaf()
+    )
     return run.start(plan, {"user": "ada"})[1], notes
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from drctl.model.errors import ConfigError, UsageError
-from drctl.runbook.listing import find, listing
+from drctl.runbook.reading import find, listing
 
 OWN = "name: {name}\nabout: Ours. And more.\nsteps: [{{id: a, manual: x}}]\n"
 

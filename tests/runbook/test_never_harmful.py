@@ -10,16 +10,15 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from drctl.engine.invariants import violations
-from drctl.engine.registry import KINDS
-from drctl.engine.sequences.circumstances import Circumstances, FenceMethod
 from drctl.model.errors import ConfigError, UsageError
 from drctl.model.plan import Plan
-from drctl.runbook.building import build
-from drctl.runbook.facts import FACTS
+from drctl.plans.inputs import Circumstances, FenceMethod
+from drctl.runbook.building import broken, build
 from drctl.runbook.linting import deep_problems
 from drctl.runbook.reading import Runbook, look_at
-from drctl.runbook.rules import broken
 from drctl.runbook.site import Site
+from drctl.runbook.when import FACTS
+from drctl.steps.registry import KINDS
 
 SHORT: tuple[Mapping[str, Any], ...] = (
     {"step": "preflight"},

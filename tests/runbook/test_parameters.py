@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drctl.model.errors import UsageError
-from drctl.runbook.durations import seconds
-from drctl.runbook.parameters import Value, given_values, shown
 from drctl.runbook.schema import ParameterConfig, ParameterType
+from drctl.runbook.values import Value, given_values, seconds, shown
 
 DECLARED = {
     "count": ParameterConfig(type="integer", about="x", default=3),

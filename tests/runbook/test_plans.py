@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from drctl.engine.registry import FAILOVER, KINDS, REPAIRS, WAY_BACK
-from drctl.engine.sequences.circumstances import Circumstances, Mode
-from drctl.engine.sequences.failover import failover
 from drctl.model.errors import ConfigError, UsageError
+from drctl.model.loss import Mode
 from drctl.model.plan import Plan
-from drctl.runbook.building import build
+from drctl.plans.failover import failover
+from drctl.plans.inputs import Circumstances
+from drctl.runbook.building import broken, build
 from drctl.runbook.reading import Runbook, load, read
-from drctl.runbook.rules import broken
 from drctl.runbook.site import Site
 from drctl.runbook.specs import SPECS
+from drctl.steps.registry import FAILOVER, KINDS, REPAIRS, WAY_BACK
 from tests.runbook.links import BARE, FULL, LINKS
 
 FOLDER = Path(__file__).parent / "plans"

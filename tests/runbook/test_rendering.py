@@ -13,9 +13,8 @@ from markdown_it import MarkdownIt
 
 from drctl import resources
 from drctl.model.errors import UsageError
-from drctl.runbook import markdown
-from drctl.runbook.listing import files
-from drctl.runbook.reading import Runbook, load, read
+from drctl.runbook import rendering
+from drctl.runbook.reading import Runbook, files, load, read
 from drctl.runbook.rendering import PLACEHOLDERS, render
 from tests.runbook.links import BARE, FULL, SITE
 
@@ -139,9 +138,9 @@ def test_what_cannot_be_shown_is_spelled_out() -> None:
 
 @given(st.text())
 def test_code_shows_what_it_is_given(text: str) -> None:
-    span = markdown.code(text)
+    span = rendering.code(text)
     tokens = MarkdownIt("commonmark").parseInline(span)[0].children or []
-    wanted = markdown.printable(text).replace("\n", " ")
+    wanted = rendering.printable(text).replace("\n", " ")
     if wanted.strip(" "):
         assert [token.type for token in tokens] == ["code_inline"]
         assert tokens[0].content.strip(" ") == wanted.strip(" ")

@@ -9,14 +9,13 @@ import pytest
 
 from drctl import resources
 from drctl.cli.commands import COMMANDS
-from drctl.engine.concerned import asked_of
 from drctl.model.finding import Finding, Status
 from drctl.runbook.building import build
 from drctl.runbook.linting import lint
-from drctl.runbook.listing import files
-from drctl.runbook.parameters import sample
-from drctl.runbook.reading import load
+from drctl.runbook.reading import files, load
 from drctl.runbook.rendering import render
+from drctl.runbook.values import sample
+from drctl.steps.questions import asked_of
 from tests.docs.test_command_lines import parse
 from tests.runbook.links import LINKS
 

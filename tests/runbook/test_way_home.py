@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from drctl import resources
-from drctl.engine.sequences.circumstances import Circumstances
-from drctl.engine.sequences.failback import failback, leads_home, turned
 from drctl.model.errors import ConfigError
+from drctl.plans.failback import failback, leads_home, turned
+from drctl.plans.inputs import Circumstances
 from drctl.runbook.building import build
 from drctl.runbook.reading import Runbook, load, read
 from drctl.runbook.rendering import render

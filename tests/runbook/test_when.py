@@ -6,8 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drctl.runbook.facts import FACTS, Value, observed, worlds
-from drctl.runbook.when import Both, Compare, Expression, Mistake, Not, parse
+from drctl.runbook.when import (
+    FACTS,
+    Both,
+    Compare,
+    Expression,
+    Mistake,
+    Not,
+    Value,
+    observed,
+    parse,
+    worlds,
+)
 from tests.runbook.links import BARE, FULL
 
 NOW = observed(FULL)

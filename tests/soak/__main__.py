@@ -10,9 +10,9 @@ import threading
 import time
 from pathlib import Path
 
-from drctl.lab.guards import free_port_base
 from drctl.lab.lab import Lab
 from drctl.lab.settings import LabSettings
+from drctl.lab.starting import free_port_base
 from drctl.model.errors import DrctlError
 from tests.soak.course import draw
 from tests.soak.round import Result, Round

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from drctl.engine.sequences.failback import NAME as FAILBACK
+from drctl.plans.failback import NAME as FAILBACK
 from drctl.reconcile.policy import QUARANTINE
 from tests.soak.course import PRIMARY, SECONDARY
 from tests.soak.judging import Evidence, Group, Told

@@ -10,7 +10,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from drctl.lab.cluster import LabCluster
-from drctl.lab.scenarios.signpost import USER, Signpost
+from drctl.lab.scenarios.clients import USER, Signpost
 from drctl.model.errors import DrctlError
 from tests.soak.client_log import ClientLog
 from tests.soak.logs import Committed, Log, Processed, What

@@ -10,10 +10,10 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient  # type: ignore[attr-defined, unused-ignore]
 
+from drctl.formats.provenance import HEADER
 from drctl.lab.cluster import LOGGER, LabCluster
 from drctl.lab.waiting import Patience
 from drctl.model.errors import Unreachable
-from drctl.wire.provenance import HEADER
 from tests.soak.judging import Held
 
 _READ_S = 60

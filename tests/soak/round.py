@@ -14,8 +14,8 @@ from uuid import uuid4
 
 from confluent_kafka import KafkaException
 
+from drctl.lab.cluster import count_of
 from drctl.lab.lab import Lab
-from drctl.lab.reading import count_of
 from drctl.model.errors import DrctlError, Stopped
 from drctl.reconcile.policy import QUARANTINE
 from tests.soak.course import PRIMARY, SECONDARY, Course, Out, Strike

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from drctl.lab.jvm import lab_mark
 from drctl.lab.lab import Lab
-from drctl.lab.process import marked_processes
+from drctl.lab.processes import lab_mark, marked_processes
 from tests.soak.__main__ import settings
 from tests.soak.course import Course, Fault, Out, Strike
 from tests.soak.test_soak import RETURNING, played

@@ -21,8 +21,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 from drctl.lab.cluster import LabCluster
 from drctl.lab.lab import Lab
 from drctl.lab.loads import ensure_topic
-from drctl.lab.scenarios import way_back
-from drctl.lab.scenarios.signpost import USER, Signpost
+from drctl.lab.scenarios import stage
+from drctl.lab.scenarios.clients import USER, Signpost
 from drctl.lab.waiting import Patience
 from drctl.model.errors import DrctlError, Stopped
 from drctl.reconcile.policy import QUARANTINE
@@ -120,7 +120,7 @@ def world(lab: Lab, folder: Path, name: str, stopping: threading.Event) -> Itera
     groups = [each.group for each in members]
     (folder / "drctl.yaml").write_text(_configuration(lab, name, groups), encoding="utf-8")
     try:
-        way_back.deploy(lab, topic, reverse_of(name))
+        stage.deploy(lab, topic, reverse_of(name))
         yield made
     finally:
         for each in made.people:
@@ -190,7 +190,7 @@ def _take_away(made: World) -> None:
     lab, topic = made.lab, made.topic
     steps: tuple[Callable[[], object], ...] = (
         *(lambda part=part: _up(lab, part) for part in (PRIMARY, SECONDARY, "connect")),
-        lambda: way_back.remove(lab, reverse_of(made.name)),
+        lambda: stage.remove(lab, reverse_of(made.name)),
         lambda: [each.stop() for each in made.people],
         *(lambda cluster=c: _empty(cluster, topic, made) for c in lab.parts.clusters),
         lambda: lab.replicate(True),

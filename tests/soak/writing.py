@@ -8,7 +8,7 @@ from pathlib import Path
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from drctl.lab.cluster import LOGGER, LabCluster
-from drctl.lab.scenarios.signpost import USER, Signpost
+from drctl.lab.scenarios.clients import USER, Signpost
 from drctl.model.errors import DrctlError
 from tests.soak.logs import Acknowledged, Failed, Log
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from drctl.systems.spark.session import SparkSettings, opened
+from drctl.spark.session import SparkSettings, opened
 from tests.jvm import spark_classes
 
 

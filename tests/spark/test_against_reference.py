@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from drctl.gap.comparison import Identity, Side
-from drctl.model.gap_order import OrderScope
+from drctl.model.gap import OrderScope
 from drctl.model.topology import Record
-from drctl.systems.spark.comparer import SparkComparer
-from drctl.systems.spark.scan import TopicRanges
+from drctl.spark.comparer import SparkComparer
+from drctl.spark.scan import TopicRanges
 from tests.gap import test_inversions
 from tests.gap.comparing import agree, no_progress, plan_of, run
 from tests.gap.logs import GeneratedTopic, identities, reordered, topics

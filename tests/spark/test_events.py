@@ -9,10 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from drctl.gap.comparison import Side
 from drctl.gap.event_duplicates import DirectEventCounter
 from drctl.model.event_duplicates import EventCounts
-from drctl.model.rows import Chunk
-from drctl.model.topology import OffsetRange, Record
-from drctl.systems.spark.events import SparkEventCounter
-from drctl.systems.spark.scan import TopicRanges
+from drctl.model.topology import Chunk, OffsetRange, Record
+from drctl.spark.events import SparkEventCounter
+from drctl.spark.scan import TopicRanges
 from tests.gap.comparing import no_progress, row_of
 from tests.gap.events import MONGODB, MYSQL, POSTGRES, events, log, value
 

@@ -1,7 +1,7 @@
 import pytest
 from py4j.protocol import Py4JError
 
-from drctl.systems.spark.failure import cause_of, was_interrupted
+from drctl.spark.failure import cause_of, was_interrupted
 
 
 def interrupted_while_working() -> None:

@@ -1,4 +1,4 @@
-"""Fingerprints in Spark's SQL, as `drctl.wire.fingerprint` documents them."""
+"""Fingerprints in Spark's SQL, as `drctl.formats.fingerprint` documents them."""
 
 import pytest
 from pyspark.sql import SparkSession

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from drctl.systems.spark.session import SMALL, SparkSettings, opened
+from drctl.spark.session import SMALL, SparkSettings, opened
 from tests.jvm import spark_classes
 
 pytestmark = pytest.mark.jvm

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from drctl.systems.spark.session import SMALL, SparkSettings, defaults
+from drctl.spark.session import SMALL, SparkSettings, defaults
 
 OPTIONS = "spark.driver.extraJavaOptions"
 

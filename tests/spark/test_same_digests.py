@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 
 from drctl.gap.comparison import BucketDigest, ComparePlan, Identity, RecordComparer
 from drctl.gap.direct import DirectComparer
-from drctl.systems.spark.comparer import SparkComparer
-from tests.gap.comparing import no_progress, plan_of
+from drctl.spark.comparer import SparkComparer
+from tests.gap.comparing import GeneratedLogs, no_progress, plan_of
 from tests.gap.logs import GeneratedTopic, identities, topics
-from tests.gap.test_direct import GeneratedLogs, Written
+from tests.gap.test_direct import Written
 from tests.spark.test_against_reference import GeneratedRows
 
 pytestmark = pytest.mark.jvm

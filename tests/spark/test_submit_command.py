@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from drctl.model.errors import ConfigError
-from drctl.systems.spark.application import fault_in
-from drctl.systems.spark.properties_file import properties_text
-from drctl.systems.spark.submission import (
+from drctl.spark.session import properties_text
+from drctl.spark.submission import (
     DeployMode,
     SubmitSettings,
     installed_spark,
     shared_folder,
     write_command,
 )
+from drctl.spark.submit import fault_in
 
 SECRET = "correct horse battery staple"
 CLIENTS = {

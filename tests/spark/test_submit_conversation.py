@@ -21,22 +21,21 @@ from drctl.gap.comparison import (
     Identity,
     Progress,
     Reads,
+    ScanFailed,
     Side,
     TopicPlan,
     TopicSuspects,
 )
-from drctl.gap.failures import ScanFailed
 from drctl.gap.suspects import find_suspects
 from drctl.lab.waiting import Patience
 from drctl.model.errors import Unknown
-from drctl.model.gap_order import Inversion
+from drctl.model.gap import Inversion
 from drctl.model.topology import OffsetRange
-from drctl.systems.spark.application import Application, started
-from drctl.systems.spark.job_folder import ALIVE, STOP, JobFolder, answer, question
-from drctl.systems.spark.session import SparkDidNotStart
-from drctl.systems.spark.submission import SubmitSettings
-from drctl.systems.spark.submit import SubmittedComparer, fetch, submitted
-from drctl.systems.spark.submit_job import Leash, serve
+from drctl.spark.job_folder import ALIVE, STOP, JobFolder, answer, question
+from drctl.spark.session import SparkDidNotStart
+from drctl.spark.submission import SubmitSettings
+from drctl.spark.submit import Application, SubmittedComparer, fetch, started, submitted
+from drctl.spark.submit_job import Leash, serve
 
 TOPIC = TopicPlan(
     "t", "t", True, True, 1, False, {0: OffsetRange(0, 9)}, {0: OffsetRange(0, 8)}, {0: 0}

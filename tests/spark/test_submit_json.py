@@ -16,18 +16,17 @@ from drctl.gap.comparison import (
     TopicPlan,
     TopicSuspects,
 )
-from drctl.gap.comparison_json import (
+from drctl.gap.json import (
     comparison_from_json,
     comparison_to_json,
     digests_from_json,
     digests_to_json,
-)
-from drctl.gap.json_values import plain, restored
-from drctl.gap.plan_json import (
+    plain,
     plan_from_json,
     plan_to_json,
     reads_from_json,
     reads_to_json,
+    restored,
     suspects_from_json,
     suspects_to_json,
 )

@@ -10,7 +10,7 @@ import py4j
 import pyspark
 import pytest
 
-from drctl.systems.spark.job_zip import JOB, imported, needed_modules, write_job
+from drctl.spark.submission import JOB, imported, needed_modules, write_job
 
 PROBE = """
 import runpy, sys
@@ -19,7 +19,7 @@ try:
     runpy.run_path("drctl_gap.py", run_name="__main__")
 except ValueError as error:
     assert "unpack" in str(error), error  # main() wants four arguments: so all is imported
-from drctl.systems.spark import submit_job
+from drctl.spark import submit_job
 print(submit_job.__file__)
 print(sorted({name.partition(".")[0] for name in sys.modules}))
 """
@@ -32,7 +32,7 @@ def test_only_pyspark_is_needed_beside_it() -> None:
 
 def test_nothing_of_the_client_is_in_it() -> None:
     assert not [m for m in needed_modules(JOB) if m.startswith(("drctl.cli", "drctl.config"))]
-    assert "drctl.systems.spark.submit" not in needed_modules(JOB)
+    assert "drctl.spark.submit" not in needed_modules(JOB)
 
 
 def test_it_runs_where_only_pyspark_is_installed(tmp_path: Path) -> None:

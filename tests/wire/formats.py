@@ -1,6 +1,6 @@
 """All formats in one table: how to make values, write and read them, and whether there is one way.
 
-A format added to `drctl.wire` gets a line here; the tests of this room go through the table.
+A format added to `drctl.formats` gets a line here; the tests of this room go through the table.
 """
 
 from collections.abc import Callable
@@ -11,8 +11,7 @@ from typing import Any
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from drctl.model.journal import Holder
-from drctl.wire import (
+from drctl.formats import (
     anchor_passes,
     anchors,
     checkpoints,
@@ -26,8 +25,9 @@ from drctl.wire import (
     offset_syncs,
     provenance,
 )
-from drctl.wire.consumer_offsets import RecordType
-from drctl.wire.undecodable import Undecodable
+from drctl.formats.consumer_offsets import RecordType
+from drctl.formats.primitives import Undecodable
+from drctl.model.journal import Holder
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,14 @@
-"""The values of drctl.wire in the words of Kafka's own classes, both ways."""
+"""The values of drctl.formats in the words of Kafka's own classes, both ways."""
 
 import base64
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from drctl.wire import checkpoints, consumer_offsets, group_metadata, heartbeats, offset_syncs
-from drctl.wire.consumer_offsets import CommitKey, GroupKey, OffsetCommit, RecordType
-from drctl.wire.group_metadata import GroupMetadata, Member
-from drctl.wire.primitives import Tags
+from drctl.formats import checkpoints, consumer_offsets, group_metadata, heartbeats, offset_syncs
+from drctl.formats.consumer_offsets import CommitKey, GroupKey, OffsetCommit, RecordType
+from drctl.formats.group_metadata import GroupMetadata, Member
+from drctl.formats.primitives import Tags
 
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xxhash import xxh64_intdigest
 
+from drctl.formats.fingerprint import fingerprint
 from drctl.gap.comparison import Identity
-from drctl.gap.encoding import record_digest
-from drctl.wire.fingerprint import fingerprint
+from drctl.gap.held import record_digest
 
 KNOWN = {
     (None, None): 0x7E103C64D8CEBE77,

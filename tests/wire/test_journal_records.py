@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drctl.wire import journal_records
-from drctl.wire.journal_records import Part, decode, encode, split
+from drctl.formats import journal_records
+from drctl.formats.journal_records import Part, decode, encode, split
 
 
 @given(st.binary(min_size=1, max_size=40), st.integers(1, 50))

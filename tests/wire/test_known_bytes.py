@@ -2,7 +2,7 @@
 
 import pytest
 
-from drctl.wire import (
+from drctl.formats import (
     anchor_passes,
     anchors,
     connect_offsets,
@@ -12,13 +12,18 @@ from drctl.wire import (
     offset_syncs,
     provenance,
 )
-from drctl.wire.anchor_passes import Pass, PassKey, Scope
-from drctl.wire.anchors import Anchor, AnchorKey, AnchorRecord, Milestone
-from drctl.wire.connect_offsets import ConnectKey, CopiedPartition, copied_offset, copied_partition
-from drctl.wire.consumer_offsets import GroupKey, OffsetCommit, RecordType, UnknownKey
-from drctl.wire.consumer_timestamps import ConsumerTimestamp, GroupPartition
-from drctl.wire.offset_syncs import OffsetSync
-from drctl.wire.undecodable import Undecodable
+from drctl.formats.anchor_passes import Pass, PassKey, Scope
+from drctl.formats.anchors import Anchor, AnchorKey, AnchorRecord, Milestone
+from drctl.formats.connect_offsets import (
+    ConnectKey,
+    CopiedPartition,
+    copied_offset,
+    copied_partition,
+)
+from drctl.formats.consumer_offsets import GroupKey, OffsetCommit, RecordType, UnknownKey
+from drctl.formats.consumer_timestamps import ConsumerTimestamp, GroupPartition
+from drctl.formats.offset_syncs import OffsetSync
+from drctl.formats.primitives import Undecodable
 
 NOON = 1_700_000_000_000
 

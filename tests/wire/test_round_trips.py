@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drctl.wire.undecodable import Undecodable
+from drctl.formats.primitives import Undecodable
 from tests.wire.formats import FORMATS, Format
 
 

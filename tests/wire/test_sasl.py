@@ -2,7 +2,7 @@
 
 import pytest
 
-from drctl.wire.sasl import SaslError, Scram, plain
+from drctl.kafka.sasl import SaslError, Scram, plain
 
 NONCE = "rOprNGfwEbeRWgbNEkqO"
 CHALLENGE = (

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from drctl.systems.artifacts.java import find_java
-from drctl.systems.artifacts.resolution import resolve
-from drctl.wire import consumer_offsets, group_metadata
-from drctl.wire.consumer_offsets import CommitKey, GroupKey
+from drctl.artifacts.jars import resolve
+from drctl.artifacts.java import find_java
+from drctl.formats import consumer_offsets, group_metadata
+from drctl.formats.consumer_offsets import CommitKey, GroupKey
 from tests.wire.formats import FORMATS, commits, groups, made
 from tests.wire.kafka_fields import NO_ID, WORDS, camel
 

@@ -5,18 +5,323 @@ compacted away, and copies that were brought over later are not new. So the reco
 back from its end. Nor is new what the source has deleted and the target still holds.
 """
 
-from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from drctl.failback.facts import Cluster
-from drctl.failback.gap_results import GapEvidence
-from drctl.failback.observers.copies import original
-from drctl.failback.observers.leftovers import follow_the_last, left_over
-from drctl.failback.observers.pieces import AT_A_LOOK, AT_ONCE, in_pieces
+from drctl.failback.facts import Began, Cluster
+from drctl.failback.gap_results import GapEvidence, PartitionSeen
+from drctl.failback.observers.copies import (
+    AT_A_LOOK,
+    AT_ONCE,
+    MOST,
+    content,
+    in_pieces,
+    original,
+    span,
+)
+from drctl.failback.observers.records import Alike, Told
 from drctl.model.errors import Unreachable
 from drctl.model.ports import ClusterReader
-from drctl.model.topology import TopicPartition, Unavailable
+from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
+from drctl.steps.first_records import is_copy
+
+_BEFORE = 100
+"""So many offsets before the first new record are looked at for what stands before it."""
+
+_CONTROL = 4
+"""So many offsets may lie between two records of a log that is written to in transactions."""
+
+
+def left_over(
+    result: GapEvidence, on_source: Cluster, source: ClusterReader, target: ClusterReader, most: int
+) -> Mapping[TopicPartition, int]:
+    """By partition of the target, how many there are before what the source begins with.
+
+    Partitions without any are left out; so are those of which nobody can say.
+
+    Args:
+        most: so many offsets of each are looked through.
+
+    Raises:
+        Unreachable: a partition could not be read.
+    """
+    asked = {each.copy: each for each in result.partitions if _has_deleted(each, on_source)}
+    if not asked:
+        return {}
+    begins = source.following({each.place: each.source.start for each in asked.values()}, 1)
+    first = {
+        copy: content(records[0])
+        for copy, each in asked.items()
+        if isinstance(records := begins.get(each.place), tuple) and records
+    }
+    found: dict[TopicPartition, int] = {}
+    before: Counter[TopicPartition] = Counter()
+    wanted = {copy: _oldest(asked[copy], most) for copy in first}
+    for copy, records in in_pieces(target, wanted):
+        for record in records if copy not in found else ():
+            if content(record) == first[copy]:
+                found[copy] = before[copy]
+                break
+            before[copy] += original(record, on_source.identity, asked[copy].place) is None
+        if found.keys() == first.keys():
+            break
+    return {
+        copy: number for copy, number in found.items() if 0 < number <= asked[copy].only_on_target
+    }
+
+
+def follow_the_last(
+    result: GapEvidence,
+    at: Mapping[TopicPartition, int],
+    origin: str,
+    source: ClusterReader,
+    target: ClusterReader,
+) -> frozenset[TopicPartition]:
+    """Of these places on the target, those right behind the last record that is on both sides.
+
+    Args:
+        at: an offset of each partition of the target.
+        origin: id of the source.
+
+    Raises:
+        Unreachable: a partition could not be read.
+    """
+    asked = {each.copy: each for each in result.partitions if each.copy in at}
+    tried = [
+        (each.place, last_copied(each) - back)
+        for each in asked.values()
+        for back in range(min(_CONTROL, last_copied(each) + 1))
+    ]
+    read = source.records(tried)
+    last: dict[TopicPartition, Record] = {}
+    for copy, each in asked.items():
+        offsets = (offset for place, offset in tried if place == each.place)
+        known = (read.get((each.place, offset)) for offset in offsets)
+        newest = next((one for one in known if isinstance(one, Record)), None)
+        if newest is not None:
+            last[copy] = newest
+    stands: dict[TopicPartition, Record] = {}
+    for copy, records in in_pieces(
+        target, {c: range(max(0, at[c] - _BEFORE), at[c]) for c in last}
+    ):
+        own = [record for record in records if original(record, origin, asked[copy].place) is None]
+        if own:
+            stands[copy] = own[-1]
+    return frozenset(c for c, one in stands.items() if content(one) == content(last[c]))
+
+
+def last_copied(each: PartitionSeen) -> int:
+    """The source offset of the last record that is on both sides, or a control record's."""
+    end = each.source.end
+    tail = each.ranges[-1] if each.ranges and each.ranges_total == len(each.ranges) else None
+    return (tail[0] if tail and tail[1] >= end - 1 else end) - 1
+
+
+def _has_deleted(each: PartitionSeen, on_source: Cluster) -> bool:
+    """Whether it had when it was compared, and has deleted nothing since."""
+    log = on_source.logs.get(each.place)
+    known = each.target is not None and isinstance(log, OffsetRange)
+    return bool(
+        known
+        and each.only_on_target
+        and each.source.start > 0
+        and isinstance(log, OffsetRange)
+        and log.start <= each.source.start
+    )
+
+
+def _oldest(each: PartitionSeen, most: int) -> range:
+    assert each.target is not None
+    many = min(2 * each.only_on_target + AT_ONCE, most)
+    return range(each.target.start, min(each.target.end, each.target.start + many))
+
+
+_NEAR, _FAR = 4, 100
+"""So many offsets are looked at for a record: ends of transactions hold none."""
+
+
+_ALIKE = Alike()
+
+
+class _Last(NamedTuple):
+    """What a partition's last copied record is, as of a result.
+
+    Attributes:
+        at: its offset on the source, or a little behind it.
+        until: where the target ended.
+    """
+
+    place: TopicPartition
+    at: int
+    copy: TopicPartition
+    until: int
+
+
+def copied_behind(
+    results: Sequence[GapEvidence],
+    on_source: Cluster,
+    boundaries: Mapping[TopicPartition, int] | Unavailable,
+    source: ClusterReader,
+    target: ClusterReader,
+    most: int = AT_A_LOOK,
+    alike: Alike = _ALIKE,
+) -> tuple[str, ...] | Unavailable:
+    """Partitions in which a record of the source stands behind the first new one of the target.
+
+    Args:
+        results: over the same logs of the source, each of which tells what was copied by then.
+        boundaries: where new records of the target begin, by its own partitions.
+        most: so many offsets are looked through, and no more.
+        alike: by what a copy is known.
+
+    Raises:
+        Unreachable: a partition could not be read.
+    """
+    if isinstance(boundaries, Unavailable):
+        return boundaries
+    asked = tuple(dict.fromkeys(_asked(results, on_source, boundaries)))
+    ends: dict[TopicPartition, int] = defaultdict(int)
+    for each in asked:
+        ends[each.copy] = max(ends[each.copy], each.until)
+    behind = {copy: range(boundaries[copy], end) for copy, end in ends.items()}
+    total = sum(map(len, behind.values()))
+    if total > most:
+        return Unavailable(
+            f"{total:,} offsets of {target.name} are too many to look through for it: drctl"
+            " failback does that (step find-missing)"
+        )
+    last = _read({(each.place, each.at) for each in asked}, source)
+    unread = [each for each in asked if (each.place, each.at) not in last]
+    if unread:
+        where = f"{unread[0].place} offset {unread[0].at}"
+        return Unavailable(f"{source.name} has no record at {where}, nor shortly before it")
+    wanted: dict[TopicPartition, set[Told]] = defaultdict(set)
+    for each in asked:
+        wanted[each.copy].add(alike.told(last[each.place, each.at], each.copy.topic))
+    stand = {
+        copy
+        for copy, records in in_pieces(target, behind)
+        for record in records
+        if not is_copy(record) and alike.told(record, copy.topic) in wanted[copy]
+    }
+    sure = {str(each.place) for each in asked if each.copy in stand and alike.sure(each.copy.topic)}
+    if stand and not sure:
+        return alike.unsure(min(stand).topic)
+    return tuple(sorted(sure))
+
+
+def _asked(
+    results: Sequence[GapEvidence], on_source: Cluster, boundaries: Mapping[TopicPartition, int]
+) -> Iterator[_Last]:
+    """Where something is new on the target, and what was copied is still on the source."""
+    for result in results:
+        for each in result.partitions:
+            log, at = on_source.logs.get(each.place), last_copied(each)
+            start = log.start if isinstance(log, OffsetRange) else each.source.start
+            new = each.target is not None and each.only_on_target and each.copy in boundaries
+            if new and at >= start and each.target is not None:
+                yield _Last(each.place, at, each.copy, each.target.end)
+
+
+def _read(
+    wanted: Set[tuple[TopicPartition, int]], source: ClusterReader
+) -> Mapping[tuple[TopicPartition, int], Record]:
+    """The record at each offset, else the nearest one before it; without those that have none."""
+    near = [(p, at - back) for p, at in wanted for back in range(min(_NEAR, at + 1))]
+    read = {place: r for place, r in source.records(near).items() if isinstance(r, Record)}
+    found: dict[tuple[TopicPartition, int], Record] = {}
+    for place, at in wanted:
+        tried = (read.get((place, at - back)) for back in range(_NEAR))
+        nearest = next(filter(None, tried), None) or _before(place, at, source)
+        if nearest is not None:
+            found[place, at] = nearest
+    return found
+
+
+def _before(place: TopicPartition, at: int, source: ClusterReader) -> Record | None:
+    nearest = None
+    for _, records in in_pieces(source, {place: range(max(0, at - _FAR), at + 1)}):
+        nearest = records[-1] if records else nearest
+    return nearest
+
+
+Firsts = Mapping[TopicPartition, tuple[Record, ...] | Unavailable]
+Arrivals = Mapping[TopicPartition, Began | Unavailable]
+
+
+def observe_arrivals(
+    result: GapEvidence,
+    boundaries: Mapping[TopicPartition, int] | Unavailable,
+    on_source: Cluster,
+    source: ClusterReader,
+    target: ClusterReader,
+) -> Arrivals:
+    """By partition of the source; one record of each partition is compared.
+
+    Args:
+        result: tells where the source ended.
+        boundaries: where new records of the target begin, by its own partitions; where that is
+            not known, nobody can tell what has come.
+
+    Raises:
+        Unreachable: a cluster did not answer.
+    """
+    grown = [each for each in result.partitions if _grown(each, on_source)]
+    found: dict[TopicPartition, Began | Unavailable] = {
+        each.place: Began.NOTHING for each in result.partitions
+    }
+    if not grown:
+        return found
+    if isinstance(boundaries, Unavailable):
+        return {**found, **{each.place: boundaries for each in grown}}
+    came = source.following({each.place: each.source.end for each in grown}, 1)
+    new = target.following(
+        {each.copy: boundaries[each.copy] for each in grown if each.copy in boundaries}, 1
+    )
+    oldest = target.following({each.copy: 0 for each in grown}, 1)
+    for each in grown:
+        found[each.place] = _judged(
+            _first(came, each.place), _first(new, each.copy), _first(oldest, each.copy)
+        )
+    return found
+
+
+def _grown(each: PartitionSeen, on_source: Cluster) -> bool:
+    log = on_source.logs.get(each.place)
+    return isinstance(log, OffsetRange) and log.end > each.source.end
+
+
+def _first(found: Firsts, place: TopicPartition) -> Record | Unavailable | None:
+    records = found.get(place, ())
+    if isinstance(records, Unavailable):
+        return records
+    return records[0] if records else None
+
+
+def _judged(
+    came: Record | Unavailable | None,
+    new: Record | Unavailable | None,
+    oldest: Record | Unavailable | None,
+) -> Began | Unavailable:
+    for each in (came, new, oldest):
+        if isinstance(each, Unavailable):
+            return each
+    if came is None:
+        return Began.NOTHING
+    if new is not None and oldest is not None and new != oldest and _same(new, oldest):
+        return Unavailable("its first new record and its oldest one are alike")
+    if _same(came, new):
+        return Began.BOUNDARY
+    return Began.START if _same(came, oldest) else Began.ELSEWHERE
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether a record is a copy; offsets differ, and headers may be added on the way."""
+    if not isinstance(one, Record) or not isinstance(other, Record):
+        return False
+    return (one.key, one.value, one.timestamp_ms) == (other.key, other.value, other.timestamp_ms)
 
 
 def observe_boundaries(
@@ -124,3 +429,56 @@ def _count(waiting: Mapping[TopicPartition, _Count], reader: ClusterReader, orig
             last[place].extend(new)
     for place, each in waiting.items():
         each.go_back(found[place], last.get(place, ()))
+
+
+def apart_since(
+    result: GapEvidence,
+    on_source: Cluster,
+    on_target: Cluster,
+    source: ClusterReader,
+    target: ClusterReader,
+) -> str | Unavailable:
+    """Where the target holds something that the source does not; empty where nowhere.
+
+    Args:
+        result: a comparison that found nothing missing on the target.
+
+    Raises:
+        Unreachable: a cluster did not answer.
+    """
+    new = [str(each) for each in sorted(on_source.logs.keys() - result.ends.keys())]
+    if new:
+        return Unavailable(f"{new[0]} is not in it")
+    origin = on_source.identity
+    boundaries = observe_boundaries(result, on_source, source, target, MOST)
+    if isinstance(boundaries, Unavailable):
+        return boundaries
+    total = span(boundaries, on_target) + span(result.ends, on_source)
+    if total > MOST:
+        return Unavailable(f"{total:,} offsets are too many to look through: run drctl gap again")
+    # The source last: what comes to the target meanwhile has come to the source before.
+    there = target.following(boundaries, MOST)
+    here = source.following(dict(result.ends), MOST)
+    for each in result.partitions:
+        own, copies = here.get(each.place, ()), there.get(each.copy, ())
+        for place, records in ((each.place, own), (each.copy, copies)):
+            if isinstance(records, Unavailable):
+                return Unavailable(f"{place}: {records.reason}")
+        assert not isinstance(own, Unavailable)
+        assert not isinstance(copies, Unavailable)
+        first = _first_other(own, [c for c in copies if original(c, origin, each.place) is None])
+        if first is not None:
+            return (
+                f"offset {first} of {each.copy} on {target.name} is not what follows on"
+                f" {source.name} behind {result.told}"
+            )
+    return ""
+
+
+def _first_other(own: Iterable[Record], copies: Iterable[Record]) -> int | None:
+    """The offset of the first copy that is not the next of the source's own records."""
+    following = iter(own)
+    for copy in copies:
+        if content(copy) != content(next(following, None)):
+            return copy.offset
+    return None

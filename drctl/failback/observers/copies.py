@@ -5,15 +5,62 @@ copy only where the header names the partition that it stands in; drctl copies t
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 
-from drctl.engine.first_records import is_copy
 from drctl.failback.facts import Cluster, Copies, Replication
-from drctl.failback.observers.pieces import in_pieces
+from drctl.formats import provenance
+from drctl.formats.primitives import Undecodable
+from drctl.model.errors import Unreachable
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
-from drctl.wire import provenance
-from drctl.wire.undecodable import Undecodable
+from drctl.steps.first_records import is_copy
+
+AT_ONCE, _LEAST = 50_000, 1_000
+"""So many records are asked for at once, of all partitions together; and so many of each."""
+
+AT_A_LOOK = 1_000_000
+"""So many offsets are looked through where somebody only looks: more of them take minutes."""
+
+
+def in_pieces(
+    reader: ClusterReader, wanted: Mapping[TopicPartition, range]
+) -> Iterator[tuple[TopicPartition, tuple[Record, ...]]]:
+    """The committed records at these offsets; those of a partition in their order.
+
+    Raises:
+        Unreachable: a partition could not be read.
+    """
+    waiting = {place: offsets.start for place, offsets in wanted.items() if offsets}
+    while waiting:
+        longest = max(wanted[place].stop - at for place, at in waiting.items())
+        number = min(longest, max(_LEAST, AT_ONCE // len(waiting)))
+        going_on: dict[TopicPartition, int] = {}
+        for some in _portions(waiting, max(1, AT_ONCE // number)):
+            for place, records in _read(reader, some, number):
+                stop = wanted[place].stop
+                yield place, tuple(record for record in records if record.offset < stop)
+                if len(records) >= number and records[-1].offset + 1 < stop:
+                    going_on[place] = records[-1].offset + 1
+        waiting = going_on
+
+
+def _portions(
+    waiting: Mapping[TopicPartition, int], size: int
+) -> Iterator[Mapping[TopicPartition, int]]:
+    places = iter(waiting.items())
+    while some := dict(islice(places, size)):
+        yield some
+
+
+def _read(
+    reader: ClusterReader, since: Mapping[TopicPartition, int], number: int
+) -> Iterator[tuple[TopicPartition, tuple[Record, ...]]]:
+    for place, records in reader.following(since, number).items():
+        if isinstance(records, Unavailable):
+            raise Unreachable(f"{place} of {reader.name} cannot be read: {records.reason}")
+        yield place, records
+
 
 MOST = 50_000
 """So many offsets are looked through; behind more of them only a new comparison can see."""

@@ -1,18 +1,68 @@
 """What the journal tells of the newest runs; evidence beside what is seen."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 
 from drctl.engine.entries import What
-from drctl.engine.kind import Trait
-from drctl.engine.outcome import Status
-from drctl.engine.registry import KINDS
-from drctl.engine.sequences.failback import leads_home
-from drctl.engine.steps.open_target import OpenTarget
-from drctl.engine.story import Story, stories_of
-from drctl.failback.facts import DAMAGED, RunTold
+from drctl.engine.kind import Status, Trait
+from drctl.engine.run_state import RunState, stories_of
+from drctl.failback.facts import DAMAGED, Decided, Decision, LeftMissing, RunTold
 from drctl.model.errors import DamagedJournal
 from drctl.model.journal import JournalReader
+from drctl.plans.failback import leads_home
+from drctl.reconcile.progress import Key, Progress, left_of
+from drctl.steps.open_target import OpenTarget
+from drctl.steps.registry import KINDS
+
+
+def observe_decisions(kept: Callable[[], Mapping[Key, Progress]], source_id: str) -> Decided:
+    """By result of `drctl gap`: how many records were treated how.
+
+    Args:
+        source_id: id of the cluster that the records come from.
+
+    Raises:
+        Unreachable: the target did not answer.
+        Unknown: what it keeps is not what this drctl understands.
+    """
+    found: dict[str, Counter[Decision]] = {}
+    for key, progress in kept().items():
+        if key.source_id != source_id:
+            continue
+        for each in progress.segments:
+            decision = Decision(key.lane.order.value, each.action.value)
+            found.setdefault(key.result, Counter())[decision] += each.records + each.gone
+    return found
+
+
+def observe_left_missing(
+    kept: Callable[[], Mapping[Key, Progress]], source_id: str, topic_ids: Mapping[str, str]
+) -> LeftMissing:
+    """What any result has left missing of the topics as they are.
+
+    Args:
+        topic_ids: of the source's topics now: one that was made anew holds other records.
+
+    Raises:
+        Unreachable: the target did not answer.
+        Unknown: what it keeps is not what this drctl understands.
+    """
+    found = left_of(kept(), source_id, topic_ids)
+    return {
+        place: _merged(run for left in lefts for run in left.runs) for place, lefts in found.items()
+    }
+
+
+def _merged(runs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted(runs):
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = merged[-1][0], max(merged[-1][1], last)
+        else:
+            merged.append((first, last))
+    return tuple(merged)
+
 
 _RUNS = 10
 
@@ -55,7 +105,7 @@ def _run(reader: JournalReader, run: str, source: str, home: bool, link: str) ->
         yield RunTold(run, "unknown", DAMAGED, unknown)
 
 
-def _told(story: Story, source: str, home: bool) -> RunTold:
+def _told(story: RunState, source: str, home: bool) -> RunTold:
     way_home = leads_home(story.plan.steps)
     led_home = way_home and story.status == Status.DONE
     return RunTold(
@@ -70,13 +120,13 @@ def _told(story: Story, source: str, home: bool) -> RunTold:
     )
 
 
-def _opened(story: Story) -> bool:
+def _opened(story: RunState) -> bool:
     """Whether it opened the target to clients, or may have, and did not take that back."""
     opening = {step.id for step in story.plan.steps if step.kind == OpenTarget.name}
     return any(each.step in opening and not each.undone for each in story.effects)
 
 
-def _fenced(story: Story, source: str) -> datetime | None:
+def _fenced(story: RunState, source: str) -> datetime | None:
     """When the fence of the source that it has set, and has not lifted, was last seen to hold."""
     traits = {step.id: KINDS[step.kind].traits for step in story.plan.steps if step.kind in KINDS}
     stands = {

@@ -6,16 +6,30 @@ reads from and writes to, and by the topics that it copies. Those of other links
 
 from collections.abc import Callable, Collection, Mapping
 
-from drctl.checks.connectors import REPLICATOR, SOURCE, simple_class
-from drctl.config.mirror_names import arrives_as
-from drctl.config.mirrors import Mirror, mirrors
+from drctl.checks.connector_settings import REPLICATOR, SOURCE, simple_class
+from drctl.config.mirrors import Mirror, arrives_as, mirrors
 from drctl.config.schema import ConnectorsConfig
-from drctl.failback.facts import Replication, Replicator
+from drctl.failback.facts import Replication, Replicator, Stopped
 from drctl.failback.ports import Workers
-from drctl.model.connectors import Connector
+from drctl.formats.connect_offsets import ConnectKey, copied_offset, copied_partition
 from drctl.model.errors import DrctlError
+from drctl.model.replication import Connector
 from drctl.model.topology import TopicPartition, Unavailable
-from drctl.wire.connect_offsets import ConnectKey, copied_offset, copied_partition
+
+
+def observe_stopped(told: Callable[[], tuple[bool, str] | None]) -> Stopped | None:
+    """What its command says; None where drctl.yaml names none.
+
+    Raises:
+        Unreachable: it did not run, or not to its end.
+    """
+    found = told()
+    if found is None:
+        return None
+    held, said = found
+    words = f"the site's command says that it is {'stopped' if held else 'not stopped'}"
+    return Stopped(held, f"{words} ({said})" if said else words)
+
 
 Ends = tuple[frozenset[str], frozenset[str]]
 """Addresses of the cluster that is read from, and of the one that is written to."""

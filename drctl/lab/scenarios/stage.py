@@ -9,8 +9,54 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
+from drctl.connect.client import ConnectWriter
 from drctl.lab.lab import Lab
+from drctl.lab.mirrors import Direction
 from drctl.model.errors import Stopped, Unknown
+
+NAME = "mm2-source-reverse"
+
+
+def configuration(lab: Lab) -> dict[str, str]:
+    """Of the connector; as administrator, for the lab's replicator may not write to the primary."""
+    ends = lab.cluster("secondary"), lab.cluster("primary")
+    known = dict(Direction(lab.parts.settings, *ends).configurations())
+    config = known[NAME]
+    for cluster in ends:
+        user, admin = (cluster.password_file(each).name for each in ("replicator", "admin"))
+        config = {key: value.replace(f":{user}}}", f":{admin}}}") for key, value in config.items()}
+    mine = 'username="replicator"', 'username="admin"'
+    config = {key: value.replace(*mine) for key, value in config.items()}
+    return {**config, "sync.topic.configs.enabled": "false"}
+
+
+def deploy(lab: Lab, topic: str, name: str = NAME) -> None:
+    """Put it on the worker, STOPPED; it has copied nothing, and knows nowhere to begin.
+
+    Raises:
+        ConnectRejected: there is one of this name.
+        Unreachable: the worker does not answer.
+    """
+    client: ConnectWriter = lab.parts.worker.client()
+    try:
+        client.create_stopped(name, {**configuration(lab), "topics": topic})
+    finally:
+        client.close()
+
+
+def remove(lab: Lab, name: str = NAME) -> None:
+    """Take it away, and what it keeps of how far it got.
+
+    Raises:
+        Unreachable: the worker does not answer.
+    """
+    client = lab.parts.worker.client()
+    try:
+        if name in client.connectors():
+            client.delete(name)
+    finally:
+        client.close()
+
 
 DEADLINE_S = 300
 _END_S = 30

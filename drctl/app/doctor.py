@@ -1,0 +1,330 @@
+"""Opens everything that `doctor` looks at, and asks all checks; nothing here writes."""
+
+import re
+import stat
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from drctl.app import adapters, run_adapters
+from drctl.app.link_reader import ClusterLinkReader
+from drctl.app.notices import notices
+from drctl.app.prechecks import left_out_of, opened_ports
+from drctl.checks.clients import ClientConfig, Library, library_of
+from drctl.checks.observed import ClientSeen, SecretFile
+from drctl.config.endpoints import Section
+from drctl.config.setting import Setting
+from drctl.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from drctl.checks.diagnosis import Diagnosis
+    from drctl.checks.observed import Ages, AnchorsSeen, Observed, RunSeen, Sampled
+    from drctl.checks.observing import SurveyPorts
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.config.schema import ClusterConfig
+    from drctl.kafka.survey import KafkaSurveyor
+    from drctl.model.groups import Group
+    from drctl.model.ports import ClusterReader, GroupReader
+    from drctl.model.topology import Unavailable
+
+_KEYS = re.compile(r"ssl\.(key|keystore)\.location|.*keytab")
+_GIVEN = re.compile(
+    r"(?P<file>.+)=(?P<library>java|librdkafka)-"
+    r"(?P<release>(?P<major>\d+)\.(?P<minor>\d+)[\w.-]*)"
+)
+
+
+def secret_files(config: "Config") -> tuple[SecretFile, ...]:
+    """Everything that drctl.yaml refers to and that is secret; itself, for it says who is who."""
+    found = {str(config.path): "drctl.yaml"}
+    for setting in _settings(config.file):
+        for reference in setting.references:
+            if reference.source == "file":
+                path = setting.directory / Path(reference.name).expanduser()
+                found[str(path)] = setting.place.rpartition(": ")[2]
+    folder = config.path.parent
+    for cluster in config.clusters.values():
+        for name, setting in cluster.properties.items():
+            if _KEYS.fullmatch(name) and not setting.references:
+                found[str(folder / Path(setting.raw).expanduser())] = name
+    holds = any(each.hidden and not each.references for each in _settings(config.file))
+    rows = ((path, what, mode_of(Path(path))) for path, what in found.items())
+    return tuple(
+        # A drctl.yaml without a secret may be read by everybody, and be changed by nobody else.
+        SecretFile(path, what, _write_bits(mode) if what == "drctl.yaml" and not holds else mode)
+        for path, what, mode in rows
+    )
+
+
+def mode_of(path: Path) -> int | None:
+    """A file's permissions; None where it is not there, or may not be looked at."""
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except OSError:
+        return None
+
+
+def _write_bits(mode: int | None) -> int | None:
+    return None if mode is None else mode & ~(stat.S_IRGRP | stat.S_IROTH)
+
+
+def _settings(value: object) -> Iterator[Setting]:
+    if isinstance(value, Setting):
+        yield value
+    elif isinstance(value, Section):
+        for _, inner in value:
+            yield from _settings(inner)
+    elif isinstance(value, Mapping | tuple):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from _settings(inner)
+
+
+def applications(given: tuple[str, ...], link: "Link") -> tuple[ClientConfig, ...]:
+    """The clients whose settings were given as `FILE` or `FILE=LIBRARY-VERSION`.
+
+    Raises:
+        UsageError: a file cannot be read, or nobody says whose library it is for.
+    """
+    return tuple(_application(text, link) for text in given)
+
+
+def seen_clients(given: tuple[str, ...], configs: tuple[ClientConfig, ...]) -> Iterator[ClientSeen]:
+    """The same in short, with the release as it was given."""
+    for text, config in zip(given, configs, strict=True):
+        told = _GIVEN.fullmatch(text)
+        yield ClientSeen(config.subject, config.library.value, told["release"] if told else "")
+
+
+def _application(text: str, link: "Link") -> ClientConfig:
+    from drctl.formats.properties import read_properties
+
+    told = _GIVEN.fullmatch(text)
+    path = Path(told["file"] if told else text)
+    try:
+        values = read_properties(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UsageError(f"--client {path}: it cannot be read: {why}") from None
+    library = Library(told["library"]) if told else library_of(values)
+    if library is None:
+        raise UsageError(
+            f"--client {path}: nothing in it tells whose settings these are",
+            f"write --client {path}=java-3.9.1 or --client {path}=librdkafka-2.12.0",
+        )
+    version = (int(told["major"]), int(told["minor"])) if told else None
+    endpoint = next(iter(link.settings.endpoints), None)
+    if endpoint is None:
+        return ClientConfig(path.name, library, values, version=version)
+    names = (endpoint.record,) if endpoint.kind == "dns" else ()
+    return ClientConfig(path.name, library, values, endpoint.kind, names, version)
+
+
+_SAMPLES = 20
+
+
+def sampled(link: "Link", source: "ClusterReader", target: "ClusterReader") -> "Sampled":
+    """The newest record that both should have, of a few partitions.
+
+    Raises:
+        Unreachable: a cluster did not answer.
+    """
+    from drctl.checks.observed import Sampled
+    from drctl.model.topology import PartitionOffsets, Record, TopicPartition
+
+    overview = source.overview()
+    topics = link.topics_of(overview.partitions)
+    # One partition of each topic first: what is wrong is wrong of whole topics, mostly.
+    places = sorted(
+        (TopicPartition(t, n) for t in topics for n in overview.partitions[t]),
+        key=lambda place: (place.partition, place.topic),
+    )
+    copies = {p: TopicPartition(link.target_topic(p.topic), p.partition) for p in places}
+    here, there = source.offsets(places), target.offsets(tuple(copies.values()))
+    wanted: dict[TopicPartition, int] = {}
+    for place, copy in copies.items():
+        ours, theirs = here.get(place), there.get(copy)
+        if not isinstance(ours, PartitionOffsets) or not isinstance(theirs, PartitionOffsets):
+            continue
+        newest = min(ours.last_stable, theirs.last_stable) - 1
+        if newest >= max(ours.log_start, theirs.log_start) and len(wanted) < _SAMPLES:
+            wanted[place] = newest
+    originals = source.records(tuple(wanted.items()))
+    copied = target.records(tuple((copies[p], o) for p, o in wanted.items()))
+    same, different, unread = 0, [], []
+    for place, offset in wanted.items():
+        one, other = originals.get((place, offset)), copied.get((copies[place], offset))
+        if not isinstance(one, Record) or not isinstance(other, Record):
+            unread.append(f"{place} offset {offset}")
+        elif (one.key, one.value, one.timestamp_ms) == (other.key, other.value, other.timestamp_ms):
+            same += 1
+        else:
+            different.append((place, offset))
+    return Sampled(same, tuple(different), tuple(unread))
+
+
+_NOT_ENDED = "not ended"
+
+
+def examined(config: "Config", link: "Link", clients: tuple[str, ...]) -> "Diagnosis":
+    """What all checks say of a link.
+
+    Args:
+        clients: `FILE` or `FILE=LIBRARY-VERSION` each.
+
+    Raises:
+        UsageError: the settings of an application cannot be read.
+    """
+    from drctl.checks.clients import client_findings
+    from drctl.checks.diagnosis import diagnosed
+
+    given = applications(clients, link)
+    observed = observe(config, link)
+    told = tuple(seen_clients(clients, given))
+    observed = replace(observed, survey=replace(observed.survey, clients=told))
+    return diagnosed(observed, tuple(f for each in given for f in client_findings(each)))
+
+
+def observe(config: "Config", link: "Link") -> "Observed":
+    """Everything at once: what guards look at, and what only doctor does."""
+    from drctl.checks.observing import Observer, Survey
+    from drctl.model.loss import Mode
+
+    with ClusterLinkReader(config, link, lambda *_: ()) as sight:
+        sight.meet()
+        with (
+            opened_ports(sight, None) as ports,
+            _survey_ports(config, link) as beyond,
+            notices().task("looking at both clusters and at what is around them"),
+        ):
+            survey = Survey(beyond, secret_files(config), ())
+            clock = lambda: int(time.time() * 1000)  # noqa: E731
+            observer = Observer(link, config.policy, ports, clock, config.beside(link))
+            seen = observer.observe(Mode.PLANNED)
+            beside = replace(survey.seen(), principals=_principals(link), ledger=config.file.ledger)
+            seen = replace(seen, survey=beside)
+        return _translated(sight, seen) if link.settings.translate else seen
+
+
+def _principals(link: "Link") -> dict[str, str]:
+    """As whom drctl logs in, by cluster; brokers do not tell, and certificates only to them."""
+    found = {}
+    ends = (link.source, link.source_config), (link.target, link.target_config)
+    for name, cluster in ends:
+        given = adapters.revealed(cluster)
+        mechanism = given.get("sasl.mechanism", given.get("sasl.mechanisms", ""))
+        if mechanism.startswith(("PLAIN", "SCRAM-")) and "sasl.username" in given:
+            found[name] = f"User:{given['sasl.username']}"
+    return found
+
+
+def _translated(sight: ClusterLinkReader, seen: "Observed") -> "Observed":
+    """With the positions that have no place; nobody translates where a cluster is silent."""
+    from drctl.model.errors import Unreachable
+    from drctl.model.topology import Unavailable
+
+    silent = next((e for e in (seen.source, seen.target) if isinstance(e, Unavailable)), None)
+    if silent is not None:
+        return replace(seen, left_out=silent)
+    try:
+        return replace(seen, left_out=tuple(left_out_of(sight)()))
+    except Unreachable as error:
+        return replace(seen, left_out=Unavailable(error.message))
+
+
+@contextmanager
+def _survey_ports(config: "Config", link: "Link") -> "Iterator[SurveyPorts]":
+    from drctl.checks.observing import SurveyPorts
+
+    source, target = link.source_config, link.target_config
+    kind = link.settings.replicator.kind
+    with (
+        surveyor(link.source, source) as here,
+        surveyor(link.target, target) as there,
+        adapters.open_group_reader(link.source, source) as groups,
+        adapters.open_reader(link.target, target) as reader,
+        adapters.both_readers(link) as (sampled_source, sampled_target),
+    ):
+        yield SurveyPorts(
+            here,
+            there,
+            partial(_readers, link, groups),
+            partial(_ages, link, reader) if kind == "mirrormaker2" else None,
+            partial(_anchors, link),
+            partial(_runs, config, link),
+            partial(sampled, link, sampled_source, sampled_target)
+            if kind == "offset-preserving"
+            else None,
+        )
+
+
+def surveyor(name: str, cluster: "ClusterConfig") -> "KafkaSurveyor":
+    """What looks at one whole cluster; connects on first use.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.kafka.survey import KafkaSurveyor
+
+    return KafkaSurveyor(name, adapters.revealed(cluster), timeout_s=adapters.PATIENCE_S)
+
+
+def _readers(link: "Link", groups: "GroupReader") -> "Mapping[str, Group | Unavailable]":
+    return groups.described(tuple(filter(link.carries_group, groups.groups())))
+
+
+def _ages(link: "Link", target: "ClusterReader") -> "Ages":
+    """When MirrorMaker 2 last wrote a heartbeat and a checkpoint to the target."""
+    from drctl.checks.observed import Ages
+    from drctl.model.topology import Found, Mark, TopicPartition
+
+    aliases = adapters.mirror_aliases(link, target)
+    if aliases is None:
+        return Ages(None, None)
+    names = f"{aliases.source}{aliases.separator}heartbeats", aliases.checkpoints
+    there = target.overview().partitions
+    asked = [TopicPartition(name, 0) for name in names if name in there]
+    answers = target.look_up([(place, Mark.NEWEST) for place in asked])() if asked else ()
+    newest = {
+        place.topic: found.timestamp_ms
+        for place, found in zip(asked, answers, strict=True)
+        if isinstance(found, Found) and found.timestamp_ms >= 0
+    }
+    return Ages(newest.get(names[0]), newest.get(names[1]))
+
+
+def _anchors(link: "Link") -> "AnchorsSeen | None":
+    """What `drctl offsets track` has noted of the link's groups."""
+    from drctl.checks.observed import AnchorsSeen
+    from drctl.offsets.anchor_log import scope_of
+
+    reader = run_adapters.anchors_reader(link.target, link.target_config)
+    log = reader.catch_up()
+    if not reader.exists:
+        return None
+    scope = scope_of(link)
+    others = log.cluster_ids() - {reader.cluster_id()}
+    count = sum(1 for cluster in others for _ in log.of_cluster(cluster))
+    return AnchorsSeen(count, log.last_look_ms(scope.digest))
+
+
+def _runs(config: "Config", link: "Link") -> "tuple[RunSeen, ...]":
+    """The newest runs of the link, from the journal on the target.
+
+    What a repair left is seen by the rows of parity themselves: it owes nothing beside them.
+    """
+    from drctl.checks.observed import RunSeen
+    from drctl.failback.observers.journal import observe_journal
+    from drctl.plans.repair import NAME
+
+    reader = run_adapters.journal_reader(link)
+    return tuple(
+        RunSeen(run.run, run.plan, "ended")
+        if run.plan == NAME and run.status != _NOT_ENDED
+        else RunSeen(run.run, run.plan, "" if run.status == _NOT_ENDED else run.status, run.owed)
+        for run in observe_journal(reader, link.source)
+    )

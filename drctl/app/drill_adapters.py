@@ -1,0 +1,326 @@
+"""Opens what `drctl drill` needs from outside."""
+
+import fcntl
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from drctl.app import adapters, run_adapters
+from drctl.app.link_reader import ClusterLinkReader
+from drctl.app.link_writer import ClusterLinkWriter
+from drctl.drill.cleaning import drill_of
+from drctl.drill.clients import SOURCE, TARGET
+from drctl.engine.ports import CommandEnded
+from drctl.model.errors import Refused, Unknown
+from drctl.model.plan import Json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.config.schema import ClusterConfig
+    from drctl.connect.client import ConnectWriter
+    from drctl.drill.cleaning import Ports, Scratch
+    from drctl.engine.ports import Canary
+    from drctl.kafka.drill import DrillReader, DrillWriter
+    from drctl.model.endpoints import EndpointWriter
+    from drctl.model.fencing import AclWriter
+    from drctl.model.groups import GroupCreator, Positions
+    from drctl.model.ports import GroupWriter
+    from drctl.model.producer_ids import ProducerIdWriter
+    from drctl.model.repairs import Acl, RuleWriter, ShapeWriter
+    from drctl.model.topology import TopicPartition, Unavailable
+    from drctl.stores.journal_files import DrillHistory, RunFiles
+
+FOLDER = "drills"
+
+
+def folder(config: "Config") -> "Path":
+    """Where this machine keeps its drills."""
+    return config.state_dir / FOLDER
+
+
+def history(config: "Config") -> "DrillHistory":
+    """The drills that were."""
+    from drctl.stores.journal_files import DrillHistory
+
+    return DrillHistory(folder(config) / "history.jsonl")
+
+
+def journals(config: "Config") -> "RunFiles":
+    """The journals of the engine's part; a drill holds no link, and stands in nobody's way."""
+    from drctl.stores.journal_files import RunFiles
+
+    return RunFiles(folder(config))
+
+
+@contextmanager
+def ports(name: str, cluster: "ClusterConfig") -> "Iterator[Ports]":
+    """One cluster, to look at and to clean.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.drill.cleaning import Ports
+    from drctl.kafka.drill import KafkaScratch
+    from drctl.kafka.survey import KafkaSurveyor
+
+    with ExitStack() as opened:
+        enter = opened.enter_context
+        yield Ports(
+            name,
+            enter(adapters.open_reader(name, cluster, adapters.PATIENCE_S)),
+            enter(adapters.open_group_reader(name, cluster, adapters.PATIENCE_S)),
+            enter(run_adapters.acl_reader(name, cluster)),
+            enter(KafkaScratch(name, adapters.revealed(cluster), timeout_s=adapters.PATIENCE_S)),
+            enter(run_adapters.acl_writer(name, cluster)),
+            enter(KafkaSurveyor(name, adapters.revealed(cluster), timeout_s=adapters.PATIENCE_S)),
+        )
+
+
+def applications_at_home(
+    link: "Link", scratch: "Scratch", most: int
+) -> "tuple[DrillWriter, DrillReader]":
+    """A writer, and a reader that stops after so many."""
+    from drctl.kafka.drill import DrillReader, DrillWriter
+
+    properties = adapters.revealed(link.source_config)
+    place = (link.source, properties, scratch.topic)
+    return DrillWriter(*place, SOURCE), DrillReader(*place, scratch.group, most)
+
+
+def applications_there(link: "Link", scratch: "Scratch") -> "tuple[DrillWriter, DrillReader]":
+    """The same on the target, from wherever the group stands there."""
+    from drctl.kafka.drill import DrillReader, DrillWriter
+
+    properties = adapters.revealed(link.target_config)
+    place = (link.target, properties, link.target_topic(scratch.topic))
+    return DrillWriter(*place, TARGET), DrillReader(*place, scratch.group)
+
+
+def held_there(link: "Link", scratch: "Scratch") -> Mapping[str, int]:
+    """How often each record is on the target, as a plain consumer finds it.
+
+    Raises:
+        Unreachable: the target did not answer.
+    """
+    from drctl.kafka.drill import held
+
+    properties = adapters.revealed(link.target_config)
+    return held(link.target, properties, link.target_topic(scratch.topic))
+
+
+def own_principals(link: "Link") -> Sequence[str]:
+    """Under which name the drill's writer is known to the source, where its properties say."""
+    user = adapters.revealed(link.source_config).get("sasl.username", "")
+    return (f"User:{user}",) if user else ()
+
+
+@contextmanager
+def alive(file: "Path") -> Iterator[None]:
+    """Hold a file while this process lives: others see by it that the drill does.
+
+    Raises:
+        Unknown: it cannot be made.
+    """
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise Unknown(f"{file} cannot be written: {error.strerror}", "set state_dir") from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def is_alive(file: "Path") -> bool:
+    """Whether somebody holds it."""
+    try:
+        handle = os.open(file, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+_CURE = "this is a mistake in drctl: nothing was changed by this call"
+
+
+@dataclass(slots=True)
+class DrillLinkReader(ClusterLinkReader):
+    """Looks over a link that was narrowed; the canary is in a topic of the drill's own.
+
+    Attributes:
+        canary: that topic.
+    """
+
+    canary: str = ""
+
+    def heard(self, name: str, topic: str, text: str) -> bool:
+        """Whether the record of the drill's canary can be read on a cluster."""
+        return ClusterLinkReader.heard(self, name, self.canary, text)
+
+
+@dataclass(slots=True)
+class DrillLinkWriter(ClusterLinkWriter):
+    """Changes what is called as drills call things; refuses everything else.
+
+    Attributes:
+        canary_topic: where the canary sings.
+        denied: is told once a fence was set.
+    """
+
+    canary_topic: str = ""
+    denied: Callable[[], None] = field(default=lambda: None)
+
+    def groups(self, name: str) -> "GroupWriter":
+        """The positions of the drill's groups."""
+        return _OwnGroups(adapters.group_writer(name, self.config.cluster(name)))
+
+    def acls(self, name: str) -> "AclWriter":
+        """Rules on the drill's topics."""
+        return _OwnRules(run_adapters.acl_writer(name, self.config.cluster(name)), self.denied)
+
+    def canary(self, name: str, entrance: int | None = None) -> "Canary":
+        """Writes to the drill's own topic."""
+        return _OwnCanary(ClusterLinkWriter.canary(self, name, entrance), self.canary_topic)
+
+    def group_creator(self, name: str) -> "GroupCreator":
+        """Makes none but the drill's.
+
+        Raises:
+            Refused: always; the drill's groups are of the classic protocol.
+        """
+        raise _beyond(f"make groups on {name}")
+
+    def rules(self, name: str) -> "RuleWriter":
+        """Adds none.
+
+        Raises:
+            Refused: always.
+        """
+        raise _beyond(f"add rules on {name}")
+
+    def shapes(self, name: str) -> "ShapeWriter":
+        """Changes no topic.
+
+        Raises:
+            Refused: always.
+        """
+        raise _beyond(f"change topics of {name}")
+
+    def producer_ids(self, name: str) -> "ProducerIdWriter":
+        """Skips none.
+
+        Raises:
+            Refused: always.
+        """
+        raise _beyond(f"skip producer ids of {name}")
+
+    def connectors(self) -> "ConnectWriter":
+        """Touches none.
+
+        Raises:
+            Refused: always.
+        """
+        raise _beyond("change connectors")
+
+    def endpoint(self, number: int) -> "EndpointWriter":
+        """Switches none.
+
+        Raises:
+            Refused: always.
+        """
+        raise _beyond(f"switch endpoint {number + 1}")
+
+    def run(
+        self, identity: str, argv: Sequence[str], env: Mapping[str, str], timeout_s: float
+    ) -> CommandEnded:
+        """Runs none.
+
+        Raises:
+            Refused: always.
+        """
+        raise _beyond("run commands of the site")
+
+    def reconcile(self, wish: Json) -> None:
+        """Acts on no records.
+
+        Raises:
+            Refused: always.
+        """
+        raise _beyond("act on records")
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnGroups:
+    """Implements `GroupWriter` of `drctl.model.ports`."""
+
+    inner: "GroupWriter"
+
+    def commit(
+        self, wanted: "Mapping[str, Positions]"
+    ) -> "Mapping[str, Mapping[TopicPartition, Unavailable | None]]":
+        """Commit positions of the drill's group in its topics."""
+        _require_ours([*wanted, *(place.topic for places in wanted.values() for place in places)])
+        return self.inner.commit(wanted)
+
+    def delete(
+        self, unwanted: "Mapping[str, Collection[TopicPartition]]"
+    ) -> "Mapping[str, Mapping[TopicPartition, Unavailable | None]]":
+        """Remove such positions."""
+        _require_ours([*unwanted, *(p.topic for places in unwanted.values() for p in places)])
+        return self.inner.delete(unwanted)
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnRules:
+    """Implements `AclWriter` of `drctl.model.fencing`."""
+
+    inner: "AclWriter"
+    denied: Callable[[], None]
+
+    def deny(self, rules: "Collection[Acl]") -> "Mapping[Acl, Unavailable | None]":
+        """Add rules on the drill's topics."""
+        _require_ours(rule.name for rule in rules)
+        answers = self.inner.deny(rules)
+        self.denied()
+        return answers
+
+    def restore(self, rules: "Collection[Acl]") -> "Mapping[Acl, Unavailable | None]":
+        """Remove such rules."""
+        _require_ours(rule.name for rule in rules)
+        return self.inner.restore(rules)
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnCanary:
+    """Implements `drctl.engine.ports.Canary`."""
+
+    inner: "Canary"
+    topic: str
+
+    def sing(self, topic: str, text: str) -> None:
+        """Write one, into the drill's topic whatever the engine names."""
+        _require_ours([self.topic])
+        self.inner.sing(self.topic, text)
+
+
+def _require_ours(names: Iterable[str]) -> None:
+    for name in names:
+        if drill_of(name) is None:
+            raise _beyond(f"touch {name}")
+
+
+def _beyond(what: str) -> Refused:
+    return Refused(f"a drill does not {what}", _CURE)

@@ -1,0 +1,168 @@
+"""Opens what `drctl elect` needs from outside."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from drctl.app import adapters
+from drctl.app.loss import KnownEnds, LossReader, MirrorTraces
+from drctl.elections.loss import Beyond, Evidence
+from drctl.model.errors import DrctlError, UsageError
+from drctl.model.topology import TopicPartition, Unavailable
+
+if TYPE_CHECKING:
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.config.schema import ClusterConfig
+    from drctl.kafka.elections import KafkaElectionReader, KafkaElectionWriter
+    from drctl.stores.journal_files import JournalFile
+
+_ELECTION_S = 30.0
+
+
+def reader(
+    name: str, cluster: "ClusterConfig", timeout_s: float = adapters.PATIENCE_S
+) -> "KafkaElectionReader":
+    """What looks at replicas of one cluster; connects on first use.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.kafka.elections import KafkaElectionReader
+
+    return KafkaElectionReader(name, adapters.revealed(cluster), timeout_s=timeout_s)
+
+
+def writer(name: str, cluster: "ClusterConfig") -> "KafkaElectionWriter":
+    """What has leaders elected; connects on first use.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.kafka.elections import KafkaElectionWriter
+
+    return KafkaElectionWriter(name, adapters.revealed(cluster), timeout_s=_ELECTION_S)
+
+
+def journal(config: "Config", run: str) -> "JournalFile":
+    """The journal of a new run.
+
+    On this machine: the cluster's own topics may be among those that have no leader.
+    """
+    from drctl.stores.journal_files import JournalFile
+
+    hint = "nobody was elected; free space, or set state_dir"
+    return JournalFile(config.state_dir / "elections", run, hint)
+
+
+def chosen(config: "Config", name: str | None) -> str:
+    """The cluster that was named, or the only one.
+
+    Raises:
+        UsageError: there are several, or it does not exist.
+    """
+    from drctl.config.problems import one_of
+
+    if name is not None:
+        config.cluster(name)
+        return name
+    names = tuple(config.clusters)
+    if len(names) == 1:
+        return names[0]
+    raise UsageError("which cluster?", f"--cluster: {one_of(names)}")
+
+
+@dataclass(slots=True)
+class Gathered:
+    """Everything that was found.
+
+    Attributes:
+        groups: where groups stand, by partition.
+        silent: who might have told more, and did not.
+    """
+
+    evidence: list[Evidence] = field(default_factory=list)
+    groups: dict[TopicPartition, list[Beyond]] = field(default_factory=dict)
+    silent: list[str] = field(default_factory=list)
+
+
+def gather(
+    config: "Config",
+    cluster: str,
+    topic: str,
+    numbers: Sequence[int],
+    known_ends: Mapping[int, int],
+) -> Gathered:
+    """All that tells of these partitions; who does not answer is named."""
+    found = Gathered()
+    places = [TopicPartition(topic, number) for number in numbers]
+    told = "the engineer gave it as the end of the lost log"
+    found.evidence += [
+        Evidence(TopicPartition(topic, n), told, end, exact=True) for n, end in known_ends.items()
+    ]
+    _groups(config, cluster, places, found)
+    for link in (config.link(name) for name in config.file.links):
+        if link.source == cluster and link.carries(topic):
+            _link(config, link, places, found)
+    return found
+
+
+def known_ends(given: Sequence[str], numbers: Sequence[int]) -> dict[int, int]:
+    """`NUMBER=OFFSET` as typed.
+
+    Raises:
+        UsageError: it is none, or of another partition.
+    """
+    found = {}
+    for text in given:
+        number, _, offset = text.partition("=")
+        if not (number.isdecimal() and offset.isdecimal()):
+            raise UsageError(f"--known-end {text!r} is not NUMBER=OFFSET", "such as 0=1840")
+        if int(number) not in numbers:
+            raise UsageError(f"--known-end {text}: partition {number} is not elected for")
+        found[int(number)] = int(offset)
+    return found
+
+
+def _groups(
+    config: "Config", cluster: str, places: Sequence[TopicPartition], found: Gathered
+) -> None:
+    try:
+        with adapters.open_group_reader(cluster, config.cluster(cluster)) as reader:
+            committed = reader.committed(reader.groups())
+    except DrctlError as error:
+        found.silent.append(f"the positions of groups on {cluster}: {error.message}")
+        return
+    for group, positions in committed.items():
+        if isinstance(positions, Unavailable):
+            found.silent.append(f"the positions of group {group}: {positions.reason}")
+            continue
+        for place in places:
+            if at := positions.get(place):
+                found.groups.setdefault(place, []).append(Beyond(group, at.offset))
+    for place, rows in found.groups.items():
+        furthest = max(rows, key=lambda row: row.offset)
+        words = f"group {furthest.group} has read up to {furthest.offset}"
+        found.evidence.append(Evidence(place, words, furthest.offset))
+
+
+def _link(
+    config: "Config", link: "Link", places: Sequence[TopicPartition], found: Gathered
+) -> None:
+    with adapters.open_reader(link.target, link.target_config) as target:
+        sight = LossReader(config, link, target, sorted({place.topic for place in places}))
+        sight.ask(f"traces on {link.target}", lambda: KnownEnds(sight).gather())
+        sight.ask(f"traces on {link.target}", lambda: MirrorTraces(sight, places).gather())
+    for ends in sight.ends:
+        for place in places:
+            if seen := ends.seen.get(place):
+                at = datetime.fromtimestamp(seen.at_ms / 1000, UTC)
+                words = f"{ends.evidence} up to {seen.offset}, at {at:%Y-%m-%d %H:%M:%S} UTC"
+                found.evidence.append(Evidence(place, words, seen.offset))
+    for copied in sight.copied:
+        for place in places:
+            if (upto := copied.upto.get(place)) is not None:
+                words = f"copied to {link.target} up to {upto} ({copied.evidence})"
+                found.evidence.append(Evidence(place, words, upto, copied=True))
+    found.silent += sight.silent

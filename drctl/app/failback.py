@@ -1,0 +1,690 @@
+"""What the steps of a way home look at and change, over the real systems of one link."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from drctl.app import adapters, reconcile_adapters, run_adapters
+from drctl.app.link_reader import ClusterLinkReader
+from drctl.app.link_writer import ClusterLinkWriter
+from drctl.app.notices import notices
+from drctl.app.prechecks import judged, logs_of_copies
+from drctl.app.reconcile import Opened, ReconcileOptions, carried_out, opened
+from drctl.app.run_adapters import run_command
+from drctl.app.way import Way
+from drctl.checks.bounded_query import BoundedQuery
+from drctl.engine.failback_state import Owed, Reconciliation, Search
+from drctl.engine.kind import Trait
+from drctl.engine.run_state import RunState
+from drctl.model.errors import ConfigError, ExitCode, Stopped, Unknown, Unreachable
+from drctl.model.plan import Json
+from drctl.model.text import quote
+from drctl.plans.failback import MIRRORED, leads_home
+from drctl.reconcile.export import digest_of
+from drctl.reconcile.guards import Guard
+from drctl.reconcile.policy import Action
+from drctl.steps.failback import ASKED_FOR, PASSED, SettleOwed
+from drctl.steps.registry import KINDS
+from drctl.views.exports import saved_lanes
+
+if TYPE_CHECKING:
+    from drctl.app.notices import People
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.failback.answer import Answer
+    from drctl.failback.blockers import Terms
+    from drctl.failback.facts import Facts
+    from drctl.failback.observing import Results
+    from drctl.failback.ports import Brokers, FailbackPorts
+    from drctl.failback.suggested_commands import Site
+    from drctl.model.finding import Finding
+    from drctl.model.producer_ids import Producers
+    from drctl.model.topology import TopicPartition, Unavailable
+    from drctl.offsets.wanted import Translated, Wanted
+    from drctl.reconcile.gap_result import ExportedLane
+    from drctl.reconcile.guards import Objection
+    from drctl.reconcile.planning import Line
+    from drctl.reconcile.policy import Policies
+    from drctl.reconcile.progress import RecordSet
+
+
+def producers_that_meet(sight: ClusterLinkReader, facts: "Facts") -> "tuple[Finding, ...]":
+    """What the guard says now.
+
+    Args:
+        sight: of the way home, from the survivor to the returned cluster.
+        facts: of the link as it was.
+    """
+    from drctl.checks.observed import Observed
+    from drctl.checks.source import collide
+    from drctl.failback.facts import Cluster
+
+    home, survivor = facts.on_source, facts.on_target
+    if not (isinstance(home, Cluster) and isinstance(survivor, Cluster)):
+        return ()
+    link = sight.link
+    return collide.findings(
+        Observed(
+            link,
+            source_producers=_in_use(sight, link.source, survivor.logs),
+            target_producers=_in_use(sight, link.target, home.logs),
+        )
+    )
+
+
+def _in_use(
+    sight: ClusterLinkReader, cluster: str, places: "Collection[TopicPartition]"
+) -> "Producers | Unavailable":
+    from drctl.model.topology import Unavailable
+
+    try:
+        return sight.producer_ids(cluster).in_use(list(places))
+    except (Unreachable, ConfigError) as error:
+        return Unavailable(error.message)
+
+
+_CONNECT_S = 20.0
+
+
+@dataclass(slots=True)
+class FailbackReader(ClusterLinkReader):
+    """Looks along the way home; its link leads from the survivor to the returned cluster."""
+
+    @property
+    def old(self) -> "Link":
+        """The link as it was, and will be again."""
+        return self.other_way().link
+
+    def searched(self) -> Search:
+        """What only the returned cluster has, by content.
+
+        Raises:
+            Refused: what was found cannot be rested on.
+            Unknown: not everything could be compared.
+        """
+        from drctl.app.failback_search import searched
+
+        return searched(self.config, self.old)
+
+    def reconciliation(self, wish: Json) -> Reconciliation:
+        """How decisions on the records of a search stand.
+
+        Raises:
+            Refused: they cannot be acted upon.
+            Unknown: the result is elsewhere, and not everything could be compared.
+        """
+        return reconciliation(self.config, self.old, wish)
+
+    def owed(self) -> Sequence[Owed]:
+        """What runs owe since the last finished way home, and what that one left, newest first.
+
+        Raises:
+            Unreachable: the journal did not answer.
+        """
+        from drctl.engine.run_state import stories
+
+        link = self.old
+        reader = run_adapters.journal_reader(link)
+        return owed_since_the_last(stories(reader))
+
+    def translated(self) -> "Translated":
+        """Where groups are to stand at home: before every record that they have not read.
+
+        Raises:
+            Unreachable: a cluster did not answer.
+        """
+        # A dataclass with slots is another class than the one that `super()` looks for.
+        found = ClusterLinkReader.translated(self)
+        if self.link.settings.replicator.kind == MIRRORED:
+            # At home, too, a copy stands where it does on the survivor.
+            return found
+        return found._replace(wanted=self._held_back(found.wanted))
+
+    def _held_back(self, wanted: "tuple[Wanted, ...]") -> "tuple[Wanted, ...]":
+        from drctl.failback import unread_copies as copies
+
+        survivor, home = self.link.source, self.link.target
+        home_id = self.site(home).cluster_id()
+        with reconcile_adapters.reconcile_topic(self.old) as topic:
+            last = copies.last_copies(topic.kept(), home_id)
+        if not last:
+            return wanted
+        stands = self.groups(survivor).committed(sorted({each.group for each in wanted}))
+        since = copies.unread_from(last, stands)
+        far = frozenset(p for p, at in since.items() if last[p] - at > copies.MOST)
+        near = {place: at for place, at in since.items() if place not in far}
+        reader, home_topic = self.site(survivor), self.link.target_topic
+        found = copies.find_copies(reader, near, last, home_id, home_topic)
+        brought = copies.CopiedRecords(last, found, far)
+        return copies.held_back(wanted, stands, brought, self.link.source_topic)
+
+
+def home_sight(
+    config: "Config", link: "Link", asked: "People", policies: "Policies | None" = None
+) -> FailbackReader:
+    """What looks along the way home of a link.
+
+    Args:
+        policies: what is to become of records that only the returned cluster has; None where the
+            guards are not to ask.
+
+    Raises:
+        ConfigError: nothing says what copies back.
+    """
+    from drctl.config.reverse_link import way_home
+
+    back = way_home(link, map(config.link, config.links))
+    guards = partial(_guards, policies)
+    return FailbackReader(
+        config, back, guards, asked, opposite=ClusterLinkReader(config, link, judged, asked)
+    )
+
+
+def home_hands(config: "Config", sight: ClusterLinkReader, folder: Path) -> ClusterLinkWriter:
+    """What acts along it."""
+    old = ClusterLinkWriter(config, sight.other_way().link, folder, sight.other_way().commands)
+    return ClusterLinkWriter(config, sight.link, folder, sight.commands, old)
+
+
+def guards_of(
+    sight: ClusterLinkReader,
+    mode: str,
+    of_the_way: str,
+    terms: "Callable[[ClusterLinkReader, Terms], Terms]" = lambda _, terms: terms,
+) -> "Sequence[Finding]":
+    """What the guards say.
+
+    Args:
+        of_the_way: the mode in which they are asked about the way home as a whole.
+        terms: what is said of the way home beside drctl.yaml.
+    """
+    if mode != of_the_way:
+        return judged(sight, mode)
+    from drctl.failback.answer import answer
+    from drctl.failback.blockers import against
+
+    found = answer(look_at(sight.config, sight.other_way().link, None))
+    known = terms(sight, _terms(sight, found))
+    # Filled anew, the returned cluster remembers no producer.
+    met = () if known.rebuilding else producers_that_meet(sight, found.seen.facts)
+    return (*against(found, known), *met, *_of_other_links(sight))
+
+
+def _guards(
+    policies: "Policies | None", sight: ClusterLinkReader, mode: str
+) -> "Sequence[Finding]":
+    return guards_of(sight, mode, ASKED_FOR, lambda _, terms: replace(terms, policies=policies))
+
+
+def _of_other_links(sight: ClusterLinkReader) -> "tuple[Finding, ...]":
+    """What replicates between the two clusters beside the link."""
+    from drctl.failback.blockers import OtherLink, other_links
+
+    ours = sight.other_way().link
+    others = [
+        each
+        for each in map(sight.config.link, sight.config.links)
+        if {each.source, each.target} == {ours.source, ours.target} and each.name != ours.name
+    ]
+    # What copies over the link itself is looked at by the way home.
+    mine = {*_connectors(ours), *_connectors(sight.link)}
+    found = []
+    for link in others:
+        lister = run_adapters.connector_lister(link)
+        if lister is not None:
+            known = BoundedQuery(lister.described, _CONNECT_S).answer()
+            rest = tuple(name for name in _connectors(link) if name not in mine)
+            found.append(OtherLink(link.name, link.source, link.target, rest, known))
+    return tuple(other_links(found))
+
+
+def _connectors(link: "Link") -> tuple[str, ...]:
+    named = link.settings.replicator.connectors
+    return tuple(filter(None, (named.source, named.checkpoint, named.heartbeat)))
+
+
+def _terms(sight: ClusterLinkReader, found: "Answer") -> "Terms":
+    """What drctl.yaml says of the way home."""
+    from drctl.config.fields import for_commands
+    from drctl.failback.blockers import Terms
+    from drctl.failback.facts import Cluster
+
+    replicator, target = sight.link.settings.replicator, found.seen.facts.on_target
+    known = target if isinstance(target, Cluster) else Cluster("", {})
+    links = list(map(sight.config.link, sight.config.links))
+    ends = (sight.link.source, sight.link.target)
+    others = [each for each in links if (each.source, each.target) == ends]
+    return Terms(
+        _connectors(sight.link) if replicator.connect else (),
+        _rebuild(sight),
+        {place.topic: sight.link.target_topic(place.topic) for place in known.logs},
+        frozenset(p.topic for p in known.beside if any(each.carries(p.topic) for each in others)),
+        connect=for_commands(replicator.connect),
+    )
+
+
+def _rebuild(sight: ClusterLinkReader) -> str:
+    """What to type where the returned cluster has lost its records."""
+    return f"drctl failback --link {quote(sight.other_way().link.name)} --rebuild shows the plan"
+
+
+def known_overrides(given: Sequence[str]) -> Mapping[str, str]:
+    """`GUARD=REASON` as typed: those that a way home may pass over.
+
+    Raises:
+        UsageError: there is no such guard, or no reason is given.
+    """
+    from drctl.checks.diagnosis import parse_overrides
+    from drctl.offsets.applying import Guard
+
+    own = [guard.value for guard in Guard if guard.overridable]
+    return parse_overrides(given, (*own, *PASSED))
+
+
+HOME = Way(
+    lambda config, link, asked, _lost: home_sight(config, link, asked),
+    home_hands,
+    known_overrides,
+    lambda _plan: ASKED_FOR,
+)
+"""From a link's target to its source, which was lost and is back."""
+
+
+def home_with(policies: "Policies") -> Way:
+    """The same, where somebody was to say what becomes of the records that only it has."""
+    return replace(HOME, sight=lambda c, link, asked, _: home_sight(c, link, asked, policies))
+
+
+def owed_since_the_last(stories: Iterable[RunState]) -> Sequence[Owed]:
+    """What runs owe that have ended; what is older was settled by that way home, or kept by it.
+
+    Args:
+        stories: the newest first; no more of them are asked for than is needed.
+    """
+    found: list[Owed] = []
+    for story in stories:
+        if story.status:
+            found += _owed_by(story)
+        if leads_home(story.plan.steps) and story.status == "done":
+            break
+    return found
+
+
+def _owed_by(story: RunState) -> Iterator[Owed]:
+    for step, what in story.owed.items():
+        kind, facts = story.plan.step(step).kind, story.facts.get(step, {})
+        if kind == SettleOwed.name:
+            # What it could not settle is still what it was.
+            yield from map(Owed.from_json, facts.get("kept", ()))
+            continue
+        known = KINDS.get(kind)
+        fences = known is not None and Trait.FENCES_WRITES in known.traits
+        groups = (
+            *(row.partition(" ")[0].rstrip(":") for row in facts.get("left_out", ())),
+            *facts.get("wrong_groups", ()),
+        )
+        ends = (story.plan.source, story.plan.target)
+        yield Owed(story.run, what, kind, *ends, fences, tuple(sorted(set(groups))))
+
+
+_WORDS = {
+    Action.COPY: "copy",
+    Action.QUARANTINE: "quarantine",
+    Action.EXPORT: "export",
+    Action.DISCARD: "discard",
+}
+
+_GONE = "gone before they were exported"
+
+Saved = Mapping["RecordSet", "ExportedLane"]
+
+
+_MOVED = "applications write on while a run leads home, where the order is right in any case"
+
+
+def reconciliation(config: "Config", link: "Link", wish: Json) -> Reconciliation:
+    """How decisions on the records stand; searched for anew where the result is elsewhere.
+
+    Where the target keeps that all of them are done, nothing has to be searched for: what was
+    quarantined or discarded would be found again, and decided on twice.
+
+    Args:
+        link: from the cluster that was lost to the one that survived.
+
+    Raises:
+        Refused: the result is of other clusters, or what was found cannot be rested on.
+        Unknown: not everything could be compared.
+    """
+    if not _is_here(wish) and (done := _kept(link, wish)):
+        return Reconciliation(0, done=done)
+    with opened(_options(config, _folder(config, link, wish), wish), lambda: config) as found:
+        lines, saved = found.plan.lines, _saved(found)
+        due = sum(_due(line, saved) for line in lines if line.guard is None)
+        due += sum(progress.records for progress in found.plan.noted.values())
+        refused = (*_refused(found, wish), *_left_out(found))
+        blocked = tuple(map(_reason, found.plan.blocked)) if due else ()
+        newer = sum(found.plan.grown.newer.values())
+        return Reconciliation(due, (*refused, *blocked), _done(found, saved), newer)
+
+
+def reconcile(config: "Config", link: "Link", wish: Json) -> None:
+    """Act on them.
+
+    Raises:
+        Stopped: some are not done.
+        Unknown: nobody can say what was done, or not everything could be compared.
+    """
+    with opened(_options(config, _folder(config, link, wish), wish), lambda: config) as found:
+        if not found.plan.writes:
+            return
+        result = carried_out(found, lambda _plan: None)
+    if result.exit_code not in (ExitCode.DONE, ExitCode.FOUND):
+        kind = Unknown if result.exit_code is ExitCode.UNKNOWN else Stopped
+        raise kind(result.failure or f"reconcile: {result.status}", result.hint)
+
+
+def _is_here(wish: Json) -> bool:
+    """Whether the search's result is on this machine."""
+    return (Path(wish["folder"]) / "gap.json").is_file()
+
+
+def _kept(link: "Link", wish: Json) -> Mapping[str, int]:
+    """What the target keeps of the result, where it is all of it; else nothing."""
+    with reconcile_adapters.reconcile_topic(link) as topic:
+        kept = topic.kept()
+    done: Counter[str] = Counter()
+    for key, progress in kept.items():
+        if key.result == wish.get("result"):
+            for each in progress.segments:
+                done[_WORDS[each.action]] += each.records + each.gone
+    return done if done.total() == wish.get("records") else {}
+
+
+def _folder(config: "Config", link: "Link", wish: Json) -> Path:
+    """Of the search's result; on another machine than that of the run it is made anew.
+
+    Records that were copied meanwhile are not missing any more: none is copied twice.
+    """
+    folder = Path(wish["folder"])
+    if _is_here(wish):
+        return folder
+    from drctl.app.failback_search import found_here
+
+    notices().detail(f"the result of the search is not on this machine: {folder}")
+    await_decided(link)
+    return found_here(config, link)
+
+
+def _options(config: "Config", folder: Path, wish: Json) -> ReconcileOptions:
+    """What was safe is copied all the same, but where the survivor would keep the disorder.
+
+    It does in compacted topics; where the order of a whole partition counts, it is one in any case.
+    """
+    within = config.file.policy.order == "per-partition"
+    return ReconcileOptions(
+        folder,
+        wish["policy"],
+        tuple(wish["topics"]),
+        Action(wish["conflicting"]),
+        None,
+        execute=True,
+        yes=True,
+        overrides=() if within else (f"{Guard.TARGET_MOVED}={_MOVED}",),
+        undecided=True,
+        known_as=wish.get("result", ""),
+        spares_compacted=True,
+    )
+
+
+def _reason(against: "Objection") -> str:
+    if against.guard is not Guard.TARGET_MOVED:
+        return against.reason
+    return (
+        f"{against.place}: {against.reason}. A way home goes on only where the copies are not"
+        " compacted and policy.order is per-key or none: begin again, or choose --policy quarantine"
+    )
+
+
+def _due(line: "Line", saved: Saved) -> int:
+    return 0 if line.action is Action.EXPORT and line.lane in saved else line.due.records
+
+
+def _saved(found: Opened) -> Saved:
+    """Of the lanes that are to be exported those that a file on this machine holds all of.
+
+    An export leaves no trace on a cluster. By lane: what the export says of it.
+    """
+    lines = [each for each in found.plan.lines if each.action is Action.EXPORT]
+    if not lines:
+        return {}
+    kept = saved_lanes(found.config.state_dir, found.gap.id)
+    fitting = (
+        (line.lane, part)
+        for line in lines
+        for part in kept.get(line.lane, ())
+        if part.after <= line.through and _is_of(found, part)
+    )
+    return dict(fitting)
+
+
+def _is_of(found: Opened, part: "ExportedLane") -> bool:
+    """Whether it is of the very records: a result that was made anew may have others."""
+    place, order = part.lane
+    return digest_of(found.rows.offsets_after(place, {order: part.after})) == part.offsets
+
+
+def _refused(found: Opened, wish: Json) -> Iterator[str]:
+    refused: Counter[tuple[str, str]] = Counter()
+    for line in found.plan.refused:
+        refused[line.lane.order.value, line.reason] += line.due.records
+    if refused and wish["policy"] is None and not wish["topics"]:
+        yield f"nothing is said of {refused.total():,} records"
+        return
+    for (order, reason), number in sorted(refused.items()):
+        yield f"{number:,} {order} ones: {reason}"
+
+
+def _left_out(found: Opened) -> Iterator[str]:
+    if found.plan.left_out:
+        yield f"nothing is said of {found.plan.left_out:,} records of other topics"
+
+
+def _done(found: Opened, saved: Saved) -> Mapping[str, int]:
+    done: Counter[str] = Counter()
+    for line in found.plan.lines:
+        for segment in line.done:
+            done[_WORDS[segment.action]] += segment.records + segment.gone
+        if line.action is Action.EXPORT and line.lane in saved:
+            gone = min(saved[line.lane].gone, line.due.records)
+            done[_WORDS[Action.EXPORT]] += line.due.records - gone
+            done[_GONE] += gone
+    return +done
+
+
+_BROKERS_LOOK_EVERY_S = 10.0
+"""transaction.abort.timed.out.transaction.cleanup.interval.ms"""
+
+_PAUSE_S = 0.5
+
+
+def await_decided(link: "Link") -> None:
+    """Wait until all that has come to a link's target by now counts, or does not.
+
+    For as long as a transaction of drctl may live; what is open then is somebody else's, and the
+    comparison that follows says of it that it could not be read.
+
+    Raises:
+        Unreachable: the target did not answer.
+    """
+    from drctl.kafka.deadline import Deadline
+    from drctl.kafka.transactions import LIFETIME_S
+
+    deadline = Deadline.after(LIFETIME_S + 2 * _BROKERS_LOOK_EVERY_S)
+    with (
+        adapters.open_reader(link.target, link.target_config) as target,
+        notices().task("looking for open transactions") as task,
+    ):
+        wanted = {place: log.end for place, log in logs_of_copies(link, target).items()}
+        while not deadline.expired:
+            now = logs_of_copies(link, target)
+            # One that cannot be read now is not known to be decided.
+            behind = [p for p, end in wanted.items() if p not in now or now[p].last_stable < end]
+            if not behind:
+                return
+            what = "a transaction is open in" if behind[0] in now else "nobody answers for"
+            left = f"waiting for its brokers, {deadline.remaining:.0f} s at most"
+            task.update(description=f"{what} {behind[0]} of {link.target}: {left}")
+            time.sleep(_PAUSE_S)
+
+
+_SETTLE_S = 2.0
+_MET_S = 60.0
+_COMMAND_S = 30.0
+
+
+def look_at(config: "Config", link: "Link", gap: Path | None, most: int | None = None) -> "Facts":
+    """Everything that can be seen of the way back of a link.
+
+    Args:
+        most: so many records of a kind are looked through; None: as many as a look may take.
+
+    Raises:
+        UsageError: the folder that was named holds no result of `drctl gap`.
+    """
+    from drctl.failback.observers.copies import AT_A_LOOK
+    from drctl.failback.observing import FailbackObserver
+
+    most = AT_A_LOOK if most is None else most
+    results = _results(config, link, gap)
+    with _ports(config, link) as ports, notices().task("looking at both clusters and at Connect"):
+        # Nobody waits for one silent party after another: Connect is asked meanwhile.
+        met = BoundedQuery(lambda: adapters.meet(link), _MET_S)
+        facts = FailbackObserver(link, config.policy, ports, most=most).observe(results)
+        met.value()
+        return facts
+
+
+def site_of(config: "Config", link: "Link", answer: "Answer") -> "Site":
+    """What drctl.yaml calls things, for command lines."""
+    from drctl.config.fields import for_commands
+    from drctl.failback.facts import Cluster, Replication
+    from drctl.failback.out_of_order import anew
+    from drctl.failback.suggested_commands import Site, start_of
+
+    replicator = link.settings.replicator
+    reverse = replicator.reverse
+    source, gap = answer.seen.facts.on_source, answer.seen.gap.valid
+    forward = answer.seen.facts.forward
+    logs = source.logs if isinstance(source, Cluster) else {}
+    return Site(
+        link.name,
+        link.source,
+        link.target,
+        _link_back(config, link),
+        tuple(link.settings.fence.principals),
+        tuple(sorted({place.topic for place in logs})),
+        gap.where if gap else "",
+        for_commands(replicator.connect),
+        tuple(filter(None, dict(replicator.connectors).values())),
+        for_commands(reverse.connect if reverse else None),
+        tuple(filter(None, dict(reverse.connectors).values())) if reverse else (),
+        isinstance(forward, Replication) and forward.runs,
+        tuple(replicator.stop) if not replicator.connect else (),
+        answer.seen.rebuilding,
+        anew(link.name) if answer.seen.stand_behind else "",
+        start=start_of(answer.seen),
+        led_home=answer.seen.led_home or (None if answer.seen.home is None else ()),
+    )
+
+
+def _link_back(config: "Config", link: "Link") -> str | None:
+    """The link in the other direction, where there is one that brings topics home."""
+    from drctl.config.fields import UNCHANGED
+    from drctl.config.reverse_link import opposite
+
+    found = opposite(link, map(config.link, config.links))
+    both = (link, found) if found else ()
+    kept = all(each.settings.replicator.rename == UNCHANGED for each in both)
+    return found.name if found and kept else None
+
+
+def _results(config: "Config", link: "Link", gap: Path | None) -> "Results":
+    from drctl.config.reverse_link import name_of
+    from drctl.failback.observing import Results
+    from drctl.views.exports import results_exported
+
+    there = (
+        (reconcile_adapters.named(gap),)
+        if gap
+        else reconcile_adapters.kept(config.state_dir, link.name)
+    )
+    names = filter(None, (_link_back(config, link), name_of(link)))
+    back = (each for name in names for each in reconcile_adapters.kept(config.state_dir, name))
+    # A link of drctl.yaml, between other clusters, may have the name of this one's failback.
+    ours = (each for each in back if (each.source, each.target) == (link.target, link.source))
+    newest = sorted(ours, key=lambda each: each.started, reverse=True)
+    return Results(there, tuple(newest), results_exported(config.state_dir))
+
+
+def _brokers(link: "Link") -> "Brokers":
+    from drctl.config.mirrors import brokers
+    from drctl.failback.ports import Brokers
+
+    name = "bootstrap.servers"
+    ends = (adapters.revealed(each)[name] for each in (link.source_config, link.target_config))
+    return Brokers(*map(brokers, ends))
+
+
+@contextmanager
+def _ports(config: "Config", link: "Link") -> "Iterator[FailbackPorts]":
+    from drctl.failback.ports import FailbackPorts
+
+    def verified() -> tuple[bool, str] | None:
+        argv = link.settings.fence.verify
+        if not argv:
+            return None
+        ended = run_command(config, argv, {}, _COMMAND_S)
+        return ended.code == 0, ended.output.strip()
+
+    def told() -> tuple[bool, str] | None:
+        replicator = link.settings.replicator
+        if not replicator.stopped or replicator.connect:
+            return None
+        ended = run_command(config, replicator.stopped, {}, _COMMAND_S)
+        if ended.code is None:
+            raise Unreachable(f"{replicator.stopped[0]} did not run: {ended.output.strip()}")
+        return ended.code == 0, ended.output.strip()
+
+    source, target = link.source_config, link.target_config
+    with (
+        run_adapters.cluster_ports(link.source, source) as here,
+        run_adapters.cluster_ports(link.target, target) as there,
+        run_adapters.fence_prover(link.source, source, _SETTLE_S) as prover,
+        reconcile_adapters.reconcile_topic(link) as decisions,
+    ):
+        yield FailbackPorts(
+            here.reader,
+            there.reader,
+            here.groups,
+            there.groups,
+            here.health,
+            here.acls,
+            prover,
+            run_adapters.connector_lister(link),
+            run_adapters.reverse_lister(link),
+            _brokers(link),
+            tuple(
+                run_adapters.endpoint_reader(config, link, number)
+                for number in range(len(link.settings.endpoints))
+            ),
+            run_adapters.journal_reader(link),
+            run_adapters.run_files(config),
+            decisions.kept,
+            verified,
+            told,
+        )

@@ -1,0 +1,265 @@
+"""Puts a gap analysis together from the configuration, and runs it."""
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from drctl.app import adapters
+from drctl.app.adapters import direct_comparer
+from drctl.app.notices import notices
+from drctl.model.errors import UsageError
+from drctl.model.gap import Engine
+
+if TYPE_CHECKING:
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.gap.comparison import RecordComparer
+    from drctl.gap.ledger import LedgerStore
+    from drctl.gap.scoping import Budget, Work
+    from drctl.gap.tail import Tail
+    from drctl.model.gap import GapResult, OrderScope
+    from drctl.model.ports import ClusterReader
+    from drctl.model.topology import TopicPartition
+
+DIRECT_MOST = 50_000_000
+"""Offsets, of both sides, that one process reads in some six minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class GapOptions:
+    """What the command line says.
+
+    Attributes:
+        scope: auto, full or tail.
+        budget_s: how long the engineer can wait; decides what auto reads.
+        execute: whether a ledger that lives on a cluster may be written.
+        order: whether the order of replicated records is looked at.
+        truncation: whether what cutting the source back would destroy is part of the result.
+        settle_s: how long records may be on their way once the source is frozen.
+        only: partitions to whose tails it keeps; those whose tail has no place are read whole.
+        patience_s: how long transactions that are open are waited for, on each cluster.
+        engine: what compares the records.
+    """
+
+    topics: tuple[str, ...]
+    scope: str
+    ledger: bool
+    submit: bool
+    budget_s: float
+    execute: bool = False
+    only: "Collection[TopicPartition] | None" = None
+    order: bool = False
+    truncation: bool = False
+    settle_s: float = 0.0
+    patience_s: float = 0
+    engine: Engine = Engine.AUTO
+
+
+@dataclass(slots=True)
+class GapRuns:
+    """Runs of one command: a Spark session that one of them starts is there for the next."""
+
+    config: "Config"
+    link: "Link"
+    options: GapOptions
+    _open: ExitStack = field(default_factory=ExitStack, init=False)
+    _spark: "Callable[[Path], RecordComparer] | None" = field(default=None, init=False)
+    _log: Path | None = field(default=None, init=False)
+    _sparked: bool = field(default=False, init=False)
+
+    def __enter__(self) -> Self:
+        if not notices().verbose:
+            folder = self._open.enter_context(tempfile.TemporaryDirectory(prefix="drctl-"))
+            self._log = Path(folder) / "spark.log"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def run(self, out: Path) -> "GapResult":
+        """One analysis, with its files in `out`.
+
+        Raises:
+            DrctlError: it could not be finished; `out` holds no result then.
+        """
+        from drctl.views.gap_files import prepared, publish
+
+        with prepared(out) as work:
+            result = self._analyse(out, work)
+            publish(result, work, out)
+        return result
+
+    def answer(self) -> "GapResult":
+        """One analysis that leaves no files.
+
+        Raises:
+            DrctlError: it could not be finished.
+        """
+        with tempfile.TemporaryDirectory(prefix="drctl-") as folder:
+            return self._analyse(Path(folder), Path(folder))
+
+    def _analyse(self, out: Path, work: Path) -> "GapResult":
+        from drctl.gap.analysis import GapAnalysis
+        from drctl.gap.answer import with_truncation
+        from drctl.gap.freeze import Patience
+        from drctl.gap.scoping import Scope, Scoping
+
+        self._sparked = False
+        with (
+            adapters.both_readers(self.link) as (source, target),
+            notices().task("looking at both clusters") as task,
+        ):
+
+            def progress(phase: str, done: int = 0, total: int = 0) -> None:
+                task.update(done=done, total=total or None, description=phase)
+
+            def find_tail(topics: Iterable[str]) -> "Tail | None":
+                return self._tail(source, target, topics)
+
+            @contextmanager
+            def open_comparer(offsets: int) -> "Iterator[RecordComparer]":
+                with self._comparer(work, progress, offsets) as comparer:
+                    began = time.monotonic()
+                    yield comparer
+                    if not self._direct(offsets):
+                        self._note_rate(offsets, time.monotonic() - began)
+
+            budget = self._budget()
+            analysis = GapAnalysis(
+                link=self.link,
+                source=source,
+                target=target,
+                scoping=Scoping(Scope(self.options.scope), find_tail, budget),
+                open_comparer=open_comparer,
+                progress=progress,
+                announce=lambda found, weight: _announce(
+                    found, weight, budget, self._direct(found.offsets)
+                ),
+                now=lambda: datetime.now(UTC),
+                out=str(out),
+                ledger=self._ledger(),
+                few=self._few(),
+                within=self._within(),
+                order=self.options.order,
+                settle=lambda: _settle(self.options.settle_s, progress),
+                patience=Patience(self.options.patience_s, progress),
+            )
+            found = analysis.run(self.options.topics)
+            result = replace(found, engine=Engine.SPARK if self._sparked else Engine.DIRECT)
+        return with_truncation(result) if self.options.truncation else result
+
+    def _within(self) -> "OrderScope":
+        from drctl.model.gap import OrderScope
+
+        whole = self.config.file.policy.order == "per-partition"
+        return OrderScope.PARTITION if whole else OrderScope.KEY
+
+    def _direct(self, offsets: int) -> bool:
+        """Whether so few are read without Spark."""
+        return offsets < self._few()
+
+    def _few(self) -> int:
+        """Fewer offsets than these are compared without Spark."""
+        if self.options.submit or self.options.engine is Engine.SPARK:
+            return 0
+        direct = self.options.engine is Engine.DIRECT
+        return sys.maxsize if direct else self.config.spark.from_offsets
+
+    def _comparer(
+        self, work: Path, progress: Callable[[str], None], offsets: int
+    ) -> "AbstractContextManager[RecordComparer]":
+        direct = self._direct(offsets)
+        self._sparked |= not direct
+        if self.options.submit:
+            from drctl.app.adapters import submitted_comparer
+
+            return submitted_comparer(self.config, self.link, work, self._log, progress, offsets)
+        if direct:
+            _refuse_too_many(offsets)
+            return direct_comparer(self.link, work)
+        if self._spark is None:
+            session = adapters.spark_session(self.config, self.link, self._log, progress, offsets)
+            self._spark = self._open.enter_context(session)
+        return nullcontext(self._spark(work))
+
+    def _tail(
+        self, source: "ClusterReader", target: "ClusterReader", topics: Iterable[str]
+    ) -> "Tail | None":
+        from drctl.gap.tail import Tail
+
+        finder, only = adapters.position_finder(self.link, source, target), self.options.only
+        if finder is not None:
+            found = finder.positions(topics)
+            return Tail(source, target, found, finder.same_offsets, only=only)
+        return None if only is None else Tail(source, target, {}, same_offsets=False, only=only)
+
+    def _ledger(self) -> "LedgerStore | None":
+        if not self.options.ledger:
+            return None
+        return adapters.ledger(self.config, writes=self.options.execute)
+
+    def _note_rate(self, offsets: int, seconds: float) -> None:
+        try:
+            adapters.measured_rate(self.config).note(offsets, seconds)
+        except OSError as error:
+            notices().detail(f"how fast that was could not be kept: {error}")
+
+    def _budget(self) -> "Budget":
+        from drctl.gap.scoping import Budget
+        from drctl.stores.ledger import ASSUMED
+
+        rate = adapters.measured_rate(self.config).offsets_a_second()
+        return Budget(self.options.budget_s, rate or ASSUMED, measured=rate is not None)
+
+
+def _refuse_too_many(offsets: int) -> None:
+    """One process reads them all: beyond some size that is a mistake, not patience.
+
+    Raises:
+        UsageError: these are more.
+    """
+    from drctl.views.text import number
+
+    if offsets > DIRECT_MOST:
+        raise UsageError(
+            f"{number(offsets)} offsets are too many to compare without Spark: at most"
+            f" {number(DIRECT_MOST)}",
+            "leave out --engine direct, or read less: --scope tail, --topic, --ledger",
+        )
+
+
+def _settle(length_s: float, progress: "Callable[[str, int, int], None]") -> None:
+    """Records that were on their way when the source was frozen get this time to arrive."""
+    until = time.monotonic() + length_s
+    while (left := until - time.monotonic()) > 0:
+        done = round(length_s - left)
+        progress("records on their way are waited for (s)", done, round(length_s))
+        time.sleep(min(left, 1.0))
+
+
+def _announce(work: "Work", weight: int | None, budget: "Budget", direct: bool) -> None:
+    """What will be read, before it is."""
+    from drctl.views.text import number, plural, size
+
+    known = work.known.offsets
+    said = (
+        f"scope {work.scope.value}: {number(work.offsets)} offsets of"
+        f" {plural(work.partitions, 'partition')} are to be read on both sides"
+    )
+    said += "" if weight is None else f", about {size(weight)}"
+    said += f", {number(known)} are known from the ledger" if known else ""
+    if direct:
+        notices().progress(f"{said}; without Spark")
+        return
+    rate = "measured here" if budget.measured else "assumed: nothing was measured here yet"
+    seconds = budget.seconds_for(work.offsets)
+    notices().progress(
+        f"{said}; about {seconds:.0f} s at {number(round(budget.offsets_a_second))} a second"
+        f" ({rate}), beside the start of Spark"
+    )

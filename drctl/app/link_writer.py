@@ -1,0 +1,143 @@
+"""What the steps of a plan may change, over the real systems of one link."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from drctl.app import adapters, run_adapters
+from drctl.app.link_reader import must_have
+from drctl.app.run_adapters import run_command
+from drctl.engine.ports import CommandEnded
+from drctl.model.errors import Unknown, Unreachable, UsageError
+from drctl.model.plan import Json
+
+if TYPE_CHECKING:
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.connect.client import ConnectWriter
+    from drctl.engine.ports import Canary
+    from drctl.model.endpoints import EndpointWriter
+    from drctl.model.fencing import AclWriter
+    from drctl.model.groups import GroupCreator
+    from drctl.model.ports import GroupWriter
+    from drctl.model.producer_ids import ProducerIdWriter
+    from drctl.model.repairs import RuleWriter, ShapeWriter
+
+
+@dataclass(slots=True)
+class ClusterLinkWriter:
+    """Implements `drctl.engine.ports.Hands`; opens what is asked for, when it is.
+
+    Attributes:
+        folder: of the run, for what is kept.
+        commands: how those ended that were run, for whoever looks.
+        opposite: what acts in the other direction; None where nothing asks for it.
+    """
+
+    config: "Config"
+    link: "Link"
+    folder: Path
+    commands: dict[str, CommandEnded]
+    opposite: "ClusterLinkWriter | None" = None
+
+    def groups(self, name: str) -> "GroupWriter":
+        """The positions of one cluster's groups."""
+        return adapters.group_writer(name, self.config.cluster(name))
+
+    def group_creator(self, name: str) -> "GroupCreator":
+        """Makes groups of KIP-848's protocol ready on one cluster."""
+        return run_adapters.group_creator(name, self.config.cluster(name))
+
+    def producer_ids(self, name: str) -> "ProducerIdWriter":
+        """Has one cluster skip producer ids; a call takes ten seconds at most."""
+        return run_adapters.producer_id_writer(name, self.config.cluster(name))
+
+    def acls(self, name: str) -> "AclWriter":
+        """The rules of one cluster."""
+        return run_adapters.shared_acl_writer(name, self.config.cluster(name), self.link.configured)
+
+    def rules(self, name: str) -> "RuleWriter":
+        """Adds rules about topics of one cluster, of either permission."""
+        return run_adapters.rule_writer(name, self.config.cluster(name))
+
+    def shapes(self, name: str) -> "ShapeWriter":
+        """Makes and changes topics of one cluster."""
+        return run_adapters.shape_writer(name, self.config.cluster(name))
+
+    def connectors(self) -> "ConnectWriter":
+        """Those that replicate the link.
+
+        Raises:
+            UsageError: no worker is configured.
+        """
+        must_have(adapters.connect_of(self.link))
+        return run_adapters.connect_writer_of(self.link)
+
+    def endpoint(self, number: int) -> "EndpointWriter":
+        """One of the link's endpoints."""
+        return run_adapters.endpoint_writer(self.config, self.link, number)
+
+    def canary(self, name: str, entrance: int | None = None) -> "Canary":
+        """Writes to one cluster, straight or by one of the link's endpoints.
+
+        Raises:
+            UsageError: nobody says what clients come by.
+        """
+        cluster = self.config.cluster(name)
+        if entrance is None:
+            return run_adapters.canary(name, adapters.revealed(cluster))
+        return run_adapters.canary(name, run_adapters.coming_by(self.link, entrance, cluster))
+
+    def run(
+        self, identity: str, argv: Sequence[str], env: Mapping[str, str], timeout_s: float
+    ) -> CommandEnded:
+        """Run a command of the site to its end, without a shell.
+
+        Raises:
+            Unknown: it took too long, and was ended.
+        """
+        try:
+            ended = run_command(self.config, argv, env, timeout_s)
+        except Unreachable as silent:
+            raise Unknown(f"{silent.message}: it may have done part of it") from silent
+        self.commands[identity] = ended
+        return ended
+
+    def keep(self, name: str, document: Mapping[str, Any] | str) -> None:
+        """Put evidence of the run into its folder; a text as it stands, all else as JSON.
+
+        Raises:
+            Unknown: it could not be written.
+        """
+        from drctl.views.files import write_whole
+
+        text = document if isinstance(document, str) else json.dumps(document, indent=1) + "\n"
+        try:
+            write_whole(self.folder / name, text)
+        except OSError as error:
+            raise Unknown(
+                f"{self.folder / name} could not be written: {error.strerror}",
+                "free space, or set state_dir",
+            ) from error
+
+    def other_way(self) -> "ClusterLinkWriter":
+        """What acts in the other direction.
+
+        Raises:
+            UsageError: nothing does.
+        """
+        if self.opposite is None:
+            raise UsageError("nothing is said of the other direction of this link")
+        return self.opposite
+
+    def reconcile(self, wish: Json) -> None:
+        """Act on the records of a search, each once, also after a crash.
+
+        Raises:
+            DrctlError: some of it is not done, or nobody can say what was.
+        """
+        from drctl.app.failback import reconcile
+
+        reconcile(self.config, self.other_way().link, wish)

@@ -1,0 +1,624 @@
+"""How the source was written to before it was lost, by the copies that the target holds.
+
+Copies bear the time at which their record was written to the source. Times are looked up, records
+are not read: it costs what an estimate of `drctl gap` costs, and only of partitions that are busy.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from drctl.app import adapters, run_adapters
+from drctl.engine.run_state import understood
+from drctl.gap.loss import (
+    EDGES_S,
+    KEEPING_UP_MS,
+    Arrivals,
+    Copied,
+    Ends,
+    EndSeen,
+    Sign,
+    Traces,
+    estimate,
+)
+from drctl.model.errors import DrctlError
+from drctl.model.loss import Loss
+from drctl.model.topology import Found, PartitionOffsets, TopicPartition, Unavailable
+
+if TYPE_CHECKING:
+    from drctl.app.notices import Task
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.connect.client import ConnectReader
+    from drctl.model.journal import JournalReader
+    from drctl.model.ports import ClusterReader
+    from drctl.model.topology import Record
+    from drctl.offsets.checkpoints import Sync
+    from drctl.offsets.mirror_topics import Aliases, Mirrored
+
+_LAGS_MS = (
+    *(0, 100, 200, 400, 700, 1_000, 1_500, 2_000, KEEPING_UP_MS, 5_000, 7_000, 10_000, 15_000),
+    *(20_000, 30_000, 60_000, 300_000, 3_600_000, 86_400_000),
+)
+"""Lags that are told apart. Who gives records the time of an event of days ago tells no lag."""
+
+_FEW = 200
+_COARSER = 4
+"""Of more partitions than this every fourth moment is looked up: answers come within a second."""
+
+_AHEAD_MS = 1_000
+"""A record that was copied so long before its own timestamp was not written then."""
+
+Answers = Mapping[tuple[TopicPartition, int], Found]
+"""What a look-up by time found, by partition of the source and time."""
+
+
+@dataclass(slots=True)
+class Copies:
+    """Looks the copies up.
+
+    Args:
+        into: gets what is found.
+        logs: of the partitions on the target, by partition of the source.
+        syncs: of MirrorMaker 2, as far as there are any, by partition of the source.
+    """
+
+    into: "LossReader"
+    logs: Mapping[TopicPartition, PartitionOffsets]
+    syncs: Mapping[TopicPartition, Sequence["Sync"]]
+
+    def gather(self, now_ms: int) -> None:
+        """All of it."""
+        held = {place: log for place, log in self.logs.items() if log.end > log.log_start}
+        self.into.empty |= self.logs.keys() - held.keys()
+        newest = {p: at for p, at in self._newest(held).items() if at <= now_ms}
+        if newest:
+            last = max(newest.values())
+            worked = [s.at_ms for s in self.into.signs if s.copying and s.at_ms <= now_ms]
+            every = 1 if len(newest) <= _FEW else _COARSER
+            edges = edges_before(max([last, *worked]))[::-every][::-1]
+            asked = {p: self._times(p, edges) for p, at in newest.items() if at >= edges[-1]}
+            answers = self._look_up(asked)
+            for place, at_ms in newest.items():
+                found = by_own_times(held[place], at_ms, self._last(place), edges, answers, place)
+                if found is not None:
+                    self.into.arrivals[place] = found
+        self._noted(held, now_ms)
+        self._alive(newest)
+
+    def _newest(self, held: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        copies = {self.into.copy_of(place): place for place in held}
+        times = self.into.target.max_timestamps(tuple(copies)) if copies else {}
+        return {
+            copies[copy]: at
+            for copy, at in times.items()
+            if not isinstance(at, Unavailable) and at >= 0
+        }
+
+    def _last(self, place: TopicPartition) -> "Sync | None":
+        """The last note of MirrorMaker 2 that holds for the log as it is."""
+        syncs, log = self.syncs.get(place, ()), self.logs[place]
+        kept = [sync for sync in syncs[-1:] if log.log_start <= sync.downstream < log.end]
+        return kept[0] if kept else None
+
+    def _times(self, place: TopicPartition, edges: Sequence[int]) -> list[int]:
+        sync = self._last(place)
+        return [*edges, *(lag_times(sync.at_ms) if sync is not None else ())]
+
+    def _look_up(self, asked: Mapping[TopicPartition, Sequence[int]]) -> Answers:
+        questions = [(place, max(0, at)) for place, times in asked.items() for at in times]
+        if not questions:
+            return {}
+        copies = [(self.into.copy_of(place), at) for place, at in questions]
+        answers = self.into.target.look_up(copies)()
+        return {
+            question: answer
+            for question, answer in zip(questions, answers, strict=True)
+            if isinstance(answer, Found)
+        }
+
+    def _noted(self, held: Iterable[TopicPartition], now_ms: int) -> None:
+        """Where the copies' own timestamps tell nothing, replication's and others' notes may."""
+        for place in held:
+            if place in self.into.arrivals:
+                continue
+            points = [EndSeen(sync.upstream + 1, sync.at_ms) for sync in self.syncs.get(place, ())]
+            looks = [e.seen[place] for e in self.into.ends if e.exact and place in e.seen]
+            upto = max((c.upto[place] for c in self.into.copied if place in c.upto), default=0)
+            found = by_notes(points or looks, upto, now_ms)
+            if found is not None:
+                self.into.arrivals[place] = found
+
+    def _alive(self, newest: Mapping[TopicPartition, int]) -> None:
+        """Until when the copies' own timestamps show the source alive.
+
+        Believed where MirrorMaker 2 noted that it copied such a record at about that time.
+        """
+        noted = [kept[-1].at_ms for p, kept in self.syncs.items() if not self._is_own(p)]
+        if noted:
+            words = "the newest offset sync of MirrorMaker 2"
+            self.into.signs.append(Sign(words, max(noted), copying=True))
+        own = {p: newest[p] for p, each in self.into.arrivals.items() if each.own}
+        if not own:
+            return
+        sure = [p for p in own if self._agrees(self.into.arrivals[p])]
+        if sure:
+            at_ms = max(own[p] for p in sure)
+            words = "the newest copy's own timestamp, of a clock that agrees with replication's"
+            self.into.signs.append(Sign(words, at_ms, copying=True))
+        at_ms = max(own.values())
+        if not sure or at_ms > max(own[p] for p in sure):
+            sign = Sign("the newest copy's own timestamp", at_ms, copying=True, by_record=True)
+            self.into.signs.append(sign)
+
+    def _agrees(self, each: Arrivals) -> bool:
+        return each.lag_ms is not None and each.lag_ms <= KEEPING_UP_MS
+
+    def _is_own(self, place: TopicPartition) -> bool:
+        return place in self.into.arrivals and self.into.arrivals[place].own
+
+
+def edges_before(last_ms: int) -> list[int]:
+    """Moments at which paces are looked at, the newest first."""
+    return [last_ms - round(seconds * 1000) for seconds in EDGES_S]
+
+
+def lag_times(at_ms: int) -> list[int]:
+    """What to look up to tell by how much a record that was copied at a moment was behind."""
+    return [at_ms + _AHEAD_MS, *(at_ms - lag for lag in _LAGS_MS)]
+
+
+def by_own_times(
+    log: PartitionOffsets,
+    newest_ms: int,
+    sync: "Sync | None",
+    edges: Sequence[int],
+    answers: Answers,
+    place: TopicPartition,
+) -> Arrivals | None:
+    """By the copies' own timestamps; None where these are no times of writing."""
+    if sync is not None and sync.at_ms - newest_ms > _LAGS_MS[-1]:
+        return None
+    if newest_ms < edges[-1]:
+        return Arrivals(newest_ms, tuple((edge, 0) for edge in edges))
+    lag = None
+    noted = 0 if sync is None else sync.at_ms
+    if sync is not None:
+        lag = _lag(sync, place, answers)
+        if lag is None:
+            return None
+    since = []
+    for edge in edges:
+        found = answers.get((place, max(0, edge)))
+        if found is None:
+            return None
+        since.append((edge, log.end - found.offset if found.offset >= 0 else 0))
+    oldest = answers[place, max(0, edges[-1])]
+    whole = 0 <= oldest.offset <= log.log_start and oldest.timestamp_ms >= edges[-1]
+    begins = oldest.timestamp_ms if whole else None
+    return Arrivals(newest_ms, tuple(since), begins, lag, noted)
+
+
+def _lag(sync: "Sync", place: TopicPartition, answers: Answers) -> int | None:
+    """By how much the synced record was behind when it was copied, at least.
+
+    None where its timestamp is of the future, or of days ago: its producer gave it another time.
+    """
+    ahead, *times = lag_times(sync.at_ms)
+
+    def written_since(at_ms: int) -> bool:
+        found = answers.get((place, max(0, at_ms)))
+        return found is not None and 0 <= found.offset <= sync.downstream
+
+    if written_since(ahead):
+        return None
+    lags = zip((0, *_LAGS_MS), times, strict=False)
+    return next((lag for lag, at_ms in lags if written_since(at_ms)), None)
+
+
+def by_notes(points: Sequence[EndSeen], upto: int, now_ms: int) -> Arrivals | None:
+    """By when somebody noted that the source held records up to an offset.
+
+    Args:
+        upto: where the copies end.
+    """
+    noted = sorted((p for p in points if p.at_ms <= now_ms), key=lambda point: point.at_ms)
+    if len(noted) < 2:
+        return None
+    first, last = noted[0], noted[-1]
+    end = max(upto, last.offset)
+    edges = edges_before(last.at_ms)
+    since = []
+    for edge in edges:
+        before = [point.offset for point in noted if point.at_ms <= edge]
+        since.append((edge, end - (before[-1] if before else first.offset)))
+    whole = first.at_ms > edges[-1]
+    return Arrivals(last.at_ms, tuple(since), first.at_ms if whole else None, own=False)
+
+
+_NEWEST = 5
+"""So many runs, and results of drctl gap, are looked at: older ones tell nothing better."""
+
+
+@dataclass(slots=True)
+class KnownEnds:
+    """Looks through the journal, results of drctl gap, anchors and the ledger.
+
+    Args:
+        into: gets what is found.
+    """
+
+    into: "LossReader"
+    _ids: set[str] = field(default_factory=set, init=False)
+
+    def gather(self) -> None:
+        """All of it."""
+        self.into.ask("the journal on the target", self._journaled)
+        self.into.ask("results of drctl gap on this machine", self._gap_results)
+        self.into.ask("the anchors of drctl offsets track", self._anchored)
+        # Last: a ledger is found by the id of the source, which the others tell.
+        self.into.ask("the ledger of drctl gap", self._ledger)
+
+    def _journaled(self) -> None:
+        """What take-stock of this run and of earlier ones saw of the source."""
+        link = self.into.link
+        reader = run_adapters.journal_reader(link)
+        for run in reader.runs()[:_NEWEST]:
+            self.into.ask(f"the journal of run {run}", partial(self._took_stock, reader, run))
+
+    def _took_stock(self, reader: "JournalReader", run: str) -> None:
+        for entry in reader.entries(run):
+            with understood(run):
+                seen = stock_of(entry, self.into.link.source)
+            if seen:
+                self.into.ends.append(Ends(f"run {run} wrote it down", exact=True, seen=seen))
+                cluster = entry["intent"]["clusters"][self.into.link.source]
+                self._ids.add(str(cluster.get("cluster_id", "")))
+
+    def _gap_results(self) -> None:
+        from drctl.views.run_completion import gap_results
+
+        link = self.into.link
+        for result in islice(gap_results(self.into.config.state_dir), _NEWEST):
+            if (result.link, result.source) != (link.name, link.source):
+                continue
+            at_ms = round(result.started.timestamp() * 1000)
+            seen = {place: EndSeen(end, at_ms) for place, end in result.ends.items()}
+            evidence = f"drctl gap saw it ({result.file.parent.name})"
+            self.into.ends.append(Ends(evidence, exact=True, seen=seen))
+            self._ids.add(result.ids[link.source])
+
+    def _anchored(self) -> None:
+        """Nobody has consumed what was not there: positions are no further than the ends."""
+        from drctl.offsets.anchor_log import Confirmations, scope_of, survived_cluster
+
+        link = self.into.link
+        reader = run_adapters.anchors_reader(link.target, link.target_config)
+        log = reader.catch_up()
+        cluster = survived_cluster(log, link.source, reader.cluster_id()) if reader.exists else ""
+        if not cluster:
+            return
+        self._ids.add(cluster)
+        passes = log.passes(cluster)
+        if passes:
+            looked = Sign("drctl offsets track looked at it", max(each.at_ms for each in passes))
+            self.into.signs.append(looked)
+        seen_ms = Confirmations(passes, scope_of(link)).seen_ms
+        seen: dict[TopicPartition, EndSeen] = {}
+        for key, held in log.of_cluster(cluster):
+            if link.carries(key.topic):
+                place = TopicPartition(key.topic, key.partition)
+                end = EndSeen(held.head.offset, seen_ms(key, held.head))
+                seen[place] = max(end, seen.get(place, end))
+        if seen:
+            evidence = "drctl offsets track saw groups there"
+            self.into.ends.append(Ends(evidence, exact=False, seen=seen))
+
+    def _ledger(self) -> None:
+        """What was digested was there."""
+        from drctl.gap.comparison import Side
+        from drctl.gap.ledger_updates import book_name
+
+        store = adapters.ledger(self.into.config, writes=False)
+        seen: dict[TopicPartition, EndSeen] = {}
+        for source_id in sorted(self._ids - {""}):
+            name = book_name(self.into.link, source_id, self.into.target.cluster_id())
+            if store.book(name) is None:
+                continue
+            for key, log in store.logs(name, self.into.topics).items():
+                last = max(log.cells.values(), key=lambda cell: cell.end, default=None)
+                if key.side is Side.SOURCE and last is not None:
+                    place = TopicPartition(key.topic, key.partition)
+                    end = EndSeen(last.end, last.digested_at)
+                    seen[place] = max(end, seen.get(place, end))
+        if seen:
+            evidence = f"the ledger of drctl gap, {store.where}"
+            self.into.ends.append(Ends(evidence, exact=False, seen=seen))
+
+
+def stock_of(entry: Mapping[str, Any], source: str) -> dict[TopicPartition, EndSeen]:
+    """What a step that takes stock saw of the source; nothing where it did not answer."""
+    intent = entry.get("intent")
+    clusters = intent.get("clusters") if isinstance(intent, Mapping) else None
+    seen = clusters.get(source) if isinstance(clusters, Mapping) else None
+    ends = seen.get("ends") if isinstance(seen, Mapping) else None
+    if not isinstance(ends, Mapping):
+        return {}
+    at_ms = round(datetime.fromisoformat(str(entry["at"])).timestamp() * 1000)
+    found = {}
+    for name, end in ends.items():
+        topic, _, number = str(name).rpartition("-")
+        if isinstance(end, int) and topic and number.isdecimal():
+            found[TopicPartition(topic, int(number))] = EndSeen(end, at_ms)
+    return found
+
+
+_RUNNING = "RUNNING"
+_LAST = 20
+"""Heartbeats that are read: the last of them may be the ends of transactions, or tombstones."""
+
+
+@dataclass(slots=True)
+class MirrorTraces:
+    """Asks Connect, and reads what MirrorMaker 2 keeps on the target; the source is not asked.
+
+    Args:
+        into: gets what is found.
+        places: of the source.
+    """
+
+    into: "LossReader"
+    places: Sequence[TopicPartition]
+    syncs: Mapping[TopicPartition, "Sequence[Sync]"] = field(default_factory=dict, init=False)
+    _logs: dict[TopicPartition, PartitionOffsets] | None = field(default=None, init=False)
+
+    def logs(self) -> Mapping[TopicPartition, PartitionOffsets]:
+        """The copies' logs, by partition of the source; they are asked for once.
+
+        Raises:
+            Unreachable: the target did not answer.
+        """
+        if self._logs is None:
+            self._logs = self.into.ends_of(self.places)
+        return self._logs
+
+    def gather(self) -> None:
+        """What the target holds."""
+        kind = self.into.link.settings.replicator.kind
+        if kind == "offset-preserving":
+            self.into.ask("the target's ends", self._preserved)
+        if kind == "mirrormaker2":
+            self.into.ask("the topics of MirrorMaker 2 on the target", self._mirrored)
+
+    def ask_connect(self) -> None:
+        """Whether it runs, and how far it came."""
+        link, name = self.into.link, self._source_connector
+        client = adapters.connect_of(link)
+        if client is None or not name or link.settings.replicator.kind == "offset-preserving":
+            return
+        if self.into.told is None:
+            self.into.ask("Connect", lambda: self._replicates(client, name))
+        else:
+            self.into.halted = self.into.told
+        self.into.ask("Connect's offsets of the connector", lambda: self._copied(client, name))
+
+    def _preserved(self) -> None:
+        upto = {place: log.end for place, log in self.logs().items()}
+        self.into.copied.append(Copied("the target's ends: it keeps offsets", upto))
+
+    @property
+    def _source_connector(self) -> str:
+        return self.into.link.settings.replicator.connectors.source or ""
+
+    def _replicates(self, client: "ConnectReader", name: str) -> None:
+        """Who was told to stop, or has failed, may have done so while the source lived."""
+        try:
+            status = client.status(name)
+        except DrctlError:
+            self.into.halted = "Kafka Connect does not answer"
+            raise
+        states = [task.state for task in status.tasks]
+        if status.state != _RUNNING:
+            self.into.halted = f"connector {name} is {status.state}"
+        elif not states:
+            self.into.halted = f"connector {name} has no task"
+        elif "PAUSED" in states or all(state != _RUNNING for state in states):
+            self.into.halted = f"the tasks of connector {name} are {', '.join(sorted({*states}))}"
+        elif other := sorted({*states} - {_RUNNING}):
+            self.into.failed = True
+            self.into.silent.append(
+                f"until when tasks of connector {name} copied that are {', '.join(other)}"
+            )
+
+    def _copied(self, client: "ConnectReader", name: str) -> None:
+        from drctl.app.replication_progress import ConnectorPositions
+
+        replicator = self.into.link.settings.replicator
+        next_offset = replicator.kind == "confluent-replicator"
+        finder = ConnectorPositions(client, name, next_offset=next_offset)
+        found, wanted = finder.positions(self.into.topics), set(self.places)
+        upto = {place: at.offset for place, at in found.items() if place in wanted}
+        if upto:
+            self.into.copied.append(Copied(f"Connect keeps it for connector {name}", upto))
+
+    def _mirrored(self) -> None:
+        from drctl.offsets.mirror_topics import read_mirrored
+
+        link, target = self.into.link, self.into.target
+        aliases = adapters.mirror_aliases(link, target)
+        if aliases is None:
+            self.into.silent.append("what MirrorMaker 2 calls the clusters, nobody tells")
+            return
+        reader = adapters.range_reader(link.target, link.target_config)
+        found = read_mirrored(aliases, None, (target, reader), lambda _phase: None)
+        self.into.silent.extend(f"topic {name}: {why}" for name, why in found.unread.items())
+        self._synced(found)
+        self._checkpointed(found)
+        self._heartbeat(aliases)
+
+    def _synced(self, found: "Mirrored") -> None:
+        from drctl.offsets.checkpoints import usable
+
+        wanted = set(self.places)
+        syncs = {
+            p: kept for p, each in found.syncs.items() if p in wanted and (kept := usable(each))
+        }
+        if not syncs:
+            self.into.silent.append("offset syncs: there are none on the target")
+            return
+        self.syncs = syncs
+        upto = {
+            place: copied_upto(syncs[place][-1], log)
+            for place, log in self.logs().items()
+            if place in syncs
+        }
+        self.into.copied.append(Copied("offset syncs, and what was copied behind them", upto))
+
+    def _checkpointed(self, found: "Mirrored") -> None:
+        seen: dict[TopicPartition, EndSeen] = {}
+        for (_, copy), checkpoint in found.checkpoints.items():
+            topic = self.into.link.source_topic(copy.topic)
+            if topic is not None and self.into.link.carries(topic):
+                place = TopicPartition(topic, copy.partition)
+                end = EndSeen(checkpoint.upstream, checkpoint.at_ms)
+                seen[place] = max(end, seen.get(place, end))
+        if seen:
+            evidence = "checkpoints of MirrorMaker 2 say that groups were there"
+            self.into.ends.append(Ends(evidence, exact=False, seen=seen))
+
+    def _heartbeat(self, aliases: "Aliases") -> None:
+        """Those of the source that were copied: `heartbeats` itself only shows a living worker."""
+        topic = aliases.heartbeats
+        place, target = TopicPartition(topic, 0), self.into.target
+        if target.topics([topic])[topic] is None:
+            return
+        log = target.offsets([place])[place]
+        if not isinstance(log, PartitionOffsets):
+            self.into.silent.append(f"topic {topic}: {log.reason}")
+            return
+        begin = max(log.log_start, log.end - _LAST)
+        records = target.following({place: begin}, _LAST).get(place, ())
+        times = [] if isinstance(records, Unavailable) else list(map(beat_of, records))
+        newest = max((at for at in times if at is not None), default=None)
+        if newest is not None:
+            self.into.signs.append(Sign(f"the newest copied heartbeat, in {topic}", newest, True))
+
+
+def copied_upto(sync: "Sync", log: PartitionOffsets) -> int:
+    """Whatever the target holds behind a sync was copied in the same order."""
+    return sync.upstream + 1 + max(0, log.end - sync.downstream - 1)
+
+
+def beat_of(record: "Record") -> int | None:
+    """When a heartbeat was sent, milliseconds UTC; None where the record is none."""
+    from drctl.formats import heartbeats
+    from drctl.formats.primitives import Undecodable
+
+    try:
+        return heartbeats.decode_value(record.value)
+    except Undecodable:
+        return None
+
+
+ESTIMATING = "estimating what is lost"
+
+
+@dataclass(slots=True)
+class LossReader:
+    """One look at everything that may tell; who does not answer is named.
+
+    Args:
+        target: what looks at the cluster that survives.
+        topics: of the source.
+        task: is told what is asked; None where nobody wants to know.
+        told: what kept replication from running when it was told to stop, empty for nothing; None
+            where Connect is to say whether it runs.
+    """
+
+    config: "Config"
+    link: "Link"
+    target: "ClusterReader"
+    topics: Sequence[str]
+    now: Callable[[], float] = time.time
+    task: "Task | None" = None
+    told: str | None = None
+    ends: list[Ends] = field(default_factory=list, init=False)
+    copied: list[Copied] = field(default_factory=list, init=False)
+    signs: list[Sign] = field(default_factory=list, init=False)
+    arrivals: dict[TopicPartition, Arrivals] = field(default_factory=dict, init=False)
+    empty: set[TopicPartition] = field(default_factory=set, init=False)
+    halted: str = field(default="", init=False)
+    failed: bool = field(default=False, init=False)
+    silent: list[str] = field(default_factory=list, init=False)
+
+    def loss(self) -> Loss:
+        """What the target probably lacks.
+
+        Raises:
+            Unreachable: the target did not answer.
+        """
+        return estimate(self.traces(), round(self.now() * 1000))
+
+    def traces(self) -> Traces:
+        """All of it.
+
+        Raises:
+            Unreachable: the target did not answer.
+        """
+        places = self._places()
+        KnownEnds(self).gather()
+        mirror = MirrorTraces(self, places)
+        mirror.gather()
+        copies = Copies(self, mirror.logs(), mirror.syncs)
+        self.ask("when the copies were written", lambda: copies.gather(round(self.now() * 1000)))
+        # Last: where it was told to stop, Connect answers once its tasks have ended.
+        mirror.ask_connect()
+        return Traces(
+            self.link.source,
+            places,
+            self.ends,
+            self.copied,
+            self.signs,
+            self.arrivals,
+            frozenset(self.empty),
+            self.halted,
+            self.failed,
+            self.silent,
+        )
+
+    def copy_of(self, place: TopicPartition) -> TopicPartition:
+        """A partition of the source as it is called on the target."""
+        return TopicPartition(self.link.target_topic(place.topic), place.partition)
+
+    def ends_of(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, PartitionOffsets]:
+        """The logs on the target, by partition of the source; without those that do not tell.
+
+        Raises:
+            Unreachable: the target did not answer.
+        """
+        copies = {self.copy_of(place): place for place in places}
+        found = self.target.offsets(tuple(copies))
+        return {
+            copies[copy]: log for copy, log in found.items() if isinstance(log, PartitionOffsets)
+        }
+
+    def ask(self, what: str, look: Callable[[], None]) -> None:
+        """Look; who does not answer is named, and the others tell all the same."""
+        if self.task is not None:
+            self.task.update(description=f"{ESTIMATING}: {what}")
+        try:
+            look()
+        except DrctlError as error:
+            self.silent.append(f"{what}: {error.message}")
+
+    def _places(self) -> tuple[TopicPartition, ...]:
+        partitions = self.target.overview().partitions
+        return tuple(
+            TopicPartition(topic, number)
+            for topic in self.topics
+            for number in partitions.get(self.link.target_topic(topic), ())
+        )

@@ -1,0 +1,162 @@
+"""Looks at a link on which somebody wants to fail over, for the sequences to be built from."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from drctl.app.loss import ESTIMATING
+from drctl.app.notices import notices
+from drctl.model.errors import DrctlError, Unreachable
+from drctl.model.loss import Loss, not_estimated
+from drctl.model.plan import Plan
+from drctl.steps.commit_offsets import CommitOffsets, Foreseen, foreseen
+from drctl.steps.stop_replication import MeasureLoss
+from drctl.views.plan_text import without_offset
+
+if TYPE_CHECKING:
+    from drctl.app.link_reader import ClusterLinkReader
+    from drctl.config.link import Link
+    from drctl.config.schema import ConnectorsConfig
+    from drctl.engine.ports import LinkReader
+    from drctl.plans.inputs import Circumstances
+
+_SILENT = "does not answer"
+
+
+def configured(link: "Link") -> "Circumstances":
+    """What drctl.yaml says of a link; nobody looks at it."""
+    silent = {f"cluster {name}": "" for name in (link.source, link.target)}
+    return _with(link, silent, {})
+
+
+def look_at(link: "Link", sight: "LinkReader", overrides: Mapping[str, str]) -> "Circumstances":
+    """What there is; a cluster that does not answer is part of it."""
+    with notices().task("looking at both clusters"):
+        seen = basis(link, sight, (*_connectors(link), *_reverse(link)))
+    return _with(link, seen, overrides)
+
+
+def _connectors(link: "Link") -> tuple[str, ...]:
+    return _named(link.settings.replicator.connectors)
+
+
+def _reverse(link: "Link") -> tuple[str, ...]:
+    """Those that a planned failover starts."""
+    reverse = link.settings.replicator.reverse
+    return _named(reverse.connectors) if reverse and reverse.after_failover else ()
+
+
+def _named(connectors: "ConnectorsConfig") -> tuple[str, ...]:
+    every = (connectors.source, connectors.checkpoint, connectors.heartbeat)
+    return tuple(name for name in every if name)
+
+
+def _with(link: "Link", seen: Mapping[str, str], overrides: Mapping[str, str]) -> "Circumstances":
+    from drctl.config.endpoints import entrance_of
+    from drctl.plans.inputs import Circumstances, FenceMethod
+    from drctl.steps.first_records import FIELDS
+
+    settings, fence = link.settings, link.settings.fence
+    return Circumstances(
+        link.configured,
+        link.source,
+        link.target,
+        tuple(fence.principals),
+        _connectors(link),
+        tuple(endpoint.kind for endpoint in settings.endpoints),
+        seen,
+        overrides,
+        reverse=_reverse(link),
+        leaving=tuple(endpoint.leaving for endpoint in settings.endpoints),
+        entrances=tuple(n for n, each in enumerate(settings.endpoints) if entrance_of(each)),
+        fence_method=FenceMethod(fence.method),
+        fence_command=tuple(fence.command),
+        fence_undo=tuple(fence.undo),
+        fence_verify=tuple(fence.verify),
+        replicator=settings.replicator.kind,
+        stop_command=tuple(settings.replicator.stop),
+        start_command=tuple(settings.replicator.start),
+        stopped_command=tuple(settings.replicator.stopped),
+        source_answers=seen[f"cluster {link.source}"] != _SILENT,
+        target_answers=seen[f"cluster {link.target}"] != _SILENT,
+        fields=tuple(name for name in FIELDS if name in settings.identity),
+    )
+
+
+def basis(link: "Link", sight: "LinkReader", connectors: tuple[str, ...]) -> Mapping[str, str]:
+    """What a plan is built from: each part in words that change when it does."""
+    found: dict[str, str] = {}
+    for name in (link.source, link.target):
+        try:
+            overview = sight.site(name).overview()
+        except Unreachable:
+            found[f"cluster {name}"] = _SILENT
+            continue
+        found[f"cluster {name}"] = overview.cluster_id
+        topics = {t: len(overview.partitions.get(t, ())) for t in _topics(link, sight, name)}
+        partitions = sum(topics.values())
+        found[f"topics of {name}"] = (
+            f"{len(topics)} topics, {partitions} partitions, {_digest(topics)}"
+        )
+    back = _reverse(link)
+    for name in connectors:
+        try:
+            workers = sight.other_way().connectors() if name in back else sight.connectors()
+            found[f"connector {name}"] = workers.state(name).state
+        except DrctlError as error:
+            found[f"connector {name}"] = error.message
+    for number, endpoint in enumerate(link.settings.endpoints):
+        try:
+            cluster = sight.endpoint(number).observe().cluster or "no known cluster"
+        except DrctlError as error:
+            cluster = error.message
+        found[f"endpoint {number + 1} ({endpoint.kind})"] = cluster
+    return found
+
+
+def _topics(link: "Link", sight: "LinkReader", name: str) -> tuple[str, ...]:
+    topics = sight.topics()
+    return topics if name == link.source else tuple(map(link.target_topic, topics))
+
+
+def _digest(topics: Mapping[str, int]) -> str:
+    text = "\n".join(f"{name} {number}" for name, number in sorted(topics.items()))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def estimated(plan: Plan, sight: "ClusterLinkReader") -> Loss | None:
+    """What a step of the plan would say now; None where it has no step that estimates."""
+    if not any(step.kind == MeasureLoss.name for step in plan.steps):
+        return None
+    try:
+        with notices().task(ESTIMATING) as task:
+            return sight.loss(task)
+    except DrctlError as error:
+        return not_estimated(error.message)
+
+
+def warn_of_loss(plan: Plan, sight: "ClusterLinkReader") -> None:
+    """Say it to whoever is about to be asked whether the plan is to be carried out."""
+    loss = estimated(plan, sight)
+    if loss is not None:
+        notices().warn(f"{loss.words}; without --execute it is shown what this rests on")
+
+
+def resuming(plan: Plan, sight: "ClusterLinkReader") -> Foreseen | None:
+    """What the plan would do with groups; None where the source is not lost, or nobody can say."""
+    steps = [step for step in plan.steps if step.kind == CommitOffsets.name]
+    if not steps or "unproven_offsets" not in steps[0].settings:
+        return None
+    try:
+        with notices().task("looking for the groups' offsets"):
+            return foreseen(steps[0].settings, sight)
+    except DrctlError as error:
+        notices().warn(f"where groups would resume cannot be seen: {error.message}")
+        return None
+
+
+def warn_of_groups(plan: Plan, sight: "ClusterLinkReader") -> None:
+    """Name the groups without an offset to whoever is about to confirm the plan."""
+    found = resuming(plan, sight)
+    if found is not None and found.without_offset:
+        notices().warn(without_offset(found.without_offset, plan.target))

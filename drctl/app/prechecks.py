@@ -1,0 +1,221 @@
+"""Asks the guards of a failover, over the real systems of one link."""
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from drctl.app import adapters, run_adapters
+from drctl.app.link_reader import ClusterLinkReader
+from drctl.app.notices import notices
+from drctl.model.errors import Unreachable
+from drctl.model.loss import Mode
+from drctl.model.replication import LeftOut
+from drctl.model.topology import PartitionOffsets, TopicPartition
+
+if TYPE_CHECKING:
+    from drctl.checks.ports import LinkPorts
+    from drctl.config.link import Link
+    from drctl.kafka.journal_reader import JournalTopicReader
+    from drctl.model.active_cluster import ActiveCluster, Unfinished
+    from drctl.model.finding import Finding
+    from drctl.model.ports import ClusterReader
+
+
+def known_overrides(given: Iterable[str]) -> Mapping[str, str]:
+    """`GUARD=REASON` as typed.
+
+    Raises:
+        UsageError: there is no such guard, it cannot be passed over, or no reason is given.
+    """
+    given = tuple(given)
+    if not given:
+        return {}
+    from drctl.checks.diagnosis import parse_overrides
+    from drctl.offsets.applying import Guard
+
+    return parse_overrides(given, [guard.value for guard in Guard if guard.overridable])
+
+
+def judged(sight: ClusterLinkReader, mode: str) -> "Sequence[Finding]":
+    """What the guards say now; what does not answer is said not to."""
+    from drctl.checks.observing import Observer
+    from drctl.checks.registry import guard_findings
+
+    config, clock = sight.config, lambda: int(time.time() * 1000)
+    # Only before a planned failover somebody asks which positions have no place.
+    left_out = left_out_of(sight) if mode == Mode.PLANNED else None
+    beats, target = "", sight.site(sight.link.target)
+    if mode == Mode.UNPLANNED:
+        beats = heartbeats_of(sight.link, target)
+    with opened_ports(sight, left_out, beats) as ports, notices().task("asking the guards"):
+        others = config.beside(sight.link)
+        observer = Observer(sight.link, config.policy, ports, clock, others)
+        return guard_findings(observer.observe(Mode(mode)))
+
+
+def left_out_of(sight: ClusterLinkReader) -> "Callable[[], Sequence[LeftOut]]":
+    """Positions without a place; translated here, for the observer's threads must not draw."""
+    try:
+        wanted = sight.translated().wanted
+    except Unreachable as error:
+        silent = error
+
+        def failed() -> Sequence[LeftOut]:
+            raise silent
+
+        return failed
+    rows = [LeftOut(row.group, row.partition, row.blocked) for row in wanted if row.blocked]
+    return lambda: rows
+
+
+@contextmanager
+def opened_ports(
+    sight: ClusterLinkReader, left_out: "Callable[[], Sequence[LeftOut]] | None", beats: str = ""
+) -> "Iterator[LinkPorts]":
+    """What looks at a link and at what is around it.
+
+    Args:
+        left_out: which positions have no place on the target; None where nobody translates.
+        beats: the topic with copied heartbeats; empty where none is looked at.
+    """
+    from drctl.checks.ports import LinkPorts
+
+    config, link = sight.config, sight.link
+    with (
+        run_adapters.cluster_ports(
+            link.source, link.source_config, sight.patience(link.source)
+        ) as source,
+        run_adapters.cluster_ports(link.target, link.target_config) as target,
+        adapters.both_readers(link) as (asked_source, asked_target),
+        adapters.open_reader(link.target, link.target_config) as watched,
+    ):
+        yield LinkPorts(
+            source,
+            target,
+            adapters.position_finder(link, asked_source, asked_target),
+            run_adapters.connector_lister(link),
+            run_adapters.reverse_lister(link),
+            tuple(sight.endpoint(n) for n in range(len(link.settings.endpoints))),
+            run_adapters.journal_places(config, link),
+            left_out,
+            lambda: ends_of_copies(link, watched, beats),
+            beats,
+            _journaled(sight),
+            sight.copies_before,
+        )
+
+
+def _journaled(sight: ClusterLinkReader) -> "Callable[[], ActiveCluster] | None":
+    """What the journal of the link tells; None where it is turned round, and kept elsewhere."""
+    config, link = sight.config, sight.link
+    if link.name not in config.links or config.link(link.name).source != link.source:
+        return None
+    reader = run_adapters.journal_reader(link)
+    return partial(whereabouts, link, reader)
+
+
+def whereabouts(link: "Link", reader: "JournalTopicReader") -> "ActiveCluster":
+    """Where the link's clients are, and which run stands half-way.
+
+    Raises:
+        ConfigError: the journal may not be read.
+        Unreachable: the cluster that keeps it did not answer.
+        Unknown: it cannot be read, or is damaged.
+    """
+    from drctl.engine.active_cluster import moved
+    from drctl.engine.run_state import stories
+    from drctl.model.active_cluster import ActiveCluster
+    from drctl.steps.registry import KINDS
+
+    return ActiveCluster(moved(stories(reader), link.target, KINDS), half_way(reader))
+
+
+def half_way(reader: "JournalTopicReader") -> "Unfinished | None":
+    """The newest run where it has not ended, and this process does not carry it out.
+
+    Raises:
+        ConfigError, Unreachable, Unknown: as above.
+    """
+    from drctl.engine.active_cluster import unfinished
+    from drctl.engine.run_state import read_story
+    from drctl.steps.registry import KINDS
+
+    newest = next((run for run in reader.runs() if not reader.set_aside(run)), None)
+    if newest is None:
+        return None
+    found = unfinished(read_story(reader.entries(newest)), KINDS)
+    held = reader.holder_of(newest)
+    if found is None or (held and (held.host, held.pid) == (socket.gethostname(), os.getpid())):
+        return None
+    alive = reader.alive()
+    return replace(found, alive=alive is not None and alive.run == newest)
+
+
+def unfinished_run(link: "Link") -> "Sequence[Finding]":
+    """The run of a link that stands half-way, as a finding; nothing where there is none.
+
+    What cannot be seen of the journal is none here: who takes the link refuses for it.
+    """
+    from drctl.checks.observed import Observed
+    from drctl.checks.runs import unfinished
+    from drctl.model.active_cluster import ActiveCluster
+    from drctl.model.errors import DrctlError
+
+    reader = run_adapters.journal_reader(link)
+    try:
+        run = half_way(reader)
+    except DrctlError:
+        return ()
+    return unfinished.findings(Observed(link, whereabouts=ActiveCluster(None, run))) if run else ()
+
+
+def heartbeats_of(link: "Link", target: "ClusterReader") -> str:
+    """The topic with heartbeats that MirrorMaker 2 copied from a link's source; empty: not known.
+
+    By the target's topics alone: a Connect worker that is gone takes long to say so, and whoever
+    fails over has no time.
+    """
+    from drctl.offsets.mirror_topics import guessed_aliases
+
+    if link.settings.replicator.kind != "mirrormaker2":
+        return ""
+    try:
+        names = target.topic_names()
+    except Unreachable:
+        # Whether copies grow cannot be seen then, either, and is said not to be.
+        return ""
+    aliases = guessed_aliases(link.source, link.target, names)
+    return aliases.heartbeats if aliases is not None and aliases.heartbeats in names else ""
+
+
+def ends_of_copies(
+    link: "Link", target: "ClusterReader", beats: str = ""
+) -> Mapping["TopicPartition", int]:
+    """Where they end now, copied heartbeats with them.
+
+    Raises:
+        Unreachable: the target did not answer.
+    """
+    return {place: log.end for place, log in logs_of_copies(link, target, beats).items()}
+
+
+def logs_of_copies(
+    link: "Link", target: "ClusterReader", beats: str = ""
+) -> Mapping["TopicPartition", PartitionOffsets]:
+    """Those that could be read.
+
+    Raises:
+        Unreachable: the target did not answer.
+    """
+    there = target.overview().partitions
+    origins = {link.source_topic(name): name for name in there}
+    copies = [origins[t] for t in link.topics_of(o for o in origins if o is not None)]
+    copies += [beats] if beats in there and beats not in copies else []
+    places = [TopicPartition(name, number) for name in copies for number in there[name]]
+    known = target.offsets(places).items()
+    return {place: log for place, log in known if isinstance(log, PartitionOffsets)}

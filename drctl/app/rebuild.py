@@ -1,0 +1,171 @@
+"""Who looks and acts where a cluster that has lost its records is filled anew; what it costs."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from drctl.app.failback import FailbackReader, guards_of, home_hands, known_overrides
+from drctl.app.link_reader import ClusterLinkReader
+from drctl.app.prechecks import judged
+from drctl.app.way import Way
+from drctl.engine.failback_state import Reconciliation, Search
+from drctl.model.errors import DrctlError, Unknown, Unreachable
+from drctl.model.plan import Json
+from drctl.steps.failback import REBUILDING
+from drctl.steps.rebuild import misshapen
+from drctl.steps.source_offsets import copies_of, logs_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from drctl.app.notices import People
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.failback.blockers import Terms
+    from drctl.model.finding import Finding
+    from drctl.offsets.wanted import Translated
+
+_SAMPLED, _PARTITIONS = 200, 50
+"""So many of the newest records of so many of the largest partitions tell how large records are."""
+
+
+@dataclass(slots=True)
+class FormerLinkReader(ClusterLinkReader):
+    """Looks along the link as it was, whose source may have none of its topics any more."""
+
+    def topics(self) -> tuple[str, ...]:
+        """Those that it has, and those that it had: the survivor has their copies.
+
+        Raises:
+            Unreachable: a cluster did not answer.
+        """
+        copies = self.site(self.link.target).topic_names()
+        had = {name for name in map(self.link.source_topic, copies) if name is not None}
+        return self.link.topics_of({*self.site(self.link.source).topic_names(), *had})
+
+
+@dataclass(slots=True)
+class RebuildReader(FailbackReader):
+    """Looks along the way home to a cluster that gets everything anew."""
+
+    def remnant(self) -> Search:
+        """What only the returned cluster has; nothing is read where it is empty.
+
+        Raises:
+            Unknown: not everything could be compared.
+        """
+        if holds_nothing(self):
+            return Search("", 0, 0, 0, 0, {}, {})
+        from drctl.app.failback_search import compared, told_by
+
+        found = compared(self.config, self.old)
+        if not found.complete:
+            raise Unknown(
+                f"what only {self.old.source} has is not known: not all of it could be compared:"
+                f" {'; '.join(found.not_compared[:3]) or 'transactions were open'}",
+                "put that right first: what is emptied is gone",
+            )
+        aside = sum(each.aside for each in found.partitions)
+        return replace(told_by(found, {}, {}), aside=aside)
+
+    def reconciliation(self, wish: Json) -> Reconciliation:
+        """How decisions on the records of a search stand.
+
+        Raises:
+            Refused: they cannot be acted upon.
+            Unknown: the result is elsewhere, and not everything could be compared.
+        """
+        if not (Path(wish["folder"]) / "gap.json").is_file():
+            # On another machine: what was decided is on the survivor, or is found again.
+            wish = {**wish, "folder": self.remnant().folder}
+            if not wish["folder"]:
+                return Reconciliation(0)
+        return FailbackReader.reconciliation(self, wish)
+
+    def translated(self) -> "Translated":
+        """Where groups are to stand at home: there everything stands as it does on the survivor.
+
+        Raises:
+            Unreachable: a cluster did not answer.
+        """
+        return ClusterLinkReader.translated(self)
+
+
+def rebuild_sight(config: "Config", link: "Link", asked: "People") -> RebuildReader:
+    """What looks along the way home of a link whose source has lost its records.
+
+    Raises:
+        ConfigError: nothing says what copies back.
+    """
+    from drctl.config.reverse_link import way_home
+
+    back = way_home(link, map(config.link, config.links))
+    old = FormerLinkReader(config, link, judged, asked)
+    return RebuildReader(config, back, _guards, asked, opposite=old)
+
+
+def holds_nothing(sight: ClusterLinkReader) -> bool:
+    """Whether the returned cluster has no record of the link, nor a partition too many.
+
+    Raises:
+        Unreachable: a cluster did not answer.
+    """
+    home = sight.site(sight.link.target)
+    logs = logs_of(home, {*copies_of(sight), *sight.other_way().topics()})
+    if any(log.log_start < log.end for log in logs.values()):
+        return False
+    return not any(misshapen(sight.link.source, sight.link.target, sight))
+
+
+def cost_of(sight: ClusterLinkReader) -> str:
+    """What copying everything takes, in words; of what nobody has measured nothing is said.
+
+    Raises:
+        Unreachable: the survivor did not answer.
+    """
+    from drctl.app import adapters
+    from drctl.model.topology import Unavailable
+    from drctl.views.text import duration, size
+
+    survivor = sight.site(sight.link.source)
+    logs = {p: log for p, log in logs_of(survivor, sight.topics()).items() if log.end}
+    records = sum(log.end - log.log_start for log in logs.values())
+    largest = sorted(logs, key=lambda p: logs[p].log_start - logs[p].end)[:_PARTITIONS]
+    starts = {p: max(logs[p].log_start, logs[p].last_stable - _SAMPLED) for p in largest}
+    sizes: list[int] = []
+    for place, found in survivor.following(starts, _SAMPLED).items() if starts else ():
+        if isinstance(found, Unavailable):
+            raise Unreachable(f"{place} of {survivor.name} cannot be read: {found.reason}")
+        sizes += [len(one.key or b"") + len(one.value or b"") for one in found]
+    mean = sum(sizes) / max(1, len(sizes))
+    told = (
+        f"about {records:,} records are copied from {survivor.name}, {size(round(mean * records))}"
+    )
+    rate = adapters.measured_rate(sight.config).offsets_a_second()
+    if rate is None:
+        return f"{told} by the newest of them; how long that takes was never measured here"
+    took = duration(2 * records / rate)
+    return (
+        f"{told} by the newest of them; comparing them once takes {took}, copying was not measured"
+    )
+
+
+def _guards(sight: ClusterLinkReader, mode: str) -> "Sequence[Finding]":
+    return guards_of(sight, mode, REBUILDING, _terms)
+
+
+def _terms(sight: ClusterLinkReader, terms: "Terms") -> "Terms":
+    try:
+        cost = cost_of(sight)
+    except DrctlError as error:
+        cost = f"what that costs is not known: {error.message}"
+    return replace(terms, rebuilding=True, cost=cost)
+
+
+REBUILD = Way(
+    lambda config, link, asked, _lost: rebuild_sight(config, link, asked),
+    home_hands,
+    known_overrides,
+    lambda _plan: REBUILDING,
+)
+"""From a link's target to its source, which was lost, is back, and has not its records any more."""

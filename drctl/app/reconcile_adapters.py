@@ -1,0 +1,233 @@
+"""Opens what `drctl reconcile` needs from outside."""
+
+import re
+import secrets
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from drctl.app import adapters
+from drctl.app.notices import notices
+from drctl.model.errors import ConfigError, DrctlError, UsageError
+from drctl.model.strict_json import read_json
+
+if TYPE_CHECKING:
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.failback.gap_results import GapEvidence
+    from drctl.kafka.reconcile_copier import TransactionalCopier
+    from drctl.kafka.reconcile_topics import ReconcileTopic
+    from drctl.reconcile.gap_result import Exporter, FoundGap, SourceLog, WantedRows
+    from drctl.reconcile.target_changes import TargetChanges
+    from drctl.stores.journal_files import JournalFile
+    from drctl.stores.temporary import TemporaryWantedRows
+
+
+@contextmanager
+def wanted_rows(
+    gap: "FoundGap", folder: Path, name: str = "records"
+) -> "Iterator[TemporaryWantedRows]":
+    """The unreplicated records that a gap result lists.
+
+    Args:
+        name: of the folder in it that holds them; `others` for those that are not counted so.
+
+    Raises:
+        Refused: they are not there, or not those that were counted.
+        Unknown: there is no room for them.
+    """
+    from drctl.host.processes import seldom_collected
+    from drctl.reconcile.gap_result import check_rows
+    from drctl.stores.parquet import read_records
+    from drctl.stores.temporary import TemporaryWantedRows
+
+    with seldom_collected():
+        kept = TemporaryWantedRows(read_records(folder / name))
+    try:
+        check_rows(gap, kept.tallies(), str(folder))
+        yield kept
+    finally:
+        kept.close()
+
+
+def source_log(link: "Link") -> "SourceLog":
+    """What reads the records; connects when asked to.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.kafka.reconcile_source import KafkaSourceLog
+
+    return KafkaSourceLog(link.source, adapters.revealed(link.source_config))
+
+
+def target_growth(
+    link: "Link",
+    gap: "FoundGap",
+    rows: "WantedRows",
+    progress: Callable[[int, int], None],
+    *,
+    per_partition: bool,
+) -> "TargetChanges":
+    """What looks through the records that came to a link's target; connects when asked to.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.gap.held import record_digest
+    from drctl.gap.planning import identity_of
+    from drctl.reconcile.target_changes import Sameness, TargetChanges
+
+    identity, salt = identity_of(link), secrets.randbits(62)
+    same = Sameness(
+        link.settings.keeps_partitions,
+        identity.key,
+        identity.timestamp,
+        lambda timed: record_digest(identity, timed, salt),
+    )
+    target = adapters.range_reader(link.target, link.target_config)
+    return TargetChanges(
+        gap.source_id,
+        rows,
+        source_log(link),
+        target.read,
+        same,
+        progress,
+        per_partition=per_partition,
+    )
+
+
+@contextmanager
+def reconcile_topic(link: "Link") -> "Iterator[ReconcileTopic]":
+    """The topic of progress on a link's target.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.kafka.reconcile_topics import ReconcileTopic
+
+    topic = ReconcileTopic(link.target, adapters.revealed(link.target_config), adapters.PATIENCE_S)
+    try:
+        yield topic
+    finally:
+        topic.close()
+
+
+def copier(link: "Link") -> "TransactionalCopier":
+    """What writes to a link's target; whoever wrote before is fenced when it is entered.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.kafka.connection import Connection
+    from drctl.kafka.reconcile_copier import TransactionalCopier
+
+    properties = adapters.revealed(link.target_config)
+    return TransactionalCopier(Connection(link.target, properties, adapters.PATIENCE_S), link.name)
+
+
+def exporter(
+    folder: Path,
+    gap: "FoundGap",
+    classes: Sequence[str] = ("unreplicated",),
+    *,
+    beside: bool = False,
+) -> "Exporter":
+    """What writes an export.
+
+    Args:
+        classes: of the records that go there.
+        beside: whether it goes to a folder beside that one where that holds other records.
+    """
+    from drctl.views.exports import ExportFolder
+
+    about = {
+        "result": gap.id,
+        "link": gap.link,
+        "source": {"cluster": gap.source, "id": gap.source_id},
+        "target": {"cluster": gap.target, "id": gap.target_id},
+        "classes": list(classes),
+    }
+    return ExportFolder(folder, about, beside=beside)
+
+
+def journal(config: "Config", run: str) -> "JournalFile":
+    """The journal of a new run."""
+    from drctl.stores.journal_files import JournalFile
+
+    hint = "free space, or set state_dir; run it again: the cluster itself knows what is done"
+    return JournalFile(config.state_dir / "reconcile", run, hint)
+
+
+NEWEST = 10
+"""So many results of a link are looked at."""
+
+_MOMENT = r"\d{8}T\d{6}\.\d{6}Z"
+_EXAMPLES = 5
+
+
+def named(folder: Path) -> "GapEvidence":
+    """The result in a folder that the engineer named.
+
+    Raises:
+        UsageError: there is none.
+        ConfigError: what is there is none.
+    """
+    if not (folder / "gap.json").is_file():
+        raise UsageError(
+            f"{folder} holds no gap.json", "name the folder that drctl gap --out was given"
+        )
+    return _read(folder)
+
+
+def kept(state: Path, link: str) -> "tuple[GapEvidence, ...]":
+    """Those of a link in the state_dir, the newest first; one that cannot be read is told of."""
+    found = []
+    for folder in _mine(state, link)[:NEWEST]:
+        try:
+            found.append(_read(folder))
+        except DrctlError as error:
+            notices().warn(error.message)
+    return tuple(sorted(found, key=lambda each: each.started, reverse=True))
+
+
+def newest(state: Path, link: str) -> Path | None:
+    """The folder of a link's newest result in the state_dir; None where there is none."""
+    return next(iter(_mine(state, link)), None)
+
+
+def with_id(state: Path, link: str, ids: Collection[str]) -> "Iterator[GapEvidence]":
+    """Those of a link that have one of these ids, however many are newer; the newest first."""
+    for folder in _mine(state, link):
+        with suppress(DrctlError):
+            found = _read(folder)
+            if found.id in ids:
+                yield found
+
+
+def _mine(state: Path, link: str) -> list[Path]:
+    """Their folders, the newest first."""
+    of_link = re.compile(f"{re.escape(link)}-{_MOMENT}")
+    once = [f for f in _folders(state / "gap") if of_link.fullmatch(f.name)]
+    again = [f for f in _folders(state / "gap" / link) if re.fullmatch(_MOMENT, f.name)]
+    return sorted([*once, *again], key=lambda f: f.name.removeprefix(f"{link}-"), reverse=True)
+
+
+def _folders(of: Path) -> "Iterator[Path]":
+    return (each.parent for each in of.glob("*/gap.json"))
+
+
+def _read(folder: Path) -> "GapEvidence":
+    from drctl.failback.gap_results import read_gap
+    from drctl.stores.parquet import read_samples
+
+    try:
+        document = read_json((folder / "gap.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{folder}/gap.json cannot be read: {error}", "run drctl gap") from error
+    found = read_gap(document, str(folder))
+    if not found.unreplicated:
+        return found
+    return replace(found, samples=read_samples(folder / "records", _EXAMPLES))

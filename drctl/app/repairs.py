@@ -1,0 +1,166 @@
+"""Looks at what differs between a link's two ends, and acts on the target alone."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from drctl.app.link_reader import ClusterLinkReader
+from drctl.app.link_writer import ClusterLinkWriter
+from drctl.app.way import Prepared, Way
+from drctl.model.errors import ExitCode, Unreachable, UsageError
+from drctl.model.finding import Finding, Status
+from drctl.model.plan import Plan
+from drctl.model.topology import Unavailable
+from drctl.plans.repair import GUARDS, Repair, repair
+from drctl.steps.repairs import AGAIN
+
+if TYPE_CHECKING:
+    from drctl.app.notices import People
+    from drctl.checks.observed import Observed
+    from drctl.checks.repairs import Fix, Fixes, Left
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+
+_PLAN = "plan"
+"""What findings are asked for where a plan is shown: guards, and what is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """What was seen, and what becomes of it."""
+
+    observed: "Observed"
+    fixes: "Fixes"
+
+
+@dataclass(slots=True)
+class RepairReader(ClusterLinkReader):
+    """Remembers what the plan was made from; the guards and the second look look anew."""
+
+    last: Differences | None = None
+
+
+def make_plan(sight: ClusterLinkReader, overrides: Mapping[str, str]) -> Plan:
+    """Look, and plan the repair.
+
+    Raises:
+        Unreachable: a cluster did not answer.
+    """
+    assert isinstance(sight, RepairReader)
+    looked = sight.last = look_at(sight)
+    link = sight.link
+    named = link.settings.replicator.connectors
+    names = tuple(filter(None, (named.source, named.checkpoint, named.heartbeat)))
+    given = Repair(
+        link.name,
+        link.source,
+        link.target,
+        looked.fixes,
+        names if link.settings.replicator.connect else (),
+        _basis(looked),
+        overrides,
+    )
+    return repair(given)
+
+
+def look_at(sight: ClusterLinkReader) -> Differences:
+    """All differences there are now.
+
+    Raises:
+        Unreachable: a cluster did not answer.
+    """
+    from drctl.app.doctor import observe
+    from drctl.checks.repair_plan import all_fixes, concerned
+    from drctl.checks.repairs import Seen, tried
+
+    link = sight.link
+    observed = observe(sight.config, link)
+    for answer in (observed.source, observed.target):
+        if isinstance(answer, Unavailable):
+            raise Unreachable(answer.reason, "see that its brokers run: drctl doctor")
+    names = concerned(observed)
+    copies = tuple(map(link.target_topic, names))
+    target = sight.shapes(link.target)
+    there = sight.site(link.target).topic_names()
+    seen = Seen(sight.shapes(link.source).shapes(names), target.shapes(copies), there)
+    return Differences(observed, tried(all_fixes(observed, seen), target))
+
+
+def _basis(looked: Differences) -> Mapping[str, str]:
+    observed, fixes = looked.observed, looked.fixes
+    link = observed.link
+    parts = [(fix.what, fix.before, fix.after) for fix in fixes.changes]
+    digest = hashlib.sha256(repr(sorted(parts)).encode()).hexdigest()[:12]
+    return {
+        f"cluster {link.source}": str(observed.source),
+        f"cluster {link.target}": str(observed.target),
+        "differences": f"{len(parts)} to change, {len(fixes.left)} left, {digest}",
+    }
+
+
+def _judged(sight: ClusterLinkReader, asked: str) -> Sequence[Finding]:
+    assert isinstance(sight, RepairReader)
+    if asked == _PLAN and sight.last is not None:
+        return (*_guards(sight.last), *_left(sight.last), *_beyond(sight.last))
+    looked = look_at(sight)
+    if asked == AGAIN:
+        return (*_open(looked.fixes.changes), *_left(looked))
+    return tuple(_guards(looked))
+
+
+def _guards(looked: Differences) -> Iterator[Finding]:
+    from drctl.checks.registry import guard_findings
+    from drctl.checks.repairs import clients_on_source
+
+    yield from (each for each in guard_findings(looked.observed) if each.check in GUARDS)
+    yield clients_on_source(looked.observed)
+
+
+def _open(fixes: "Iterable[Fix[object]]") -> Iterator[Finding]:
+    for fix in fixes:
+        yield Finding("doctor-fix", Status.FAIL, fix.what, f"{fix.before}, not {fix.after}")
+
+
+def _left(looked: Differences) -> Iterator[Finding]:
+    return map(_finding, looked.fixes.left)
+
+
+def _beyond(looked: Differences) -> Iterator[Finding]:
+    return (_finding(each, Status.NOT_CHECKED) for each in looked.fixes.beyond)
+
+
+def _finding(left: "Left", status: Status = Status.WARN) -> Finding:
+    return Finding(left.check, status, left.what, left.why, "", left.cost, left.cure)
+
+
+def _passed_over(given: Sequence[str]) -> Mapping[str, str]:
+    from drctl.checks.diagnosis import parse_overrides
+    from drctl.checks.repairs import GUARD
+
+    found = parse_overrides(given, [GUARD])
+    others = sorted(found.keys() - {GUARD})
+    if others:
+        raise UsageError(f"a repair does not ask {others[0]}", f"it can pass over {GUARD}")
+    return found
+
+
+def _sight(config: "Config", link: "Link", asked: "People", _lost: bool) -> RepairReader:
+    return RepairReader(config, link, _judged, asked)
+
+
+def _code(prepared: Prepared) -> ExitCode:
+    if prepared.against:
+        return ExitCode.REFUSED
+    left = any(each.status is Status.WARN for each in prepared.findings)
+    return ExitCode.FOUND if prepared.plan.steps or left else ExitCode.DONE
+
+
+FIX = Way(
+    _sight,
+    lambda config, sight, folder: ClusterLinkWriter(config, sight.link, folder, sight.commands),
+    _passed_over,
+    lambda _plan: _PLAN,
+    _code,
+)
+"""Over a link, for its target's sake."""

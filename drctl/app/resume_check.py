@@ -1,0 +1,599 @@
+"""What a run out of a journal may do on this machine: what its drctl.yaml names, and nothing else.
+
+Whoever can write `__drctl_journal` can put a run there, or an entry behind those of a real one, and
+`drctl resume` carries out what it finds: commands, rules, offsets, connectors, endpoints. So every
+step is held against the configuration of the machine that resumes, and so is every intent: its
+`apply` and its `undo` are rehearsed with hands that change nothing and look at what they are asked
+for. A kind of step that is added later is rehearsed like all others.
+
+What only the journal says is believed where every line is signed (`journal.key`). Else the values
+from before, which a rollback would write, are left to a person; see `held_kinds`.
+"""
+
+import re
+import shlex
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from drctl.config.endpoints import DnsEndpoint, EndpointConfig, HaproxyEndpoint
+from drctl.config.reverse_link import name_of, way_home
+from drctl.engine.abandoning import MALFORMED
+from drctl.engine.failback_state import is_own_change
+from drctl.engine.kind import Kind
+from drctl.engine.ports import CommandEnded, LinkWriter
+from drctl.engine.run_state import Effect, RunState
+from drctl.model.endpoints import EndpointState
+from drctl.model.errors import ConfigError, DrctlError, Refused
+from drctl.model.fencing import DENY, PREFIXED, Denied
+from drctl.model.plan import Json, Step
+from drctl.model.repairs import Acl, TopicShape
+from drctl.model.text import quote
+from drctl.model.topology import TopicPartition, Unavailable
+from drctl.runbook.reading import find
+from drctl.runbook.site import site_of
+from drctl.runbook.values import could_be
+from drctl.steps.registry import KINDS, REPAIRS
+from drctl.steps.reversed import Stays
+
+if TYPE_CHECKING:
+    from drctl.app.link_reader import ClusterLinkReader
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.runbook.site import Site
+
+_SHOWN = 20
+_CLUSTERS = ("cluster", "source", "target", "survivor")
+_COMMANDS = ("argv", "verify", "undo")
+_SWITCH = "switch-endpoint"
+_UNPROVEN = (
+    "what was there before is known from a journal that is not signed (journal.key): drctl does not"
+    " write it; roll it back by hand"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a runbook names beside drctl.yaml; a parameter of the runbook stands for any text.
+
+    Attributes:
+        envs: environments of its commands.
+    """
+
+    principals: tuple[str, ...] = ()
+    connectors: tuple[str, ...] = ()
+    envs: tuple[Mapping[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Permitted:
+    """What runs over a link may be about.
+
+    Attributes:
+        links: its names, as plans have them.
+        commands: the link's own, word by word.
+        carries: whether a topic, by its name on either cluster, is one of the link's.
+        runbook: what the plan's runbook names, where this machine has the same one.
+        signed: whether every line of the journal is.
+    """
+
+    links: frozenset[str]
+    clusters: frozenset[str]
+    principals: frozenset[str]
+    connectors: frozenset[str]
+    endpoints: tuple[EndpointConfig, ...]
+    commands: frozenset[tuple[str, ...]]
+    site: "Site"
+    carries: Callable[[str], bool]
+    carries_group: Callable[[str], bool]
+    runbook: Named
+    signed: bool
+
+    def knows_principal(self, name: object) -> bool:
+        """Whether the fence is about it, or what the journal says is believed."""
+        return self.signed or _known(name, self.principals, self.runbook.principals)
+
+    def knows_connector(self, name: object) -> bool:
+        """Likewise, whether it copies."""
+        return self.signed or _known(name, self.connectors, self.runbook.connectors)
+
+
+def permitted(config: "Config", link: "Link", story: RunState) -> Permitted:
+    """What this machine's drctl.yaml lets a run over the link do."""
+    settings, replicator = link.settings, link.settings.replicator
+    ways = [link]
+    # Where nothing copies back no step of the run may be about that.
+    with suppress(ConfigError):
+        ways.append(way_home(link, map(config.link, config.links)))
+    runbook = _runbook(config, story)
+    named = (each.settings.replicator.connectors for each in ways)
+    connectors = {n for c in named for n in (c.source, c.checkpoint, c.heartbeat) if n}
+    own = (
+        settings.fence.command,
+        settings.fence.undo,
+        settings.fence.verify,
+        replicator.stop,
+        replicator.start,
+        replicator.stopped,
+    )
+
+    def carries(topic: str) -> bool:
+        origin = link.source_topic(topic)
+        return link.carries(topic) or (origin is not None and link.carries(origin))
+
+    return Permitted(
+        frozenset({link.name, name_of(link)}),
+        frozenset({link.source, link.target}),
+        frozenset(settings.fence.principals),
+        frozenset(connectors),
+        settings.endpoints,
+        frozenset(tuple(argv) for argv in own if argv),
+        site_of(config),
+        carries,
+        link.carries_group,
+        runbook,
+        signed=link.journal_key is not None,
+    )
+
+
+def must_be_permitted(config: "Config", link: "Link", story: RunState) -> None:
+    """See that this machine's configuration names all that the run does, or would do.
+
+    Raises:
+        Refused: it does not; each step and intent is named.
+    """
+    found = list(dict.fromkeys(objections(story, permitted(config, link, story))))
+    if not found:
+        return
+    more = [f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
+    raise Refused(
+        f"run {story.run} asks for what {config.path.name} of this machine does not allow:"
+        f" {'; '.join((*found[:_SHOWN], *more))}",
+        "resume it where the drctl.yaml and the runbook are that it began with. If those are here,"
+        " somebody else wrote to the journal: see who can write __drctl_journal, then"
+        f" `drctl resume {quote(story.run)} --abandon REASON`",
+    )
+
+
+def objections(story: RunState, allowed: Permitted) -> Iterator[str]:
+    """What the run does, or would do, that is not allowed; each in words."""
+    if story.plan.link not in allowed.links:
+        yield f"the plan is of link {story.plan.link!r}"
+    for step in story.plan.steps:
+        yield from _told(f"step {step.id}", partial(_settings, step, allowed))
+    for effect in story.effects:
+        yield from _told(
+            f"the intent of step {effect.step}", partial(_intent, story, effect, allowed)
+        )
+
+
+def must_be_differences(story: RunState, allowed: Permitted, sight: "ClusterLinkReader") -> None:
+    """See that a repair changes what differs between the two clusters now, or is so already.
+
+    What it would change is in no configuration: without a signature the clusters have to say it.
+
+    Raises:
+        Refused: something else would be changed.
+        Unreachable: a cluster did not answer.
+    """
+    from drctl.app.repairs import RepairReader, look_at
+
+    changes = [*_changes(story)]
+    if allowed.signed or not changes:
+        return
+    if not isinstance(sight, RepairReader):
+        raise Refused(
+            f"plan {story.plan.name} of run {story.run} has steps that only doctor-fix has",
+            f"somebody else wrote it: `drctl resume {quote(story.run)} --abandon REASON`",
+        )
+    fixes, target = look_at(sight).fixes, sight.link.target
+    rules = {fix.change for fix in fixes.rules}
+    wanted = {(f.change.topic, f.change.key, f.change.after) for f in fixes.settings}
+    counts = {(f.change.topic, f.change.total) for f in fixes.partitions}
+    made = {fix.change.name: fix.change for fix in fixes.topics}
+    found = sight.acls(target).acls()
+    there = frozenset() if isinstance(found, Unavailable) else frozenset(found.rules)
+
+    def is_one(kind: str, change: Json) -> bool:
+        if kind == "add-rules":
+            return Acl(*change["rule"]) in rules | there
+        topic, shape = change["topic"], shapes.get(change["topic"])
+        has = shape if isinstance(shape, TopicShape) else None
+        if kind == "configure-topics":
+            now = has.settings.get(change["key"]) if has else None
+            is_so = now is not None and now.value == change["to"]
+            return is_so or (topic, change["key"], change["to"]) in wanted
+        if kind == "add-partitions":
+            return bool(has and has.partitions >= change["to"]) or (topic, change["to"]) in counts
+        new = made.get(topic)
+        told = (change["partitions"], change["replicas"], change["config"])
+        return has is not None or (
+            new is not None and told == (new.partitions, new.replicas, dict(new.config))
+        )
+
+    def sound(kind: str, change: Json) -> bool:
+        try:
+            return is_one(kind, change)
+        except MALFORMED:
+            return False
+
+    topics = {change["topic"] for _, change in changes if "topic" in change}
+    shapes = sight.shapes(target).shapes(sorted(topics)) if topics else {}
+    wrong = [f"{kind}: {dict(change)}" for kind, change in changes if not sound(kind, change)]
+    if wrong:
+        more = [f"and {len(wrong) - _SHOWN} more"] if len(wrong) > _SHOWN else []
+        raise Refused(
+            f"run {story.run} would change what does not differ between {sight.link.source} and"
+            f" {target} now: {'; '.join((*wrong[:_SHOWN], *more))}",
+            f"`drctl resume {quote(story.run)} --abandon REASON`, then `drctl doctor --fix` plans"
+            " what differs now",
+        )
+
+
+def _changes(story: RunState) -> Iterator[tuple[str, Json]]:
+    """What the plan and the intents of a repair would change, each with the kind of its step."""
+    for step in story.plan.steps:
+        if step.kind in REPAIRS:
+            yield from ((step.kind, change) for change in step.settings.get("changes", ()))
+    for effect in story.effects:
+        kind = story.plan.step(effect.step).kind
+        if kind in REPAIRS:
+            told = (*effect.intent.get("changes", ()), *effect.intent.get("make", ()))
+            yield from ((kind, change) for change in told)
+            yield from ((kind, {"rule": rule}) for rule in effect.intent.get("added", ()))
+
+
+def held_kinds(story: RunState, allowed: Permitted) -> Mapping[str, Kind]:
+    """The kinds of steps, for a run that goes on.
+
+    A rollback writes what was there before. Where only an unsigned journal tells that, and nothing
+    that is configured does, the step is left as it is and named.
+    """
+    if allowed.signed:
+        return KINDS
+    unproven = {"add-rules", "configure-topics"}
+    for effect in story.effects:
+        if story.plan.step(effect.step).kind == _SWITCH and _foreign(effect.intent, allowed):
+            unproven.add(_SWITCH)
+    return {n: Stays(kind, n, _UNPROVEN) if n in unproven else kind for n, kind in KINDS.items()}
+
+
+def _runbook(config: "Config", story: RunState) -> Named:
+    """What the plan's runbook names, where this machine has the same one, byte for byte."""
+    plan = story.plan
+    fingerprint = plan.basis.get(f"runbook {plan.name}")
+    if fingerprint is None:
+        return Named()
+    try:
+        runbook = find(plan.name, config.runbooks)
+    except DrctlError:
+        return Named()
+    if runbook.fingerprint != fingerprint:
+        return Named()
+    given = [each.command or each.with_ for each in runbook.file.steps]
+    settings = [each for each in given if isinstance(each, Mapping)]
+    return Named(
+        _named(settings, "principals"),
+        _named(settings, "connectors"),
+        tuple(each["env"] for each in settings if isinstance(each.get("env"), Mapping)),
+    )
+
+
+def _named(settings: Iterable[Mapping[str, Any]], key: str) -> tuple[str, ...]:
+    """What stands there, as it is written; a parameter may stand for a whole list."""
+    found = (each.get(key, ()) for each in settings)
+    return tuple(name for told in found for name in ((told,) if isinstance(told, str) else told))
+
+
+def _known(name: object, names: Collection[str], written: Iterable[str]) -> bool:
+    return name in names or (
+        isinstance(name, str) and any(could_be(each, name) for each in written)
+    )
+
+
+def _fits(env: Mapping[str, str], written: Mapping[str, Any]) -> bool:
+    return env.keys() == written.keys() and all(
+        could_be(str(written[name]), value) for name, value in env.items()
+    )
+
+
+def _told(where: str, found: Callable[[], Iterable[str]]) -> Iterator[str]:
+    try:
+        yield from (f"{where}: {each}" for each in found())
+    except MALFORMED as wrong:
+        yield f"{where}: is not as drctl writes it ({wrong!r})"
+
+
+def _settings(step: Step, allowed: Permitted) -> Iterator[str]:
+    yield from _names(step.kind, step.settings, allowed)
+    if step.kind == _SWITCH:
+        number = step.settings["number"]
+        if _is_index(number, allowed) and step.settings["kind"] != allowed.endpoints[number].kind:
+            yield f"endpoint {number + 1} is no {step.settings['kind']}"
+    for change in step.settings.get("changes", ()):
+        topic = change["rule"][0] if "rule" in change else change["topic"]
+        if not _is_about(topic, change.get("rule"), allowed):
+            yield _not_carried(topic)
+
+
+def _intent(story: RunState, effect: Effect, allowed: Permitted) -> Iterator[str]:
+    step = story.plan.step(effect.step)
+    kind, intent = KINDS[step.kind], effect.intent
+    yield from _names(step.kind, intent, allowed)
+    for key in (*_COMMANDS, "env", "timeout_seconds"):
+        if "argv" in intent and intent.get(key) != step.settings.get(key):
+            yield f"{key} is not that of its step"
+    hands = _Rehearsal(allowed)
+    kind.apply(intent, cast(LinkWriter, hands))
+    kind.undo(intent, cast(LinkWriter, hands))
+    yield from hands.found
+
+
+def _names(kind: str, told: Json, allowed: Permitted) -> Iterator[str]:
+    """Names of what is outside, wherever they stand in settings and intents."""
+    for key in _CLUSTERS:
+        if key in told and told[key] not in allowed.clusters:
+            yield _no("cluster", told[key])
+    for name in told.get("clusters", ()):
+        if name not in allowed.clusters:
+            yield _no("cluster", name)
+    if kind == _SWITCH and told["to"] not in allowed.clusters:
+        yield _no("cluster", told["to"])
+    if "link" in told and told["link"] not in allowed.links:
+        yield _no("link", told["link"])
+    for name in told.get("principals", ()):
+        if not allowed.knows_principal(name):
+            yield _no("principal of the fence", name)
+    one = [told["connector"]] if told.get("connector") else []
+    for name in (*one, *told.get("connectors", ()), *told.get("reverse", ())):
+        yield from _connector(name, allowed)
+    numbers = [told["number"]] if "number" in told else []
+    for number in (*numbers, *told.get("entrances", ())):
+        if not _is_index(number, allowed):
+            yield _no("endpoint", number)
+    if "argv" in told:
+        yield from _commands(told, allowed)
+
+
+def _commands(told: Json, allowed: Permitted) -> Iterator[str]:
+    env = told["env"]
+    if not (isinstance(env, Mapping) and all(isinstance(each, str) for each in env.values())):
+        raise TypeError("env")
+    for key in _COMMANDS:
+        argv = told[key]
+        if not (isinstance(argv, list) and all(isinstance(word, str) for word in argv)):
+            raise TypeError(key)
+        yield from _command(argv, env, allowed) if argv or key == "argv" else ()
+
+
+def _command(argv: Sequence[str], env: Mapping[str, str], allowed: Permitted) -> Iterator[str]:
+    """An environment decides what a command does, too: LD_PRELOAD, PATH, files it is handed."""
+    words = shlex.join(argv)
+    if not argv or not (tuple(argv) in allowed.commands or allowed.site.allows(argv)):
+        yield f"`{words}` is neither among `commands` nor one of the link's own"
+    if env and not allowed.signed and not any(_fits(env, each) for each in allowed.runbook.envs):
+        yield f"`{words}` has an environment that no runbook of this machine gives it"
+
+
+def _connector(name: object, allowed: Permitted) -> Iterator[str]:
+    if not allowed.knows_connector(name):
+        yield _no("connector", name)
+
+
+def _is_index(number: object, allowed: Permitted) -> bool:
+    known = range(len(allowed.endpoints))
+    return isinstance(number, int) and not isinstance(number, bool) and number in known
+
+
+def _is_about(topic: str, rule: Sequence[str] | None, allowed: Permitted) -> bool:
+    """Whether it is a topic of the link.
+
+    A rule may be about a beginning of names: `must_be_differences` holds it against the clusters.
+    """
+    return allowed.carries(topic) or (rule is not None and Acl(*rule).pattern == PREFIXED)
+
+
+def _not_carried(topic: str) -> str:
+    return f"topic {topic!r} is not one of the link's"
+
+
+def _foreign(intent: Json, allowed: Permitted) -> bool:
+    """Whether what an endpoint was before is not what drctl.yaml says of any cluster."""
+    endpoint = allowed.endpoints[intent["number"]]
+    before = EndpointState.from_json(intent["before"])
+    if before.cluster is None:
+        return True
+    if isinstance(endpoint, DnsEndpoint):
+        from drctl.endpoints.dns import cluster_of, of_evidence
+
+        seen = of_evidence(endpoint.type, before.evidence)
+        return cluster_of(endpoint, seen) != before.cluster
+    if isinstance(endpoint, HaproxyEndpoint):
+        from drctl.endpoints.haproxy import configured_cluster
+
+        return configured_cluster(endpoint, before) != before.cluster
+    return before.cluster not in allowed.clusters
+
+
+def _no(what: str, name: object) -> str:
+    return f"{name!r} is no {what} of it"
+
+
+@dataclass(slots=True)
+class _Rehearsal:
+    """Implements `Hands`: changes nothing, and tells what was asked for that is not allowed."""
+
+    allowed: Permitted
+    found: list[str] = field(default_factory=list)
+
+    def groups(self, name: str) -> "_Cluster":
+        return self._cluster(name)
+
+    def group_creator(self, name: str) -> "_Cluster":
+        return self._cluster(name)
+
+    def producer_ids(self, name: str) -> "_Cluster":
+        return self._cluster(name)
+
+    def acls(self, name: str) -> "_Cluster":
+        return self._cluster(name)
+
+    def rules(self, name: str) -> "_Rules":
+        return _Rules(self._cluster(name))
+
+    def shapes(self, name: str) -> "_Shapes":
+        return _Shapes(self._cluster(name))
+
+    def connectors(self) -> "_Connectors":
+        return _Connectors(self)
+
+    def endpoint(self, number: int) -> "_Endpoint":
+        self.hold(_is_index(number, self.allowed), _no("endpoint", number))
+        return _Endpoint(self)
+
+    def canary(self, name: str, entrance: int | None = None) -> "_Cluster":
+        self.hold(entrance is None or _is_index(entrance, self.allowed), _no("endpoint", entrance))
+        return self._cluster(name)
+
+    def run(
+        self, identity: str, argv: Sequence[str], env: Mapping[str, str], timeout_s: float
+    ) -> CommandEnded:
+        self.found += _command(argv, env, self.allowed)
+        self.hold(isinstance(timeout_s, int | float), "its time limit is no number")
+        return CommandEnded(0)
+
+    def keep(self, name: str, document: object) -> None:
+        self.hold(bool(re.fullmatch(r"[\w-][\w.-]*", name)), f"{name!r} is no file of a run")
+
+    def other_way(self) -> "_Rehearsal":
+        return self
+
+    def reconcile(self, wish: Json) -> None:
+        self.hold(isinstance(wish["folder"], str), "it names no folder")
+
+    def _cluster(self, name: str) -> "_Cluster":
+        self.hold(name in self.allowed.clusters, _no("cluster", name))
+        return _Cluster(self)
+
+    def hold(self, holds: bool, words: str) -> None:
+        if not holds:
+            self.found.append(words)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cluster:
+    """Everything about a cluster but its rules and the shapes of its topics."""
+
+    hands: _Rehearsal
+
+    def commit(self, wanted: Mapping[str, Iterable[TopicPartition]]) -> Mapping[str, Any]:
+        for group, places in wanted.items():
+            self._group(group)
+            for place in places:
+                self.topic(place.topic)
+        return {}
+
+    delete = commit
+
+    def create(self, names: Collection[str]) -> Mapping[str, Any]:
+        for name in names:
+            self._group(name)
+        return {}
+
+    def advance(self, beyond: int) -> Mapping[int, Any]:
+        self.hands.hold(isinstance(beyond, int), "it skips to what is no producer id")
+        return {}
+
+    def sing(self, topic: str, text: str) -> None:
+        """The canary's topic is drctl's own."""
+
+    def deny(self, rules: Collection[Acl]) -> Mapping[Acl, Any]:
+        """Fences are denying rules of the link's principals and topics, in either direction."""
+        allowed = self.hands.allowed
+        for rule in rules:
+            known = allowed.knows_principal(rule.principal)
+            denies = rule.permission == DENY and rule.operation in {each.value for each in Denied}
+            told = f"{rule.permission} {rule.operation} on {rule.name} to {rule.principal}"
+            self.hands.hold(known and denies, f"{told} is no rule of the link's fence")
+            self.topic(rule.name)
+        return {}
+
+    restore = deny
+
+    def topic(self, name: str) -> None:
+        self.hands.hold(self.hands.allowed.carries(name), _not_carried(name))
+
+    def _group(self, name: str) -> None:
+        self.hands.hold(
+            self.hands.allowed.carries_group(name), f"group {name!r} is not one of the link's"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """Of a repair."""
+
+    cluster: _Cluster
+
+    def add(self, rules: Collection[Acl]) -> Mapping[Acl, Any]:
+        allowed = self.cluster.hands.allowed
+        for rule in rules:
+            self.cluster.hands.hold(_is_about(rule.name, rule, allowed), _not_carried(rule.name))
+        return {}
+
+    remove = add
+
+
+@dataclass(frozen=True, slots=True)
+class _Shapes:
+    """Of a repair."""
+
+    cluster: _Cluster
+
+    def create(self, topics: Collection[Any]) -> Mapping[str, Any]:
+        return self._each(each.name for each in topics)
+
+    def extend(self, totals: Mapping[str, int]) -> Mapping[str, Any]:
+        return self._each(totals)
+
+    def configure(self, changes: Collection[Any]) -> Mapping[str, Any]:
+        return self._each(each.topic for each in changes)
+
+    def _each(self, topics: Iterable[str]) -> Mapping[str, Any]:
+        for topic in topics:
+            self.cluster.topic(topic)
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Connectors:
+    hands: _Rehearsal
+
+    def stop(self, name: str) -> None:
+        self.hands.found += _connector(name, self.hands.allowed)
+
+    pause = resume = stop
+
+    def configure(self, name: str, changes: Mapping[str, str | None]) -> None:
+        """Its configuration may hold anything: only the filter of drctl's copies is changed."""
+        self.stop(name)
+        for key, value in changes.items():
+            self.hands.hold(is_own_change(key, value), f"{key} of {name} is none of drctl's keys")
+
+    def alter_offsets(self, name: str, offsets: Sequence[Mapping[str, Any]]) -> None:
+        self.stop(name)
+        for each in offsets:
+            _Cluster(self.hands).topic(each["partition"]["topic"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Endpoint:
+    hands: _Rehearsal
+
+    def switch(self, to: str, before: EndpointState) -> None:
+        self.hands.hold(to in self.hands.allowed.clusters, _no("cluster", to))
+
+    def restore(self, before: EndpointState) -> None:
+        """What is put back is held where a rollback is planned: see `held_kinds`."""

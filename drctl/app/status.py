@@ -1,0 +1,293 @@
+"""One look for `drctl status`: everything at once, and nothing that takes long; nothing writes."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from drctl.app import adapters
+from drctl.app.link_reader import ClusterLinkReader
+from drctl.app.loss import LossReader
+from drctl.app.prechecks import opened_ports
+from drctl.model.errors import Unknown, Unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from drctl.checks.bounded_query import BoundedQuery
+    from drctl.checks.go import GroupsNow, Rpo, StatusNow
+    from drctl.checks.observed import Observed
+    from drctl.checks.ports import ClusterPorts, LinkPorts
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.model.groups import Group
+    from drctl.model.health import ClusterHealth, HealthReader, OpenTransactions
+    from drctl.model.ports import ClusterReader, GroupReader
+    from drctl.model.producer_ids import Producers
+    from drctl.model.topology import TopicPartition, Unavailable
+    from drctl.model.translation import GroupPartition
+    from drctl.offsets.choosing import Question, TranslationMethod
+    from drctl.offsets.evidence import Evidence
+
+_NOTHING = "nothing on the target tells where it stands there"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPorts:
+    """What knows groups and positions of both clusters; the source may be dead."""
+
+    source: "ClusterReader"
+    source_groups: "GroupReader"
+    target: "ClusterReader"
+    target_groups: "GroupReader"
+
+
+def groups_now(link: "Link", ports: GroupPorts) -> "GroupsNow":
+    """All groups of the link.
+
+    Raises:
+        Unreachable: the target did not answer.
+        ScanFailed: what it keeps could not be read to its end.
+    """
+    from drctl.checks.go import GroupsNow
+    from drctl.model.errors import Unreachable
+    from drctl.model.replication import LeftOut
+    from drctl.offsets.evidence import last_known
+    from drctl.offsets.situation import SourceGroups, look_at_source
+
+    try:
+        # Whoever is dead is not waited for twice.
+        ports.source.cluster_id()
+        seen = look_at_source(link, ports.source_groups, lambda _group: True)
+    except Unreachable as error:
+        seen = SourceGroups({}, silent=error.message)
+    evidence = _evidence(link, ports)
+    positions: Mapping[GroupPartition, int | None] = seen.positions
+    if seen.silent:
+        known = last_known(evidence, link.source_topic)
+        positions = {
+            place: each.offset
+            for place, each in known.items()
+            if link.carries_group(place.group) and link.carries(place.partition.topic)
+        }
+    names = sorted({place.group for place in positions})
+    there = ports.target.overview().partitions
+    found = _left_out(link, positions, evidence, there, ports.target_groups.described(names))
+    rows = tuple(LeftOut(p.group, p.partition, why) for p, why in sorted(found.items()))
+    unseen = f"{len(seen.unseen):,} groups could not be seen" if seen.unseen else ""
+    return GroupsNow(len(names), len(positions), rows, unseen)
+
+
+def _evidence(link: "Link", ports: GroupPorts) -> "Evidence":
+    """What the target keeps: as if the source were lost, whose name alone is asked for."""
+    from drctl.offsets.anchor_log import scope_of
+    from drctl.offsets.evidence_topics import EvidenceTopics
+
+    records = adapters.range_reader(link.target, link.target_config)
+    replicator = link.settings.replicator
+    topics = EvidenceTopics(
+        (ports.source, records),
+        (ports.target, records),
+        lambda: adapters.mirror_aliases(link, ports.target),
+        mirrors=replicator.kind == "mirrormaker2",
+        copied_topic=replicator.copied_offsets_topic,
+        scope=scope_of(link),
+    )
+    return topics.read(False, lambda _phase: None)
+
+
+def _left_out(
+    link: "Link",
+    positions: "Mapping[GroupPartition, int | None]",
+    evidence: "Evidence",
+    there: Mapping[str, tuple[int, ...]],
+    groups: "Mapping[str, Group | Unavailable]",
+) -> "dict[GroupPartition, str]":
+    """Why each position has no place there."""
+    from drctl.model.groups import Group
+    from drctl.model.topology import TopicPartition
+    from drctl.offsets.choosing import NoAnswer, Question
+
+    found: dict[GroupPartition, str] = {}
+    questions = []
+    for place, committed in positions.items():
+        copy = TopicPartition(link.target_topic(place.partition.topic), place.partition.partition)
+        group = groups.get(place.group)
+        if copy.partition not in there.get(copy.topic, ()):
+            found[place] = f"{copy} does not exist on the target"
+        elif isinstance(group, Group) and group.active:
+            found[place] = "somebody reads in the group on the target"
+        else:
+            questions.append(Question(place, committed, copy))
+    if link.settings.replicator.kind == "offset-preserving":
+        return found
+    open_ = questions
+    for method in _methods(evidence):
+        answers = method.answers(open_)
+        open_ = [q for q in open_ if isinstance(answers[q], NoAnswer)]
+    return found | {q.place: _NOTHING for q in open_ if not _noted(q, evidence)}
+
+
+def _noted(question: "Question", evidence: "Evidence") -> bool:
+    """Whether drctl's own tracking, or the consumer itself, noted where it was."""
+    anchor = evidence.anchors.get(question.place)
+    if anchor is None:
+        return question.place in evidence.consumed
+    return question.committed is None or anchor.offset <= question.committed
+
+
+def _methods(evidence: "Evidence") -> "list[TranslationMethod]":
+    """Those that need no record."""
+    from drctl.offsets.checkpoints import CheckpointAnswers, OffsetSyncs
+
+    mirrored = evidence.mirrored
+    if mirrored is None:
+        return []
+    return [
+        OffsetSyncs(mirrored.syncs, {}, {}, 0),
+        CheckpointAnswers(mirrored.checkpoints, {}, mirrored.anew_ms, 0),
+    ]
+
+
+_NOT_ASKED = "drctl status does not ask for it: drctl doctor does"
+_PATIENCE_S = 30.0
+
+_GROUPS_S = 20.0
+"""A fifth of it is the first attempt: librdkafka aborts the process where that ends while it asks a
+busy coordinator for a group (its issue 4605)."""
+
+
+class _NoProducers:
+    """Implements `ProducerIdReader`: of every partition one more question, every few seconds."""
+
+    def in_use(self, partitions: "Collection[TopicPartition]") -> "Producers":
+        """Nothing.
+
+        Raises:
+            Unknown: always.
+        """
+        raise Unknown(_NOT_ASKED)
+
+    def next_ids(self) -> "dict[int, int]":
+        """Nothing.
+
+        Raises:
+            Unknown: always.
+        """
+        raise Unknown(_NOT_ASKED)
+
+
+@dataclass(frozen=True, slots=True)
+class _HealthOnly:
+    """Implements `HealthReader` without transactions, which are looked for in each partition."""
+
+    reader: "HealthReader"
+
+    def health(
+        self,
+        topics: "Collection[str]",
+        known: "Mapping[str, Mapping[str, str]] | None" = None,
+    ) -> "ClusterHealth":
+        """The cluster and these topics.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        return self.reader.health(topics, known)
+
+    def open_transactions(self, partitions: "Collection[TopicPartition]") -> "OpenTransactions":
+        """Nothing.
+
+        Raises:
+            Unknown: always.
+        """
+        raise Unknown(_NOT_ASKED)
+
+
+@dataclass(frozen=True, slots=True)
+class StatusReader:
+    """A link, opened; one look after the other."""
+
+    config: "Config"
+    link: "Link"
+    sight: ClusterLinkReader
+    ports: "LinkPorts"
+    groups: GroupPorts
+
+    def look(self) -> "StatusNow":
+        """How it stands now; what does not answer is said not to."""
+        from drctl.checks.bounded_query import BoundedQuery
+        from drctl.checks.go import judged
+        from drctl.checks.observing import Observer
+        from drctl.model.loss import Mode
+        from drctl.model.topology import Unavailable
+
+        began = time.monotonic()
+        groups = BoundedQuery(self._groups, _PATIENCE_S)
+        others = self.config.beside(self.link)
+        observer = Observer(self.link, self.config.policy, self.ports, _now_ms, others)
+        observed = observer.observe(Mode.PLANNED)
+        dead = isinstance(observed.source, Unavailable)
+        lost = self._lost(observed) if dead else None
+        return judged(observed, _told(groups), lost, time.monotonic() - began)
+
+    def _groups(self) -> "GroupsNow":
+        from drctl.checks.go import GroupsNow
+
+        if not self.link.settings.translate:
+            return GroupsNow(unknown="the link has translate: false")
+        return groups_now(self.link, self.groups)
+
+    def _lost(self, observed: "Observed") -> "Rpo":
+        """What is probably lost, of a source that does not answer."""
+        from drctl.checks.go import Rpo, unknown
+        from drctl.model.topology import Unavailable
+
+        copies = observed.target_topics
+        if isinstance(copies, Unavailable):
+            return unknown("neither cluster answers")
+        names = (self.link.source_topic(name) for name in copies)
+        topics = self.link.topics_of(name for name in names if name is not None)
+        target = self.sight.site(self.link.target)
+        try:
+            loss = LossReader(self.config, self.link, target, topics).loss()
+        except Unreachable as error:
+            return unknown(error.message)
+        return Rpo(loss.records, loss.seconds, loss.words)
+
+
+def _told(groups: "BoundedQuery[GroupsNow]") -> "GroupsNow":
+    from drctl.checks.go import GroupsNow
+    from drctl.model.topology import Unavailable
+
+    answer = groups.answer()
+    return GroupsNow(unknown=answer.reason) if isinstance(answer, Unavailable) else answer
+
+
+@contextmanager
+def looking(config: "Config", link: "Link") -> Iterator[StatusReader]:
+    """Everything opened that a look needs.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    with (
+        ClusterLinkReader(config, link, lambda *_: ()) as sight,
+        opened_ports(sight, None) as ports,
+        adapters.both_readers(link) as (source, target),
+        adapters.open_group_reader(link.source, link.source_config, _GROUPS_S) as source_groups,
+        adapters.open_group_reader(link.target, link.target_config, _GROUPS_S) as target_groups,
+    ):
+        sight.meet()
+        lean = replace(ports, source=_lean(ports.source), target=_lean(ports.target))
+        groups = GroupPorts(source, source_groups, target, target_groups)
+        yield StatusReader(config, link, sight, lean, groups)
+
+
+def _lean(ports: "ClusterPorts") -> "ClusterPorts":
+    return replace(ports, producers=_NoProducers(), health=_HealthOnly(ports.health))
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

@@ -1,0 +1,396 @@
+"""`resolve`: the jars of a named set, fetched once and checked each time."""
+
+import fcntl
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from xml.sax.saxutils import quoteattr
+
+from drctl.artifacts.java import find_java
+from drctl.host.files import for_everybody
+from drctl.model.errors import ConfigError, Unknown, Unreachable
+from drctl.model.strict_json import read_json
+
+KAFKA = "4.3.1"
+SPARK = "4.0.0"  # the newest connector whose whole dependency set is published
+LOG4J = "2.25.4"
+DEBEZIUM = "3.4.0.Final"
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A Maven module, by its coordinates."""
+
+    organisation: str
+    name: str
+    revision: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactSet:
+    """Jars that are used together.
+
+    Attributes:
+        transitive: whether what the modules depend on belongs to the set.
+    """
+
+    name: str
+    modules: tuple[Module, ...]
+    transitive: bool = True
+
+
+_LOG4J = Module("org.apache.logging.log4j", "log4j-slf4j-impl", LOG4J)
+_ALL = (
+    ArtifactSet(
+        "spark-connector",
+        (
+            Module("org.apache.spark", "spark-sql-kafka-0-10_2.13", SPARK),
+            Module("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", SPARK),
+            Module("org.apache.kafka", "kafka-clients", "3.9.0"),
+            Module("org.apache.commons", "commons-pool2", "2.12.0"),
+        ),
+        transitive=False,  # PySpark brings the rest
+    ),
+    ArtifactSet("kafka", (Module("org.apache.kafka", "kafka_2.13", KAFKA), _LOG4J)),
+    ArtifactSet(
+        "connect",
+        (
+            Module("org.apache.kafka", "connect-runtime", KAFKA),
+            Module("org.apache.kafka", "connect-mirror", KAFKA),
+            _LOG4J,
+        ),
+    ),
+    # Only tests use it, as a plugin of a Connect worker.
+    ArtifactSet(
+        "debezium-postgres",
+        (Module("io.debezium", "debezium-connector-postgres", DEBEZIUM),),
+    ),
+    # The same, for its sink.
+    ArtifactSet(
+        "connect-file", (Module("org.apache.kafka", "connect-file", KAFKA),), transitive=False
+    ),
+    # Only the benchmarks use it, beside "kafka", which has everything that it depends on.
+    ArtifactSet(
+        "kafka-tools",
+        (Module("org.apache.kafka", "kafka-tools", KAFKA),),
+        transitive=False,
+    ),
+)
+SETS: Mapping[str, ArtifactSet] = MappingProxyType({each.name: each for each in _ALL})
+
+
+def sums_file(name: str) -> Path:
+    """The committed SHA-256 sums of a set: `SUM  JAR` a line, as sha256sum writes them."""
+    return Path(__file__).parent / "sums" / f"{name}.sha256"
+
+
+def committed_sums(name: str) -> dict[str, str]:
+    """Jar name to SHA-256, for every jar of the set."""
+    lines = sums_file(name).read_text(encoding="ascii").splitlines()
+    return {jar: total for total, jar in (line.split() for line in lines if line.strip())}
+
+
+class CorruptArtifact(Unknown):
+    """A jar differs from the one drctl was built for."""
+
+
+def cache_dir() -> Path:
+    """$DRCTL_CACHE, else the user's cache folder."""
+    if own := os.environ.get("DRCTL_CACHE"):
+        return Path(own).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "drctl"
+
+
+def sha256(path: Path) -> str:
+    """The sum of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """The folder that holds one set.
+
+    Attributes:
+        sums: jar name to the SHA-256 that it must have.
+    """
+
+    name: str
+    folder: Path
+    sums: Mapping[str, str]
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Where the jars are, or would be."""
+        return tuple(self.folder / jar for jar in sorted(self.sums))
+
+    def missing(self) -> bool:
+        """Whether a jar is not there."""
+        return not all(path.is_file() for path in self.paths)
+
+    def check(self) -> None:
+        """Compare sizes and times with the last full check, and bytes where they differ.
+
+        Raises:
+            CorruptArtifact: a jar is unexpected or not what was committed.
+        """
+        if self._stamp() != self._read_stamp():
+            self.check_bytes()
+            self._write_stamp()
+        self._check_names()
+
+    def check_bytes(self) -> None:
+        """Compare every byte.
+
+        Raises:
+            CorruptArtifact: a jar is missing, unexpected or not what was committed.
+        """
+        self._check_names()
+        for path in self.paths:
+            if not path.is_file():
+                raise CorruptArtifact(
+                    f"{path.name} is missing among the {self.name} jars that were fetched",
+                    "The repository gave another set than drctl was built for; "
+                    "check the Ivy settings.",
+                )
+            if (seen := sha256(path)) != self.sums[path.name]:
+                raise CorruptArtifact(
+                    f"{path} is corrupt: its SHA-256 is {seen}, not {self.sums[path.name]}",
+                    f"Delete it and retry: rm '{path}'",
+                )
+
+    def _check_names(self) -> None:
+        for path in sorted(self.folder.glob("*.jar")):
+            if path.name not in self.sums:
+                raise CorruptArtifact(
+                    f"{path} does not belong to the {self.name} jars that drctl was built for",
+                    f"Delete it and retry: rm '{path}'",
+                )
+
+    def _stamp(self) -> dict[str, list[int]]:
+        found = {path.name: path.stat() for path in self.paths if path.is_file()}
+        return {name: [stat.st_size, stat.st_mtime_ns] for name, stat in found.items()}
+
+    def _read_stamp(self) -> object:
+        try:
+            return read_json((self.folder / "checked.json").read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def _write_stamp(self) -> None:
+        partial = self.folder / f"checked.json.{os.getpid()}"
+        partial.write_text(json.dumps(self._stamp()), encoding="utf-8")
+        partial.replace(self.folder / "checked.json")
+
+
+# No repository's address stands here: the resolver's own default, or the site's settings, decide.
+SETTINGS = """<ivysettings>
+  <settings defaultResolver="maven"/>
+  <timeout-constraints>
+    <timeout-constraint name="patience" connectionTimeout="15000" readTimeout="60000"/>
+  </timeout-constraints>
+  <resolvers>
+    <ibiblio name="maven" m2compatible="true" usepoms="true" timeoutConstraint="patience"/>
+  </resolvers>
+</ivysettings>
+"""
+DEADLINE_S = 900
+_PATTERN = "[artifact]-[revision](-[classifier]).[ext]"
+_FETCHED = re.compile(r"\[SUCCESSFUL \] [^#]+#([^;]+);([^!]+)!\S+\.(?:jar|bundle)")
+_FAILED = re.compile(r"(?:not found|unresolved|FAILED|UnknownHost|refused|timed out)", re.I)
+
+
+class NotFetched(Unreachable):
+    """No repository gave the artifacts."""
+
+
+def fetch(
+    wanted: ArtifactSet,
+    into: Path,
+    ivy_home: Path,
+    ivy_settings: Path | None,
+    progress: Callable[[str], None],
+) -> None:
+    """Put the jars of a set into a folder.
+
+    Raises:
+        JavaMissing: Ivy needs Java.
+        NotFetched: no repository answered, or it lacks something.
+    """
+    with tempfile.TemporaryDirectory(prefix="drctl-ivy-") as scratch:
+        module, settings = Path(scratch, "ivy.xml"), Path(scratch, "settings.xml")
+        module.write_text(_module_xml(wanted), encoding="utf-8")
+        settings.write_text(SETTINGS, encoding="utf-8")
+        command = [
+            *(find_java(), "-Xmx512m", "-jar", _ivy_jar()),
+            *("-settings", ivy_settings or settings, "-cache", ivy_home, "-ivy", module),
+            *("-confs", "default", "-retrieve", into / _PATTERN),
+        ]
+        _run([str(word) for word in command], wanted, progress)
+
+
+def _ivy_jar() -> Path:
+    spec = importlib.util.find_spec("pyspark")  # finds without importing
+    for folder in spec.submodule_search_locations or () if spec else ():
+        for jar in sorted(Path(folder, "jars").glob("ivy-*.jar")):
+            return jar
+    raise NotFetched("PySpark carries no ivy-*.jar here", "Install drctl again: pip install drctl")
+
+
+def _module_xml(wanted: ArtifactSet) -> str:
+    lines = (
+        f"<dependency org={quoteattr(m.organisation)} name={quoteattr(m.name)} "
+        f'rev={quoteattr(m.revision)} transitive="{str(wanted.transitive).lower()}" '
+        'conf="default->default"/>'
+        for m in wanted.modules
+    )
+    return (
+        f'<ivy-module version="2.0"><info organisation="drctl" module={quoteattr(wanted.name)}/>'
+        '<configurations><conf name="default"/></configurations>'
+        f"<dependencies>{''.join(lines)}</dependencies></ivy-module>"
+    )
+
+
+def _run(command: list[str], wanted: ArtifactSet, progress: Callable[[str], None]) -> None:
+    said: list[str] = []
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as ivy:
+        watchdog = threading.Timer(DEADLINE_S, ivy.kill)
+        watchdog.start()
+        try:
+            for line in _reported(ivy.stdout or (), progress):
+                said.append(line)
+        except BaseException:
+            ivy.kill()
+            raise
+        finally:
+            watchdog.cancel()
+    if ivy.returncode != 0:
+        raise _not_fetched(wanted, ivy.returncode, said)
+
+
+def _reported(
+    lines: Iterator[str] | tuple[str, ...], progress: Callable[[str], None]
+) -> Iterator[str]:
+    for line in lines:
+        if found := _FETCHED.search(line):
+            progress(f"fetched {found.group(1)} {found.group(2)}")
+        yield line.strip()
+
+
+def _not_fetched(wanted: ArtifactSet, code: int, said: list[str]) -> NotFetched:
+    first = wanted.modules[0]
+    reason = next((line for line in said if _FAILED.search(line)), f"Ivy ended with {code}")
+    return NotFetched(
+        f"the {wanted.name} jars ({first.organisation}:{first.name}:{first.revision} and others) "
+        f"are not cached and could not be fetched: {reason[:300]}",
+        "Check the network; behind a proxy, pass --ivy-settings FILE (or DRCTL_IVY_SETTINGS) "
+        "that names your site's Maven repository"
+        + (
+            "; or list the four jars as spark.jars in drctl.yaml." if not wanted.transitive else "."
+        ),
+    )
+
+
+def resolve(
+    name: str, *, progress: Callable[[str], None], ivy_settings: Path | None = None
+) -> tuple[Path, ...]:
+    """The jars of a set: from the cache, else from the Maven repositories of the site.
+
+    Args:
+        name: `spark-connector`, `kafka`, `connect`, `debezium-postgres` or `kafka-tools`.
+        progress: told, line by line, what is being fetched.
+        ivy_settings: an Ivy settings file; else `$DRCTL_IVY_SETTINGS`; else Ivy's own repository.
+
+    Raises:
+        NotFetched: nothing is cached and no repository gave the jars.
+        CorruptArtifact: a jar is not the one whose sum is committed.
+        JavaMissing: there is no Java to fetch with.
+        ConfigError: the Ivy settings file does not exist.
+    """
+    wanted = SETS[name]
+    shelf = _shelf(name)
+    with _alone(shelf, progress):
+        if shelf.missing():
+            _fill(shelf, wanted, _settings(ivy_settings), progress)
+        shelf.check()
+    return shelf.paths
+
+
+def _shelf(name: str) -> Shelf:
+    version = hashlib.sha256(sums_file(name).read_bytes()).hexdigest()[:12]
+    return Shelf(name, cache_dir() / "artifacts" / f"{name}-{version}", committed_sums(name))
+
+
+def _settings(given: Path | None) -> Path | None:
+    from_environment = os.environ.get("DRCTL_IVY_SETTINGS")
+    path = given or (Path(from_environment) if from_environment else None)
+    if path is not None and not path.is_file():
+        raise ConfigError(
+            f"the Ivy settings file {path} does not exist",
+            "Correct --ivy-settings or DRCTL_IVY_SETTINGS.",
+        )
+    return path
+
+
+@contextmanager
+def _alone(shelf: Shelf, progress: Callable[[str], None]) -> Iterator[None]:
+    """Keep two processes from fetching the same set at once; jars may be read by everybody."""
+    with for_everybody(), ExitStack() as opened:
+        shelf.folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = opened.enter_context(shelf.folder.with_suffix(".lock").open("a"))
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress(f"waiting for another drctl that fetches the {shelf.name} jars")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _fill(
+    shelf: Shelf, wanted: ArtifactSet, settings: Path | None, progress: Callable[[str], None]
+) -> None:
+    progress(f"fetching the {shelf.name} jars (once; kept in {shelf.folder})")
+    ivy_home = cache_dir() / "ivy"
+    with tempfile.TemporaryDirectory(prefix=f"{shelf.name}-", dir=shelf.folder.parent) as scratch:
+        fetched = Shelf(shelf.name, Path(scratch, "jars"), shelf.sums)
+        fetch(wanted, fetched.folder, ivy_home, settings, progress)
+        try:
+            fetched.check_bytes()
+        except CorruptArtifact as error:
+            _forget(fetched, ivy_home)
+            raise CorruptArtifact(
+                f"what was fetched is not what drctl was built for: {error.message}",
+                "Retry: it was dropped from the cache. If it comes again, the repository (or a "
+                "proxy between) serves other bytes; pass --ivy-settings with another one.",
+            ) from error
+        shelf.folder.mkdir(exist_ok=True)
+        for jar in fetched.folder.iterdir():
+            if not (shelf.folder / jar.name).exists():
+                shutil.move(jar, shelf.folder / jar.name)
+
+
+def _forget(fetched: Shelf, ivy_home: Path) -> None:
+    """Drop wrong jars from Ivy's own cache, which would serve them again."""
+    for jar in fetched.folder.glob("*.jar"):
+        if sha256(jar) != fetched.sums.get(jar.name):
+            for kept in ivy_home.rglob(jar.name):
+                kept.unlink()

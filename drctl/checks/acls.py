@@ -1,0 +1,460 @@
+"""What ACLs allow, by the rules of Kafka's own authorizer."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from drctl.checks.check import (
+    PLANNED,
+    Family,
+    Guards,
+    NotObserved,
+    Verdict,
+    asked,
+    check,
+    fail,
+    listed,
+    ok,
+    seen,
+    several,
+    warn,
+)
+from drctl.checks.observed import Observed
+from drctl.config.link import Link
+from drctl.formats.journal_records import TOPIC as JOURNAL
+from drctl.model.fencing import resting
+from drctl.model.finding import Status
+from drctl.model.health import ALTER
+from drctl.model.loss import Mode
+from drctl.model.repairs import Acl, Acls
+from drctl.model.survey import Settings
+from drctl.model.text import option, quote, variable
+from drctl.model.topology import Unavailable
+
+# An operation that is allowed allows these, too.
+_IMPLIED = {"DESCRIBE": frozenset({"READ", "WRITE", "DELETE", "ALTER"})}
+_ANY, _EVERYBODY = "*", "User:*"
+
+
+class Access(StrEnum):
+    """From where a principal may do something."""
+
+    YES = "allowed"
+    SOME_HOSTS = "allowed from some hosts"
+    NO = "not allowed"
+
+
+class RuleBook:
+    """Rules by whom and what they are about: very many of them, and very many topics."""
+
+    def __init__(self, rules: Iterable[Acl]) -> None:
+        self._exact: dict[tuple[str, str], list[Acl]] = defaultdict(list)
+        self._prefixed: dict[str, list[Acl]] = defaultdict(list)
+        for rule in rules:
+            if rule.pattern == "PREFIXED":
+                self._prefixed[rule.principal].append(rule)
+            else:
+                self._exact[rule.principal, rule.name].append(rule)
+
+    def concerning(self, principal: str, topic: str) -> list[Acl]:
+        """Those that count when a principal does something with a topic."""
+        found: list[Acl] = []
+        for who in dict.fromkeys((principal, _EVERYBODY)):
+            for name in dict.fromkeys((topic, _ANY)):
+                found += self._exact.get((who, name), ())
+            found += (r for r in self._prefixed.get(who, ()) if topic.startswith(r.name))
+        return found
+
+
+def access(rules: Iterable[Acl], principal: str, operation: str, topic: str) -> Access:
+    """Whether the rules let a principal do something with a topic; a denial always wins."""
+    mine = [rule for rule in rules if _concerns(rule, principal, topic)]
+    denying = [r for r in mine if r.permission == "DENY" and r.operation in (operation, "ALL")]
+    enough = {operation, "ALL"} | _IMPLIED.get(operation, frozenset())
+    allowing = [r for r in mine if r.permission == "ALLOW" and r.operation in enough]
+    if not allowing or any(rule.host == _ANY for rule in denying):
+        return Access.NO
+    everywhere = not denying and any(rule.host == _ANY for rule in allowing)
+    return Access.YES if everywhere else Access.SOME_HOSTS
+
+
+def _concerns(rule: Acl, principal: str, topic: str) -> bool:
+    if rule.principal not in (principal, _EVERYBODY):
+        return False
+    if rule.pattern == "PREFIXED":
+        return topic.startswith(rule.name)
+    return rule.name in (topic, _ANY)
+
+
+_COMMAND = "fence by a command of the site: `fence: {method: command, command: [...]}`"
+
+
+@check(
+    "fence-not-possible",
+    Family.FENCE,
+    "the source enforces ACLs, and drctl's user may ALTER them",
+    Status.WARN,
+    Status.FAIL,
+    guards=Guards(),
+)
+def possible(observed: Observed) -> Iterator[Verdict]:
+    """Whether the link's fence would keep anybody away."""
+    subject = f"fence of cluster {observed.link.source}"
+    method = observed.link.settings.fence.method
+    if method == "none":
+        reason, cure = "the link has none", "configure `fence: {method: acl, principals: [...]}`"
+        yield _not_possible(subject, reason, "fence.method=none", cure, observed)
+    elif method == "command":
+        reason = "whether the site's command keeps producers away shows only when it runs"
+        raise NotObserved(subject, reason, "try it out before the night in which it is needed")
+    else:
+        yield _by_acl(subject, observed)
+
+
+def _by_acl(subject: str, observed: Observed) -> Verdict:
+    grant = "grant drctl's user DESCRIBE and ALTER on the cluster"
+    acls = asked(observed.source_acls, subject, "its ACLs are", grant)
+    if isinstance(acls, Unavailable):
+        reason = "the source's ACLs cannot be seen"
+        cure = f"{grant}, or {_COMMAND}"
+        if observed.mode is Mode.UNPLANNED:
+            cure = f"where the source is lost, nothing: drctl failback sets the fence; else {cure}"
+        return _not_possible(subject, reason, acls.reason, cure, observed)
+    if not acls.enforced:
+        reason = "the source has no authorizer: ACLs keep nobody away"
+        return _not_possible(subject, reason, "ACLs are not enforced", _COMMAND, observed)
+    rights = seen(observed.source_rights, subject, "what drctl's user may do is", grant)
+    evidence = f"it may {', '.join(sorted(rights)) or 'do nothing'} on the cluster"
+    if ALTER not in rights:
+        reason = "drctl's user may not change ACLs"
+        return _not_possible(subject, reason, evidence, f"{grant}, or {_COMMAND}", observed)
+    return ok(subject, "ACLs are enforced, and can be changed", evidence)
+
+
+def _not_possible(
+    subject: str, reason: str, evidence: str, cure: str, observed: Observed
+) -> Verdict:
+    if observed.mode is Mode.UNPLANNED:
+        cost = "when the source returns, its clients go on there: the fence is owed"
+        return warn(subject, reason, evidence, cost, cure)
+    cost = "the source goes on taking writes while the target takes them, too"
+    return fail(subject, reason, evidence, cost, cure)
+
+
+_ALLOW, _DENY = "ALLOW", "DENY"
+FENCED = ("WRITE", "READ")
+"""What a fence denies; `open-target` lifts such rules before it lets clients in."""
+
+
+class Refusal(NamedTuple):
+    """Somebody who could not do on the target what he may do on the source."""
+
+    principal: str
+    operation: str
+    copy: str
+
+
+@check(
+    "parity-of-acls",
+    Family.PARITY,
+    "what the applications (`fence.principals`, else all) are allowed to write and read on the"
+    " source, they are on the target",
+    Status.WARN,
+    Status.FAIL,
+    guards=Guards(needed=PLANNED),
+)
+def acls(observed: Observed) -> Iterator[Verdict]:
+    """Whether producers and consumers would be refused on the target."""
+    link = observed.link
+    subject = f"ACLs of cluster {link.target}"
+    cure = "compare the ACLs of both clusters with `kafka-acls --list`"
+    target = seen(observed.target_acls, subject, "they are", cure)
+    if not target.enforced:
+        yield ok(subject, "it has no authorizer: everybody may do everything")
+        return
+    source = seen(observed.source_acls, subject, f"those of cluster {link.source} are", cure)
+    known = seen(observed.source_topics, subject, f"the topics of cluster {link.source} are", cure)
+    names = link.topics_of(name for name, state in known.items() if state is not None)
+    topics = {name: link.target_topic(name) for name in names}
+    refused = refusals(source, target, judged_principals(observed, source, subject), topics)
+    if not refused:
+        told = f"{len(topics):,} topics, {len(source.rules):,} and {len(target.rules):,} rules"
+        yield ok(subject, "nobody would be refused who is allowed on the source", told)
+        return
+    who = listed(dict.fromkeys(each.principal for each in refused))
+    told = several(f"{e.principal} may not {e.operation} {e.copy}" for e in refused)
+    reason = f"{who} may do {len(refused):,} things on the source that they may not do there"
+    cost = "they are refused as soon as they come to the target"
+    cure = "add the ALLOW rules there: kafka-acls --add"
+    if any(each.operation == "WRITE" for each in refused):
+        yield fail(subject, reason, told, cost, cure)
+    else:
+        yield warn(subject, reason, told, cost, cure)
+
+
+def judged_principals(observed: Observed, source: Acls, subject: str) -> tuple[str, ...]:
+    """Those that are fenced; where nobody says who they are, all that the source allows.
+
+    Raises:
+        NotObserved: the source has no authorizer that would know them.
+    """
+    if given := observed.link.settings.fence.principals:
+        return given
+    if not source.enforced:
+        cure = "name the applications in `fence.principals` of the link"
+        raise NotObserved(subject, "nobody says who the applications are", cure)
+    return tuple(sorted({r.principal for r in source.rules if r.permission == _ALLOW}))
+
+
+def refusals(
+    source: Acls, target: Acls, principals: Iterable[str], topics: Mapping[str, str]
+) -> list[Refusal]:
+    """What the source allows and the target does not, by topic of the source and its copy."""
+    found: list[Refusal] = []
+    ours = RuleBook(rule for rule in source.rules if rule.permission == _ALLOW)
+    theirs = RuleBook(target.rules)
+    for principal in principals:
+        for topic, copy in topics.items():
+            allowed = ours.concerning(principal, topic)
+            if source.enforced and not allowed:
+                continue
+            # A fence that is there already says nothing of what they are allowed otherwise.
+            there = [r for r in theirs.concerning(principal, copy) if not of_a_fence(r, principal)]
+            found += [
+                Refusal(principal, operation, copy)
+                for operation in FENCED
+                if not source.enforced
+                or access(allowed, principal, operation, topic) is not Access.NO
+                if access(there, principal, operation, copy) is Access.NO
+            ]
+    return found
+
+
+def of_a_fence(rule: Acl, principal: str) -> bool:
+    """Whether it has the form of a rule that keeps a principal away during a failover."""
+    return (
+        rule.permission == _DENY
+        and rule.operation in FENCED
+        and rule.principal == principal
+        and rule.pattern == "LITERAL"
+    )
+
+
+PREFIX = "__drctl_"
+ANCHORS, CANARY = "__drctl_anchors", "__drctl_canary"
+_RECONCILE, _QUARANTINE = "__drctl_reconcile", "__drctl_quarantine."
+ON_SOURCE = (_RECONCILE, CANARY, _QUARANTINE)
+"""A failback writes these there."""
+ON_TARGET = (JOURNAL, ANCHORS, *ON_SOURCE)
+
+_CHANGING = {
+    "WRITE": "Write",
+    "DELETE": "Delete",
+    "ALTER": "Alter",
+    "ALTER_CONFIGS": "AlterConfigs",
+}
+"""Operations that change what a topic holds, as ACLs and as kafka-acls name them: DELETE takes
+records away, too, and ALTER_CONFIGS has them expire."""
+
+Names = Sequence[str]
+EVERYBODY = "User:*"
+_IF_NO_RULE = "allow.everyone.if.no.acl.found"
+
+
+@check(
+    "own-topics",
+    Family.JOURNAL,
+    "nobody but drctl's own user may write to, change or delete the topics that drctl keeps",
+    Status.WARN,
+)
+def writers(observed: Observed) -> Iterator[Verdict]:
+    """Whether somebody else could tell drctl what to do, or what it has seen."""
+    link = observed.link
+    ends = (
+        (link.target, observed.target_acls, observed.survey.target, ON_TARGET),
+        (link.source, observed.source_acls, observed.survey.source, ON_SOURCE),
+    )
+    for name, acls, survey, kept in ends:
+        cluster = _Cluster(
+            link,
+            name,
+            _topics(observed, name, kept),
+            observed.survey.principals.get(name, ""),
+            _if_no_rule(survey.settings),
+        )
+        try:
+            yield _judged(cluster, acls)
+        except NotObserved as end:
+            yield end.verdict
+
+
+class _Cluster(NamedTuple):
+    """One end of the link.
+
+    Attributes:
+        topics: that drctl keeps there, or will; the name of quarantines ends with a dot.
+        own: drctl's principal; empty where it does not log in with a user name.
+        open_without_rules: what brokers say of topics that no rule names; None where they do not.
+    """
+
+    link: Link
+    name: str
+    topics: tuple[str, ...]
+    own: str
+    open_without_rules: bool | None
+
+    @property
+    def subject(self) -> str:
+        return f"topics of drctl on cluster {self.name}"
+
+    def cost(self, topics: Collection[str]) -> str:
+        """What somebody could do who writes to these."""
+        told = []
+        if JOURNAL in topics and self.link.journal_key:
+            told.append(
+                "runs can be ended, hidden or kept from beginning (made-up ones are refused, for"
+                " journal.key signs them)"
+            )
+        elif JOURNAL in topics:
+            told.append(
+                "`drctl resume` carries out a made-up run, in any order, as far as drctl.yaml"
+                " allows: without journal.key nothing tells it from a real one"
+            )
+        if ANCHORS in topics:
+            told.append("made-up anchors let groups skip records when the source is lost")
+        if any(topic.startswith((_RECONCILE, _QUARANTINE)) for topic in topics):
+            told.append("what was copied or set aside after a failover can be made up or lost")
+        if CANARY in topics:
+            told.append("a cluster can seem to take writes that does not")
+        if any(not topic.startswith(ON_TARGET) for topic in topics):
+            told.append("a made-up ledger hides missing records from `drctl gap`")
+        return "; ".join(told)
+
+    def acl(
+        self, change: str, principals: Collection[str], operations: Collection[str], topics: Names
+    ) -> str:
+        """The commands that add a rule for these principals and topics."""
+        who = " ".join(f"{option(change, principal)}" for principal in principals)
+        what = " ".join(f"--operation {quote(operation)}" for operation in operations)
+        head = (
+            f'kafka-acls.sh --bootstrap-server "{variable(self.name)}"'
+            f" --command-config admin.properties --add {who} {what}"
+        )
+        apart = dict.fromkeys(topic for topic in topics if not topic.startswith(PREFIX))
+        lines = [f"{head} {option('--topic', topic)}" for topic in apart]
+        if any(topic.startswith(PREFIX) for topic in topics):
+            lines.append(f"{head} --topic {quote(PREFIX)} --resource-pattern-type prefixed")
+        return "; ".join(lines)
+
+
+def _judged(cluster: _Cluster, acls: Acls | Unavailable) -> Verdict:
+    grant = f"grant drctl's user DESCRIBE on cluster {cluster.name}, or look at kafka-acls --list"
+    known = seen(acls, cluster.subject, "who may write to them is", grant)
+    if not known.enforced:
+        cure = "give it an authorizer; until then let nobody reach it who may not run drctl"
+        if not cluster.link.journal_key:
+            cure += ", and set journal.key"
+        reason = "it has no authorizer: everybody may write to them, change and delete them"
+        return warn(
+            cluster.subject, reason, "ACLs are not enforced", cluster.cost(cluster.topics), cure
+        )
+    # A fence is lifted again: what it denies meanwhile counts for nothing here.
+    fences = resting(known.rules, "")
+    rules = [rule for rule in known.rules if rule not in fences]
+    may = {
+        who: each
+        for who in sorted({rule.principal for rule in rules if rule.permission == "ALLOW"})
+        if (each := _allowed(rules, who, cluster.topics))
+    }
+    others = [who for who in may if who != cluster.own]
+    if others and (cluster.own or len(others) > 1 or EVERYBODY in others):
+        return _may_be_written(cluster, {who: may[who] for who in others})
+    book = RuleBook(rules)
+    everyone = {rule.principal for rule in rules}
+    open_ones = [t for t in cluster.topics if not any(book.concerning(who, t) for who in everyone)]
+    if open_ones and cluster.open_without_rules is not False:
+        return _without_rules(cluster, open_ones)
+    if others:
+        reason = f"{others[0]} may write to them: whether that is drctl's own user is not known"
+        cure = f"see that nobody but drctl logs in to {cluster.name} as {others[0]}"
+        raise NotObserved(cluster.subject, reason, cure, _told(may[others[0]]))
+    told = f"{len(known.rules):,} rules; who is in super.users brokers do not tell"
+    return ok(cluster.subject, "no rule lets anybody else write to them", told)
+
+
+def _may_be_written(cluster: _Cluster, may: Mapping[str, Mapping[str, Names]]) -> Verdict:
+    names = ["everybody" if who == EVERYBODY else who for who in may]
+    reason = f"{listed(names)} may write to them, change or delete them"
+    if not cluster.own:
+        reason += "; which of these is drctl's own user is not known"
+    evidence = several(f"{who}: {_told(what)}" for who, what in may.items())
+    denied = [who for who in may if who != EVERYBODY]
+    touched = [name for what in may.values() for names in what.values() for name in names]
+    topics = [name for who in denied for names in may[who].values() for name in names]
+    cures = []
+    if denied and cluster.own:
+        operations = tuple(_CHANGING.values())
+        cures.append(cluster.acl("--deny-principal", denied, operations, topics))
+    elif denied:
+        cures.append("deny it to all of them but drctl's own, with kafka-acls --deny-principal")
+    if EVERYBODY in may:
+        # Denied to everybody, they would be denied to drctl, too.
+        cures.append(
+            "remove the rule that allows it to User:*, once each application has rules of its own"
+        )
+    return warn(cluster.subject, reason, evidence, cluster.cost(touched), "; ".join(cures))
+
+
+def _without_rules(cluster: _Cluster, topics: Names) -> Verdict:
+    told = f"no rule names {listed([*map(_shown, topics)])}"
+    if cluster.own:
+        cure = cluster.acl("--allow-principal", [cluster.own], ["All"], topics)
+    else:
+        cure = f"add a rule for drctl's own user, for topics that begin with {PREFIX}"
+    if cluster.open_without_rules:
+        reason = f"everybody may write to topics that no rule names ({_IF_NO_RULE}=true)"
+        return warn(cluster.subject, reason, told, cluster.cost(topics), cure)
+    reason = f"{told}: whether everybody may write there ({_IF_NO_RULE}), brokers do not tell"
+    raise NotObserved(cluster.subject, reason, cure)
+
+
+def _allowed(rules: Collection[Acl], principal: str, topics: Names) -> Mapping[str, Names]:
+    """The topics that a principal may change, by what it may do, in words."""
+    found: dict[str, list[str]] = {}
+    for topic in topics:
+        grades = {each: access(rules, principal, each, topic) for each in _CHANGING}
+        may = [each for each, grade in grades.items() if grade is not Access.NO]
+        if may:
+            hosts = "" if Access.YES in grades.values() else " from some hosts"
+            found.setdefault(f"{', '.join(may)}{hosts}", []).append(topic)
+    return found
+
+
+def _told(allowed: Mapping[str, Names]) -> str:
+    return several(f"{may} on {listed([*map(_shown, names)])}" for may, names in allowed.items())
+
+
+def _shown(topic: str) -> str:
+    return f"{topic}*" if topic == _QUARANTINE else topic
+
+
+def _topics(observed: Observed, cluster: str, kept: Collection[str]) -> tuple[str, ...]:
+    end = observed.survey.target if cluster == observed.link.target else observed.survey.source
+    there = () if isinstance(end.layout, Unavailable) else {p.topic for p in end.layout.partitions}
+    quarantines = sorted(name for name in there if name.startswith(_QUARANTINE))
+    ledger = observed.survey.ledger
+    kept_in = (ledger.topic,) if ledger is not None and ledger.cluster == cluster else ()
+    return (*kept, *kept_in, *quarantines)
+
+
+def _if_no_rule(settings: Settings | Unavailable) -> bool | None:
+    if isinstance(settings, Unavailable):
+        return None
+    told = [
+        None if isinstance(each, Unavailable) else each.get(_IF_NO_RULE)
+        for each in settings.values()
+    ]
+    if "true" in told:
+        return True
+    return False if told and all(each == "false" for each in told) else None

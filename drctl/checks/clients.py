@@ -1,0 +1,504 @@
+"""Whether a client follows its endpoint to the other cluster without a restart, and how soon.
+
+What each setting does was measured: docs/clients.md.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from ipaddress import ip_address
+
+from drctl.checks.check import NotObserved, Verdict, duration, fail, listed, ok, warn
+from drctl.checks.connector_settings import Seen
+from drctl.config.endpoints import EndpointKind
+from drctl.model.finding import Finding, Status
+
+Version = tuple[int, int]
+
+_LIBRDKAFKA_ONLY = (
+    *("metadata.broker.list", "topic.metadata.refresh.interval.ms", "sasl.username", "debug"),
+    *("socket.timeout.ms", "message.timeout.ms", "statistics.interval.ms", "broker.address.ttl"),
+    *("ssl.ca.location", "ssl.ca.pem", "ssl.certificate.location", "enable.partition.eof"),
+)
+_JAVA_ONLY = (
+    *("key.serializer", "value.serializer", "key.deserializer", "value.deserializer"),
+    *("sasl.jaas.config", "ssl.truststore.location", "request.timeout.ms", "max.block.ms"),
+    *("default.api.timeout.ms", "max.poll.records", "buffer.memory", "interceptor.classes"),
+)
+_OF_PRODUCERS = (
+    *("acks", "linger.ms", "batch.size", "compression.type", "enable.idempotence"),
+    *("transactional.id", "delivery.timeout.ms", "message.timeout.ms", "key.serializer"),
+    *("value.serializer", "max.in.flight.requests.per.connection"),
+)
+
+
+class Library(StrEnum):
+    """Whose client it is."""
+
+    LIBRDKAFKA = "librdkafka"
+    JAVA = "java"
+
+
+def library_of(values: Mapping[str, str]) -> Library | None:
+    """Whose settings these are, told by names that only one library has; None where none tells."""
+    librdkafka = any(key in values for key in _LIBRDKAFKA_ONLY)
+    java = any(key in values for key in _JAVA_ONLY)
+    if librdkafka == java:
+        return None
+    return Library.JAVA if java else Library.LIBRDKAFKA
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConfig:
+    """One client.
+
+    Attributes:
+        subject: whose it is, in words for a person.
+        values: its properties.
+        endpoint: the kind of endpoint that moves it.
+        names: the hosts that the endpoint answers for; empty where nobody said.
+        version: of the library; None where nobody said. That of librdkafka is 2.12 in
+            confluent-kafka 2.12, too.
+        jvm: the options that its Java is started with; None where nobody said.
+    """
+
+    subject: str
+    library: Library
+    values: Mapping[str, str] = field(repr=False)
+    endpoint: EndpointKind = "dns"
+    names: tuple[str, ...] = ()
+    version: Version | None = None
+    jvm: str | None = None
+
+    @property
+    def consumes(self) -> bool:
+        """Whether it reads in a group."""
+        return "group.id" in self.values
+
+    @property
+    def produces(self) -> bool:
+        """Whether it writes; also where nothing tells."""
+        return not self.consumes or any(key in self.values for key in _OF_PRODUCERS)
+
+    def text(self, keys: str, default: str) -> Seen[str]:
+        """The value, or what the library takes where there is none.
+
+        Args:
+            keys: one, or several names of the same with spaces between.
+
+        Raises:
+            NotObserved: it stands somewhere else, and only a reference to it here.
+        """
+        names = keys.split()
+        key = next((name for name in names if name in self.values), None)
+        if key is None:
+            return Seen(default, f"{names[0]} is not set; the default is {default or 'empty'}")
+        value = self.values[key].strip()
+        if "${" in value:
+            reason = f"{key} is a reference, whose value only the application knows"
+            raise NotObserved(self.subject, reason, f"look at what {key} refers to")
+        return Seen(value, f"{key}={value}")
+
+    def number(self, keys: str, default: int) -> Seen[int]:
+        """The same, as a whole number.
+
+        Raises:
+            NotObserved: it is none, or a reference.
+        """
+        seen = self.text(keys, str(default))
+        try:
+            return Seen(int(seen.value), seen.evidence)
+        except ValueError:
+            reason = f"{keys.split()[0]} is not a whole number"
+            cure = "correct it: the client refuses to start with it"
+            raise NotObserved(self.subject, reason, cure, seen.evidence) from None
+
+
+Judge = Callable[[ClientConfig], Iterable[Verdict]]
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCheck:
+    """One thing that is looked at.
+
+    Attributes:
+        about: what is true where it is ok, in words for a person.
+        worse: what it can say beside ok and not-checked.
+        judge: says nothing of a client that it does not concern.
+    """
+
+    name: str
+    about: str
+    worse: tuple[Status, ...]
+    judge: Judge
+
+    @property
+    def statuses(self) -> frozenset[Status]:
+        """Everything that it can say."""
+        return frozenset((Status.OK, *self.worse, Status.NOT_CHECKED))
+
+    def findings(self, client: ClientConfig) -> tuple[Finding, ...]:
+        """What it says."""
+        try:
+            verdicts = tuple(self.judge(client))
+        except NotObserved as end:
+            verdicts = (end.verdict,)
+        return tuple(Finding(self.name, *verdict) for verdict in verdicts)
+
+
+def client_check(name: str, about: str, *worse: Status) -> Callable[[Judge], ClientCheck]:
+    """Make a check of a function."""
+    return lambda judge: ClientCheck(name, about, worse, judge)
+
+
+_MINUTE_MS = 60_000
+_MOST_TRIGGER_MS = _MINUTE_MS
+_MOST_BACKOFF_MS = 2_000
+_MOST_CONNECT_MS = 10_000
+_MOST_REQUEST_MS = 30_000
+_LEAST_DELIVERY_MS = 2 * _MINUTE_MS
+_MOST_DNS_S = 10
+_DNS_DEFAULT_S = 30
+
+_TRIGGER_SINCE = {Library.JAVA: (4, 0), Library.LIBRDKAFKA: (2, 11)}
+_CACHE = re.compile(r"-D(?:sun\.net\.inetaddr\.ttl)=(-?\d+)")
+_NO_SUCH_PROPERTY = re.compile(r"-Dnetworkaddress\.cache\.ttl=")
+
+
+@client_check(
+    "client-rebootstrap-trigger",
+    "`metadata.recovery.rebootstrap.trigger.ms` is at most a minute",
+    Status.WARN,
+)
+def trigger(client: ClientConfig) -> Iterator[Verdict]:
+    """When it asks its bootstrap again although brokers seem to be there."""
+    key = "metadata.recovery.rebootstrap.trigger.ms"
+    since, version = _TRIGGER_SINCE[client.library], client.version
+    if version is not None and version < since:
+        yield warn(
+            client.subject,
+            f"{client.library.value} {'.'.join(map(str, version))} has no such limit",
+            "",
+            "it stays with a source that takes connections and answers nothing",
+            f"use {client.library.value} {'.'.join(map(str, since))} or later",
+        )
+        return
+    seen = client.number(key, 300_000)
+    if seen.value <= _MOST_TRIGGER_MS:
+        yield ok(client.subject, "it gives a silent source up", seen.evidence)
+        return
+    cost = f"a source that is cut off or hangs may keep it for {duration(seen.value)}"
+    cure = f"set {key}=10000"
+    yield warn(client.subject, "it gives a silent source up late", seen.evidence, cost, cure)
+
+
+@client_check(
+    "client-dns-cache",
+    "Java forgets addresses within 10 seconds (`networkaddress.cache.ttl`)",
+    Status.WARN,
+    Status.FAIL,
+)
+def dns_cache(client: ClientConfig) -> Iterator[Verdict]:
+    """How long its Java goes on with the address that the name had."""
+    if client.library is not Library.JAVA or client.endpoint != "dns":
+        return
+    cure = (
+        "start Java with -Dsun.net.inetaddr.ttl=5, or set networkaddress.cache.ttl=5 in its"
+        " java.security"
+    )
+    if client.jvm is None:
+        raise NotObserved(client.subject, "how its Java is started was not said", cure)
+    if "-Djava.security.properties=" in client.jvm:
+        reason = "a file of its own may set networkaddress.cache.ttl"
+        raise NotObserved(client.subject, reason, f"look there; else {cure}", client.jvm)
+    if (given := _CACHE.search(client.jvm)) is None:
+        wrong = _NO_SUCH_PROPERTY.search(client.jvm)
+        evidence = f"{wrong[0]}... is no system property" if wrong else "neither is set"
+        reason = f"it keeps addresses for Java's default, {_DNS_DEFAULT_S} s"
+        cost = f"it goes to the source's address for up to {_DNS_DEFAULT_S} s after the switch"
+        yield warn(client.subject, reason, evidence, cost, cure)
+    elif (kept_s := int(given[1])) < 0:
+        cost = "it never sees the switch, and must be restarted"
+        yield fail(client.subject, "it keeps addresses for ever", given[0], cost, cure)
+    elif kept_s > _MOST_DNS_S:
+        cost = f"it goes to the source's address for up to {kept_s} s after the switch"
+        yield warn(client.subject, f"it keeps addresses for {kept_s} s", given[0], cost, cure)
+    else:
+        yield ok(client.subject, "it forgets addresses soon", given[0])
+
+
+@client_check(
+    "client-reconnect-backoff",
+    "`reconnect.backoff.max.ms` is at most 2 seconds",
+    Status.WARN,
+)
+def reconnect_backoff(client: ClientConfig) -> Iterator[Verdict]:
+    """How long it pauses between attempts, once many have failed."""
+    key = "reconnect.backoff.max.ms"
+    default = 1_000 if client.library is Library.JAVA else 10_000
+    seen = client.number(key, default)
+    if seen.value <= _MOST_BACKOFF_MS:
+        yield ok(client.subject, "it tries again soon", seen.evidence)
+        return
+    cost = f"it may pause for {duration(seen.value)} before it sees where it is sent"
+    yield warn(client.subject, "it pauses long", seen.evidence, cost, f"set {key}=500")
+
+
+@client_check(
+    "client-connect-timeout",
+    "`socket.connection.setup.timeout.ms` is at most 10 seconds",
+    Status.WARN,
+)
+def connect_timeout(client: ClientConfig) -> Iterator[Verdict]:
+    """How long it waits for a connection that nobody answers."""
+    key = "socket.connection.setup.timeout.ms"
+    default = 10_000 if client.library is Library.JAVA else 30_000
+    seen = client.number(key, default)
+    if seen.value <= _MOST_CONNECT_MS:
+        yield ok(client.subject, "it gives a connection up in time", seen.evidence)
+        return
+    cost = f"it waits {duration(seen.value)} for each broker that is cut off"
+    cure = f"set {key}=2000"
+    yield warn(client.subject, "it waits long for connections", seen.evidence, cost, cure)
+
+
+@client_check(
+    "client-request-timeout",
+    "`request.timeout.ms` (librdkafka: `socket.timeout.ms`) is at most 30 seconds",
+    Status.WARN,
+)
+def request_timeout(client: ClientConfig) -> Iterator[Verdict]:
+    """How long it waits for an answer on a connection that it has."""
+    java = client.library is Library.JAVA
+    key = "request.timeout.ms" if java else "socket.timeout.ms"
+    seen = client.number(key, 30_000 if java else 60_000)
+    if seen.value <= _MOST_REQUEST_MS:
+        yield ok(client.subject, "it gives an answer up in time", seen.evidence)
+        return
+    cost = f"it waits {duration(seen.value)} for a source that is cut off"
+    cure = f"set {key}=10000"
+    yield warn(client.subject, "it waits long for answers", seen.evidence, cost, cure)
+
+
+@client_check(
+    "client-delivery-timeout",
+    "`delivery.timeout.ms` (librdkafka: `message.timeout.ms`) is at least 2 minutes, or 0",
+    Status.WARN,
+)
+def delivery_timeout(client: ClientConfig) -> Iterator[Verdict]:
+    """How long records may wait for the target."""
+    if not client.produces:
+        return
+    java = client.library is Library.JAVA
+    keys = "delivery.timeout.ms" if java else "message.timeout.ms delivery.timeout.ms"
+    seen = client.number(keys, 120_000 if java else 300_000)
+    # To librdkafka 0 is for ever.
+    if seen.value >= _LEAST_DELIVERY_MS or (seen.value == 0 and not java):
+        yield ok(client.subject, "records wait until it has moved", seen.evidence)
+        return
+    cost = f"records that wait longer than {duration(seen.value)} are given up, and reported so"
+    cure = "set it to longer than a failover takes, or let the application send them again"
+    yield warn(client.subject, "records may not wait long", seen.evidence, cost, cure)
+
+
+_RESTART = "it stays with the source's brokers until it is restarted"
+# The first release that can bootstrap anew, and the first that does unless told otherwise.
+_ABLE = {Library.JAVA: (3, 8), Library.LIBRDKAFKA: (2, 10)}
+_BY_ITSELF = {Library.JAVA: (4, 0), Library.LIBRDKAFKA: (2, 10)}
+_CANONICAL = "resolve_canonical_bootstrap_servers_only"
+
+
+@client_check(
+    "client-bootstrap",
+    "`bootstrap.servers` names the endpoint that is switched, and nothing else",
+    Status.WARN,
+    Status.FAIL,
+)
+def bootstrap(client: ClientConfig) -> Iterator[Verdict]:
+    """Whether it looks at the endpoint at all."""
+    seen = client.text("bootstrap.servers metadata.broker.list", "")
+    hosts = [_host(word) for word in seen.value.split(",") if word.strip()]
+    if not hosts:
+        reason, cure = "it is set in the application's code", "look there for its bootstrap"
+        raise NotObserved(client.subject, reason, cure, seen.evidence)
+    if client.endpoint == "file":
+        cost = "it is restarted, or goes on at the source"
+        cure = "restart it after the switch, or give it a name or a proxy for an endpoint"
+        yield warn(client.subject, "it reads its file only when it starts", "", cost, cure)
+        return
+    fixed = [host for host in hosts if _is_address(host)]
+    if not client.names:
+        if client.endpoint == "dns" and len(fixed) == len(hosts):
+            yield _others(client, hosts, seen.evidence)
+            return
+        reason = "which names the endpoint answers for was not said"
+        cure = "compare it with the endpoint of the link"
+        raise NotObserved(client.subject, reason, cure, seen.evidence)
+    others = [host for host in hosts if host not in map(_plain, client.names)]
+    if others:
+        yield _others(client, others, seen.evidence, some=len(others) < len(hosts))
+        return
+    yield ok(client.subject, "it asks the endpoint", seen.evidence)
+
+
+def _others(client: ClientConfig, hosts: list[str], evidence: str, some: bool = False) -> Verdict:
+    names = listed(client.names) or "the endpoint's name"
+    reason = f"{listed(hosts)} is not the endpoint"
+    cure = f"let bootstrap.servers be {names} and its port, alone"
+    if some:
+        cost = "where one of these answers for the source, it comes back to the source"
+        return warn(client.subject, reason, evidence, cost, cure)
+    return fail(client.subject, reason, evidence, _RESTART, cure)
+
+
+@client_check(
+    "client-rebootstrap",
+    "`metadata.recovery.strategy` is `rebootstrap`, and the client knows it",
+    Status.FAIL,
+)
+def rebootstrap(client: ClientConfig) -> Iterator[Verdict]:
+    """Whether it asks its bootstrap again where no broker that it knows is left."""
+    key, version = "metadata.recovery.strategy", client.version
+    able, by_itself = _ABLE[client.library], _BY_ITSELF[client.library]
+    default = "rebootstrap" if version is None or version >= by_itself else "none"
+    seen = client.text(key, default)
+    what = f"{client.library.value} {_dotted(version)}" if version else client.library.value
+    cure = f"set {key}=rebootstrap; {client.library.value} knows it from {_dotted(able)} on"
+    if seen.value.lower() == "none":
+        reason = "it never asks its bootstrap again"
+        yield fail(client.subject, reason, f"{what}: {seen.evidence}", _RESTART, cure)
+    elif version is None:
+        reason = "which version its library has was not said: older ones never bootstrap anew"
+        raise NotObserved(client.subject, reason, cure, seen.evidence)
+    elif version < able:
+        reason = f"{what} cannot bootstrap anew"
+        cure = f"use {client.library.value} {_dotted(by_itself)} or later"
+        yield fail(client.subject, reason, seen.evidence, _RESTART, cure)
+    else:
+        yield ok(client.subject, "it asks its bootstrap again", f"{what}: {seen.evidence}")
+
+
+@client_check(
+    "client-dns-lookup",
+    f"`client.dns.lookup` is not `{_CANONICAL}`",
+    Status.FAIL,
+)
+def dns_lookup(client: ClientConfig) -> Iterator[Verdict]:
+    """Whether it keeps the name, or what the name once stood for."""
+    if client.endpoint != "dns":
+        return
+    seen = client.text("client.dns.lookup", "use_all_dns_ips")
+    if seen.value != _CANONICAL:
+        yield ok(client.subject, "it looks its bootstrap up each time", seen.evidence)
+        return
+    reason = "it keeps what the name stood for when it started"
+    cure = "set client.dns.lookup=use_all_dns_ips"
+    yield fail(client.subject, reason, seen.evidence, _RESTART, cure)
+
+
+@client_check(
+    "client-group-protocol",
+    "a member of a KIP-848 group finds its group on the target, as a group of that kind",
+)
+def group_protocol(client: ClientConfig) -> Iterator[Verdict]:
+    """Whether the target has to know its group beforehand."""
+    if not client.consumes:
+        return
+    seen = client.text("group.protocol", "classic")
+    if seen.value.lower() != "consumer":
+        yield ok(client.subject, "its group need not be known on the target", seen.evidence)
+        return
+    cost = (
+        "where its group is not made on the target first, it ends for good (GROUP_ID_NOT_FOUND)"
+        " and must be restarted; step prepare-groups makes those that the link carries"
+    )
+    yield ok(client.subject, "its group has to be on the target first", seen.evidence, cost)
+
+
+@client_check(
+    "client-offset-reset",
+    "`auto.offset.reset` loses nothing where the target has no position of its group",
+    Status.WARN,
+)
+def offset_reset(client: ClientConfig) -> Iterator[Verdict]:
+    """Where it goes on if its position was not translated."""
+    if not client.consumes:
+        return
+    seen = client.text("auto.offset.reset", "latest")
+    word = seen.value.lower()
+    if word in ("earliest", "smallest", "beginning"):
+        yield ok(client.subject, "it begins anew: records are read again", seen.evidence)
+        return
+    reason, cost = "it skips to the end", "records between its position and the end are not read"
+    if word in ("none", "error"):
+        reason, cost = "it stops", "it reads nothing until somebody has set its position"
+    cure = "set auto.offset.reset=earliest, or see that its group's position is translated"
+    where = "where the target has no position of its group, "
+    yield warn(client.subject, where + reason, seen.evidence, cost, cure)
+
+
+@client_check(
+    "client-transactions",
+    "it has no `transactional.id`: a transaction belongs to the cluster that it began on",
+    Status.FAIL,
+)
+def transactions(client: ClientConfig) -> Iterator[Verdict]:
+    """Whether it may move in the middle of a transaction."""
+    if not client.produces:
+        return
+    if "transactional.id" not in client.values:
+        yield ok(client.subject, "it writes without transactions", "transactional.id is not set")
+        return
+    seen = client.text("transactional.id", "")
+    yield fail(
+        client.subject,
+        "it goes on with a transaction that the target does not know",
+        seen.evidence,
+        "what it wrote there hangs: readers of committed records stop in front of it",
+        "stop it before clients are moved, and start it afterwards",
+    )
+
+
+CLIENT_CHECKS: tuple[ClientCheck, ...] = (
+    bootstrap,
+    rebootstrap,
+    trigger,
+    dns_lookup,
+    dns_cache,
+    reconnect_backoff,
+    connect_timeout,
+    request_timeout,
+    delivery_timeout,
+    group_protocol,
+    offset_reset,
+    transactions,
+)
+
+
+def client_findings(client: ClientConfig) -> tuple[Finding, ...]:
+    """What all checks that concern the client say."""
+    return tuple(finding for check in CLIENT_CHECKS for finding in check.findings(client))
+
+
+def _dotted(version: tuple[int, int] | None) -> str:
+    return ".".join(map(str, version or ()))
+
+
+def _host(word: str) -> str:
+    """Of `PROTOCOL://HOST:PORT`, an IPv6 address without its brackets."""
+    place = word.strip().rpartition("//")[2]
+    host, colon, port = place.rpartition(":")
+    return _plain(host if colon and port.isdecimal() else place)
+
+
+def _plain(host: str) -> str:
+    return host.strip("[]").lower().removesuffix(".")
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,452 @@
+"""Both clusters of a link, asked at once; one that is dead keeps nobody from asking the other."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from drctl.checks.bounded_query import BoundedQuery
+from drctl.checks.observed import Topics as observed_Topics
+from drctl.checks.ports import ClusterPorts, LinkPorts
+from drctl.config.link import Link
+from drctl.formats.consumer_timestamps import TOPIC as CONSUMER_TIMESTAMPS
+from drctl.model.groups import POSITIONS_TOPIC, Group
+from drctl.model.health import ClusterHealth, OpenTransactions
+from drctl.model.moments import utc
+from drctl.model.ports import ClusterReader, OffsetReader
+from drctl.model.producer_ids import Producers
+from drctl.model.replication import Lag, ReplicatedTo, Tail
+from drctl.model.topology import (
+    Found,
+    Mark,
+    OffsetRange,
+    Overview,
+    TopicPartition,
+    TopicState,
+    Unavailable,
+)
+
+SOON_MS = 10 * 60_000
+"""For so long a drain may last."""
+
+_KEPT_FOR_EVER = -1
+_NOBODY = "nobody says how far replication came, and the newest copy does not tell"
+
+
+class NewestTimes(NamedTuple):
+    """What the newest copy says.
+
+    Attributes:
+        copied_ms: its time, milliseconds UTC.
+        offset: on the source, of the first record that is newer; the end where none is.
+        first_ms: the time of that record, milliseconds UTC; -1 where there is none.
+    """
+
+    copied_ms: int
+    offset: int
+    first_ms: int = -1
+
+
+def lags(
+    logs: Mapping[TopicPartition, OffsetRange | Unavailable],
+    told: Mapping[TopicPartition, ReplicatedTo],
+    newest: Mapping[TopicPartition, NewestTimes],
+    why_not_told: str = "",
+) -> dict[TopicPartition, Lag | Unavailable]:
+    """By partition of the source.
+
+    Args:
+        told: how far the replicator says that it came.
+        why_not_told: why it says nothing, where it does not.
+    """
+    nobody = Unavailable(f"{_NOBODY}: {why_not_told}" if why_not_told else _NOBODY)
+    return {
+        place: log
+        if isinstance(log, Unavailable)
+        else _lag(log, told.get(place), newest.get(place)) or nobody
+        for place, log in logs.items()
+    }
+
+
+def _lag(log: OffsetRange, told: ReplicatedTo | None, newest: NewestTimes | None) -> Lag | None:
+    if not log.span:
+        return Lag(0, 0, "it holds nothing")
+    if told is None and newest is None:
+        return None
+    words = [told.evidence] if told is not None else []
+    if newest is not None:
+        words.append(f"its newest copy is of {utc(newest.copied_ms)}")
+    places = [each.offset for each in (told, newest) if each is not None]
+    sure = told.offset if told is not None else max(places)
+    records = _behind(log, max(places))
+    oldest_ms = newest.first_ms if newest is not None and records else -1
+    return Lag(records, _behind(log, sure), ", ".join(words), oldest_ms)
+
+
+def _behind(log: OffsetRange, position: int) -> int:
+    return max(0, log.end - max(log.start, position))
+
+
+class Limits(NamedTuple):
+    """Times of a topic: what is older than these is deleted within a while.
+
+    Attributes:
+        soon_ms: within the time of a drain.
+        later_ms: within a quarter of the time that records are kept.
+    """
+
+    soon_ms: int
+    later_ms: int
+
+
+def limits(topic: TopicState, now_ms: int) -> Limits | Unavailable | None:
+    """Of a topic of the source; None where it deletes nothing for its age."""
+    if not topic.config:
+        return Unavailable("its configuration may not be read")
+    text = topic.config.get("retention.ms", "")
+    if not text.lstrip("-").isdecimal():
+        return Unavailable("its retention.ms is not known")
+    kept_ms = int(text)
+    if "delete" not in topic.config.get("cleanup.policy", "delete") or kept_ms == _KEPT_FOR_EVER:
+        return None
+    return Limits(now_ms - kept_ms + SOON_MS, now_ms - kept_ms + kept_ms // 4)
+
+
+def by_size(topic: TopicState) -> str:
+    """By which size it deletes records whatever their age; empty where by none."""
+    limit = topic.config.get("retention.bytes", "-1")
+    deletes = "delete" in topic.config.get("cleanup.policy", "delete")
+    return f"retention.bytes={limit} deletes records whatever their age" * (
+        deletes and limit != "-1"
+    )
+
+
+class Ages(NamedTuple):
+    """Offsets up to which a partition's records are deleted within a while."""
+
+    soon: int
+    later: int
+
+
+def tail(log: OffsetRange, lag: Lag, told: ReplicatedTo | None, ages: Ages, sized: str) -> Tail:
+    """What retention has done, and is about to do, to what lags."""
+    begin = log.end - lag.at_most
+    lost = 0 if told is None else max(0, log.start - told.offset)
+    return Tail(lost, max(0, ages.soon - begin), max(0, ages.later - begin), sized)
+
+
+Logs = Mapping[TopicPartition, OffsetRange | Unavailable]
+Told = Mapping[TopicPartition, ReplicatedTo]
+Lags = Mapping[TopicPartition, Lag | Unavailable]
+Tails = Mapping[TopicPartition, Tail | Unavailable]
+
+_FEW = 10
+"""So many offsets may be the ends of transactions, which nobody copies, and no record."""
+
+_NEVER = Ages(0, 0)
+
+_ASKED = 500
+"""Partitions of which that is found out: a record of each is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """How far replication is behind.
+
+    Attributes:
+        tails: of those partitions that lag.
+    """
+
+    lag: Lags
+    tails: Tails
+
+
+@dataclass(frozen=True, slots=True)
+class Lagging:
+    """One look at the source.
+
+    Attributes:
+        topics: of the source, by name.
+        copies: of the target, by name.
+        newest: the newest record of each partition of the copies.
+    """
+
+    link: Link
+    source: ClusterReader
+    topics: observed_Topics
+    copies: observed_Topics
+    newest: Mapping[TopicPartition, Found | Unavailable]
+    now_ms: int
+
+    def look(self, places: Sequence[TopicPartition], told: Told, why_not_told: str = "") -> Behind:
+        """How far these partitions of the source are behind.
+
+        Args:
+            told: how far the replicator says that it came.
+            why_not_told: why it says nothing, where it does not.
+
+        Raises:
+            Unreachable: the source did not answer.
+        """
+        logs = log_ranges(self.source, places)
+        found = lags(logs, told, self._by_time(logs, told), why_not_told)
+        found |= self._nothing_but_marks(logs, found)
+        return Behind(found, self._tails(logs, found, told))
+
+    def _by_time(self, logs: Logs, told: Told) -> dict[TopicPartition, NewestTimes]:
+        """Where on the source what is newer than the newest copy begins."""
+        asked = {p: at for p in logs if (at := self._copied_ms(p, logs[p], told.get(p))) >= 0}
+        answers = self.source.look_up([(p, at + 1) for p, at in asked.items()])()
+        found = {}
+        for (place, at), answer in zip(asked.items(), answers, strict=True):
+            log = logs[place]
+            if isinstance(answer, Found) and isinstance(log, OffsetRange):
+                offset = answer.offset if answer.offset >= 0 else log.end
+                found[place] = NewestTimes(at, offset, answer.timestamp_ms)
+        return found
+
+    def _copied_ms(
+        self, place: TopicPartition, log: OffsetRange | Unavailable, told: ReplicatedTo | None
+    ) -> int:
+        """The time of the newest copy; -1 where it does not help."""
+        if isinstance(log, Unavailable) or (told is not None and told.offset >= log.end):
+            return -1
+        copy = self.copies.get(self.link.target_topic(place.topic))
+        comparable = isinstance(copy, TopicState) and not copy.log_append_time
+        if not comparable or not self.link.settings.keeps_partitions:
+            return -1
+        newest = self.newest.get(copied(self.link, place))
+        return newest.timestamp_ms if isinstance(newest, Found) else -1
+
+    def _nothing_but_marks(self, logs: Logs, found: Lags) -> dict[TopicPartition, Lag]:
+        """Partitions behind whose last copy there are only the ends of transactions."""
+        few: dict[TopicPartition, int] = {}
+        for place, lag in found.items():
+            log = logs[place]
+            if isinstance(lag, Lag) and isinstance(log, OffsetRange) and 0 < lag.at_most <= _FEW:
+                few[place] = log.end - lag.at_most
+        if not few or len(few) > _ASKED:
+            return {}
+        records = self.source.first_timestamps(few)
+        return {
+            place: Lag(0, 0, "behind what was copied there is no record")
+            for place in few
+            if place not in records
+        }
+
+    def _tails(self, logs: Logs, found: Lags, told: Told) -> Tails:
+        """What retention does to those that lag."""
+        tails: dict[TopicPartition, Tail | Unavailable] = {}
+        known = {}
+        for place, lag in found.items():
+            log, topic = logs[place], self.topics.get(place.topic)
+            if not (isinstance(lag, Lag) and isinstance(log, OffsetRange)):
+                continue
+            if isinstance(topic, TopicState) and _lags(log, lag, told.get(place)):
+                known[place] = (log, lag, topic)
+        bounds = {p: limits(topic, self.now_ms) for p, (_, _, topic) in known.items()}
+        ages = self._ages({p: b for p, b in bounds.items() if isinstance(b, Limits)}, logs)
+        for place, (log, lag, topic) in known.items():
+            bound, age = bounds[place], ages.get(place, _NEVER)
+            why = next((each for each in (bound, age) if isinstance(each, Unavailable)), None)
+            if isinstance(age, Ages) and why is None:
+                tails[place] = tail(log, lag, told.get(place), age, by_size(topic))
+            elif why is not None:
+                tails[place] = why
+        return tails
+
+    def _ages(
+        self, bounds: Mapping[TopicPartition, Limits], logs: Logs
+    ) -> dict[TopicPartition, Ages | Unavailable]:
+        places = list(bounds)
+        questions = [(p, max(0, bounds[p].soon_ms)) for p in places]
+        questions += [(p, max(0, bounds[p].later_ms)) for p in places]
+        answers = self.source.look_up(questions)() if questions else []
+        found: dict[TopicPartition, Ages | Unavailable] = {}
+        for place, soon, later in zip(
+            places, answers[: len(places)], answers[len(places) :], strict=True
+        ):
+            log = logs[place]
+            if isinstance(soon, Unavailable) or isinstance(later, Unavailable):
+                found[place] = next(a for a in (soon, later) if isinstance(a, Unavailable))
+            elif isinstance(log, OffsetRange):
+                found[place] = Ages(
+                    *(f.offset if f.offset >= 0 else log.end for f in (soon, later))
+                )
+        return found
+
+
+def copied(link: Link, place: TopicPartition) -> TopicPartition:
+    """The partition of the target that holds the copies."""
+    return TopicPartition(link.target_topic(place.topic), place.partition)
+
+
+def log_ranges(
+    reader: OffsetReader, places: Collection[TopicPartition]
+) -> dict[TopicPartition, OffsetRange | Unavailable]:
+    """Where the logs of partitions begin and end.
+
+    Raises:
+        Unreachable: no broker answered within the deadline.
+    """
+    marks = (Mark.START, Mark.END)
+    answers = reader.look_up([(place, mark) for mark in marks for place in places])()
+    found: dict[TopicPartition, OffsetRange | Unavailable] = {}
+    for place, start, end in zip(
+        places, answers[: len(places)], answers[len(places) :], strict=True
+    ):
+        if isinstance(start, Found) and isinstance(end, Found):
+            found[place] = OffsetRange(start.offset, end.offset)
+        else:
+            found[place] = next(a for a in (start, end) if isinstance(a, Unavailable))
+    return found
+
+
+def _lags(log: OffsetRange, lag: Lag, told: ReplicatedTo | None) -> bool:
+    return lag.at_most > 0 or (told is not None and told.offset < log.start)
+
+
+Topics = Mapping[str, TopicState | Unavailable | None]
+Newest = Mapping[TopicPartition, Found | Unavailable]
+
+
+class Source:
+    """The cluster that replication reads from; it may be dead.
+
+    Attributes:
+        topics: those that the link carries, and those that checks ask for by name.
+    """
+
+    def __init__(self, link: Link, ports: ClusterPorts, patience_s: float) -> None:
+        self._link, self._ports = link, ports
+        self.overview = BoundedQuery(ports.reader.overview, patience_s)
+        self.groups = BoundedQuery(ports.groups.groups, patience_s)
+        self.acls = BoundedQuery(ports.acls.acls, patience_s)
+        self.rights = BoundedQuery(ports.rights.operations, patience_s)
+        self.topics = BoundedQuery(self._topics, patience_s)
+        self.coordinators = BoundedQuery(self._coordinators, patience_s)
+        self.transactions = BoundedQuery(self._transactions, patience_s)
+        self.producers = BoundedQuery(self._producers, patience_s)
+
+    def carried(self) -> tuple[str, ...]:
+        """Topics of the link.
+
+        Raises:
+            Unreachable: the source does not answer.
+        """
+        return self._link.topics_of(self.overview.value().partitions)
+
+    def places(self) -> list[TopicPartition]:
+        """All their partitions.
+
+        Raises:
+            Unreachable: the source does not answer.
+        """
+        return _places(self.overview.value(), self.carried())
+
+    def _topics(self) -> Topics:
+        names = self.carried()
+        if self._link.settings.replicator.kind == "confluent-replicator":
+            names = tuple({*names, CONSUMER_TIMESTAMPS})
+        return self._ports.reader.topics(names)
+
+    def _coordinators(self) -> ClusterHealth:
+        # Its configuration is of no concern here, and not asked for.
+        return self._ports.health.health([POSITIONS_TOPIC], {POSITIONS_TOPIC: {}})
+
+    def _transactions(self) -> OpenTransactions:
+        return self._ports.health.open_transactions(self.places())
+
+    def _producers(self) -> Producers:
+        return self._ports.producers.in_use(self.places())
+
+
+class Target:
+    """The cluster that replication writes to.
+
+    Attributes:
+        topics: the copies that are there, and those that should be.
+        groups: those that the link carries.
+        newest: the newest record of each partition of the copies.
+    """
+
+    def __init__(self, link: Link, ports: ClusterPorts, source: Source, patience_s: float) -> None:
+        self._link, self._ports, self._source = link, ports, source
+        self.overview = BoundedQuery(ports.reader.overview, patience_s)
+        self.groups = BoundedQuery(self._groups, patience_s)
+        self.acls = BoundedQuery(ports.acls.acls, patience_s)
+        self.topics = BoundedQuery(self._topics, patience_s)
+        # These wait for others, which have to be there by then.
+        self.health = BoundedQuery(self._health, patience_s)
+        self.newest = BoundedQuery(self._newest, patience_s)
+        self.producers = BoundedQuery(self._producers, patience_s)
+
+    def copies(self) -> tuple[str, ...]:
+        """Topics that are there, and that are called as copies are.
+
+        Raises:
+            Unreachable: the target does not answer.
+        """
+        origins = {self._link.source_topic(name): name for name in self.overview.value().partitions}
+        return tuple(origins[t] for t in self._link.topics_of(o for o in origins if o is not None))
+
+    def _topics(self) -> Topics:
+        there = self.copies()
+        overview = self._source.overview.answer()
+        known = () if isinstance(overview, Unavailable) else self._source.carried()
+        return self._ports.reader.topics(tuple({*there, *map(self._link.target_topic, known)}))
+
+    def _health(self) -> ClusterHealth:
+        topics = self.topics.answer()
+        states = {} if isinstance(topics, Unavailable) else topics
+        # Of very many topics configurations are most of the work: they are read once.
+        told = {n: s.config for n, s in states.items() if isinstance(s, TopicState) and s.config}
+        return self._ports.health.health(self.copies(), told)
+
+    def _groups(self) -> Mapping[str, Group | Unavailable]:
+        groups = self._ports.groups
+        return groups.described(tuple(filter(self._link.carries_group, groups.groups())))
+
+    def _newest(self) -> Newest:
+        # One reader is asked in turn: by now nobody else asks it.
+        self.topics.answer()
+        places = _places(self.overview.value(), self.copies())
+        answers = self._ports.reader.look_up([(place, Mark.NEWEST) for place in places])()
+        return dict(zip(places, answers, strict=True))
+
+    def _producers(self) -> Producers:
+        return self._ports.producers.in_use(_places(self.overview.value(), self.copies()))
+
+
+class Ends:
+    """Both, and how far the one is behind the other."""
+
+    def __init__(self, link: Link, ports: LinkPorts, now_ms: int, patience_s: float) -> None:
+        self._link, self._ports, self._now_ms = link, ports, now_ms
+        self.source = Source(link, ports.source, patience_s)
+        self.target = Target(link, ports.target, self.source, patience_s)
+        self._told = BoundedQuery(self._progress, patience_s)
+        self.behind = BoundedQuery(self._behind, patience_s)
+
+    def _progress(self) -> Mapping[TopicPartition, ReplicatedTo]:
+        progress = self._ports.progress
+        return progress.positions(self.source.carried()) if progress is not None else {}
+
+    def _behind(self) -> Behind:
+        # The readers are asked in turn: these answers come before.
+        topics, copies = self.source.topics.value(), self.target.topics.value()
+        newest, told = self.target.newest.answer(), self._told.answer()
+        look = Lagging(
+            self._link,
+            self._ports.source.reader,
+            topics,
+            copies,
+            {} if isinstance(newest, Unavailable) else newest,
+            self._now_ms,
+        )
+        if isinstance(told, Unavailable):
+            return look.look(self.source.places(), {}, told.reason)
+        return look.look(self.source.places(), told)
+
+
+def _places(overview: Overview, topics: Collection[str]) -> list[TopicPartition]:
+    return [TopicPartition(t, number) for t in topics for number in overview.partitions.get(t, ())]

@@ -1,0 +1,516 @@
+"""MirrorMaker 2: whether groups' positions are written down on the target, often and safely."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+
+from drctl.checks.check import (
+    Family,
+    NotObserved,
+    Verdict,
+    check,
+    duration,
+    fail,
+    listed,
+    ok,
+    seen,
+    separately,
+    warn,
+)
+from drctl.checks.connector_settings import (
+    CHECKPOINT,
+    SOURCE,
+    Settings,
+    all_connectors,
+    find,
+    required,
+    worker_settings,
+)
+from drctl.checks.observed import Observed
+from drctl.config.foreign_patterns import compiled
+from drctl.config.mirrors import renaming
+from drctl.model.finding import Status
+from drctl.model.survey import of_applications
+from drctl.model.topology import Unavailable
+
+_FAMILY = Family.MIRRORMAKER
+_TOPICS_EXCLUDE = r"mm2.*\.internal, .*\.replica, __.*"
+_GROUPS_EXCLUDE = "console-consumer-.*, connect-.*, __.*"
+_NAMING = {
+    "replication.policy.class": "DefaultReplicationPolicy",
+    "replication.policy.separator": ".",
+    "source.cluster.alias": "source",
+}
+_NAMED = 5
+_WITHOUT = {
+    SOURCE: "records are not replicated",
+    CHECKPOINT: "with a dead source, positions are known from anchors and consumer timestamps only",
+}
+
+
+@check(
+    "mm2-connectors",
+    _FAMILY,
+    "the link's source and checkpoint connectors are on the workers, between the same clusters",
+    Status.FAIL,
+)
+def connectors(observed: Observed) -> Iterator[Verdict]:
+    """Whether both are there, and belong together."""
+    found = {name: find(observed, name) for name in (SOURCE, CHECKPOINT)}
+    evidence = f"connectors: {', '.join(sorted(all_connectors(observed))) or 'none'}"
+    for class_name, connector in found.items():
+        if connector is None:
+            role = "source" if class_name == SOURCE else "checkpoint"
+            cure = f"deploy it, or correct `replicator.connectors.{role}` of the link"
+            reason = f"the link's {class_name} is not on the workers"
+            yield fail("Connect", reason, evidence, _WITHOUT[class_name], cure)
+    pairs = {c.name: _clusters(c.config) for c in found.values() if c is not None}
+    evidence = "; ".join(f"{name}: {pair}" for name, pair in pairs.items())
+    if len(set(pairs.values())) > 1:
+        reason = "they work between different clusters"
+        cure = "give both the same source.cluster.alias and target.cluster.alias"
+        yield fail(f"connectors {', '.join(pairs)}", reason, evidence, _WITHOUT[CHECKPOINT], cure)
+    elif len(pairs) == len(found):
+        yield ok(f"connectors {', '.join(pairs)}", "they are there, and belong together", evidence)
+
+
+@check(
+    "mm2-topics",
+    _FAMILY,
+    "`topics` and `topics.exclude` of both connectors let all of the link's topics pass",
+    Status.WARN,
+    Status.FAIL,
+)
+def topics(observed: Observed) -> Iterator[Verdict]:
+    """Whether topics that the link carries are left out."""
+    return separately(
+        partial(_topics, observed, class_name, status)
+        for class_name, status in ((SOURCE, Status.FAIL), (CHECKPOINT, Status.WARN))
+    )
+
+
+@check(
+    "mm2-groups",
+    _FAMILY,
+    "`groups` and `groups.exclude` of the checkpoint connector let all of the link's groups pass",
+    Status.WARN,
+)
+def groups(observed: Observed) -> Iterator[Verdict]:
+    """Whether groups that the link carries get no checkpoints."""
+    settings = required(observed, CHECKPOINT)
+    known = observed.source_groups
+    if isinstance(known, Unavailable):
+        reason = f"the source's groups are not known: {known.reason}"
+        raise NotObserved(settings.subject, reason, f"look at groups of {settings.subject}")
+    wanted = sorted(filter(observed.link.carries_group, known))
+    cost = f"{_WITHOUT[CHECKPOINT]} for these groups"
+    yield _covered(settings, "groups", _GROUPS_EXCLUDE, wanted, Status.WARN, cost)
+
+
+@check(
+    "mm2-names",
+    _FAMILY,
+    "`replication.policy.class` and `.separator` of both connectors give topics the names that"
+    " `rename` of the link says",
+    Status.FAIL,
+)
+def names(observed: Observed) -> Iterator[Verdict]:
+    """Whether drctl looks for the copies under the names that they have."""
+    return separately(partial(_names, observed, name) for name in (SOURCE, CHECKPOINT))
+
+
+def _topics(observed: Observed, class_name: str, status: Status) -> Verdict:
+    settings, known = required(observed, class_name), observed.source_topics
+    if isinstance(known, Unavailable):
+        reason = f"the source's topics are not known: {known.reason}"
+        raise NotObserved(settings.subject, reason, f"look at topics of {settings.subject}")
+    wanted = observed.link.topics_of(name for name, state in known.items() if state is not None)
+    cost = "they are not replicated: whatever they hold is lost with the source"
+    if class_name == CHECKPOINT:
+        cost = f"{_WITHOUT[CHECKPOINT]} in these topics"
+    return _covered(settings, "topics", _TOPICS_EXCLUDE, wanted, status, cost)
+
+
+def _names(observed: Observed, class_name: str) -> Verdict:
+    wanted = observed.link.settings.replicator.rename
+    settings = required(observed, class_name)
+    seen = [settings.text(key, default) for key, default in _NAMING.items()]
+    evidence = "; ".join(each.evidence for each in seen)
+    rename, unsure = renaming(settings.values)
+    if unsure:
+        cure = "look at what it makes of names, and compare `rename` of the link with that"
+        raise NotObserved(settings.subject, unsure[0], cure, evidence)
+    if rename == wanted:
+        return ok(settings.subject, f"topics are called {rename}, as the link says", evidence)
+    reason = f"topics are called {rename}, and the link says {wanted}"
+    cost = "positions are looked for in topics that do not exist: no group is translated"
+    cure = f"set `rename` of the link to {rename}, or give both connectors the link's policy"
+    return fail(settings.subject, reason, evidence, cost, cure)
+
+
+def _covered(
+    settings: Settings, key: str, excluded: str, wanted: Iterable[str], status: Status, cost: str
+) -> Verdict:
+    kind = key.removesuffix("s")
+    filter_class = settings.text(f"{kind}.filter.class", "")
+    if filter_class.value and not filter_class.value.endswith(f"Default{kind.title()}Filter"):
+        cure = f"ask whoever wrote it which {key} it lets pass"
+        raise NotObserved(settings.subject, "it has a filter of its own", cure, filter_class[1])
+    within, without = settings.words(key, ".*"), settings.words(f"{key}.exclude", excluded)
+    evidence = f"{within.evidence}; {without.evidence}"
+    passing, stopped = (_matcher(settings, words.value) for words in (within, without))
+    left_out = [n for n in wanted if not passing.fullmatch(n) or stopped.fullmatch(n)]
+    if not left_out:
+        return ok(settings.subject, f"all {key} of the link pass", evidence)
+    more = f" and {len(left_out) - _NAMED} more" if len(left_out) > _NAMED else ""
+    told = ", ".join(left_out[:_NAMED]) + more
+    cure = f"widen {key}, or narrow {key}.exclude, of {settings.subject}; or the link's own {key}"
+    reason = f"{len(left_out)} of the link's {key} do not pass: {told}"
+    return Verdict(status, settings.subject, reason, evidence, cost, cure)
+
+
+def _matcher(settings: Settings, patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """As MirrorMaker 2 matches: any of them, whole names."""
+    text = "|".join(patterns) if patterns else r"(?!)"
+    if all(map(compiled, patterns)):
+        with suppress(re.error):  # names of groups may be there twice by now
+            return re.compile(text)
+    reason = "it has a pattern that is left to Java"
+    raise NotObserved(settings.subject, reason, "try it on the names", text)
+
+
+def _clusters(config: Mapping[str, str]) -> str:
+    source = config.get("source.cluster.alias", "source")
+    return f"{source} -> {config.get('target.cluster.alias', 'target')}"
+
+
+_BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
+_CONVERTERS = ("key.converter", "value.converter", "header.converter")
+_HEARTBEAT_MS = 60_000
+_CHECKPOINT_MS = 10 * 60_000
+
+
+@check(
+    "mm2-converters",
+    _FAMILY,
+    "no converter of the source connector changes records",
+    Status.FAIL,
+)
+def converters(observed: Observed) -> Iterator[Verdict]:
+    """Whether copies hold the same bytes."""
+    settings = required(observed, SOURCE)
+    known = {key: settings.text(key, "").value for key in _CONVERTERS if key in settings.values}
+    changing = {key: name for key, name in known.items() if name != _BYTES}
+    cure = f"set key.converter, value.converter and header.converter to {_BYTES}"
+    if changing:
+        told = ", ".join(f"{key}={name}" for key, name in changing.items())
+        cost = "copies hold other bytes: consumers cannot read them, and nothing is found again"
+        yield fail(settings.subject, "records are changed on their way", told, cost, cure)
+        return
+    missing = [key for key in ("key.converter", "value.converter") if key not in known]
+    if missing:
+        reason = f"{' and '.join(missing)} are the worker's, which it does not tell"
+        cure = f"see that the worker's converters are {_BYTES}, or say so in the connector"
+        raise NotObserved(settings.subject, reason, cure)
+    yield ok(settings.subject, "records are copied as they are", f"converters {_BYTES}")
+
+
+@check(
+    "mm2-aborted",
+    _FAMILY,
+    "`consumer.isolation.level` of the source connector is `read_committed`, or nobody writes in"
+    " transactions",
+    Status.WARN,
+)
+def aborted(observed: Observed) -> Iterator[Verdict]:
+    """Whether what an application has taken back is copied as a record."""
+    settings = required(observed, SOURCE)
+    keys = ("source.consumer.isolation.level", "consumer.isolation.level")
+    key = next((key for key in keys if key in settings.values), keys[1])
+    level = settings.text(key, "read_uncommitted")
+    if level.value == "read_committed":
+        yield ok(settings.subject, "only what is committed is copied", level.evidence)
+        return
+    cure = f"set {keys[0]}=read_committed on it"
+    what = f"it copies what is aborted, too ({level.evidence}); whether anybody writes in"
+    known = seen(
+        observed.survey.transactional_ids, settings.subject, f"{what} transactions is", cure
+    )
+    ours = of_applications(known)
+    if not ours:
+        yield ok(settings.subject, "nobody writes in transactions", level.evidence)
+        return
+    yield warn(
+        settings.subject,
+        "it copies what is aborted, too, as records that everybody reads",
+        f"{level.evidence}; {len(ours):,} transactional ids are known: {listed(ours)}",
+        f"groups read it on {observed.link.target}; the way home takes it for new records, with"
+        " old ones behind them, and is refused but for --rebuild",
+        cure,
+    )
+
+
+@check(
+    "mm2-heartbeat-age",
+    _FAMILY,
+    "the newest copied heartbeat is at most a minute old",
+    Status.WARN,
+)
+def heartbeat(observed: Observed) -> Iterator[Verdict]:
+    """Whether replication lives though nothing is written."""
+    cost = "whether replication stands, or the source is idle, cannot be told apart"
+    cure = "see that a MirrorHeartbeatConnector runs, and that `heartbeats` is copied"
+    subject = "heartbeats of MirrorMaker 2"
+    ages = seen(observed.survey.ages, subject, "how old they are is", cure)
+    yield _aged(observed, subject, ages.heartbeat_ms, _HEARTBEAT_MS, (cost, cure))
+
+
+@check(
+    "mm2-checkpoint-age",
+    _FAMILY,
+    "the newest checkpoint is at most 10 minutes old",
+    Status.WARN,
+)
+def checkpoint(observed: Observed) -> Iterator[Verdict]:
+    """Whether positions of groups are still written down."""
+    cost = "groups read again what they consumed since, if nothing better is known"
+    cure = "see that the MirrorCheckpointConnector runs, and that a group of the link consumes"
+    subject = "checkpoints of MirrorMaker 2"
+    ages = seen(observed.survey.ages, subject, "how old they are is", cure)
+    yield _aged(observed, subject, ages.checkpoint_ms, _CHECKPOINT_MS, (cost, cure))
+
+
+def _aged(
+    observed: Observed, subject: str, at_ms: int | None, limit_ms: int, words: tuple[str, str]
+) -> Verdict:
+    cost, cure = words
+    if at_ms is None:
+        raise NotObserved(subject, "the target holds none", cure)
+    age_ms = max(0, observed.now_ms - at_ms)
+    told = f"the newest is {duration(age_ms)} old"
+    if age_ms > limit_ms:
+        return warn(subject, "the newest is old", told, cost, cure)
+    return ok(subject, "they arrive", told)
+
+
+_LOCATION = "offset-syncs.topic.location"
+_SPARSE = 1000
+_NO_SYNCS = (
+    "positions are known from anchors and from records only: with a dead source and without"
+    " `drctl offsets track`, groups begin where their auto.offset.reset says"
+)
+
+
+@check("mm2-syncs-emitted", _FAMILY, "`emit.offset-syncs.enabled` is true", Status.FAIL)
+def syncs_emitted(observed: Observed) -> Iterator[Verdict]:
+    """Whether offsets are paired at all."""
+    settings = required(observed, SOURCE)
+    enabled = settings.flag("emit.offset-syncs.enabled", True)
+    if enabled.value:
+        yield ok(settings.subject, "offsets of both sides are paired", enabled.evidence)
+        return
+    reason, cure = "offsets are not paired, nor checkpoints made", "set emit.offset-syncs.enabled"
+    yield fail(settings.subject, reason, enabled.evidence, _NO_SYNCS, f"{cure}=true")
+
+
+@check(
+    "mm2-syncs-location",
+    _FAMILY,
+    f"`{_LOCATION}` is `target`, for both connectors",
+    Status.WARN,
+    Status.FAIL,
+)
+def location(observed: Observed) -> Iterator[Verdict]:
+    """Whether the pairs survive the source, and are read where they are written."""
+    writer = required(observed, SOURCE)
+    written = writer.text(_LOCATION, "source")
+    cure = f"set {_LOCATION}=target on both connectors"
+    if written.value == "target":
+        yield ok(writer.subject, "offset syncs are kept on the target", written.evidence)
+    else:
+        reason = "offset syncs are kept on the source"
+        cost = "they die with it: how far a checkpoint is off, nobody can tell then"
+        yield warn(writer.subject, reason, written.evidence, cost, cure)
+    reader = required(observed, CHECKPOINT)
+    read = reader.text(_LOCATION, "source")
+    if read.value == written.value:
+        yield ok(reader.subject, "it reads them where they are written", read.evidence)
+        return
+    reason = f"it reads offset syncs on the other cluster than where {writer.subject} writes them"
+    yield fail(reader.subject, reason, read.evidence, f"no checkpoint is made: {_NO_SYNCS}", cure)
+
+
+@check("mm2-syncs-density", _FAMILY, f"`offset.lag.max` is at most {_SPARSE}", Status.WARN)
+def density(observed: Observed) -> Iterator[Verdict]:
+    """How far apart the pairs lie."""
+    settings = required(observed, SOURCE)
+    apart = settings.integer("offset.lag.max", 100)
+    cost = f"a group with lag reads about {apart.value} records of each partition again, or more"
+    if apart.value <= _SPARSE:
+        yield ok(settings.subject, "offset syncs lie close together", apart.evidence, cost)
+        return
+    reason, cure = "offset syncs lie far apart", "lower offset.lag.max; its default is 100"
+    yield warn(settings.subject, reason, apart.evidence, cost, cure)
+
+
+@check(
+    "mm2-syncs-replicas",
+    _FAMILY,
+    "`offset-syncs.topic.replication.factor` is above 1",
+    Status.WARN,
+)
+def syncs_replicas(observed: Observed) -> Iterator[Verdict]:
+    """Whether the pairs survive a broker."""
+    yield replicas_of(required(observed, SOURCE), "offset-syncs")
+
+
+def replicas_of(settings: Settings, topic: str) -> Verdict:
+    """Whether an internal topic of MirrorMaker 2 survives a broker.
+
+    Raises:
+        NotObserved: the broker decides.
+    """
+    key = f"{topic}.topic.replication.factor"
+    factor = settings.integer(key, 3)
+    if factor.value < 1:
+        reason, cure = "the brokers' default decides", f"describe the topic of {topic}"
+        raise NotObserved(settings.subject, reason, cure, factor.evidence)
+    if factor.value > 1:
+        return ok(settings.subject, f"{topic} have {factor.value} replicas", factor.evidence)
+    return warn(
+        settings.subject,
+        f"{topic} have one replica (unless the topic was made by hand)",
+        factor.evidence,
+        "one lost broker takes them all",
+        f"raise {key}, and reassign the topic that exists",
+    )
+
+
+@check(
+    "mm2-reset",
+    _FAMILY,
+    "`consumer.auto.offset.reset` of the source connector is `earliest`",
+    Status.WARN,
+    Status.FAIL,
+)
+def start(observed: Observed) -> Iterator[Verdict]:
+    """What is done with records that came before MirrorMaker 2 looked."""
+    settings = required(observed, SOURCE)
+    keys = ("source.consumer.auto.offset.reset", "consumer.auto.offset.reset")
+    key = next((key for key in keys if key in settings.values), keys[1])
+    seen = settings.text(key, "earliest")
+    cure = f"remove {key}: the default is earliest"
+    if seen.value == "earliest":
+        yield ok(settings.subject, "topics are copied from their beginning", seen.evidence)
+    elif seen.value == "none":
+        cost = "it stops at the first partition that is new or cut off, and copies nothing more"
+        yield warn(settings.subject, "it does not begin by itself", seen.evidence, cost, cure)
+    else:
+        reason = "records before its first look, or behind a cut-off position, are not copied"
+        cost = "groups that stood among them skip them"
+        yield fail(settings.subject, reason, seen.evidence, cost, cure)
+
+
+@check(
+    "mm2-exactly-once",
+    _FAMILY,
+    "the workers have `exactly.once.source.support=enabled`",
+    Status.WARN,
+)
+def exactly_once(observed: Observed) -> Iterator[Verdict]:
+    """Whether records can be copied twice."""
+    connector = required(observed, SOURCE)
+    if connector.text("exactly.once.support", "requested").value == "required":
+        # Connect does not run a connector that requires what its workers do not support.
+        evidence = connector.text("exactly.once.support", "").evidence
+        yield ok(connector.subject, "it runs with exactly-once support only", evidence)
+        return
+    settings = worker_settings(observed)
+    seen = settings.text("exactly.once.source.support", "disabled")
+    if seen.value.lower() == "enabled":
+        yield ok(settings.subject, "no record is copied twice", seen.evidence)
+        return
+    yield warn(
+        settings.subject,
+        "after a crash, records are copied twice",
+        seen.evidence,
+        "groups read such copies again, beyond the bound that a translation gives",
+        "set exactly.once.source.support, first to preparing and then to enabled, on all workers",
+    )
+
+
+_SLOW_S = 300
+_UNKNOWN = (
+    "with a dead source, positions are known from anchors and consumer timestamps only; without"
+    " these, groups begin where their auto.offset.reset says"
+)
+
+
+@check("mm2-checkpoints-emitted", _FAMILY, "`emit.checkpoints.enabled` is true", Status.FAIL)
+def checkpoints_emitted(observed: Observed) -> Iterator[Verdict]:
+    """Whether positions are written down at all."""
+    settings = required(observed, CHECKPOINT)
+    enabled = settings.flag("emit.checkpoints.enabled", True)
+    if enabled.value:
+        yield ok(settings.subject, "checkpoints are made", enabled.evidence)
+        return
+    reason, cure = "no checkpoints are made", "set emit.checkpoints.enabled=true"
+    yield fail(settings.subject, reason, enabled.evidence, _UNKNOWN, cure)
+
+
+@check(
+    "mm2-checkpoints-pace",
+    _FAMILY,
+    "`emit.checkpoints.interval.seconds` is above 0, and at most 5 minutes",
+    Status.WARN,
+    Status.FAIL,
+)
+def pace(observed: Observed) -> Iterator[Verdict]:
+    """How old a checkpoint can be."""
+    settings = required(observed, CHECKPOINT)
+    interval = settings.integer("emit.checkpoints.interval.seconds", 60)
+    seconds = f"every {interval.value} s"
+    cost = f"groups read again what they consumed in the last {interval.value} s or more"
+    cure = "set emit.checkpoints.interval.seconds to 60, its default, or less"
+    if interval.value <= 0:
+        yield fail(settings.subject, "no checkpoints are made", interval.evidence, _UNKNOWN, cure)
+    elif interval.value > _SLOW_S:
+        reason = f"checkpoints are made {seconds} only"
+        yield warn(settings.subject, reason, interval.evidence, cost, cure)
+    else:
+        yield ok(settings.subject, f"checkpoints are made {seconds}", interval.evidence, cost)
+
+
+@check(
+    "mm2-checkpoints-replicas",
+    _FAMILY,
+    "`checkpoints.topic.replication.factor` is above 1",
+    Status.WARN,
+)
+def checkpoints_replicas(observed: Observed) -> Iterator[Verdict]:
+    """Whether checkpoints survive a broker."""
+    yield replicas_of(required(observed, CHECKPOINT), "checkpoints")
+
+
+@check(
+    "mm2-group-sync",
+    _FAMILY,
+    "`sync.group.offsets.enabled` is false: positions are written by drctl, with bounds",
+    Status.WARN,
+)
+def group_sync(observed: Observed) -> Iterator[Verdict]:
+    """Whether MirrorMaker 2 moves groups on the target by itself."""
+    settings = required(observed, CHECKPOINT)
+    enabled = settings.flag("sync.group.offsets.enabled", False)
+    if not enabled.value:
+        yield ok(settings.subject, "MirrorMaker 2 moves no group", enabled.evidence)
+        return
+    yield warn(
+        settings.subject,
+        "MirrorMaker 2 moves groups on the target, and never back",
+        enabled.evidence,
+        "a group that went back on the source skips records on the target; to correct that,"
+        " `drctl offsets apply` wants an override",
+        "set sync.group.offsets.enabled=false, and use `drctl offsets apply`",
+    )

@@ -1,0 +1,698 @@
+"""Every difference of a link's two ends, as a change of the target or as something that is left."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeGuard
+
+from drctl.checks import acls as parity_acls
+from drctl.checks import parity
+from drctl.checks.acls import FENCED, Refusal, RuleBook, judged_principals, of_a_fence, refusals
+from drctl.checks.check import NotObserved, seen
+from drctl.checks.connector_settings import SOURCE, find
+from drctl.checks.observed import Observed
+from drctl.checks.parity import Pair, compared
+from drctl.checks.repairs import (
+    NOT_OURS,
+    Extension,
+    Fix,
+    Fixes,
+    Left,
+    Seen,
+    SettingChange,
+    keeps_its_topics,
+)
+from drctl.config.fields import UNCHANGED
+from drctl.config.foreign_patterns import compiled
+from drctl.model.finding import Finding, Status
+from drctl.model.repairs import Acl, Acls, TopicSetting, TopicShape, WantedTopic
+from drctl.model.survey import Entity
+from drctl.model.text import option
+from drctl.model.topology import Unavailable
+
+_USERS, _QUOTAS = "parity-of-scram-users", "parity-of-quotas"
+_TYPES = {"user": "users", "client-id": "clients", "ip": "ips"}
+_SECRET = "no cluster tells a password, or what is kept of it: it cannot be copied"
+_SHARED = (
+    "how much of the target a client may take is for whoever knows the target's brokers to decide"
+)
+
+
+def people_left(observed: Observed) -> Iterator[Left]:
+    """Everybody who is missing, and every quota that is missing or lower."""
+    yield from _users(observed)
+    yield from _quotas(observed)
+
+
+def _users(observed: Observed) -> Iterator[Left]:
+    ours, theirs = observed.survey.source.scram_users, observed.survey.target.scram_users
+    if isinstance(ours, Unavailable) or isinstance(theirs, Unavailable):
+        return
+    for name in sorted(ours - theirs):
+        yield Left(
+            _USERS,
+            f"SCRAM user {name} is not on {observed.link.target}",
+            _SECRET,
+            "whoever comes as this user cannot log in after the switch",
+            f"on {observed.link.target}, with the password that it has: kafka-configs --alter"
+            " --add-config 'SCRAM-SHA-512=[password=...]' --entity-type users"
+            f" {option('--entity-name', name)}",
+        )
+
+
+def _quotas(observed: Observed) -> Iterator[Left]:
+    ours, theirs = observed.survey.source.quotas, observed.survey.target.quotas
+    if isinstance(ours, Unavailable) or isinstance(theirs, Unavailable):
+        return
+    for who in dict.fromkeys((*ours, *theirs)):
+        wanted, there = ours.get(who, {}), theirs.get(who, {})
+        # One that the source does not have is lower there than none.
+        changes = {key: value for key, value in wanted.items() if there.get(key, 0.0) < value}
+        if changes:
+            limits = _limits(changes)
+            told = "lower" if changes.keys() & there.keys() else "not"
+            what = f"quota {limits} of {_name(who)} is {told} on {observed.link.target}"
+            yield _quota(observed, who, what, option("--add-config", limits))
+        more = sorted(there.keys() - wanted.keys())
+        if more:
+            what = f"quota {','.join(more)} of {_name(who)} is not on {observed.link.source}"
+            yield _quota(observed, who, what, option("--delete-config", ",".join(more)))
+
+
+def _quota(observed: Observed, who: Entity, what: str, change: str) -> Left:
+    kinds = ((_TYPES.get(kind, kind), name) for kind, name in who)
+    named = " ".join(f"{option('--entity-type', kind)} {_entity(name)}" for kind, name in kinds)
+    cure = f"on {observed.link.target}: kafka-configs --alter {change} {named}"
+    cost = "these clients are slowed down after the switch, or nothing bounds them"
+    return Left(_QUOTAS, what, _SHARED, cost, cure)
+
+
+def _limits(changes: Mapping[str, float]) -> str:
+    return ",".join(f"{key}={value:g}" for key, value in sorted(changes.items()))
+
+
+def _name(who: Entity) -> str:
+    return ", ".join(f"{kind} {name if name is not None else '(default)'}" for kind, name in who)
+
+
+def _entity(name: str | None) -> str:
+    return "--entity-default" if name is None else option("--entity-name", name)
+
+
+_CHECK = "parity-of-acls"
+_ALLOW, _DENY, _LITERAL, _PREFIXED = "ALLOW", "DENY", "LITERAL", "PREFIXED"
+_ANY, _USER = "*", "User:"
+_REFUSED = "is refused as soon as it comes to the target"
+_LET_IN = "may do on the target what it may not on the source"
+
+
+def rules_to_add(observed: Observed, looked: Seen) -> Fixes:
+    """The rules that would be added, and what stays as it is.
+
+    Raises:
+        NotObserved: rules or topics are not known.
+    """
+    books = _read(observed, looked)
+    if books is None:
+        return Fixes()
+    wanted: dict[Acl, Fix[Acl]] = {}
+    left: list[Left] = []
+    for refusal in books.refusals:
+        denied = books.denying(refusal)
+        if denied:
+            left.append(_denied(refusal, denied[0]))
+        for rule in () if denied else books.allowing(refusal):
+            wanted.setdefault(rule, _fix(observed, rule, _REFUSED))
+    for rule, why_not in books.denials():
+        if why_not:
+            what = f"ACL not on {observed.link.target}: {in_words(rule)}"
+            cure = "add it there, if it is meant for the target, too: kafka-acls --add"
+            left.append(Left(_CHECK, what, why_not, f"{rule.principal} {_LET_IN}", cure))
+        else:
+            wanted.setdefault(rule, _fix(observed, rule, _LET_IN))
+    return Fixes(rules=tuple(wanted.values()), left=tuple(left))
+
+
+def in_words(rule: Acl) -> str:
+    """A rule as `kafka-acls` would be told."""
+    where = f"topics {rule.name}..." if rule.pattern == _PREFIXED else f"topic {rule.name}"
+    host = "" if rule.host == _ANY else f" from {rule.host}"
+    return f"{rule.permission} {rule.principal} {rule.operation} {where}{host}"
+
+
+def _read(observed: Observed, looked: Seen) -> "_Books | None":
+    """None where the target enforces nothing."""
+    link = observed.link
+    subject, cure = f"ACLs of cluster {link.target}", "kafka-acls --list"
+    target = seen(observed.target_acls, subject, "they are", cure)
+    if not target.enforced:
+        return None
+    source = seen(observed.source_acls, subject, f"those of {link.source} are", cure)
+    topics = seen(observed.source_topics, subject, f"the topics of {link.source} are", cure)
+    names = link.topics_of(name for name, state in topics.items() if state is not None)
+    who = judged_principals(observed, source, subject)
+    return _Books(observed, looked, source, target, who, names)
+
+
+@dataclass(frozen=True)
+class _Books:
+    """The rules of both clusters.
+
+    Attributes:
+        topics: of the link, as the source calls them.
+    """
+
+    observed: Observed
+    looked: Seen
+    source: Acls
+    target: Acls
+    principals: tuple[str, ...]
+    topics: tuple[str, ...]
+
+    @cached_property
+    def refusals(self) -> list[Refusal]:
+        """What principals would be refused."""
+        copies = {name: self.observed.link.target_topic(name) for name in self.topics}
+        return refusals(self.source, self.target, self.principals, copies)
+
+    @cached_property
+    def _ours(self) -> RuleBook:
+        return RuleBook(self.source.rules)
+
+    @cached_property
+    def _theirs(self) -> RuleBook:
+        return RuleBook(self.target.rules)
+
+    def denying(self, refusal: Refusal) -> list[Acl]:
+        """Rules of the target that would win over whatever is allowed."""
+        rules = self._theirs.concerning(refusal.principal, refusal.copy)
+        return [
+            rule
+            for rule in rules
+            if rule.permission == _DENY
+            and rule.operation in (refusal.operation, "ALL")
+            and rule.host == _ANY
+            and not of_a_fence(rule, refusal.principal)
+        ]
+
+    def allowing(self, refusal: Refusal) -> Iterator[Acl]:
+        """What the source has that allows it, for the copy, and for this principal alone."""
+        topic = self.observed.link.source_topic(refusal.copy) or refusal.copy
+        if not self.source.enforced:
+            yield _rule(refusal, refusal.copy, _LITERAL, _ANY)
+            return
+        for rule in self._ours.concerning(refusal.principal, topic):
+            if rule.permission == _ALLOW and rule.operation in (refusal.operation, "ALL"):
+                name, pattern = self._named(rule, refusal.copy)
+                yield _rule(refusal, name, pattern, rule.host)
+
+    def denials(self) -> Iterator[tuple[Acl, str]]:
+        """What the source denies and the target does not, and why that is left, if it is."""
+        applications = self.observed.link.settings.fence.principals
+        found: dict[Acl, str] = {}
+        for topic in self.topics:
+            copy = self.observed.link.target_topic(topic)
+            for principal in (*self.principals, "User:*"):
+                for rule in self._ours.concerning(principal, topic):
+                    if rule.permission != _DENY or rule.principal != principal:
+                        continue
+                    name, pattern = self._named(rule, copy)
+                    for operation in FENCED if rule.operation == "ALL" else (rule.operation,):
+                        new = Acl(name, pattern, principal, rule.host, operation, _DENY)
+                        if operation in FENCED and not self._denied_there(new, copy):
+                            found.setdefault(new, _why_not(rule, principal in applications))
+        yield from found.items()
+
+    def _denied_there(self, wanted: Acl, copy: str) -> bool:
+        return any(
+            rule.permission == _DENY
+            and rule.operation in (wanted.operation, "ALL")
+            and rule.host in (wanted.host, _ANY)
+            for rule in self._theirs.concerning(wanted.principal, copy)
+        )
+
+    def _named(self, rule: Acl, copy: str) -> tuple[str, str]:
+        """A beginning of names stays one where it holds copies of the link, and nothing else."""
+        rename = self.observed.link.settings.replicator.rename
+        prefix = rename.replace(UNCHANGED, rule.name)
+        plain = rename.count(UNCHANGED) == 1 and rename.endswith(UNCHANGED)
+        if rule.pattern == _PREFIXED and plain and self._only_copies(prefix):
+            return prefix, _PREFIXED
+        return copy, _LITERAL
+
+    def _only_copies(self, prefix: str) -> bool:
+        link = self.observed.link
+        names = (name for name in self.looked.names if name.startswith(prefix))
+        origins = (link.source_topic(name) for name in names)
+        return all(origin is not None and link.carries(origin) for origin in origins)
+
+
+def _why_not(rule: Acl, application: bool) -> str:
+    if rule.principal == "User:*":
+        return "it is about everybody: it might keep the replicator from writing"
+    if not application:
+        return (
+            "`fence.principals` does not name this principal as an application: it might be the"
+            " replicator, which writes there"
+        )
+    if of_a_fence(rule, rule.principal) and rule.host == _ANY:
+        return "it looks like a fence of the source, which must not be one of the target"
+    return ""
+
+
+def _rule(refusal: Refusal, name: str, pattern: str, host: str) -> Acl:
+    return Acl(name, pattern, refusal.principal, host, refusal.operation, _ALLOW)
+
+
+def _denied(refusal: Refusal, rule: Acl) -> Left:
+    what = f"{refusal.principal} may not {refusal.operation} {refusal.copy}"
+    why = f"a rule of the target denies it, and drctl deletes none: {in_words(rule)}"
+    cure = "see why it is there; kafka-acls --remove"
+    return Left(_CHECK, what, why, f"it {_REFUSED}", cure)
+
+
+def _fix(observed: Observed, rule: Acl, why: str) -> Fix[Acl]:
+    users = observed.survey.target.scram_users
+    name = rule.principal.removeprefix(_USER)
+    note = ""
+    if not isinstance(users, Unavailable) and users and name not in users and name != _ANY:
+        note = f"{observed.link.target} has no SCRAM user {name}: until somebody adds it, or it"
+        note += " logs in otherwise, the rule does nothing"
+    what = f"ACL {in_words(rule)}"
+    return Fix(what, "not there", "there", f"{rule.principal} {why}", rule, note)
+
+
+MIN_ISR, POLICY = "min.insync.replicas", "cleanup.policy"
+_WEAKER, _KEPT, _TIME = "parity-of-settings", "parity-of-retention", "parity-of-timestamps"
+_GONE = "what consumers still want to read may be gone there, and lost records are not found"
+# What MirrorMaker 2 leaves alone unless `config.properties.exclude` says otherwise.
+_NOT_SYNCED = (
+    r"follower\.replication\.throttled\.replicas, leader\.replication\.throttled\.replicas,"
+    r" message\.timestamp\.difference\.max\.ms, message\.timestamp\.type,"
+    r" unclean\.leader\.election\.enable, min\.insync\.replicas"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A setting that a check of parity judges.
+
+    Attributes:
+        weaker: whether the copy's value, given second, is weaker than the topic's.
+        why: what it costs.
+    """
+
+    check: str
+    weaker: Callable[[str, str], bool]
+    why: str
+
+
+def _lower(topic: str, copy: str) -> bool:
+    return _number(copy) < _number(topic)
+
+
+def _shorter(topic: str, copy: str) -> bool:
+    return _limit(copy) < _limit(topic)
+
+
+def _other_policy(topic: str, copy: str) -> bool:
+    return bool(_policies(copy) - _policies(topic)) or _policies(copy) < _policies(topic)
+
+
+def _time_of_copying(topic: str, copy: str) -> bool:
+    return copy == "LogAppendTime" != topic
+
+
+JUDGED: Mapping[str, Judged] = {
+    MIN_ISR: Judged(
+        _WEAKER, _lower, "acknowledged records are on fewer brokers than the applications count on"
+    ),
+    "max.message.bytes": Judged(
+        _WEAKER, _lower, "the target refuses records that the source takes"
+    ),
+    POLICY: Judged(_WEAKER, _other_policy, "the target deletes what the source keeps"),
+    "retention.ms": Judged(_KEPT, _shorter, _GONE),
+    "retention.bytes": Judged(_KEPT, _shorter, _GONE),
+    "delete.retention.ms": Judged(_KEPT, _shorter, _GONE),
+    "message.timestamp.type": Judged(
+        _TIME, _time_of_copying, "positions by time, and lag in seconds, cannot be told"
+    ),
+}
+"""Those that are changed, and no others."""
+
+
+def weaker_keys(pair: Pair) -> tuple[str, ...]:
+    """Which settings of a copy are weaker, or do something else."""
+    both = pair.topic.config.keys() & pair.copy.config.keys()
+    return tuple(
+        key
+        for key, judged in JUDGED.items()
+        if key in both and judged.weaker(pair.topic.config[key], pair.copy.config[key])
+    )
+
+
+def settings_to_fix(observed: Observed, seen: Seen) -> Fixes:
+    """The settings that would be changed, and those that are left.
+
+    Raises:
+        NotObserved: the topics are not known.
+    """
+    fixes: list[Fix[SettingChange]] = []
+    left: list[Left] = []
+    for pair in compared(observed).pairs:
+        ours, theirs = seen.ours.get(pair.topic.name), seen.theirs.get(pair.copy.name)
+        for key in weaker_keys(pair):
+            if not _told(ours, key) or not _told(theirs, key):
+                left.append(_unseen(pair, key))
+                continue
+            one = _Difference(observed, pair, key, ours, theirs)
+            against = next(one.against(), None)
+            if against is None:
+                fixes.append(one.fix())
+            else:
+                left.append(against)
+    return Fixes(settings=tuple(fixes), left=tuple(left))
+
+
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    """One setting of one copy."""
+
+    observed: Observed
+    pair: Pair
+    key: str
+    ours: TopicShape
+    theirs: TopicShape
+
+    @property
+    def wanted(self) -> TopicSetting:
+        return self.ours.settings[self.key]
+
+    @property
+    def there(self) -> TopicSetting:
+        return self.theirs.settings[self.key]
+
+    def fix(self) -> Fix[SettingChange]:
+        copy, key = self.pair.copy.name, self.key
+        own = "" if self.there.own else " (of its brokers)"
+        change = SettingChange(copy, key, self.there.value, self.wanted.value)
+        why = JUDGED[key].why
+        what, now = f"topic {copy}: {key}", f"{self.there.value}{own}"
+        return Fix(what, now, self.wanted.value, why, change, self._note())
+
+    def _note(self) -> str:
+        count = self.theirs.replicas
+        if self.key == MIN_ISR and _number(self.wanted.value) == count > 1:
+            return f"it has {count} replicas: without one broker it takes no record"
+        new = _policies(self.wanted.value) - _policies(self.there.value)
+        if self.key == POLICY and new:
+            return f"from then on it does what {', '.join(sorted(new))} means, as the source does"
+        return ""
+
+    def against(self) -> Iterator[Left]:
+        """What keeps it from being changed here."""
+        copy, key, value = self.pair.copy.name, self.key, self.wanted.value
+        if keeps_its_topics(self.observed):
+            yield self._left(NOT_OURS, "see what the mirror takes over")
+        if key == MIN_ISR and _number(value) > self.theirs.replicas:
+            yield self._left(
+                f"it has {replicas(self.theirs.replicas)}: with {key}={value} it would take no"
+                " record with acks=all",
+                "raise its replication factor first: kafka-reassign-partitions",
+            )
+        if key == POLICY and _policies(self.there.value) < _policies(value):
+            yield self._left(
+                "to set it deletes records on the target, and what is deleted is not put back",
+                f"on {self.observed.link.target}: kafka-configs --alter --entity-type topics"
+                f" {option('--entity-name', copy)} {option('--add-config', f'{key}=[{value}]')}",
+            )
+        if back := taken_back(self.observed, key, self.wanted, self.there):
+            yield self._left(
+                back,
+                f"set {key}={value} on topic {self.pair.topic.name} of"
+                f" {self.observed.link.source} itself (it is copied), or add it to"
+                " config.properties.exclude of the connector",
+            )
+
+    def _left(self, why: str, cure: str) -> Left:
+        what = (
+            f"topic {self.pair.copy.name}: {self.key}={self.there.value}, on the source"
+            f" {self.wanted.value}"
+        )
+        return Left(JUDGED[self.key].check, what, why, JUDGED[self.key].why, cure)
+
+
+def taken_back(observed: Observed, key: str, ours: TopicSetting, theirs: TopicSetting) -> str:
+    """Why MirrorMaker 2 would take a setting away again; empty where it would not.
+
+    What the source's topic has only as Kafka's own default, it removes from the copy.
+    """
+    if observed.link.settings.replicator.kind != "mirrormaker2" or not ours.default:
+        return ""
+    try:
+        connector = find(observed, SOURCE)
+    except NotObserved:
+        return ""
+    if connector is None or not _syncs(connector.config, key):
+        return ""
+    if theirs.beneath is not None and not JUDGED[key].weaker(ours.value, theirs.beneath):
+        return ""
+    seconds = connector.config.get("sync.topic.configs.interval.seconds", "600")
+    return (
+        f"connector {connector.name} (sync.topic.configs.enabled) would remove it within"
+        f" {seconds} s: the source has it only by default, and the target's brokers have another"
+    )
+
+
+def _syncs(config: Mapping[str, str], key: str) -> bool:
+    if config.get("sync.topic.configs.enabled", "true").lower() == "false":
+        return False
+    if config.get("use.defaults.from", "target") == "source":
+        return False
+    excluded = config.get("config.properties.exclude", _NOT_SYNCED)
+    patterns = [compiled(each.strip()) for each in excluded.split(",")]
+    # One that is left to Java may leave it out: it is said that it might be set back.
+    return not any(pattern and pattern.fullmatch(key) for pattern in patterns)
+
+
+def _told(shape: object, key: str) -> TypeGuard[TopicShape]:
+    return isinstance(shape, TopicShape) and key in shape.settings
+
+
+def _unseen(pair: Pair, key: str) -> Left:
+    what = f"topic {pair.copy.name}: {key}={pair.copy.config[key]}"
+    why = "whose setting it is could not be seen on both sides"
+    return Left(JUDGED[key].check, what, why, JUDGED[key].why, "drctl doctor --fix, once more")
+
+
+def replicas(number: int) -> str:
+    """How many, in words."""
+    return "1 replica" if number == 1 else f"{number} replicas"
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() else 0
+
+
+def _limit(text: str) -> float:
+    if not text.lstrip("-").isdecimal():
+        return 0
+    return float("inf") if int(text) < 0 else int(text)
+
+
+def _policies(text: str) -> frozenset[str]:
+    return frozenset(text.replace(" ", "").split(","))
+
+
+_MISSING, _FEWER = "topics-missing-on-target", "fewer-partitions-on-target"
+_NOT_TAKEN_ALONG = (
+    "follower.replication.throttled.replicas",
+    "leader.replication.throttled.replicas",
+)
+
+
+def topics_to_make(observed: Observed, seen: Seen) -> Fixes:
+    """Copies that are not there.
+
+    Raises:
+        NotObserved: the topics are not known.
+    """
+    link, brokers = observed.link, _brokers(observed)
+    fixes: list[Fix[WantedTopic]] = []
+    left: list[Left] = []
+    for copy in compared(observed).missing:
+        ours = seen.ours.get(link.source_topic(copy) or "")
+        what = f"topic {copy} is not there"
+        if keeps_its_topics(observed):
+            left.append(Left(_MISSING, what, NOT_OURS, "", "see why it is not mirrored"))
+        elif not isinstance(ours, TopicShape) or brokers is None:
+            why = _unknown(ours, f"how many brokers {link.target} has")
+            left.append(Left(_MISSING, what, why, "", "kafka-topics --create"))
+        elif copy in seen.names:
+            why = f"drctl's user may not describe it on {link.target}"
+            left.append(Left(_MISSING, what, why, "", "grant DESCRIBE on it"))
+        else:
+            fixes.append(_made(copy, ours, brokers))
+    return Fixes(topics=tuple(fixes), left=tuple(left))
+
+
+def partitions_to_add(observed: Observed) -> Fixes:
+    """Copies that have fewer partitions than their topics.
+
+    A record keeps the number of its partition when it is copied: more of them on the target move
+    no key, and what is in the others of the source finds its place.
+
+    Raises:
+        NotObserved: the topics are not known.
+    """
+    fixes: list[Fix[Extension]] = []
+    left: list[Left] = []
+    for pair in compared(observed).pairs:
+        now, wanted = len(pair.copy.partitions), len(pair.topic.partitions)
+        if now >= wanted:
+            continue
+        what = f"topic {pair.copy.name}: partitions"
+        if keeps_its_topics(observed):
+            told = f"{what}: {now} of {wanted}"
+            left.append(Left(_FEWER, told, NOT_OURS, "", "see why the mirror does not add them"))
+            continue
+        why = (
+            "what is in the others is not copied, keys come to other partitions than before, and"
+            " groups have no place to go on"
+        )
+        change = Extension(pair.copy.name, wanted)
+        note = "partitions are never taken away again"
+        fixes.append(Fix(what, str(now), str(wanted), why, change, note))
+    return Fixes(partitions=tuple(fixes), left=tuple(left))
+
+
+def _made(copy: str, ours: TopicShape, brokers: int) -> Fix[WantedTopic]:
+    replicas_ = min(ours.replicas, brokers)
+    config = dict(_config(ours, replicas_))
+    change = WantedTopic(copy, ours.partitions, replicas_, config)
+    after = f"{ours.partitions} partitions, {replicas(replicas_)}"
+    if config:
+        after += f", {', '.join(f'{key}={value}' for key, value in config.items())}"
+    return Fix(
+        f"topic {copy}",
+        "not there",
+        after,
+        "clients that want it fail, or make one of their own; records come with the replicator,"
+        " where it carries the topic",
+        change,
+        _note(ours, replicas_, config),
+    )
+
+
+def _config(ours: TopicShape, replicas: int) -> Iterator[tuple[str, str]]:
+    """What the topic itself has, and what is judged and was set for it by somebody."""
+    for key, setting in sorted(ours.settings.items()):
+        wanted = setting.own or (key in JUDGED and not setting.default)
+        if wanted and key not in _NOT_TAKEN_ALONG:
+            fits = key != MIN_ISR or int(setting.value) <= replicas
+            yield key, setting.value if fits else str(replicas)
+
+
+def _note(ours: TopicShape, replicas: int, config: Mapping[str, str]) -> str:
+    told = []
+    if replicas < ours.replicas:
+        told.append(f"the source has {ours.replicas} replicas, the target only {replicas} brokers")
+    asked = ours.settings.get(MIN_ISR)
+    if asked is not None and MIN_ISR in config and config[MIN_ISR] != asked.value:
+        told.append(f"{MIN_ISR} is {asked.value} on the source: more than there are replicas")
+    return "; ".join(told)
+
+
+def _brokers(observed: Observed) -> int | None:
+    layout = observed.survey.target.layout
+    return None if isinstance(layout, Unavailable) else len(layout.brokers)
+
+
+def _unknown(shape: object, else_: str) -> str:
+    if isinstance(shape, Unavailable):
+        return f"its topic could not be looked at: {shape.reason}"
+    return "its topic is gone meanwhile" if shape is None else f"it is not known {else_}"
+
+
+_PARITY = (
+    parity.missing,
+    parity.fewer,
+    parity.settings,
+    parity_acls.acls,
+    parity.retention,
+    parity.timestamps,
+    parity.scram_users,
+    parity.quotas,
+)
+_BY_HAND = (parity.brokers, parity.offsets_partitions)
+_OUT_OF_REACH = "it is a setting of the cluster, and not of the link"
+_OTHER_RULES = Left(
+    "rules-not-compared",
+    "ACLs of groups, of transactional ids and of the cluster",
+    "drctl sees rules about topics only",
+    "an application that may not use its group, or its transactional id, is refused",
+    "compare `kafka-acls --list` of both clusters",
+)
+
+COMPARED = tuple(check.name for check in (*_PARITY, *_BY_HAND))
+"""The checks whose rows are worked through."""
+
+
+def concerned(observed: Observed) -> tuple[str, ...]:
+    """Topics of the source that differ from their copies, or have none."""
+    try:
+        pairs = compared(observed)
+    except NotObserved:
+        return ()
+    link = observed.link
+    missing = (link.source_topic(copy) for copy in pairs.missing)
+    return (
+        *(name for name in missing if name is not None),
+        *(pair.topic.name for pair in pairs.pairs if weaker_keys(pair)),
+    )
+
+
+def all_fixes(observed: Observed, seen: Seen) -> Fixes:
+    """What would be changed, and what is left."""
+    found = Fixes()
+    makers: tuple[Callable[[], Fixes], ...] = (
+        lambda: rules_to_add(observed, seen),
+        lambda: settings_to_fix(observed, seen),
+        lambda: partitions_to_add(observed),
+        lambda: topics_to_make(observed, seen),
+    )
+    for make in makers:
+        try:
+            found += make()
+        except NotObserved:
+            # Its check says so, too: see below.
+            continue
+    left = (*people_left(observed), *_not_seen(observed))
+    return found + Fixes(left=left, beyond=(*_of_brokers(observed), *_other_rules(observed)))
+
+
+def _other_rules(observed: Observed) -> Iterator[Left]:
+    acls = observed.target_acls
+    if isinstance(acls, Acls) and acls.enforced:
+        yield _OTHER_RULES
+
+
+def _not_seen(observed: Observed) -> Iterator[Left]:
+    for check in _PARITY:
+        for finding in check.findings(observed):
+            if finding.status is Status.NOT_CHECKED:
+                yield _left(finding, f"it was not seen: {finding.reason}")
+
+
+def _of_brokers(observed: Observed) -> Iterator[Left]:
+    for check in _BY_HAND:
+        for finding in check.findings(observed):
+            if finding.status is Status.NOT_CHECKED:
+                continue
+            if finding.status is not Status.OK:
+                yield _left(finding, _OUT_OF_REACH)
+
+
+def _left(finding: Finding, why: str) -> Left:
+    what = f"{finding.subject}: {finding.evidence or finding.reason}"
+    return Left(finding.check, what, why, finding.cost, finding.cure)

@@ -1,0 +1,222 @@
+"""What would bring a link's target in line with its source, and what nobody but a person can.
+
+The checks of parity say what differs; here every difference becomes a change of the target, or
+something that is left, with the reason and what a person would type. Nothing is ever changed on
+the source, and nothing is deleted.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Generic, NamedTuple, TypeVar
+
+from drctl.checks.observed import Observed
+from drctl.model.endpoints import EndpointState
+from drctl.model.finding import Finding, Status
+from drctl.model.repairs import Acl, Alteration, ShapeReader, TopicShape, WantedTopic
+from drctl.model.topology import Unavailable
+
+Change = TypeVar("Change", covariant=True)
+
+Shapes = Mapping[str, TopicShape | Unavailable | None]
+
+NOT_OURS = (
+    "a mirror that keeps offsets makes and keeps its topics itself: one that drctl made, or"
+    " changed, would stand in its way"
+)
+
+
+def keeps_its_topics(observed: Observed) -> bool:
+    """Whether the replicator alone may shape the copies."""
+    return observed.link.settings.replicator.kind == "offset-preserving"
+
+
+class Extension(NamedTuple):
+    """Partitions that a topic is to have."""
+
+    topic: str
+    total: int
+
+
+class SettingChange(NamedTuple):
+    """A setting of a topic, as it counts now and as it is to be."""
+
+    topic: str
+    key: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix(Generic[Change]):
+    """One thing of the target that would be changed.
+
+    Attributes:
+        what: is changed, in words for a person.
+        before: how it is now.
+        after: how it would be.
+        why: it matters for a failover.
+        note: what to know beside that; empty where nothing.
+        change: the same for whoever does it.
+    """
+
+    what: str
+    before: str
+    after: str
+    why: str
+    change: Change
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """One thing that differs and that is not changed.
+
+    Attributes:
+        check: whose row of `doctor` it stays in.
+        what: differs, in words for a person.
+        why: it is left.
+        cost: what it would cost in a failover; empty where the check says it.
+        cure: what a person would do.
+    """
+
+    check: str
+    what: str
+    why: str
+    cost: str
+    cure: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What fixes are made from, beside what the checks look at.
+
+    Attributes:
+        ours: topics of the source, by name.
+        theirs: their copies, by name.
+        names: of all topics of the target.
+    """
+
+    ours: Shapes
+    theirs: Shapes
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Fixes:
+    """All of it, in the order in which it is done: what can be taken back comes first.
+
+    Attributes:
+        left: differences of the link that a person has to take care of.
+        beyond: what is not the link's alone, or what nobody compared.
+    """
+
+    rules: tuple[Fix[Acl], ...] = ()
+    settings: tuple[Fix[SettingChange], ...] = ()
+    partitions: tuple[Fix[Extension], ...] = ()
+    topics: tuple[Fix[WantedTopic], ...] = ()
+    left: tuple[Left, ...] = ()
+    beyond: tuple[Left, ...] = ()
+
+    @property
+    def changes(self) -> tuple[Fix[object], ...]:
+        """Everything that would be changed."""
+        return (*self.rules, *self.settings, *self.partitions, *self.topics)
+
+    def __add__(self, other: "Fixes") -> "Fixes":
+        return Fixes(
+            self.rules + other.rules,
+            self.settings + other.settings,
+            self.partitions + other.partitions,
+            self.topics + other.topics,
+            self.left + other.left,
+            self.beyond + other.beyond,
+        )
+
+
+GUARD = "clients-on-source"
+_DONE = "done"
+_COST = "the target would follow a source that is no longer what clients use"
+_FIXING_GUARD_CURE = (
+    "go the way home first: drctl failback; or fix over a link that leads the way you copy now"
+)
+
+
+def clients_on_source(observed: Observed) -> Finding:
+    """What endpoints and the journal of the link say of where clients are."""
+    link = observed.link
+    subject = f"link {link.name}"
+    moved = tuple(_moved(observed))
+    if moved:
+        told = "; ".join(moved)
+        reason = f"clients were moved to {link.target}"
+        return Finding(GUARD, Status.FAIL, subject, reason, told, _COST, _FIXING_GUARD_CURE)
+    runs = observed.survey.runs
+    if isinstance(runs, Unavailable):
+        reason = f"whether clients were moved is not known: {runs.reason}"
+        return Finding(GUARD, Status.NOT_CHECKED, subject, reason, cure="drctl journal")
+    told = f"{len(runs)} runs in the journal"
+    return Finding(GUARD, Status.OK, subject, f"nothing says that they are on {link.target}", told)
+
+
+def _moved(observed: Observed) -> list[str]:
+    found = []
+    runs, endpoints = observed.survey.runs, observed.endpoints
+    if not isinstance(runs, Unavailable):
+        moves = (r for r in runs if r.status == _DONE and r.plan.startswith("fail"))
+        newest = next(moves, None)
+        if newest is not None and newest.plan.startswith("failover"):
+            found.append(f"run {newest.run} ({newest.plan}) is done, and no way home after it")
+    if not isinstance(endpoints, Unavailable):
+        for number, each in enumerate(endpoints, 1):
+            if isinstance(each, EndpointState) and each.cluster == observed.link.target:
+                found.append(f"endpoint {number} answers with {each.cluster}")
+    return found
+
+
+TriedChange = TypeVar("TriedChange")
+
+_CURE = "see what keeps the target from taking it: its policies, and the rights of drctl's user"
+
+
+def tried(fixes: Fixes, target: ShapeReader) -> Fixes:
+    """Without those that the target says it would not take: they are left, with its reason.
+
+    Raises:
+        Unreachable: it did not answer.
+    """
+    settings = [Alteration(f.change.topic, f.change.key, f.change.after) for f in fixes.settings]
+    configured = target.would_configure(settings)
+    extended = target.would_extend({f.change.topic: f.change.total for f in fixes.partitions})
+    created = target.would_create([f.change for f in fixes.topics])
+    taken, left = _parted("parity-of-settings", fixes.settings, configured, lambda c: c.topic)
+    more, short = _parted("fewer-partitions-on-target", fixes.partitions, extended, _topic)
+    made, missing = _parted("topics-missing-on-target", fixes.topics, created, lambda c: c.name)
+    return replace(
+        fixes,
+        settings=taken,
+        partitions=more,
+        topics=made,
+        left=(*fixes.left, *left, *short, *missing),
+    )
+
+
+def _topic(change: tuple[str, int]) -> str:
+    return change[0]
+
+
+def _parted(
+    check: str,
+    fixes: Iterable[Fix[TriedChange]],
+    answers: Mapping[str, Unavailable | None],
+    topic: Callable[[TriedChange], str],
+) -> tuple[tuple[Fix[TriedChange], ...], tuple[Left, ...]]:
+    taken: list[Fix[TriedChange]] = []
+    left: list[Left] = []
+    for fix in fixes:
+        why = answers.get(topic(fix.change))
+        if why is None:
+            taken.append(fix)
+        else:
+            what = f"{fix.what}: {fix.before}, would be {fix.after}"
+            left.append(Left(check, what, f"the target refuses it: {why.reason}", fix.why, _CURE))
+    return tuple(taken), tuple(left)

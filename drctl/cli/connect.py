@@ -1,0 +1,632 @@
+"""`drctl connect`: connectors that failed, their cure, and how far they got."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from drctl.app import connect_adapters
+from drctl.cli.console import console
+from drctl.cli.grammar import Execute, LinkName, Overrides, Yes
+from drctl.cli.offsets import check_confirming, command_line
+from drctl.cli.prompts import confirm
+from drctl.cli.settings import configuration, configuration_if_any
+from drctl.cli.stopping import stoppable
+from drctl.connectors.applying import (
+    Export,
+    Kept,
+    OffsetsPlan,
+    build_plan,
+    export_document,
+    kept,
+    parse_overrides,
+    read_export,
+)
+from drctl.connectors.connector import Connector
+from drctl.connectors.diagnosis import ConnectorHealth, chosen, status_document
+from drctl.connectors.recovering import Backoff
+from drctl.connectors.recovery_plan import RecoverPlan, remedy_plan, restart_plan
+from drctl.connectors.recovery_plan import parse_overrides as recovery_plan_parse_overrides
+from drctl.connectors.remedies import Remedy
+from drctl.model.errors import (
+    ConfigError,
+    DrctlError,
+    ExitCode,
+    Interrupted,
+    Unknown,
+    Unreachable,
+    UsageError,
+)
+from drctl.model.strict_json import read_json
+from drctl.views.text import plural
+
+if TYPE_CHECKING:
+    from drctl.app.connect_adapters import ConnectCluster, FileNotebook
+    from drctl.config.configuration import Config
+    from drctl.connectors.connector import Workers
+    from drctl.connectors.recovering import RestartAttempt
+    from drctl.connectors.remedies import Treated
+    from drctl.connectors.writing import OffsetsResult
+
+app = typer.Typer(help="Connectors: failed tasks explained, restarted, their positions moved.")
+offsets = typer.Typer(help="How far connectors got: exported, translated, given to others.")
+app.add_typer(offsets, name="offsets")
+
+Urls = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--connect",
+        metavar="URL",
+        help="Workers of one Connect cluster, with commas; may be repeated. Else those of links.",
+    ),
+]
+Url = Annotated[
+    str | None,
+    typer.Option(
+        "--connect", metavar="URL", help="Workers of it, with commas; else those of the link."
+    ),
+]
+Names = Annotated[
+    list[str] | None,
+    typer.Option("--connector", metavar="NAME", help="Only this one; may be repeated."),
+]
+Renames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rename", metavar="OLD=NEW", help="What a connector is called there; may be repeated."
+    ),
+]
+
+
+@app.command()
+def status(connect: Urls = None, link: LinkName = None) -> int:
+    """Show all connectors of all workers, and why those failed that failed.
+
+    Reads only. Exit codes: 0 nothing failed, 1 something did, 5 some workers do not answer.
+    """
+    return show_status(tuple(connect or ()), link)
+
+
+@app.command()
+def recover(
+    connect: Url = None,
+    link: LinkName = None,
+    connector: Names = None,
+    remedy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="reset|recreate",
+            help="For one whose resume point is gone: it forgets it, or another one takes over.",
+        ),
+    ] = None,
+    new_name: Annotated[
+        str | None,
+        typer.Option("--as", metavar="NAME", help="What recreate calls it; else NAME-2."),
+    ] = None,
+    initial: Annotated[str, typer.Option(metavar="TIME", help="The first pause.")] = "1s",
+    longest: Annotated[str, typer.Option(metavar="TIME", help="The longest pause.")] = "120s",
+    attempts: Annotated[int, typer.Option(metavar="NUMBER", help="Restarts at most.")] = 16,
+    settle: Annotated[
+        str, typer.Option(metavar="TIME", help="So long it has to run to count as running.")
+    ] = "10s",
+    execute: Execute = False,
+    yes: Yes = False,
+    override: Overrides = None,
+) -> int:
+    """Restart what failed, with pauses that double each time; or begin anew what cannot go on.
+
+    Where the trace says that a restart does not help, it is refused: --override cause=REASON once
+    the cause is gone. Exit codes: 0 all run, or nothing stands against it; 1 some do not run; 3
+    refused; 4 a remedy stopped part-way; 5 unknown; 130 interrupted.
+    """
+    from drctl.cli.grammar import seconds
+    from drctl.connectors.recovering import Backoff
+
+    given = RecoverOptions(
+        connect,
+        link,
+        tuple(connector or ()),
+        remedy,
+        new_name,
+        Backoff(seconds(initial, "--initial"), seconds(longest, "--longest"), attempts),
+        seconds(settle, "--settle", zero=True),
+        (initial, longest, settle),
+        execute,
+        yes,
+        tuple(override or ()),
+    )
+    return recover_connectors(given)
+
+
+@offsets.command()
+def export(
+    connect: Url = None,
+    link: LinkName = None,
+    connector: Names = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What to write; else in the state_dir.")
+    ] = None,
+) -> int:
+    """Save how far connectors got, to a file that apply --from takes.
+
+    Reads only. Exit codes: 0 saved, 5 not all could be read.
+    """
+    return export_offsets(connect, link, tuple(connector or ()), out)
+
+
+@offsets.command()
+def translate(
+    source: Annotated[Path, typer.Option("--from", metavar="FILE", help="What export wrote.")],
+    connect: Url = None,
+    link: LinkName = None,
+    connector: Names = None,
+    rename: Renames = None,
+    override: Overrides = None,
+) -> int:
+    """Show what exported positions are for the connectors of other workers.
+
+    Reads only. Exit codes: 0 nothing stands against writing them, 3 something does.
+    """
+    given = ApplyOptions(
+        connect, link, tuple(connector or ()), source, tuple(rename or ()), tuple(override or ())
+    )
+    return apply_offsets(given)
+
+
+@offsets.command()
+def apply(
+    source: Annotated[
+        Path, typer.Option("--from", metavar="FILE", help="What export wrote, or what was before.")
+    ],
+    connect: Url = None,
+    link: LinkName = None,
+    connector: Names = None,
+    rename: Renames = None,
+    execute: Execute = False,
+    yes: Yes = False,
+    override: Overrides = None,
+) -> int:
+    """Have stopped connectors of other workers go on from exported positions.
+
+    What stood there before is kept in a file that apply --from takes. Exit codes: 0 all are there,
+    3 a guard refused and nothing was written, 4 some were written, 5 an answer did not come.
+    """
+    given = ApplyOptions(
+        connect,
+        link,
+        tuple(connector or ()),
+        source,
+        tuple(rename or ()),
+        tuple(override or ()),
+        execute,
+        yes,
+    )
+    return apply_offsets(given)
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyOptions:
+    """What the command line says."""
+
+    connect: str | None
+    link: str | None
+    connectors: tuple[str, ...]
+    source: Path
+    renames: tuple[str, ...]
+    overrides: tuple[str, ...]
+    execute: bool = False
+    yes: bool = False
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The command line that carries this out."""
+        words = ["connect", "offsets", "apply", "--from", str(self.source)]
+        words += ["--connect", connect_adapters.retyped(self.connect)] if self.connect else []
+        words += ["--link", self.link] if self.link else []
+        for option, values in (
+            ("--connector", self.connectors),
+            ("--rename", self.renames),
+            ("--override", self.overrides),
+        ):
+            for value in values:
+                words += [option, value]
+        return (*words, "--execute")
+
+
+def export_offsets(
+    connect: str | None, link: str | None, names: tuple[str, ...], out: Path | None
+) -> int:
+    """Read all positions, write the file, show what is in it.
+
+    Raises:
+        Unreachable: no worker answered.
+        Unknown: the file cannot be written.
+    """
+    from drctl.cli.connect_table import export_table
+    from drctl.views.files import write_whole
+
+    config = configuration()
+    cluster = connect_adapters.only_workers(config, connect, link)
+    now = datetime.now(UTC)
+    with connect_adapters.ward(cluster) as workers, console().task("asking the workers"):
+        where = cluster.place
+        chosen = _chosen(ConnectorHealth(where, tuple(workers.all().values())), names)
+        connectors = tuple(_kept(each, workers) for each in chosen)
+        export = Export(where, workers.kafka_cluster_id(), now.isoformat(), connectors)
+    file = out or config.state_dir / "connect" / f"offsets-{now:%Y%m%dT%H%M%S.%fZ}.json"
+    document = export_document(export, str(file))
+    try:
+        write_whole(file, json.dumps(document, indent=2) + "\n")
+    except OSError as error:
+        raise Unknown(f"{file} cannot be written: {error.strerror}", "choose --out") from None
+    console().result(lambda: export_table(export, str(file)), document)
+    return int(ExitCode.UNKNOWN if any(each.unread for each in connectors) else ExitCode.DONE)
+
+
+def apply_offsets(given: ApplyOptions) -> int:
+    """Make the plan, and with `--execute` carry it out."""
+    check_confirming(given.execute, given.yes)
+    overrides = parse_overrides(given.overrides)
+    renamed = _renamed(given.renames)
+    export = _read(given.source)
+    config = configuration()
+    cluster = connect_adapters.only_workers(config, given.connect, given.link)
+    where = cluster.place
+    with connect_adapters.ward(cluster) as workers:
+        with console().task("asking the workers"):
+            plan = build_plan(export, given.connectors, renamed, workers, where, overrides)
+        if not given.execute:
+            return _offsets_show(plan, given)
+        return _offsets_carry_out(plan, given, config, cluster)
+
+
+def _chosen(ward: ConnectorHealth, names: Sequence[str]) -> tuple[Connector, ...]:
+    from drctl.connectors.diagnosis import chosen
+
+    return chosen(ward, names) if names else ward.connectors
+
+
+def _kept(connector: Connector, workers: "Workers") -> Kept:
+    try:
+        return kept(connector, workers.positions(connector.name))
+    except DrctlError as silent:
+        return kept(connector, (), silent.message)
+
+
+def _read(file: Path) -> Export:
+    try:
+        return read_export(read_json(file.read_text(encoding="utf-8")), str(file))
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise ConfigError(
+            f"{file}: {error}", "give what `drctl connect offsets export` wrote"
+        ) from None
+
+
+def _renamed(given: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in given:
+        old, _, new = (part.strip() for part in text.partition("="))
+        if not old or not new:
+            raise UsageError(f"--rename {text!r} is not OLD=NEW")
+        found[old] = new
+    return found
+
+
+def _offsets_show(plan: OffsetsPlan, given: ApplyOptions) -> int:
+    from drctl.cli.connect_table import offsets_plan_table
+    from drctl.connectors.documents import offsets_plan_document
+
+    execute = command_line(given.words)
+    document = offsets_plan_document(plan, execute)
+    console().result(lambda: offsets_plan_table(plan, execute), document)
+    return int(ExitCode.REFUSED if plan.refused else ExitCode.DONE)
+
+
+def _offsets_carry_out(
+    plan: OffsetsPlan, given: ApplyOptions, config: "Config", cluster: "ConnectCluster"
+) -> int:
+    from drctl.cli.connect_table import offsets_result_table
+    from drctl.connectors.documents import offsets_result_document
+    from drctl.connectors.writing import nothing_written
+
+    result = nothing_written(plan)
+    if plan.writes:
+        names = {line.connector for line in plan.writes}
+        written = plural(len(plan.writes), "position")
+        confirm(plan.workers, f"{written} of {plural(len(names), 'connector')}", yes=given.yes)
+        result = _written(plan, config, cluster)
+    undo = _undo(result, given)
+    document = offsets_result_document(result, undo)
+    console().result(lambda: offsets_result_table(result, undo), document)
+    return int(result.exit_code)
+
+
+def _written(plan: OffsetsPlan, config: "Config", cluster: "ConnectCluster") -> "OffsetsResult":
+    from drctl.connectors.writing import Writing
+
+    run = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+    with (
+        connect_adapters.ward(cluster) as workers,
+        connect_adapters.curer(cluster) as writer,
+        connect_adapters.notebook(config, run) as notebook,
+        stoppable() as clock,
+        console().task(f"writing to {plan.workers}"),
+    ):
+        writing = Writing(workers, writer, notebook, clock, lambda: datetime.now(UTC))
+        try:
+            return writing.run(plan, run, workers.kafka_cluster_id())
+        except KeyboardInterrupt:
+            message = f"interrupted: what may have been written stands in {notebook.where}"
+            raise Interrupted(message, "see what is there: drctl connect offsets export") from None
+
+
+def _undo(result: "OffsetsResult", given: ApplyOptions) -> str:
+    if not result.before:
+        return ""
+    words = ["connect", "offsets", "apply", "--from", result.before]
+    words += ["--connect", connect_adapters.retyped(given.connect)] if given.connect else []
+    words += ["--link", given.link] if given.link else []
+    for override in given.overrides:
+        words += ["--override", override]
+    return command_line([*words, "--execute"])
+
+
+def show_status(connect: tuple[str, ...], link: str | None) -> int:
+    """All connectors of the workers that were given, or of those of the links."""
+    from drctl.cli.connect_table import status_table
+
+    if connect:
+        config = configuration_if_any()
+        known = tuple(connect_adapters.typed_workers(text, config) for text in connect)
+    else:
+        known = connect_adapters.known_workers(configuration(), link)
+    with console().task("asking the workers"):
+        wards = [look_at(cluster) for cluster in known]
+    console().result(lambda: status_table(wards), status_document(wards))
+    return int(_exit_code(wards))
+
+
+def look_at(cluster: "ConnectCluster") -> ConnectorHealth:
+    """The connectors of one Connect cluster, or why they could not be asked."""
+    where = cluster.place
+    try:
+        with connect_adapters.ward(cluster) as opened:
+            return ConnectorHealth(where, tuple(opened.all().values()))
+    except DrctlError as silent:
+        return ConnectorHealth(where, (), silent.message)
+
+
+def _exit_code(wards: Sequence[ConnectorHealth]) -> ExitCode:
+    if any(ward.silent for ward in wards):
+        return ExitCode.UNKNOWN
+    found = any(ward.findings or ward.unassigned for ward in wards)
+    return ExitCode.FOUND if found else ExitCode.DONE
+
+
+_REMEDY_PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverOptions:
+    """What the command line says.
+
+    Attributes:
+        pauses: first, longest and settling time, as typed.
+    """
+
+    connect: str | None
+    link: str | None
+    connectors: tuple[str, ...]
+    remedy: str | None
+    new_name: str | None
+    backoff: Backoff
+    settle_s: float
+    pauses: tuple[str, str, str]
+    execute: bool
+    yes: bool
+    overrides: tuple[str, ...]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The command line that carries this out."""
+        words = ["connect", "recover"]
+        words += ["--connect", connect_adapters.retyped(self.connect)] if self.connect else []
+        words += ["--link", self.link] if self.link else []
+        for name in self.connectors:
+            words += ["--connector", name]
+        words += ["--remedy", self.remedy] if self.remedy else []
+        words += ["--as", self.new_name] if self.new_name else []
+        given = (*self.pauses, str(self.backoff.attempts))
+        names = ("--initial", "--longest", "--settle", "--attempts")
+        for name, value, usual in zip(names, given, ("1s", "120s", "10s", "16"), strict=True):
+            words += [name, value] if value != usual else []
+        for override in self.overrides:
+            words += ["--override", override]
+        return (*words, "--execute")
+
+
+def recover_connectors(given: RecoverOptions) -> int:
+    """Make the plan, and with `--execute` carry it out."""
+    check_confirming(given.execute, given.yes)
+    overrides = recovery_plan_parse_overrides(given.overrides)
+    remedy = _remedy(given)
+    config = configuration()
+    cluster = connect_adapters.only_workers(config, given.connect, given.link)
+    with console().task("asking the workers"):
+        plan = _plan(given, remedy, cluster, overrides)
+    if not given.execute:
+        return _show(plan, given)
+    if not plan.acting:
+        return _ended(plan, "", ExitCode.REFUSED if plan.refused else ExitCode.DONE)
+    confirm(plan.workers, _in_words(plan), yes=given.yes)
+    return _carry_out(plan, given, config, cluster)
+
+
+def _remedy(given: RecoverOptions) -> Remedy | None:
+    if given.remedy is None:
+        if given.new_name:
+            raise UsageError("--as goes with --remedy recreate")
+        return None
+    if given.remedy not in list(Remedy):
+        raise UsageError(f"there is no remedy {given.remedy!r}", f"there are: {', '.join(Remedy)}")
+    if len(given.connectors) != 1:
+        raise UsageError("--remedy is for one connector", "name it: --connector NAME")
+    if given.new_name and given.remedy == Remedy.RESET:
+        raise UsageError("--as goes with --remedy recreate")
+    return Remedy(given.remedy)
+
+
+def _plan(
+    given: RecoverOptions,
+    remedy: Remedy | None,
+    cluster: "ConnectCluster",
+    overrides: dict[str, str],
+) -> RecoverPlan:
+    ward = look_at(cluster)
+    if ward.silent:
+        raise Unreachable(ward.silent)
+    connectors = chosen(ward, given.connectors)
+    if remedy is None:
+        return restart_plan(ward, connectors, overrides)
+    name = given.new_name or f"{connectors[0].name}-2"
+    return remedy_plan(ward, connectors[0], remedy, name, overrides)
+
+
+def _show(plan: RecoverPlan, given: RecoverOptions) -> int:
+    from drctl.cli.connect_table import recover_plan_table
+    from drctl.connectors.documents import recover_plan_document
+
+    execute = command_line(given.words)
+    console().result(
+        lambda: recover_plan_table(plan, given.backoff, execute),
+        recover_plan_document(plan, given.backoff, execute),
+    )
+    return int(ExitCode.REFUSED if plan.refused else ExitCode.DONE)
+
+
+def _carry_out(
+    plan: RecoverPlan, given: RecoverOptions, config: "Config", cluster: "ConnectCluster"
+) -> int:
+    run = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+    with connect_adapters.notebook(config, run) as notebook:
+        notebook.append([_began(plan, run)])
+        if plan.remedy is not None:
+            treated = _treated(plan, given, cluster, notebook)
+            code = treated.code
+            notebook.append([_end(code)])
+            return _ended(plan, run, code, treated=treated)
+        patients = _restarted(plan, given, cluster, notebook)
+        code = _code(plan, patients)
+        notebook.append([_end(code)])
+        if code is ExitCode.INTERRUPTED:
+            done = ", ".join(f"{each.name}: {each.attempts} restarts" for each in patients)
+            raise Interrupted(f"interrupted ({done}); journal {notebook.where}", "")
+        return _ended(plan, run, code, patients)
+
+
+def _restarted(
+    plan: RecoverPlan, given: RecoverOptions, cluster: "ConnectCluster", notebook: "FileNotebook"
+) -> "tuple[RestartAttempt, ...]":
+    from drctl.connectors.recovering import Recovery
+
+    def announce(name: str, attempt: int) -> None:
+        entry = {"entry": "intent", "what": "restart", "connector": name, "attempt": attempt}
+        notebook.append([{**entry, "at": datetime.now(UTC).isoformat()}])
+
+    with (
+        connect_adapters.ward(cluster) as workers,
+        connect_adapters.curer(cluster) as writer,
+        stoppable() as clock,
+        console().task("restarting") as task,
+    ):
+
+        def told(words: str) -> None:
+            console().progress(words)
+            task.update(description=words)
+
+        recovery = Recovery(workers, writer, clock, given.backoff, given.settle_s, announce, told)
+        return recovery.run(plan.restarted)
+
+
+def _treated(
+    plan: RecoverPlan, given: RecoverOptions, cluster: "ConnectCluster", notebook: "FileNotebook"
+) -> "Treated":
+    from drctl.connectors.remedies import Treatment
+
+    assert plan.remedy is not None
+    (line,) = plan.lines
+    with (
+        connect_adapters.ward(cluster) as workers,
+        connect_adapters.curer(cluster) as writer,
+        stoppable() as clock,
+        console().task(f"{plan.remedy} of {line.connector.name}"),
+    ):
+        treatment = Treatment(
+            workers,
+            writer,
+            notebook,
+            clock,
+            lambda: datetime.now(UTC),
+            console().progress,
+            _REMEDY_PATIENCE_S,
+            given.settle_s,
+        )
+        cluster_id = workers.kafka_cluster_id()
+        return treatment.run(plan.remedy, line.connector, plan.name, plan.workers, cluster_id)
+
+
+def _code(plan: RecoverPlan, patients: "tuple[RestartAttempt, ...]") -> ExitCode:
+    from drctl.connectors.recovering import Ending
+
+    endings = {each.ending for each in patients}
+    if Ending.INTERRUPTED in endings:
+        return ExitCode.INTERRUPTED
+    return ExitCode.DONE if endings == {Ending.RUNNING} and not plan.refused else ExitCode.FOUND
+
+
+def _ended(
+    plan: RecoverPlan,
+    run: str,
+    code: ExitCode,
+    patients: "tuple[RestartAttempt, ...]" = (),
+    treated: "Treated | None" = None,
+) -> int:
+    from drctl.cli.connect_table import recover_table
+    from drctl.connectors.documents import recover_document
+
+    console().result(
+        lambda: recover_table(plan, patients, treated),
+        recover_document(plan, run, int(code), patients, treated),
+    )
+    return int(code)
+
+
+def _in_words(plan: RecoverPlan) -> str:
+    if plan.remedy is None:
+        return f"restarts {', '.join(plan.restarted)}"
+    (line,) = plan.lines
+    return f"{'; '.join(line.steps)}. {line.consequence}"
+
+
+def _began(plan: RecoverPlan, run: str) -> dict[str, object]:
+    return {
+        "entry": "began",
+        "version": 1,
+        "run": run,
+        "at": datetime.now(UTC).isoformat(),
+        "what": "recover",
+        "workers": plan.workers,
+        "remedy": plan.remedy.value if plan.remedy else None,
+        "connectors": [line.connector.name for line in plan.lines],
+        "overrides": dict(plan.overrides),
+    }
+
+
+def _end(code: ExitCode) -> dict[str, object]:
+    return {"entry": "ended", "status": code.name.lower(), "at": datetime.now(UTC).isoformat()}

@@ -1,1 +1,0 @@
-"""`drctl connect`: the command, what it opens and what it prints."""

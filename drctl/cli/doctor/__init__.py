@@ -1,1 +1,0 @@
-"""`drctl doctor`: the command, what it opens and what it prints."""

@@ -1,0 +1,201 @@
+"""What `doctor` found, for a terminal; nothing of what clusters say is rich markup."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from drctl.checks.causes import Unseen, network_suspected, told_once
+from drctl.checks.diagnosis import Diagnosis, Row
+from drctl.checks.repairs import GUARD
+from drctl.model.finding import Finding, Status
+from drctl.model.plan import Plan
+from drctl.views.text import plain, plural, sentence
+
+_STYLES = {
+    Status.OK: "green",
+    Status.WARN: "yellow",
+    Status.FAIL: "bold red",
+    Status.NOT_CHECKED: "yellow",
+}
+_URGENT = {Status.FAIL: 0, Status.NOT_CHECKED: 1, Status.WARN: 2, Status.OK: 3}
+
+
+def doctor_table(found: Diagnosis) -> RenderableType:
+    """The verdict, what stands in the way first, then every row by family."""
+    return Group(*_table_parts(found))
+
+
+def _table_parts(found: Diagnosis) -> Iterator[RenderableType]:
+    if network := network_suspected(row.finding for row in found.rows):
+        yield Text(sentence(network), style="bold red")
+    yield _table_verdict(found)
+    ends = f"link {found.link}: {found.source} -> {found.target}"
+    counts = ", ".join(f"{count} {status.value}" for status, count in found.counts.items())
+    yield Text(f"{sentence(ends)}; {counts}", style="dim")
+    _, unseen = told_once([row.finding for row in found.rows])
+    bad = [row for row in found.rows if row.refuses or row.finding.status is Status.FAIL]
+    if bad:
+        yield Text("\nIn the way of a failover", style="bold")
+        yield from _table_told(bad, unseen)
+    others = [row for row in found.rows if row not in bad and row.finding.status is not Status.OK]
+    if others:
+        yield Text("\nTo know of", style="bold")
+        yield from _table_told(sorted(others, key=_urgency), unseen)
+    if unseen:
+        yield Text("\nNot looked at", style="bold")
+        yield from map(_unseen, unseen)
+    yield Text("\nAll rows", style="bold")
+    yield _table_table(found.rows, unseen)
+
+
+def _table_verdict(found: Diagnosis) -> Text:
+    if found.silent:
+        silent = " and ".join(map(sentence, found.silent))
+        return Text(f"Unknown: {silent} did not answer", style="bold red")
+    if not found.ready:
+        return Text("Not ready: a failover would be refused, or go wrong", style="bold red")
+    style = "bold yellow" if found.counts[Status.WARN] else "bold green"
+    return Text("Ready: nothing stands in the way of a failover", style=style)
+
+
+def _table_told(rows: Sequence[Row], unseen: Sequence[Unseen]) -> Iterator[Text]:
+    """What has something of its own to say."""
+    folded = [each for group in unseen for each in group.findings]
+    for finding in (row.finding for row in rows if row.finding not in folded):
+        head = f"  {finding.status.value:<11} "
+        words = sentence(f"{finding.check}: {finding.subject}: {finding.reason}")
+        yield Text.assemble((head, _STYLES[finding.status]), words)
+        for name in ("evidence", "cost", "cure"):
+            if text := getattr(finding, name):
+                yield Text(f"{'':14}{name}: {sentence(text)}", style="dim")
+
+
+def _unseen(unseen: Unseen) -> Text:
+    """One line for each cause that keeps checks from looking, wherever they belong."""
+    why = f", see {unseen.said_by}" if unseen.said_by else f": {unseen.because.why}"
+    told = sentence(f"{unseen.count} could not look{why} ({', '.join(unseen.checks)})")
+    return Text(f"  not-checked {told}", style="yellow")
+
+
+def _table_table(rows: Sequence[Row], unseen: Sequence[Unseen]) -> Table:
+    shared = {each.because for each in unseen}
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for _ in range(3):
+        table.add_column(overflow="fold")
+    for family, group in groupby(sorted(rows, key=_place), key=lambda row: row.family):
+        table.add_row(Text(family.value, "bold"), "", "")
+        for row in group:
+            finding = row.finding
+            reason = finding.apart if finding.because in shared else finding.reason
+            said = sentence(f"{finding.subject}: {reason}")
+            if finding.status is Status.OK and finding.evidence:
+                said += f" ({sentence(finding.evidence)})"
+            status = Text(finding.status.value, _STYLES[finding.status])
+            table.add_row(Text(f"  {finding.check}"), status, Text(said))
+    return table
+
+
+def _urgency(row: Row) -> int:
+    return _URGENT[row.finding.status]
+
+
+def _place(row: Row) -> int:
+    return list(type(row.family)).index(row.family)
+
+
+def fix_table(
+    plan: Plan, findings: Sequence[Finding], against: Sequence[str], execute: str
+) -> RenderableType:
+    """The verdict, every change, what is left and why, and what to type."""
+    failing = [each for each in findings if each.status is Status.FAIL]
+    changes = [change for step in plan.steps for change in step.settings.get("changes", ())]
+    left = [each for each in findings if each.status is Status.WARN]
+    unseen = [each for each in findings if each.status is Status.NOT_CHECKED]
+    todo = tuple(_what_to_do(changes, left, against, failing, execute))
+    return Group(*_parts(plan, changes, left, unseen, against, todo))
+
+
+def _parts(
+    plan: Plan,
+    changes: Sequence[Mapping[str, Any]],
+    left: Sequence[Finding],
+    unseen: Sequence[Finding],
+    against: Sequence[str],
+    todo: Sequence[str],
+) -> Iterator[RenderableType]:
+    yield _verdict(plan, changes, left, against)
+    if changes:
+        yield Text(f"\nWould be changed on {plain(plan.target)}", style="bold")
+        yield _table(changes)
+    if left:
+        yield Text("\nLeft to a person", style="bold")
+        for each in left:
+            yield from _told(each)
+    if unseen:
+        yield Text("\nBeyond this link, or not compared", style="bold")
+        for each in unseen:
+            yield from _told(each)
+    yield Text("\nDo now", style="bold")
+    for line in todo:
+        yield Text(f"  {line}")
+
+
+def _verdict(
+    plan: Plan,
+    changes: Sequence[Mapping[str, Any]],
+    left: Sequence[Finding],
+    against: Sequence[str],
+) -> Text:
+    ends = f"link {plain(plan.link)}, {plain(plan.source)} -> {plain(plan.target)}"
+    counts = f"{plural(len(changes), 'change')}, {len(left)} left to a person"
+    if against:
+        return Text(f"Refused: {ends}; {plural(len(against), 'objection')} below", "bold red")
+    if not changes and not left:
+        return Text(f"Nothing differs that is looked at: {ends}", "bold green")
+    return Text(f"{'Ready' if changes else 'Nothing to change'}: {ends}; {counts}", "bold yellow")
+
+
+def _table(changes: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 2))
+    for heading in ("What", "Now", "Then", "Why it matters in a failover"):
+        table.add_column(heading, overflow="fold")
+    for each in changes:
+        why = sentence(each["why"])
+        if each["note"]:
+            why = f"{why}. Note: {sentence(each['note'])}"
+        table.add_row(
+            *(Text(sentence(each[name])) for name in ("what", "before", "after")), Text(why)
+        )
+    return table
+
+
+def _told(finding: Finding) -> Iterator[Text]:
+    yield Text(f"  {sentence(finding.subject)}")
+    for name in ("reason", "cost", "cure"):
+        if text := getattr(finding, name):
+            label = {"reason": "why", "cost": "cost", "cure": "by hand"}[name]
+            yield Text(f"      {label}: {sentence(text)}", style="dim")
+
+
+def _what_to_do(
+    changes: Sequence[Mapping[str, Any]],
+    left: Sequence[Finding],
+    against: Sequence[str],
+    failing: Sequence[Finding],
+    execute: str,
+) -> Iterator[str]:
+    if against:
+        yield from (f"{sentence(each)}." for each in against)
+        yield from (f"Cure: {sentence(each.cure)}." for each in failing if each.cure)
+        if any(each.check == GUARD for each in failing):
+            yield f"Or, where that is wrong: --override {GUARD}=REASON"
+    elif changes:
+        yield f"Nothing has been changed. To carry it out: {plain(execute)}"
+    elif left:
+        yield "Nothing here is for drctl to change: see above for what a person would type."
+    else:
+        yield "Nothing."

@@ -1,0 +1,438 @@
+"""`drctl drill`: a failover rehearsed on topics and groups of its own, measured and cleaned up."""
+
+import re
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from drctl.app import adapters, drill_adapters, run_journal
+from drctl.app.link_reader import Connectors
+from drctl.cli import drill_stage
+from drctl.cli.console import console
+from drctl.cli.drill_stage import (
+    Ending,
+    Fault,
+    Leftovers,
+    Stage,
+    Wanted,
+    injected,
+    leaving_nothing,
+    stocktaking,
+)
+from drctl.cli.grammar import Execute, LinkName, Yes
+from drctl.cli.offsets import check_confirming, command_line
+from drctl.cli.prompts import confirm
+from drctl.cli.settings import configuration
+from drctl.cli.stopping import StoppableClock, stoppable
+from drctl.drill.cleaning import Scratch, began, new_drill
+from drctl.drill.planning import Coverage, coverage
+from drctl.drill.result import Limits, Result, StepTime, measured, read
+from drctl.model.errors import DrctlError, ExitCode, Unreachable, UsageError
+from drctl.model.loss import Mode
+from drctl.model.topology import Unavailable
+from drctl.views.text import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.drill.cleaning import Ports
+    from drctl.engine.run_state import RunState
+    from drctl.model.plan import Json
+
+
+def drill(
+    link: LinkName = None,
+    records: Annotated[
+        int, typer.Option(metavar="N", min=1, help="That are written before anything else.")
+    ] = 2000,
+    work: Annotated[
+        str, typer.Option(metavar="TIME", help="How long applications work before it begins.")
+    ] = "5s",
+    budget: Annotated[
+        str, typer.Option(metavar="TIME", help="For all of it, but for cleaning up.")
+    ] = "15m",
+    topic_prefix: Annotated[
+        str, typer.Option(metavar="PREFIX", help="What names of its topic and group begin with.")
+    ] = "",
+    max_rto: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Exit with 1 where the RTO is above it.")
+    ] = None,
+    inject: Annotated[
+        Fault | None, typer.Option(help="A fault while applications work; in a lab alone.")
+    ] = None,
+    lab: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="With --inject: the lab's folder; else the user's own."),
+    ] = None,
+    junit: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --execute: also write the result as JUnit XML."),
+    ] = None,
+    execute: Execute = False,
+    yes: Yes = False,
+    clean: Annotated[
+        bool, typer.Option("--clean", help="Only delete what drills that died left behind.")
+    ] = False,
+    history: Annotated[
+        bool, typer.Option("--history", help="Only show the drills that were.")
+    ] = False,
+) -> int:
+    """Rehearse a failover on a topic and a group of its own, and measure it.
+
+    Without --execute nothing is made: the plan is printed, and what a drill would make. Exit codes:
+    0 within policy, and all else is as it was; 1 a measure is worse, or the drill did not go
+    through; 3 refused; 4 something that was made is left: --clean; 5 unknown; 130 interrupted.
+    """
+    from drctl.model.errors import UsageError
+
+    if clean and history:
+        raise UsageError("--clean and --history do not go together")
+    if history:
+        return show(link)
+    if clean:
+        return clean_dead_drills(link, execute=execute, yes=yes)
+    from drctl.cli.drill_stage import Wanted
+    from drctl.cli.grammar import seconds
+
+    words = ["drill", "--records", str(records), "--work", work, "--budget", budget]
+    for name, value in (("--topic-prefix", topic_prefix), ("--max-rto", max_rto)):
+        words += [name, value] if value else []
+    words += ["--inject", inject.value] if inject else []
+    words += ["--lab", str(lab)] if lab else []
+    words += ["--junit", str(junit)] if junit else []
+    given = DrillOptions(
+        tuple(words),
+        link,
+        Wanted(records, seconds(work, "--work", zero=True), seconds(budget, "--budget")),
+        topic_prefix,
+        seconds(max_rto, "--max-rto", zero=True) if max_rto else None,
+        inject,
+        lab,
+        junit,
+        execute,
+        yes,
+    )
+    return run_drill(given)
+
+
+def clean_dead_drills(name: str | None, *, execute: bool, yes: bool) -> int:
+    """Show what is there, or delete it.
+
+    Raises:
+        Refused: nobody confirmed.
+        Unreachable: a cluster did not answer.
+    """
+    check_confirming(execute, yes)
+    config = configuration()
+    link = config.link(name)
+    if execute:
+        drill_stage.bury(config)
+    elif faults := drill_stage.lasting(config):
+        try:
+            return _clean(config, link, faults, execute=False, yes=False)
+        except Unreachable as silent:
+            console().note(f"{silent.message}: what else is there is seen once that is taken back")
+            return _clean_show(link.name, (), faults, done=False)
+    return _clean(config, link, (), execute=execute, yes=yes)
+
+
+def _clean(
+    config: "Config", link: "Link", faults: Sequence[str], *, execute: bool, yes: bool
+) -> int:
+    with (
+        drill_adapters.ports(link.source, link.source_config) as source,
+        drill_adapters.ports(link.target, link.target_config) as target,
+    ):
+        found = drill_stage.leftovers(config, source, target, everything=True)
+        for line in drill_stage.told(found.spared):
+            console().note(line)
+        if not execute or not found.dead:
+            return _clean_show(link.name, (), (*faults, *found.words), done=execute)
+        what = f"{len(found.words)} things of dead drills, and of cluster {link.source}"
+        confirm(link.target, what, yes=yes)
+        done = drill_stage.clean_up(source, target, found.dead, time.sleep)
+        return _clean_show(link.name, done.gone, done.left, done=True)
+
+
+def _clean_show(link: str, deleted: Sequence[str], left: Sequence[str], *, done: bool) -> int:
+    from drctl.cli.drill_table import clean_table
+    from drctl.views.drill_text import clean_document
+
+    execute = command_line(["drill", "--clean", "--link", link, "--execute"])
+    document = clean_document(link, deleted, left, done, execute)
+    console().result(lambda: clean_table(document), document)
+    if not left:
+        return int(ExitCode.DONE)
+    return int(ExitCode.STOPPED if done else ExitCode.FOUND)
+
+
+PAGE = "history.html"
+
+
+def show_end(config: "Config", result: "Result", junit: "Path | None") -> int:
+    """Print the end of a drill; the exit code.
+
+    Args:
+        junit: where it is written as JUnit XML, too.
+
+    Raises:
+        Unknown: the history cannot be kept.
+    """
+    from drctl.cli.drill_table import result_table
+    from drctl.views.drill_text import result_document
+
+    drill_adapters.history(config).append(result.past().line())
+    page = write_page(config)
+    if junit is not None:
+        _write_junit(junit, result)
+    document = result_document(result, page)
+    console().result(lambda: result_table(result, page), document)
+    return int(result.exit_code)
+
+
+def write_page(config: "Config") -> str | None:
+    """The page of all drills; None where it could not be written.
+
+    Raises:
+        Unknown: the history cannot be read.
+    """
+    from drctl.views.drill_page import render
+    from drctl.views.files import write_whole
+
+    drills, _ = read(drill_adapters.history(config).lines())
+    if not drills:
+        return None
+    file = drill_adapters.folder(config) / PAGE
+    try:
+        write_whole(file, render(drills))
+    except OSError as error:
+        console().warn(f"the page could not be written: {error.strerror}")
+        return None
+    return str(file)
+
+
+def _write_junit(file: "Path", result: "Result") -> None:
+    from drctl.views.files import write_whole
+    from drctl.views.junit import drill_to_junit
+
+    try:
+        write_whole(file, drill_to_junit(result))
+    except OSError as error:
+        console().warn(f"{file} could not be written: {error.strerror}")
+
+
+def step_times(story: "RunState | None") -> tuple[StepTime, ...]:
+    """The engine's steps, as its journal tells them."""
+    from drctl.views.run_json import detail
+    from drctl.views.run_reading import report_data
+
+    if story is None:
+        return ()
+    try:
+        steps = report_data(story).steps
+    except DrctlError as error:
+        console().warn(f"the steps are not known: {error.message}")
+        return ()
+    return tuple(StepTime(s.id, s.title, s.became.value, s.seconds, detail(s)) for s in steps)
+
+
+def committed(story: "RunState | None") -> "Mapping[str, object] | None":
+    """What the engine said of the positions that it committed."""
+    facts: Json | None = story.facts_by_kind().get("commit-offsets") if story else None
+    return facts
+
+
+def show(link: str | None) -> int:
+    """Print them, the oldest first.
+
+    Raises:
+        UsageError: there is no such link.
+        Unknown: the history cannot be read.
+    """
+    from drctl.cli.drill_table import history_table
+    from drctl.views.drill_text import history_document
+
+    config = configuration()
+    drills, damaged = read(drill_adapters.history(config).lines())
+    if link is not None:
+        name = config.link(link).name
+        drills = tuple(past for past in drills if past.link == name)
+    if damaged:
+        console().warn(f"{damaged} lines of the history cannot be read, and are left out")
+    page = write_page(config)
+    document = history_document(drills, damaged, page)
+    console().result(lambda: history_table(drills, page), document)
+    return int(ExitCode.DONE)
+
+
+_LEAST_RECORDS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class DrillOptions:
+    """What the command line says.
+
+    Attributes:
+        words: of the command line that makes the same drill again.
+        max_rto_s: None where any is good enough.
+        lab: the folder of the lab in which a fault is injected; None for the user's own.
+        junit: where the result is to be in the words of CI, too.
+    """
+
+    words: tuple[str, ...]
+    link: str | None
+    wanted: Wanted
+    prefix: str
+    max_rto_s: float | None
+    fault: Fault | None
+    lab: Path | None
+    junit: Path | None
+    execute: bool
+    yes: bool
+
+
+def run_drill(given: DrillOptions) -> int:
+    """Show it, or carry it out.
+
+    Raises:
+        Refused: the replicator does not copy what would be made, a run holds the link, or a fault
+            is asked for outside a lab.
+    """
+    check_confirming(given.execute, given.yes)
+    _check(given)
+    config = configuration()
+    link = config.link(given.link)
+    scratch = Scratch(new_drill(datetime.now(UTC), secrets.token_hex(3)), given.prefix)
+    fault = injected(given.fault, link, given.lab) if given.fault else None
+    if given.execute:
+        drill_stage.bury(config)
+    run_journal.refuse_while_held(link)
+    covered = _coverage(link)
+    covered.require(scratch)
+    with (
+        drill_adapters.ports(link.source, link.source_config) as source,
+        drill_adapters.ports(link.target, link.target_config) as target,
+    ):
+        principals, clock = _principals(link, scratch, source), StoppableClock()
+        stage = Stage(config, link, scratch, given.wanted, principals, clock, source, target, fault)
+        left = drill_stage.leftovers(config, source, target, everything=False)
+        for line in drill_stage.told(left.spared):
+            console().note(line)
+        if not given.execute:
+            return _show(stage, covered, left, given)
+        what = f"drill {scratch.drill} over link {link.name}, and cluster {link.source}"
+        confirm(link.target, what, yes=given.yes)
+        # At a question Ctrl-C ends drctl at once; from here on it stops the drill.
+        with stoppable() as stage.clock:
+            return _carried_out(stage, left, given)
+
+
+def _check(given: DrillOptions) -> None:
+    if not re.fullmatch(r"[a-zA-Z0-9._-]{0,150}", given.prefix):
+        raise UsageError("--topic-prefix: at most 150 letters, digits, '.', '_' or '-'")
+    if given.wanted.records < _LEAST_RECORDS:
+        raise UsageError(f"--records: {_LEAST_RECORDS} at least, for a group to read half of them")
+    if given.wanted.budget_s > drill_stage.LONGEST.total_seconds() / 2:
+        raise UsageError("--budget: 3h at most")
+    if given.lab and not given.fault:
+        raise UsageError("--lab goes with --inject")
+
+
+def _coverage(link: "Link") -> Coverage:
+    """What the link's source connector says; everything where there is none to ask.
+
+    Raises:
+        Unreachable: no worker answered.
+    """
+    name, connect = link.settings.replicator.connectors.source, adapters.connect_of(link)
+    if connect is None or not name:
+        return Coverage()
+    return coverage(name, Connectors(connect).config(name))
+
+
+def _principals(link: "Link", scratch: Scratch, source: "Ports") -> tuple[str, ...]:
+    """Whom the drill's fence denies: nobody where the link's own is no ACL.
+
+    Raises:
+        Unreachable: the source did not answer.
+    """
+    rules = source.acls.acls()
+    if link.settings.fence.method != "acl" or isinstance(rules, Unavailable) or not rules.enforced:
+        return ()
+    return (scratch.principal, *drill_adapters.own_principals(link))
+
+
+def _show(stage: Stage, covered: Coverage, left: Leftovers, given: DrillOptions) -> int:
+    from drctl.cli.drill_table import plan_table
+    from drctl.views.drill_text import plan_document
+
+    with stage.sight() as sight:
+        planned = stage.plan(sight)
+    execute = command_line([*given.words, "--link", stage.link.name, "--execute"])
+    kind = stage.fault.fault.value if stage.fault else ""
+    document = plan_document(
+        planned,
+        stage.scratch,
+        stage.link.target_topic,
+        kind,
+        covered.refresh_s,
+        left.words,
+        execute,
+    )
+    console().result(lambda: plan_table(document), document)
+    return int(ExitCode.DONE)
+
+
+def _carried_out(stage: Stage, left: Leftovers, given: DrillOptions) -> int:
+
+    if left.dead:
+        console().progress(f"cleaning up after {plural(len(left.dead), 'drill')} that died")
+        drill_stage.clean_up(stage.source, stage.target, left.dead, stage.clock.wait)
+    before, ending = stocktaking(stage), Ending()
+    place = drill_adapters.folder(stage.config) / stage.scratch.drill
+    with drill_adapters.alive(place / drill_stage.ALIVE):
+        fault = stage.fault.to_json() if stage.fault else None
+        drill_stage.note(stage.config, stage.scratch.drill, stage.link, fault)
+        start = stage.clock.monotonic()
+        with leaving_nothing(stage, before, ending):
+            logs = stage.run()
+            if logs is not None:
+                ending.measures = measured(logs, committed(stage.story))
+        result = _result(stage, ending, given, stage.clock.monotonic() - start)
+        return show_end(stage.config, result, given.junit)
+
+
+def _result(stage: Stage, ending: Ending, given: DrillOptions, seconds: float) -> Result:
+    link, mode = stage.link, stage.mode
+    rpo_s = stage.config.policy.max_rpo_seconds
+    return Result(
+        stage.scratch,
+        link.name,
+        link.source,
+        link.target,
+        link.target_topic(stage.scratch.topic),
+        mode.value,
+        stage.fault.fault.value if stage.fault else "",
+        began(stage.scratch.drill),
+        seconds,
+        Limits(rpo_s, given.max_rto_s, planned=mode is Mode.PLANNED),
+        ending.broke_off or stage.not_done,
+        ending.unanswered or stage.not_seen_done,
+        ending.interrupted,
+        ending.measures,
+        step_times(stage.story),
+        stage.left_out,
+        tuple(ending.deleted),
+        tuple(ending.left),
+        ending.compared,
+        ending.not_compared,
+        stage.journal,
+    )

@@ -1,1 +1,0 @@
-"""`drctl drill`: the command, what it opens and what it prints."""

@@ -1,0 +1,236 @@
+"""`drctl dump-consumer-timestamps`: what Replicator translates offsets with, decoded."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from drctl.app import adapters
+from drctl.app.notices import SilentTask
+from drctl.cli.console import console
+from drctl.cli.options import Output, options
+from drctl.cli.settings import configuration
+from drctl.cli.terminal import is_terminal
+from drctl.formats.consumer_timestamps import TOPIC
+from drctl.gap.comparison import ScanFailed
+from drctl.model.errors import ExitCode, Unknown
+from drctl.model.text import lines as meant
+from drctl.model.topology import Chunk
+from drctl.offsets.consumer_timestamps import (
+    Extent,
+    NewestTimestamps,
+    RowDecoder,
+    TimestampRow,
+    Wanted,
+    freeze,
+    read_frozen,
+    row_json,
+)
+from drctl.views.text import plural
+from drctl.views.timestamps import Columns, undecodable
+
+if TYPE_CHECKING:
+    from drctl.app.notices import Task
+    from drctl.config.configuration import Config
+    from drctl.config.schema import ClusterConfig
+
+
+def dump_consumer_timestamps(
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CLUSTER", help="A cluster of drctl.yaml; else the source of its links."
+        ),
+    ] = None,
+    group: Annotated[
+        list[str] | None, typer.Option(metavar="GROUP", help="Only this group; may be repeated.")
+    ] = None,
+    topic: Annotated[
+        list[str] | None, typer.Option(metavar="TOPIC", help="Only this topic; may be repeated.")
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every record, not only the newest of each partition.")
+    ] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Then show what comes, until interrupted.")
+    ] = False,
+) -> int:
+    """Show when each group consumed last, from Replicator's __consumer_timestamps.
+
+    Needs no JAR, joins no group and writes nothing. Exit codes: 0 all was read, 1 a record could
+    not be decoded, 5 the topic is not there or not all of it could be read, 130 interrupted, as
+    --follow always ends.
+    """
+    from drctl.model.errors import ExitCode
+    from drctl.offsets.consumer_timestamps import Wanted
+
+    config = configuration()
+    name = cluster or _source(config)
+    wanted = Wanted(frozenset(group or ()), frozenset(topic or ()))
+    dump = Dump(name, config.cluster(name), wanted, everything)
+    try:
+        return int(dump.run(follow))
+    except BrokenPipeError:
+        return ExitCode.INTERRUPTED  # whoever reads stdout has seen enough
+
+
+def _source(config: "Config") -> str:
+    """Where the consumers of all links run; else the only cluster.
+
+    Raises:
+        UsageError: there are several.
+    """
+    from drctl.config.problems import one_of
+    from drctl.model.errors import UsageError
+
+    sources = {link.source for link in config.file.links.values()} or set(config.clusters)
+    if len(sources) != 1:
+        raise UsageError(
+            f"{config.path} has {len(sources)} clusters on which consumers may run",
+            f"--cluster: {one_of(tuple(sorted(sources)))}",
+        )
+    return sources.pop()
+
+
+_BATCH = 1000
+_ERRORS_SHOWN = 20
+
+
+class DumpOutput:
+    """Prints rows as JSON lines or as a table, many at a time.
+
+    Attributes:
+        undecodable: how many records did not decode.
+    """
+
+    def __init__(self, cluster: str, everything: bool) -> None:
+        self._cluster = cluster
+        self._everything = everything
+        self._json = options().output is Output.JSON
+        self._columns = Columns()
+        self._waiting: list[TimestampRow] = []
+        self._errors: list[TimestampRow] = []
+        self._shown = 0
+        self._silent_errors = 0
+        self.undecodable = 0
+
+    def task(self, description: str, total: int) -> "AbstractContextManager[Task]":
+        """Progress, unless the rows themselves run over the same terminal."""
+        if self._everything and sys.stdout and is_terminal(sys.stdout):
+            return nullcontext(SilentTask())
+        return console().task(description, total)
+
+    def rows(self, rows: Iterable[TimestampRow]) -> None:
+        """Print them soon."""
+        for row in rows:
+            self.undecodable += bool(row.error)
+            self._shown += not row.error
+            if row.error and not self._json:
+                self._keep(row)
+            else:
+                self._waiting.append(row)
+                if len(self._waiting) >= _BATCH:
+                    self._print()
+
+    def flush(self) -> None:
+        """Print what waits."""
+        self._print()
+        lines = [undecodable(row) for row in self._errors]
+        if self._silent_errors:
+            more = plural(self._silent_errors, "more undecodable record")
+            lines.append(f"and {more}; --output json has all")
+        if lines:
+            console().result(meant(lines), {})
+        self._errors, self._silent_errors = [], 0
+
+    def end(self) -> None:
+        """Say what that was."""
+        what = plural(self._shown, "record" if self._everything else "position")
+        console().note(f"{what} in topic {TOPIC} of {self._cluster}")
+        if self.undecodable:
+            console().warn(
+                f"{plural(self.undecodable, 'record')} could not be decoded: see their bytes"
+            )
+
+    def _keep(self, row: TimestampRow) -> None:
+        if len(self._errors) < _ERRORS_SHOWN:
+            self._errors.append(row)
+        else:
+            self._silent_errors += 1
+
+    def _print(self) -> None:
+        if not self._waiting:
+            return
+        rows, self._waiting = self._waiting, []
+        if self._json:
+            console().stream(*map(row_json, rows))
+            return
+        self._columns.fit(rows)
+        lines = [self._columns.heading()] if self._shown == len(rows) else []
+        lines += map(self._columns.line, rows)
+        console().result(meant(lines), {})
+
+
+@dataclass(frozen=True, slots=True)
+class Dump:
+    """What is to be shown.
+
+    Attributes:
+        everything: every record; else the newest of each key.
+    """
+
+    name: str
+    cluster: "ClusterConfig"
+    wanted: Wanted
+    everything: bool
+
+    def run(self, follow: bool) -> ExitCode:
+        """Show it; does not return while it is followed.
+
+        Raises:
+            Unknown: it could not be read to its end, or not be followed any more.
+            Unreachable: the cluster did not answer.
+        """
+        decoder = RowDecoder(self.wanted)
+        output = DumpOutput(self.name, self.everything)
+        with adapters.open_reader(self.name, self.cluster) as reader:
+            extent = freeze(reader)
+            for reason in extent.incomplete:
+                console().warn(f"topic {TOPIC} of {self.name}: {reason}")
+            self._show(extent, decoder, output)
+            output.end()
+            if follow:
+                tail = adapters.topic_tail(reader, self.cluster, extent.topic)
+                for chunk in tail.chunks(extent.ends):
+                    output.rows(decoder.rows(chunk))
+                    output.flush()
+        if extent.incomplete:
+            return ExitCode.UNKNOWN
+        return ExitCode.FOUND if output.undecodable else ExitCode.DONE
+
+    def _show(self, extent: Extent, decoder: RowDecoder, output: DumpOutput) -> None:
+        with output.task(f"reading {TOPIC} of {self.name}", extent.offsets) as task:
+            chunks = self._chunks(extent, task)
+            if self.everything:
+                for chunk in chunks:
+                    output.rows(decoder.rows(chunk))
+            else:
+                newest = NewestTimestamps(decoder, adapters.temporary_entries)
+                for chunk in chunks:
+                    output.rows(newest.take(chunk))
+        if not self.everything:
+            output.rows(newest.rows())
+        output.flush()
+
+    def _chunks(self, extent: Extent, task: "Task") -> Iterator[Chunk]:
+        reader = adapters.frugal_range_reader(self.name, self.cluster)
+        try:
+            yield from read_frozen(reader, extent, task.update)
+        except ScanFailed as failed:
+            raise Unknown(
+                f"topic {TOPIC} could not be read to its end: {failed.cause}",
+                "see that all brokers run, and run it again",
+            ) from failed

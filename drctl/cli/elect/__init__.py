@@ -1,1 +1,0 @@
-"""`drctl elect`: the command, what it opens and what it prints."""

@@ -1,0 +1,284 @@
+"""`drctl failback`: the way home of a link's clients, once its source is back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from drctl.app import plan_inputs
+from drctl.app.failback import HOME, home_with
+from drctl.app.rebuild import REBUILD, holds_nothing
+from drctl.cli.console import console
+from drctl.cli.grammar import (
+    Answers,
+    Execute,
+    ExpectPlan,
+    Grace,
+    LinkName,
+    Overrides,
+    Patience,
+    PlanOut,
+    Yes,
+    times,
+)
+from drctl.cli.running import MakePlan, PlanOptions, show_or_go, show_or_run
+from drctl.cli.settings import configuration
+from drctl.model.errors import ConfigError, UsageError
+from drctl.plans.failback import SEEDED, FailbackInputs, rebuild, turned
+from drctl.plans.failback import failback as sequence
+from drctl.reconcile.policy import POLICIES, Action, Policies, parse_policies
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from drctl.app.link_reader import ClusterLinkReader
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.model.plan import Plan
+    from drctl.plans.inputs import Circumstances
+
+
+def failback(
+    link: LinkName = None,
+    check_order: Annotated[
+        bool,
+        typer.Option("--check-order", help="Judge record order and step order; change nothing."),
+    ] = False,
+    gap: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="With --check-order: a result of drctl gap to rest on; else the newest kept.",
+        ),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="copy|quarantine|export|discard",
+            help="What becomes of the records that only the returned source has.",
+        ),
+    ] = None,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TOPIC[=POLICY]",
+            help="The same for one topic; repeatable, and then every topic has to be named.",
+        ),
+    ] = None,
+    conflicting: Annotated[
+        Action,
+        typer.Option(help="What becomes of those that the target has something newer than."),
+    ] = Action.REFUSE,
+    rebuild: Annotated[
+        bool,
+        typer.Option(
+            "--rebuild",
+            help="The source has lost its records: it is emptied, and everything is copied to it.",
+        ),
+    ] = False,
+    execute: Execute = False,
+    yes: Yes = False,
+    override: Overrides = None,
+    answer: Answers = None,
+    patience: Patience = "10m",
+    grace: Grace = "20s",
+    plan_out: PlanOut = None,
+    expect_plan: ExpectPlan = None,
+) -> int:
+    """Lead a link's clients home to its source, which was lost and is back.
+
+    Without --execute nothing is changed: the plan is printed, with what stands against it. Exit
+    codes: 0 done, or nothing stands against the plan; 1 done, and something is owed; 3 refused; 4
+    stopped part-way; 5 unknown: drctl resume looks first; 130 interrupted. --check-order only
+    judges how far the way back has come: 0 in order; 3 something happened before its time; 5 not
+    every step can be seen.
+    """
+    from drctl.model.errors import UsageError
+
+    if check_order:
+        if execute or policy or topic or rebuild:
+            raise UsageError("--check-order only looks: it takes no --execute and no policy")
+        return _judge(link, gap)
+    if gap is not None:
+        raise UsageError("--gap goes with --check-order", "a run finds what is missing by itself")
+
+    options = FailbackOptions(policy, tuple(topic or ()), conflicting, patience, grace, rebuild)
+    return lead_home(
+        options,
+        link,
+        execute,
+        yes,
+        tuple(override or ()),
+        tuple(answer or ()),
+        plan_out,
+        expect_plan,
+    )
+
+
+def _judge(name: str | None, gap: Path | None) -> int:
+    from drctl.app.failback import look_at, site_of
+    from drctl.app.reconcile_adapters import named
+    from drctl.failback.answer import answer
+
+    config = configuration()
+    link = config.link(name)
+    if gap is not None:
+        named(gap)
+    found = answer(look_at(config, link, gap))
+
+    def drawn() -> "RenderableType":
+        from drctl.cli.failback_table import failback_table
+
+        return failback_table(found, site_of(config, link, found))
+
+    console().result(drawn, found.to_json())
+    return int(found.verdict.exit_code)
+
+
+PATIENCE, GRACE = "10m", "20s"
+"""How long replication, and consumers, may take where nobody says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailbackOptions:
+    """What the command line says of a way home."""
+
+    policy: str | None
+    topics: tuple[str, ...]
+    conflicting: Action
+    patience: str
+    grace: str
+    rebuild: bool = False
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """As they are typed."""
+        words = ["failback", "--patience", self.patience, "--grace", self.grace]
+        words += ["--rebuild"] if self.rebuild else []
+        words += ["--policy", self.policy] if self.policy else []
+        for topic in self.topics:
+            words += ["--topic", topic]
+        if self.conflicting is not Action.REFUSE:
+            words += ["--conflicting", self.conflicting.value]
+        return tuple(words)
+
+
+def lead_home(
+    options: FailbackOptions,
+    link: str | None,
+    execute: bool,
+    yes: bool,
+    overrides: tuple[str, ...],
+    answers: tuple[str, ...],
+    plan_out: Path | None,
+    expect_plan: Path | None,
+) -> int:
+    """Show the plan, or carry it out.
+
+    Raises:
+        UsageError: policies do not go together.
+        Refused: something stands against it, or nobody confirmed.
+    """
+    policies = _policies(options)
+    patience_s, grace_s = times(options.patience, options.grace)
+
+    def make(sight: "ClusterLinkReader", passed: Mapping[str, str]) -> "Plan":
+        way = way_back(sight, passed, patience_s, grace_s)
+        conflicting = options.conflicting.value
+        way = replace(way, policy=options.policy, topics=options.topics, conflicting=conflicting)
+        return rebuild(way, empty=holds_nothing(sight)) if options.rebuild else sequence(way)
+
+    given = PlanOptions(
+        options.words, link, False, execute, yes, overrides, answers, plan_out, expect_plan
+    )
+    return show_or_go(given, make, REBUILD if options.rebuild else home_with(policies))
+
+
+def home_or_there(given: PlanOptions, make: MakePlan, *, home: bool) -> int:
+    """Show the plan of a runbook, or carry it out.
+
+    Args:
+        home: whether it leads home over the link; else it goes from its source to its target.
+
+    Raises:
+        Refused: something stands against it, or nobody confirmed.
+    """
+    if not home:
+        return show_or_run(given, make)
+
+    def look(sight: "ClusterLinkReader", passed: Mapping[str, str]) -> "Plan":
+        way = way_back(sight, passed, *times(PATIENCE, GRACE))
+        seen = replace(way.old, basis=way.home.basis, overrides=passed, way_back=way)
+        return make(sight.config, seen)
+
+    return show_or_go(given, look, HOME)
+
+
+def with_way_back(config: "Config", link: "Link", seen: "Circumstances") -> "Circumstances":
+    """What drctl.yaml says of a link and of its way home; nobody looks at it."""
+    from drctl.config.reverse_link import way_home
+
+    try:
+        named = way_home(link, map(config.link, config.links)).settings.replicator.connectors
+    except ConfigError:
+        return seen
+    connectors = tuple(filter(None, (named.source, named.checkpoint, named.heartbeat)))
+    return replace(seen, way_back=turned(seen, connectors))
+
+
+def _policies(options: FailbackOptions) -> Policies:
+    """As they are typed; nothing may be said.
+
+    Raises:
+        UsageError: they do not go together.
+    """
+    if options.policy is not None and options.policy not in list(POLICIES):
+        raise UsageError(
+            f"there is no policy {options.policy!r}", f"there are: {', '.join(POLICIES)}"
+        )
+    if not options.policy and not options.topics:
+        return Policies(Action.REFUSE, {}, options.conflicting)
+    policy = Action(options.policy) if options.policy else None
+    return parse_policies(policy, options.topics, options.conflicting)
+
+
+def way_back(
+    sight: "ClusterLinkReader", passed: Mapping[str, str], patience_s: float, grace_s: float
+) -> FailbackInputs:
+    """The way home of a link as both clusters are now, without a decision on any record.
+
+    Raises:
+        ConfigError: drctl.yaml does not name what copies.
+    """
+    old = sight.other_way()
+    home = plan_inputs.look_at(sight.link, sight, passed)
+    before = plan_inputs.look_at(old.link, old, {})
+    basis = {**before.basis, **home.basis}
+    home = replace(home, link=old.link.name, basis=basis, patience_s=patience_s, grace_s=grace_s)
+    return FailbackInputs(
+        home,
+        before,
+        _copying(sight.link),
+        _copying(old.link),
+        at_most=sight.config.policy.max_lag_records,
+    )
+
+
+def _copying(link: "Link") -> str:
+    """The connector whose offsets are set; empty where a person starts what copies.
+
+    Raises:
+        ConfigError: drctl.yaml does not name it.
+    """
+    replicator = link.settings.replicator
+    if replicator.kind != SEEDED:
+        return ""
+    if not replicator.connect or not replicator.connectors.source:
+        raise ConfigError(
+            f"drctl.yaml does not name the connector that copies from {link.source} to"
+            f" {link.target}, or its workers",
+            "`replicator: {connect: ..., connectors: {source: NAME}}`, and `reverse:` likewise",
+        )
+    return replicator.connectors.source

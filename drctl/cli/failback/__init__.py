@@ -1,1 +1,0 @@
-"""`drctl failback`: the command, what it opens and what it prints."""

@@ -1,0 +1,154 @@
+"""The order of a way back for a terminal; nothing of what clusters say is rich markup."""
+
+from collections.abc import Iterator
+from textwrap import indent
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from drctl.failback.answer import ROWS, TABLE, Answer, State, Verdict, title_of
+from drctl.failback.facts import Facts, RunTold
+from drctl.failback.gap_results import Sample
+from drctl.failback.suggested_commands import Site, doing, whole_plan
+from drctl.model.text import option, quote
+from drctl.model.topology import Unavailable
+from drctl.views.text import sentence, show
+
+_STYLES = {"done": "green", "not-done": "", "unknown": "yellow"}
+_HEADS = {
+    Verdict.OK: ("ok: every step that has happened was allowed to", "bold green"),
+    Verdict.VIOLATED: ("violated", "bold red"),
+    Verdict.UNKNOWN: ("unknown: not every step can be seen, so nobody can say", "bold yellow"),
+}
+_KEY = 40
+
+_MOVES_CLIENTS = "i"
+"""What a run does behind its fences, which nobody else may do beside it."""
+
+
+def failback_table(answer: Answer, site: Site) -> RenderableType:
+    """The steps, the records, the verdict, what is next, and what is unknown."""
+    return Group(*_parts(answer, site))
+
+
+def _parts(answer: Answer, site: Site) -> Iterator[RenderableType]:
+    facts = answer.seen.facts
+    yield Text(f"The way back of link {site.link}: {site.target} -> {site.source}", style="bold")
+    if answer.state is not State.NOTHING:
+        yield _steps(answer)
+        yield from _records(answer)
+    words, style = _HEADS[answer.verdict]
+    if answer.state is State.NOTHING:
+        words = f"ok: there is nothing to fail back; {answer.seen.peace}"
+    if answer.state is State.COMPLETED:
+        words = f"ok: the failback is complete (run {answer.seen.failed_back})"
+    if answer.state is State.UNKNOWN:
+        words = f"unknown: {sentence(answer.seen.unclear)}"
+    yield Text(f"\nVerdict: {words}", style=style)
+    for each in answer.violations:
+        yield Text(f"  {sentence(each.words)}")
+    yield from _next(answer, site)
+    if answer.unknown:
+        yield Text("\nUnknown", style="bold yellow")
+        for name, why in answer.unknown.items():
+            yield Text(f"  {name}  {sentence(why)}")
+    yield from _journal(facts)
+
+
+def _steps(answer: Answer) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for heading in ("", "Step", "Needs", "Observed", "Why"):
+        table.add_column(heading, overflow="fold")
+    names = {"source": answer.seen.facts.source, "target": answer.seen.facts.target}
+    for row in TABLE:
+        seen = answer.steps[row.id]
+        observed = Text(seen.observed.value, _STYLES[seen.observed.value])
+        title, needs = (
+            Text(title_of(answer.seen, row).format(**names)),
+            Text(", ".join(row.needs) or "-"),
+        )
+        table.add_row(Text(row.id), title, needs, observed, Text(sentence(seen.why)))
+    return table
+
+
+def _records(answer: Answer) -> Iterator[RenderableType]:
+    yield Text("\nMissing records", style="bold")
+    tally = answer.tally
+    if tally is None:
+        yield Text("  not known: no result of drctl gap can be rested on (step c)")
+        return
+    counts = f"{tally.safe:,} safe, {tally.conflicting:,} conflicting, {tally.unkeyed:,} unkeyed"
+    yield Text(f"  {counts}")
+    if answer.seen.gap.result is not None and answer.seen.gap.result.inversions is None:
+        yield Text("  records that are on both sides were not checked for another order")
+    for each in answer.samples:
+        yield Text(f"  {_sample(each)}", style="dim")
+
+
+def _sample(each: Sample) -> str:
+    key = show(each.key, _KEY)
+    return f"{each.order:<11}  {sentence(str(each.place))} offset {each.offset}  key {key.text}"
+
+
+def _next(answer: Answer, site: Site) -> Iterator[RenderableType]:
+    if answer.next is None:
+        done = "" if answer.state is State.NOTHING else "; every step is done"
+        yield Text(f"\nNext: nothing{done}", style="bold")
+        return
+    row = ROWS[answer.next]
+    unseen = answer.next in answer.unknown
+    title = title_of(answer.seen, row).format(source=site.source, target=site.target)
+    look = "look yourself whether it has happened: " if unseen else ""
+    yield Text(f"\nNext: {row.id}, {look}{title}", style="bold")
+    if answer.state is State.UNKNOWN and answer.next == _MOVES_CLIENTS:
+        for line in _where_clients_are(site):
+            yield Text(indent(line, "  "))
+        return
+    halfway = _halfway(answer.seen.facts)
+    if halfway is None or (answer.violations and answer.next != _MOVES_CLIENTS):
+        for line in doing(site)[row.id]:
+            yield Text(indent(line, "  "))
+    if halfway is not None:
+        yield from _resume(halfway, site)
+        return
+    yield Text(f"All of it, as one plan: {whole_plan(site)}", style="dim")
+
+
+def _where_clients_are(site: Site) -> tuple[str, ...]:
+    """What to do where they may be at home, and replication runs as it should then."""
+    return (
+        f"stop and close nothing yet: where they use {site.source}, what copies from it is to run",
+        f"where they are on {site.target}, it has to stop at once: step b",
+        f"once who is silent answers: drctl failback --check-order {option('--link', site.link)}",
+    )
+
+
+def _halfway(facts: Facts) -> RunTold | None:
+    """A run of the way home that nobody has brought to its end: no other may begin."""
+    runs = () if isinstance(facts.journal, Unavailable) else facts.journal
+    return next((each for each in runs if each.halfway), None)
+
+
+def _resume(run: RunTold, site: Site) -> Iterator[RenderableType]:
+    name = f"{quote(run.run)} {option('--link', site.link)}"
+    yield Text(
+        "  by the journal a run of the way home has not ended: it goes on from where it came; what"
+        " it left half done may look out of order from outside"
+    )
+    yield Text(f"  drctl resume {name}")
+    yield Text(f"  drctl resume {name} --execute")
+
+
+def _journal(facts: Facts) -> Iterator[RenderableType]:
+    """Beside what was seen, never instead of it."""
+    yield Text("\nThe journal (evidence beside what was seen)", style="bold")
+    if isinstance(facts.journal, Unavailable):
+        yield Text(f"  not known: {sentence(facts.journal.reason)}")
+        return
+    if not facts.journal:
+        yield Text("  no runs")
+    for run in facts.journal:
+        yield Text(f"  {sentence(run.run)}  {sentence(run.plan)}  {sentence(run.status)}")
+        for owed in run.owed:
+            yield Text(f"    owed: {sentence(owed)}")

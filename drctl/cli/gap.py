@@ -1,0 +1,667 @@
+"""`drctl gap`: which records of the source are not on the target."""
+
+import gc
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from drctl.app import adapters, reconcile_adapters
+from drctl.cli.console import console
+from drctl.cli.grammar import seconds
+from drctl.cli.options import Output, options
+from drctl.cli.prompts import confirm
+from drctl.cli.settings import configuration, error_document, without_secrets
+from drctl.model.errors import Refused, UsageError
+from drctl.model.gap import Engine, RecordClass
+from drctl.model.topology import PartitionOffsets
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from drctl.app.gap import GapRuns
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.config.schema import ClusterConfig
+    from drctl.gap.event_duplicates import EventCounter
+    from drctl.model.errors import DrctlError
+    from drctl.model.estimate import EstimateResult
+    from drctl.model.event_duplicates import EventDuplicates, EventFormat
+    from drctl.model.gap import GapResult
+    from drctl.reconcile.cluster_state import ClusterStates
+    from drctl.reconcile.gap_result import FoundGap, WantedRows
+    from drctl.reconcile.planning import ReconcilePlan
+
+
+class Scope(StrEnum):
+    """How much is read."""
+
+    AUTO = "auto"
+    FULL = "full"
+    TAIL = "tail"
+    ESTIMATE = "estimate"
+
+
+class Identity(StrEnum):
+    """Who gave events an identity of their own."""
+
+    DEBEZIUM = "debezium"
+
+
+class View(StrEnum):
+    """What is shown of the answer."""
+
+    RECORDS = "records"
+    TRUNCATION = "truncation"
+
+
+def gap(
+    link: Annotated[
+        str | None, typer.Option(metavar="LINK", help="A link of drctl.yaml; else the only one.")
+    ] = None,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TOPIC", help="Only this topic of the link; may be repeated."),
+    ] = None,
+    scope: Annotated[
+        Scope,
+        typer.Option(
+            help="full: every record. tail: from where the replicator says it got. estimate: no"
+            " record, only offsets. auto: full if --budget allows, else tail."
+        ),
+    ] = Scope.AUTO,
+    order: Annotated[
+        bool,
+        typer.Option(
+            "--order", help="Look also whether replicated records kept their order; reads twice."
+        ),
+    ] = False,
+    view: Annotated[
+        View,
+        typer.Option(
+            help="truncation: what would be destroyed if the source were cut back or made anew."
+        ),
+    ] = View.RECORDS,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="With --view truncation: write these records to files first."
+        ),
+    ] = None,
+    others: Annotated[
+        bool,
+        typer.Option("--others", help="With --export: superseded and expired records, too."),
+    ] = False,
+    identity: Annotated[
+        Identity | None,
+        typer.Option(
+            help="Look for change events that are in a topic twice, by the place in the database's"
+            " log; in one cluster, of topics named with --topic."
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="With --identity: that cluster; else the link's source."),
+    ] = None,
+    ledger: Annotated[
+        bool,
+        typer.Option("--ledger", help="Keep what was read, and do not read it again next time."),
+    ] = False,
+    execute: Annotated[
+        bool,
+        typer.Option("--execute", help="Write the ledger, where it lives on a cluster."),
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="With --execute: do not ask for the cluster's name.")
+    ] = False,
+    every: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Again and again, for example 5m.")
+    ] = None,
+    budget: Annotated[
+        str, typer.Option(metavar="TIME", help="How long --scope auto may take to read all.")
+    ] = "2m",
+    settle: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="How long records may be on their way, for example 30s; else none."
+        ),
+    ] = None,
+    engine: Annotated[
+        Engine,
+        typer.Option(
+            help="What compares the records. auto: Spark from spark.from_offsets offsets on, drctl"
+            " itself below. direct: drctl itself, without Java."
+        ),
+    ] = Engine.AUTO,
+    submit: Annotated[
+        bool,
+        typer.Option("--submit", help="Run on the Spark cluster of drctl.yaml by spark-submit."),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder for the result; else one in the state_dir."),
+    ] = None,
+) -> int:
+    """Find every record that is not on the target.
+
+    Reads both sides of a link and joins no group; writes nothing to a cluster but, with
+    --execute, a ledger that lives there. Exit codes: 0 nothing is missing, 1 unreplicated records
+    were found, 5 not everything could be compared; an estimate is no proof and ends with 5.
+    """
+    topics, truncation = tuple(topic or ()), view is View.TRUNCATION
+    events = None if identity is None else identity.value
+    check(
+        Given(
+            topics,
+            scope.value,
+            ledger,
+            execute,
+            yes,
+            every,
+            submit,
+            out,
+            order,
+            truncation,
+            export,
+            events,
+            cluster,
+            others,
+            settle,
+            engine,
+        )
+    )
+    budget_s = seconds(budget, "--budget", zero=True)
+    settle_s = seconds(settle, "--settle", zero=True) if settle else 0.0
+    every_s = seconds(every, "--every") if every else 0.0
+    config = configuration()
+    if events:
+        from drctl.model.event_duplicates import EventFormat
+
+        return find_repeated(config, link, cluster, topics, EventFormat(events))
+    if scope is Scope.ESTIMATE:
+        return estimate(config, link, topics)
+    from drctl.app.gap import GapOptions, GapRuns
+
+    chosen = config.link(link)
+    if ledger:
+        confirm_writing(config, execute=execute, yes=yes)
+    wanted = GapOptions(
+        topics,
+        scope.value,
+        ledger,
+        submit,
+        budget_s,
+        execute,
+        order=order,
+        truncation=truncation,
+        settle_s=settle_s,
+        engine=engine,
+    )
+    folder = out or _default_folder(config, chosen)
+    with GapRuns(config, chosen, wanted) as runs:
+        if every:
+            repeat(runs, out or config.state_dir / "gap" / chosen.name, every_s, _wait)
+        result = runs.run(folder)
+    if export:
+        result = exported(result, config, chosen, folder, export, others=others)
+    show(result)
+    return int(result.exit_code)
+
+
+def _wait(length: float) -> None:
+    Event().wait(length)
+
+
+def _default_folder(config: "Config", link: "Link") -> Path:
+    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+    return config.state_dir / "gap" / f"{link.name}-{moment}"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What was typed."""
+
+    topics: tuple[str, ...]
+    scope: str
+    ledger: bool
+    execute: bool
+    yes: bool
+    every: str | None
+    submit: bool
+    out: Path | None
+    order: bool
+    truncation: bool
+    export: Path | None
+    events: str | None
+    cluster: str | None
+    others: bool
+    settle: str | None
+    engine: Engine
+
+
+def check(given: Given) -> None:
+    """See that it goes together.
+
+    Raises:
+        UsageError: it does not.
+    """
+    _check_events(given)
+    _check_scope(given)
+    _check_writing(given)
+    if given.order and given.ledger:
+        raise UsageError(
+            "--order does not go with --ledger: a ledger does not know in which order records are",
+            "leave out one of them",
+        )
+    _check_export(given)
+    _check_engine(given)
+
+
+def _check_events(given: Given) -> None:
+    if given.events is None:
+        if given.cluster is not None:
+            raise UsageError(
+                "--cluster goes with --identity: everything else looks at both ends of a link",
+                "name a link with --link",
+            )
+        return
+    others = (given.ledger, given.every, given.submit, given.out, given.order, given.truncation)
+    if any(others) or given.settle or given.scope != "auto":
+        raise UsageError(
+            "--identity looks within topics of one cluster, and goes with --topic, --cluster and"
+            " --link only",
+            "leave out the other options",
+        )
+    if not given.topics:
+        raise UsageError("--identity looks within topics that are named", "add --topic TOPIC")
+
+
+def _check_scope(given: Given) -> None:
+    if given.ledger and given.scope in ("tail", "estimate"):
+        raise UsageError(
+            f"--ledger goes with --scope full or auto, not with {given.scope}",
+            "with a ledger, full reads no more than the tail",
+        )
+    if given.scope == "estimate" and (given.every or given.submit or given.out):
+        raise UsageError("--scope estimate needs no Spark, runs once, and leaves no files")
+    if given.scope == "estimate" and (given.order or given.truncation):
+        raise UsageError(
+            "--order and --view truncation go by records, and --scope estimate reads none",
+            "use --scope full or tail",
+        )
+    if given.scope == "estimate" and given.settle:
+        raise UsageError(
+            "--settle waits for records to arrive, and --scope estimate reads none",
+            "use --scope full or tail",
+        )
+    if given.every and given.submit:
+        raise UsageError("--every keeps one Spark session; --submit starts one for each run")
+
+
+def _check_writing(given: Given) -> None:
+    if given.execute and not given.ledger:
+        raise UsageError("--execute goes with --ledger: nothing else of drctl gap writes")
+    if given.yes and not given.execute:
+        raise UsageError("--yes goes with --execute: nothing is asked otherwise")
+
+
+def _check_engine(given: Given) -> None:
+    if given.engine is Engine.AUTO:
+        return
+    if given.scope == "estimate" or given.events is not None:
+        other = "--identity" if given.events else "--scope estimate"
+        raise UsageError(
+            f"--engine is for comparing records; it does not go with {other}",
+            "leave out one of them",
+        )
+    if given.submit and given.engine is Engine.DIRECT:
+        raise UsageError(
+            "--submit runs on a Spark cluster; it does not go with --engine direct",
+            "leave out one of them",
+        )
+
+
+def _check_export(given: Given) -> None:
+    if given.export is None:
+        if given.others:
+            raise UsageError("--others goes with --export", "add --view truncation --export DIR")
+        return
+    if not given.truncation:
+        raise UsageError(
+            "--export goes with --view truncation",
+            "drctl reconcile exports any result of drctl gap",
+        )
+    if given.every:
+        raise UsageError("--export runs once: it does not go with --every")
+    if given.export.exists() and (not given.export.is_dir() or any(given.export.iterdir())):
+        raise UsageError(f"{given.export} is not an empty folder", "name another with --export")
+
+
+def estimate(config: "Config", link: str | None, topics: Sequence[str]) -> int:
+    """Show what may be missing on the target; always 5, for an estimate is no proof.
+
+    Args:
+        link: a link's name; else the only one.
+
+    Raises:
+        UsageError: the link carries none of the source's topics, or not a named one.
+        Unreachable: a cluster did not answer.
+    """
+    with _no_garbage_sought():
+        result = _estimate_look(config.link(link), topics)
+        _show(result)
+    return int(result.exit_code)
+
+
+def _estimate_look(link: "Link", topics: Sequence[str]) -> "EstimateResult":
+    from drctl.gap.estimate import GapEstimate
+
+    adapters.meet(link)
+    with (
+        adapters.both_readers(link) as (source, target),
+        console().task("looking at both clusters") as task,
+    ):
+
+        def progress(phase: str, done: int = 0, total: int = 0) -> None:
+            task.update(done=done, total=total or None, description=phase)
+
+        gap = GapEstimate(link, source, target, progress, lambda: datetime.now(UTC))
+        return gap.run(topics)
+
+
+@contextmanager
+def _no_garbage_sought() -> Iterator[None]:
+    """A fifth of the time would go into looking for cycles among answers that have none."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def _show(result: "EstimateResult") -> None:
+    def table() -> "RenderableType":
+        from drctl.cli.gap_table import estimate_table
+
+        return estimate_table(result)
+
+    console().result(table, result.to_json())
+
+
+_REASON = "--export takes what there is"
+_FIRST = (RecordClass.UNREPLICATED.value,)
+_REST = (RecordClass.SUPERSEDED.value, RecordClass.EXPIRED.value)
+
+
+def exported(
+    result: "GapResult",
+    config: "Config",
+    link: "Link",
+    folder: Path,
+    to: Path,
+    *,
+    others: bool = False,
+) -> "GapResult":
+    """The result with what was exported of it, as `drctl reconcile --policy export` does it.
+
+    Args:
+        folder: of the result.
+        to: of the export.
+        others: whether superseded and expired records are exported, too, to a folder within.
+
+    Raises:
+        DrctlError: not all of it could be exported.
+    """
+    from drctl.model.gap import Export
+    from drctl.reconcile.gap_result import others_of, read_gap
+
+    gap = read_gap((folder / "gap.json").read_text(encoding="utf-8"), str(folder))
+    kept, gone, since = _Part(config, link, folder, gap, "records", to, _FIRST).export()
+    more: int | None = None
+    more_gone = 0
+    if others:
+        rest = _Part(config, link, folder, others_of(gap, result), "others", to / "others", _REST)
+        more, more_gone, since = rest.export()
+    if lost := gone + more_gone:
+        console().warn(f"{lost} of the records were gone before they could be exported")
+    if since:
+        console().warn(f"{since} offsets came to the source since the comparison: not exported")
+    assert result.truncation is not None
+    done = Export(str(to), kept, gone, more, more_gone, since)
+    return replace(result, truncation=replace(result.truncation, export=done))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """An export of its own.
+
+    Attributes:
+        folder: of the gap result.
+        gap: what it found, counting the records of this part only.
+        name: of the folder in it that lists them.
+        to: where they go.
+        classes: of these records.
+    """
+
+    config: "Config"
+    link: "Link"
+    folder: Path
+    gap: "FoundGap"
+    name: str
+    to: Path
+    classes: tuple[str, ...]
+
+    def export(self) -> tuple[int, int, int]:
+        """How many were exported, how many were gone, and how many offsets came since.
+
+        Raises:
+            DrctlError: not all of it could be exported.
+        """
+        from drctl.reconcile import results
+        from drctl.reconcile.executing import Execution
+
+        began = datetime.now(UTC)
+        run = began.strftime("%Y%m%dT%H%M%S.%fZ")
+        with (
+            console().task(f"exporting {' and '.join(self.classes)} records") as task,
+            reconcile_adapters.wanted_rows(self.gap, self.folder, self.name) as rows,
+            reconcile_adapters.journal(self.config, run) as journal,
+        ):
+            plan, sight = _plan(self.link, self.gap, rows)
+            journal.append([results.began(run, plan, began)])
+            execution = Execution(
+                plan,
+                rows,
+                reconcile_adapters.source_log(self.link),
+                sight,
+                None,
+                reconcile_adapters.exporter(self.to, self.gap, self.classes),
+                journal,
+                time.monotonic,
+                lambda done, total: task.update(done=done, total=total),
+            )
+            execution.run()
+            journal.append([results.ended("done", datetime.now(UTC))])
+        gone = sum(each.records for each in execution.gone.values())
+        kept = sum(each.records for each in execution.counts.values())
+        return kept, gone, appended(self.gap, sight)
+
+
+def appended(gap: "FoundGap", sight: "ClusterStates") -> int:
+    """How many offsets came to the source since it was compared: they are in no result."""
+    logs = ((p.source_range.end, sight.source.log(p.place)) for p in gap.partitions)
+    return sum(max(0, log.end - end) for end, log in logs if isinstance(log, PartitionOffsets))
+
+
+def _plan(
+    link: "Link", gap: "FoundGap", rows: "WantedRows"
+) -> "tuple[ReconcilePlan, ClusterStates]":
+    """All of these records, whatever stands against acting upon a part of them.
+
+    Raises:
+        Refused: these are not the logs any more that were compared a moment ago.
+    """
+    from drctl.reconcile.cluster_state import look
+    from drctl.reconcile.guards import Guard, Override, check_clusters
+    from drctl.reconcile.planning import build_plan
+    from drctl.reconcile.policy import Action, Policies
+
+    with adapters.both_readers(link) as (source, target):
+        sight = look(source, target, gap.partitions)
+    check_clusters(gap, sight)
+    overrides = tuple(Override(guard, _REASON) for guard in Guard if guard.overridable)
+    policies = Policies(everywhere=Action.EXPORT, conflicting=Action.EXPORT)
+    plan = build_plan(gap, policies, rows, sight, {}, overrides)
+    if plan.blocked:
+        raise Refused(
+            f"nothing was exported: {plan.blocked[0].reason}", "see what moved, and run it again"
+        )
+    return plan, sight
+
+
+def find_repeated(
+    config: "Config",
+    link: str | None,
+    cluster: str | None,
+    topics: Sequence[str],
+    events: "EventFormat",
+) -> int:
+    """Show which events are there more than once.
+
+    Args:
+        link: a link's name; else the only one.
+        cluster: a cluster's name; else the link's source.
+
+    Raises:
+        UsageError: there is no such cluster or topic.
+        Unreachable: the cluster did not answer.
+        ScanFailed: something could not be read to its end.
+    """
+    name = cluster or config.link(link).source
+    result = _look(config, name, config.cluster(name), topics, events)
+
+    def table() -> "RenderableType":
+        from drctl.cli.gap_table import event_table
+
+        return event_table(result)
+
+    console().result(table, result.to_json())
+    return int(result.exit_code)
+
+
+def _look(
+    config: "Config",
+    name: str,
+    cluster: "ClusterConfig",
+    topics: Sequence[str],
+    events: "EventFormat",
+) -> "EventDuplicates":
+    from drctl.gap.event_duplicates import EventAnalysis
+
+    with (
+        adapters.open_reader(name, cluster) as reader,
+        ExitStack() as opened,
+        console().task("looking at the cluster") as task,
+    ):
+
+        def progress(phase: str, done: int = 0, total: int = 0) -> None:
+            task.update(done=done, total=total or None, description=phase)
+
+        def open_counter(offsets: int) -> "EventCounter":
+            from drctl.gap.event_duplicates import DirectEventCounter
+
+            if offsets < config.spark.from_offsets:
+                return DirectEventCounter(adapters.range_reader(name, cluster).read)
+            log = opened.enter_context(_log())
+            counter = adapters.spark_events(config, cluster, log, progress, offsets)
+            return opened.enter_context(counter)
+
+        analysis = EventAnalysis(events, reader, open_counter, progress, lambda: datetime.now(UTC))
+        return analysis.run(tuple(dict.fromkeys(topics)))
+
+
+@contextmanager
+def _log() -> "Iterator[Path | None]":
+    """A file for what the JVM prints; None where it may be seen."""
+    if options().verbose:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="drctl-") as folder:
+        yield Path(folder) / "spark.log"
+
+
+def confirm_writing(config: "Config", *, execute: bool, yes: bool) -> None:
+    """Ask where a cluster is to be written, say so where one is not; a file needs neither.
+
+    Raises:
+        Refused: nobody said yes.
+    """
+    place = config.file.ledger
+    if place is None:
+        return
+    if execute:
+        config.cluster(place.cluster)
+        confirm(place.cluster, f"the ledger, in topic {place.topic}", yes=yes)
+    else:
+        console().note(
+            f"the ledger in topic {place.topic} of {place.cluster} is only read: what was read now"
+            " is not kept: add --execute"
+        )
+
+
+def show(result: "GapResult", *, stream: bool = False) -> None:
+    """The table, or the document; one line of it in a stream."""
+
+    def table() -> "RenderableType":
+        if result.truncation is not None:
+            from drctl.cli.gap_table import truncation_table
+
+            return truncation_table(result, result.truncation)
+        from drctl.cli.gap_table import gap_table
+
+        return gap_table(result)
+
+    if stream and options().output is Output.JSON:
+        console().stream(result.to_json())
+    else:
+        console().result(table, result.to_json())
+
+
+def show_failure(error: "DrctlError") -> None:
+    """A run that came to nothing, where others follow."""
+    if options().output is Output.JSON:
+        console().stream(error_document(error))
+    else:
+        console().error(without_secrets(error.message), without_secrets(error.hint))
+
+
+def repeat(runs: "GapRuns", out: Path, seconds: float, wait: Callable[[float], object]) -> NoReturn:
+    """Run again and again, until interrupted; a run that fails is reported and does not end it.
+
+    Each run gets a folder of its own in `out`. Those of runs that found nothing do not stay.
+    """
+    from drctl.model.errors import DrctlError, ExitCode
+
+    dull: Path | None = None
+    while True:
+        began = time.monotonic()
+        folder = out / datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+        try:
+            result = runs.run(folder)
+        except DrctlError as error:
+            show_failure(error)
+        else:
+            show(result, stream=True)
+            if dull:
+                shutil.rmtree(dull, ignore_errors=True)
+            dull = folder if result.exit_code is ExitCode.DONE else None
+        wait(max(0.0, seconds - (time.monotonic() - began)))

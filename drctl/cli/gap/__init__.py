@@ -1,1 +1,0 @@
-"""`drctl gap`: the command, what it opens and what it prints."""

@@ -1,1 +1,0 @@
-"""`drctl offsets`: the command, what it opens and what it prints."""

@@ -1,0 +1,401 @@
+"""A translation for a terminal; nothing of what clusters say is rich markup."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.constrain import Constrain
+from rich.padding import Padding
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from drctl.model.text import arguments
+from drctl.model.translation import Answer, Translation
+from drctl.offsets.applying import ApplyPlan, Line
+from drctl.offsets.choosing import NoAnswer
+from drctl.offsets.journal import WRITTEN, ApplyResult
+from drctl.offsets.snapshot import Snapshot
+from drctl.offsets.translating import NEVER, Explained
+from drctl.offsets.translation_json import questionable
+from drctl.views.text import duration, number, plain, plural, sentence
+
+if TYPE_CHECKING:
+    from drctl.config.link import Link
+    from drctl.offsets.link_translation import LinkTranslated
+
+MOST = 100
+"""Lines without a finding that are shown; what is refused or failed is shown to the last."""
+
+_NUMBERS = ("Part.", "From", "To", "Re-reads", "Skips")
+
+
+def plan_table(plan: ApplyPlan, execute: str) -> RenderableType:
+    """What would be done; the command line that does it stands last, by the prompt."""
+    return Group(*_plan_parts(plan, execute))
+
+
+def result_table(result: ApplyResult, undo: str) -> RenderableType:
+    """What was done; what was not is named to the last position."""
+    return Group(*_result_parts(result, undo))
+
+
+def snapshot_table(snapshot: Snapshot, file: str) -> RenderableType:
+    """What a snapshot holds, by protocol."""
+    return Group(*_snapshot_parts(snapshot, file))
+
+
+def _plan_parts(plan: ApplyPlan, execute: str) -> Iterator[RenderableType]:
+    counted = _counted((action.value, count) for action, count in plan.counts.items())
+    yield Text(f"Plan for cluster {plain(plan.cluster)}: {counted}", style="bold")
+    yield Text(f"from {plain(plan.origin)}", style="dim")
+    yield from _plan_table_notes(plan)
+    shown = (*plan.refused, *plan.writes[:MOST])
+    yield from _plan_table_table([(line, line.action.value) for line in shown])
+    yield from _more(len(plan.writes) - MOST)
+    yield from _reasons(Counter(f"{ln.guard}: {sentence(ln.reason)}" for ln in plan.refused))
+    if plan.writes:
+        yield Text("\nNothing was written. To write:", style="bold")
+        yield Text(f"  {plain(execute)}")
+    else:
+        yield Text("\nThere is nothing to write.", style="bold")
+
+
+def _result_parts(result: ApplyResult, undo: str) -> Iterator[RenderableType]:
+    counted = _counted((outcome.value, count) for outcome, count in result.counts.items())
+    yield Text(f"Cluster {plain(result.plan.cluster)}: {counted}", style="bold")
+    yield Text(f"from {plain(result.plan.origin)}, in {result.seconds:.1f} s", style="dim")
+    yield from _plan_table_notes(result.plan)
+    written = [each for each in result.results if each.outcome in WRITTEN]
+    shown = (*result.not_done, *written[:MOST])
+    yield from _plan_table_table([(each.line, each.outcome.value) for each in shown])
+    yield from _more(len(written) - MOST)
+    yield from _reasons(
+        Counter(f"{each.outcome}: {sentence(each.reason)}" for each in result.not_done)
+    )
+    if undo:
+        yield Text("\nTo put back what was there before:", style="bold")
+        yield Text(f"  {plain(undo)}")
+
+
+def _snapshot_parts(snapshot: Snapshot, file: str) -> Iterator[RenderableType]:
+    groups = plural(len(snapshot.groups), "group")
+    positions = plural(snapshot.positions, "position")
+    yield Text(f"{groups} of {plain(snapshot.cluster)} with {positions}", style="bold")
+    protocols = Counter(each.group.protocol.value for each in snapshot.groups)
+    states = Counter(each.group.state.value for each in snapshot.groups)
+    for counts in (protocols, states):
+        if counts:
+            yield Text(f"  {_counted(sorted(counts.items()))}", style="dim")
+    if snapshot.unavailable:
+        yield Text("\nNot read", style="bold")
+        for name, reason in snapshot.unavailable.items():
+            yield Text(f"  {plain(name)}: {sentence(reason)}")
+    yield Text(f"\nSaved: {plain(file)}")
+
+
+def _plan_table_notes(plan: ApplyPlan) -> Iterator[Text]:
+    yield from (Text(f"note: {sentence(note)}", style="yellow") for note in plan.notes)
+    for each in plan.overrides:
+        yield Text(f"override {each.guard}: {sentence(each.reason)}", style="yellow")
+
+
+def _plan_table_table(rows: Sequence[tuple[Line, str]]) -> Iterator[Table]:
+    if not rows:
+        return
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column("Group", overflow="fold")
+    table.add_column("Topic", overflow="fold")
+    for name in _NUMBERS:
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("What", overflow="fold")
+    for line, what in rows:
+        table.add_row(*map(Text, _plan_table_cells(line, what)))
+    yield table
+
+
+def _plan_table_cells(line: Line, what: str) -> Iterator[str]:
+    yield plain(line.group)
+    yield plain(line.partition.topic)
+    yield str(line.partition.partition)
+    for position in (line.before, line.to):
+        yield "-" if position is None else str(position.offset)
+    for bound in (line.rereads_at_most, line.skips_at_most):
+        yield "?" if bound is None else number(bound)
+    guards = [f"({line.guard})"] if line.guard else [f"(over {g})" for g in line.overridden]
+    yield " ".join([what, *guards])
+
+
+def _more(count: int) -> Iterator[Text]:
+    if count > 0:
+        yield Text(f"and {number(count)} more, all in --output json", style="dim")
+
+
+def _reasons(counts: Counter[str]) -> Iterator[Text]:
+    if counts:
+        yield Text("\nWhy", style="bold")
+    for reason, count in counts.most_common():
+        yield Text(f"  {number(count)} x {reason}")
+
+
+def _counted(counts: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(f"{number(count)} {name}" for name, count in counts if count) or "nothing"
+
+
+WIDEST = 140
+"""Columns beyond which lines are too long to read."""
+
+ROOM = 50
+"""Columns that reasons take beside the numbers at least; else they stand below them."""
+
+_INDENT = 5
+
+
+class Explanation:
+    """One row: the answer taken, the other ones, and why some methods have none."""
+
+    def __init__(self, row: Explained) -> None:
+        self._row = row
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width = min(options.max_width, WIDEST)
+        for part in self._parts(console, options.update(width=width, max_width=width)):
+            yield Constrain(part, width)
+
+    def _parts(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        found = self._row.translation
+        place = f"{plain(found.place.group)} in {plain(str(found.place.partition))}"
+        yield Text(f"{place}: source offset {told(found.source_offset)}", style="bold")
+        if found.blocked:
+            yield Text(f"blocked: {plain(found.blocked)}", style="yellow")
+        for words in found.contradictions:
+            yield Text(f"contradiction: {plain(words)}", style="yellow")
+        said = self._row.said
+        if answers := [(name, each) for name, each in said if isinstance(each, Answer)]:
+            yield Text("")
+            yield from self._answers(console, options, answers)
+        if silent := [(name, each) for name, each in said if isinstance(each, NoAnswer)]:
+            yield Text("\nNo answer from", style="bold" if answers else "")
+            yield _silent(silent)
+        yield Text(f"\n{self._why()}")
+
+    def _answers(
+        self, console: Console, options: ConsoleOptions, answers: Sequence[tuple[str, Answer]]
+    ) -> Iterator[RenderableType]:
+        numbers = self._table(answers)
+        room = options.max_width - numbers.__rich_measure__(console, options).maximum
+        if room >= ROOM:
+            yield self._table(answers, reasons=True)
+            return
+        header, *lines = console.render_lines(numbers, options, pad=False)
+        yield _Line(header)
+        for line, (_, answer) in zip(lines, answers, strict=True):
+            yield _Line(line)
+            yield Padding(Text(plain(answer.evidence)), (0, 0, 0, _INDENT + 2))
+
+    def _table(self, answers: Sequence[tuple[str, Answer]], *, reasons: bool = False) -> Table:
+        table = Table(box=None, header_style="dim", padding=(0, 0, 0, 2))
+        table.add_column("", no_wrap=True)
+        table.add_column("Method", no_wrap=True)
+        for name in ("Target", "Re-reads", "Skips", "Age"):
+            table.add_column(name, justify="right", no_wrap=True)
+        if reasons:
+            table.add_column("Why", overflow="fold")
+        for method, answer in answers:
+            numbers = answer.target_offset, answer.rereads_at_most, answer.skips_at_most
+            cells = [self._mark(method), method, *map(told, numbers), _age(answer)]
+            cells += [plain(answer.evidence)] * reasons
+            table.add_row(*map(Text, cells))
+        return table
+
+    def _mark(self, method: str) -> str:
+        answer = self._row.translation.answer
+        return "*" if answer is not None and answer.method.value == method else ""
+
+    def _why(self) -> str:
+        answer = self._row.translation.answer
+        if answer is None:
+            return "No method has an answer."
+        if answer.skips_at_most == 0:
+            return (
+                f"* {answer.method.value} is taken: of the answers that skip nothing it is the one "
+                "with the fewest records to read again."
+            )
+        return f"* {answer.method.value} is taken, but every answer may skip records."
+
+
+class _Line:
+    """A line that is laid out already."""
+
+    def __init__(self, segments: Sequence[Segment]) -> None:
+        self._segments = segments
+
+    def __rich_console__(self, _console: Console, _options: ConsoleOptions) -> RenderResult:
+        yield from self._segments
+        yield Segment.line()
+
+
+def told(value: int | None) -> str:
+    """A number that may not be known."""
+    return "-" if value is None else number(value)
+
+
+def _silent(said: Sequence[tuple[str, NoAnswer]]) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 0, 0, 2))
+    table.add_column("", width=_INDENT - 4)
+    table.add_column("Method", no_wrap=True)
+    table.add_column("Why", overflow="fold")
+    for method, each in said:
+        table.add_row(Text(""), Text(method), Text(plain(each.reason)))
+    return table
+
+
+def _age(answer: Answer) -> str:
+    """How old the evidence is."""
+    seconds = answer.age_seconds
+    return "now" if seconds is None else duration(seconds)
+
+
+MOST_ROWS = 40
+MOST_TOLD = 10
+
+_HEADER = ("Group", "Partition", "Source", "Target", "Re-reads", "Skips", "How")
+
+
+def translation_table(link: "Link", result: "LinkTranslated") -> RenderableType:
+    """Totals, the rows that must be looked at, then the others, then what to do."""
+    return Group(*_parts(link, result))
+
+
+def _parts(link: "Link", result: "LinkTranslated") -> Iterator[RenderableType]:
+    rows = [row.translation for row in result.rows]
+    asked = [row for row in rows if row.blocked != NEVER]
+    bad = [row for row in asked if questionable(row)]
+    good = [row for row in asked if not questionable(row)]
+    yield Text(_verdict(link, asked, bad), style="bold yellow" if bad else "bold green")
+    yield Text(_methods(asked), style="dim")
+    if result.source.silent:
+        yield Text(f"{plain(link.source)} does not answer: {plain(result.source.silent)}", "yellow")
+    for title, some in (("To be looked at", bad), ("Known", good)):
+        if some:
+            yield Text(f"\n{title}", style="bold")
+            yield _Rows(some[:MOST_ROWS])
+            if len(some) > MOST_ROWS:
+                left = plural(len(some) - MOST_ROWS, "more row")
+                yield Text(f"  and {left}; --output json has all", style="dim")
+    if notes := list(_notes(result, len(rows) - len(asked))):
+        yield Text("\nAlso seen", style="bold")
+        yield from (_item("-", note) for note in notes)
+    yield Text("\nDo now", style="bold")
+    for count, step in enumerate(_steps(result, bad), 1):
+        yield _item(f"{count}.", step)
+
+
+def _verdict(link: "Link", asked: Sequence[Translation], bad: Sequence[Translation]) -> str:
+    groups = len({row.place.group for row in asked})
+    head = (
+        f"{plain(link.source)} to {plain(link.target)}: {plural(len(asked), 'position')} of "
+        f"{plural(groups, 'group')}"
+    )
+    if not asked:
+        return f"{plain(link.source)} to {plain(link.target)}: no group has a position"
+    if bad:
+        return f"{head}, {number(len(bad))} to be looked at"
+    return f"{head}, all known, none skips a record"
+
+
+def _methods(rows: Sequence[Translation]) -> str:
+    used = Counter(row.answer.method.value for row in rows if row.answer)
+    rereads = [row.answer.rereads_at_most for row in rows if row.answer]
+    known = sum(r for r in rereads if r is not None)
+    by = ", ".join(f"{number(count)} by {name}" for name, count in used.most_common())
+    return f"{by or 'no method has an answer'}; at most {number(known)} records are read again"
+
+
+class _Rows:
+    """Rows beside what is to be said of them; below them where there is no room for it."""
+
+    def __init__(self, rows: Sequence[Translation]) -> None:
+        self._rows = rows
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        lines = [(*_cells(row), _how(row)) for row in self._rows]
+        columns = list(zip(_HEADER, *lines, strict=True))
+        beside = sum(2 + max(map(cell_len, column)) for column in columns[:-1]) + 2
+        longest = max(map(cell_len, columns[-1]))
+        if options.max_width - beside >= min(longest, ROOM):
+            yield _table(lines)
+            return
+        for group, partition, *numbers, how in lines:
+            source, target, rereads, skips = numbers
+            yield Text(f"  {group}, {partition}")
+            said = f"{source} to {target}, re-reads {rereads}, skips {skips}: {how}"
+            yield Padding(Text(said), (0, 0, 0, 6))
+
+
+def _table(lines: Sequence[tuple[str, ...]]) -> Table:
+    table = Table(box=None, header_style="dim", padding=(0, 0, 0, 2))
+    for name in _HEADER[:2]:
+        table.add_column(name, no_wrap=True)
+    for name in _HEADER[2:-1]:
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column(_HEADER[-1], overflow="fold")
+    for cells in lines:
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _cells(row: Translation) -> tuple[str, ...]:
+    answer = row.answer
+    return (
+        plain(row.place.group),
+        plain(str(row.place.partition)),
+        told(row.source_offset),
+        told(answer.target_offset if answer else None),
+        told(answer.rereads_at_most if answer else None),
+        told(answer.skips_at_most if answer else None),
+    )
+
+
+def _how(row: Translation) -> str:
+    words = [row.blocked] if row.blocked else []
+    words += row.contradictions
+    if row.answer and not words:
+        words.append(row.answer.method.value)
+    return plain("; ".join(words))
+
+
+def _notes(result: "LinkTranslated", never: int) -> Iterator[str]:
+    source = result.source
+    if never:
+        yield f"{plural(never, 'partition')} in which a group has never committed"
+    if source.elsewhere:
+        yield f"{plural(source.elsewhere, 'position')} in topics that the link does not carry"
+    if source.others:
+        yield f"{plural(source.others, 'group')} that the link does not carry (its `groups`)"
+    told = [f"{plain(g)}: {plain(r)}" for g, r in sorted(source.untranslatable.items())]
+    told += [f"{plain(g)}: cannot be seen, {plain(r)}" for g, r in sorted(source.unseen.items())]
+    told += [plain(reason) for reason in result.missing]
+    yield from told[:MOST_TOLD]
+    if len(told) > MOST_TOLD:
+        yield f"and {number(len(told) - MOST_TOLD)} more"
+
+
+def _steps(result: "LinkTranslated", bad: Sequence[Translation]) -> Iterator[str]:
+    if bad:
+        first = bad[0]
+        place = first.place.partition
+        where = arguments(first.place.group, place.topic, str(place.partition))
+        yield (f"drctl offsets explain {where} shows what every method says of the first one")
+    if result.source.silent:
+        yield "groups of which nothing was noted are not in this list: see `drctl offsets track`"
+    yield "drctl offsets apply shows what would be written on the target"
+
+
+def _item(mark: str, text: str) -> Table:
+    """A line of a list; what does not fit goes on behind the mark."""
+    table = Table.grid(padding=(0, 1, 0, 0))
+    table.add_row(Text(f"  {mark}"), Text(text, overflow="fold"))
+    return table

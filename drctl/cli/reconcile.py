@@ -1,0 +1,155 @@
+"""`drctl reconcile`: acts on the unreplicated records that a gap result lists."""
+
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from drctl.app.reconcile import ReconcileOptions, carried_out, document_of, opened
+from drctl.cli.console import console
+from drctl.cli.grammar import Execute, LinkName, Overrides, Yes
+from drctl.cli.offsets import check_confirming, command_line
+from drctl.cli.prompts import confirm
+from drctl.cli.settings import configuration
+from drctl.model.errors import UsageError
+from drctl.model.text import option
+from drctl.reconcile.policy import Action
+from drctl.views.text import plain, plural
+
+if TYPE_CHECKING:
+    from drctl.reconcile.planning import ReconcilePlan
+    from drctl.reconcile.results import ReconcileResult
+
+
+def reconcile(
+    directory: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[DIR]",
+            help="The folder that drctl gap left; else the newest result of the link.",
+            show_default=False,
+        ),
+    ] = None,
+    link: LinkName = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="copy|quarantine|export|discard",
+            help="What becomes of the records; of every topic, unless some are named.",
+        ),
+    ] = None,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TOPIC[=POLICY]", help="Only this topic, by a policy of its own; repeatable."
+        ),
+    ] = None,
+    conflicting: Annotated[
+        Action,
+        typer.Option(help="What becomes of records that the target has something newer than."),
+    ] = Action.REFUSE,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder for an export; else one in the state_dir."),
+    ] = None,
+    execute: Execute = False,
+    yes: Yes = False,
+    override: Overrides = None,
+) -> int:
+    """Copy, quarantine, export or discard the records that are not on the target.
+
+    Each record is written once, in the order of the source, also after a crash: run the same
+    command again. Without --execute nothing is written and the plan is printed. Exit codes: 0 done,
+    1 done, but some records were gone; 3 refused, nothing was written; 4 stopped part-way, or some
+    records are refused; 5 unknown.
+    """
+    from drctl.app.reconcile import ReconcileOptions
+
+    given = ReconcileOptions(
+        folder_of(directory, link),
+        policy,
+        tuple(topic or ()),
+        conflicting,
+        out,
+        execute,
+        yes,
+        tuple(override or ()),
+    )
+    return reconcile_records(given)
+
+
+def confirm_plan(plan: "ReconcilePlan", *, yes: bool) -> None:
+    """Go on only if somebody said so; an export alone writes to no cluster and asks nothing.
+
+    Raises:
+        Refused: nobody confirmed.
+    """
+    if plan.recorded:
+        confirm(plan.gap.target, in_words(plan), yes=yes)
+
+
+def in_words(plan: "ReconcilePlan") -> str:
+    """`copies 12 records to orders, discards 3 records of audit for good`."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for line in plan.recorded:
+        named = f"to {line.to}" if line.to else f"of {line.lane.place.topic} for good"
+        counts[line.action.value, plain(named)] += line.due.records
+    return ", ".join(
+        f"{_VERBS[action]} {plural(count, 'record')} {named}"
+        for (action, named), count in counts.items()
+    )
+
+
+_VERBS = {"copy": "copies", "quarantine": "copies", "discard": "discards"}
+
+
+def folder_of(given: Path | None, link: str | None) -> Path:
+    """The folder of the result to act on: the one that is named, else the newest of the link.
+
+    Raises:
+        UsageError: the link has no result on this machine, or the folder's is of another link.
+    """
+    from drctl.app import reconcile_adapters
+    from drctl.reconcile.gap_result import read_gap
+
+    if given is not None:
+        if link is not None and (found := read_gap(document_of(given), str(given)).link) != link:
+            raise UsageError(f"{given} is a result of link {found}, not of link {link}")
+        return given
+    config = configuration()
+    name = config.link(link).name
+    newest = reconcile_adapters.newest(config.state_dir, name)
+    if newest is None:
+        raise UsageError(
+            f"link {name} has no result of drctl gap in {config.state_dir}",
+            f"drctl gap {option('--link', name)} makes one; one from elsewhere is named as DIR",
+        )
+    return newest
+
+
+def reconcile_records(given: ReconcileOptions) -> int:
+    """Make the plan, and with `--execute` carry it out."""
+    check_confirming(given.execute, given.yes)
+    with opened(given, configuration) as found:
+        if not given.execute or not found.plan.writes:
+            return _show(_unwritten(found.plan), given)
+        confirm = partial(confirm_plan, yes=given.yes)
+        return _show(carried_out(found, confirm, command_line(given.words)), given)
+
+
+def _unwritten(plan: "ReconcilePlan") -> "ReconcileResult":
+    from drctl.reconcile.results import ReconcileResult, planned
+
+    return ReconcileResult(plan, results=planned(plan))
+
+
+def _show(result: "ReconcileResult", given: ReconcileOptions) -> int:
+    from drctl.cli.reconcile_table import reconcile_table
+    from drctl.reconcile.documents import document
+
+    execute = command_line(given.words)
+    told = document(result, str(given.folder), execute)
+    console().result(lambda: reconcile_table(result, execute), told)
+    return int(result.exit_code)

@@ -1,1 +1,0 @@
-"""`drctl reconcile`: the command, what it opens and what it prints."""

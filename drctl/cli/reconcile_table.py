@@ -1,0 +1,171 @@
+"""A plan of `drctl reconcile` or its result for a terminal; nothing is rich markup."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from drctl.model.errors import ExitCode
+from drctl.reconcile.documents import way_back
+from drctl.reconcile.guards import Objection
+from drctl.reconcile.planning import Line, ReconcilePlan
+from drctl.reconcile.policy import Action
+from drctl.reconcile.results import LineResult, Outcome, ReconcileResult
+from drctl.views.text import number, plain, plural, sentence, size
+
+MOST = 100
+"""Lines and objections that are shown; all are in --output json."""
+
+_ENDINGS = {
+    "done": "Done",
+    "found": "Done, but records were gone",
+    "stopped": "Not all is done",
+    "refused": "Nothing was written",
+    "unknown": "Look before you go on",
+}
+_DONE = {
+    Action.COPY: "copied",
+    Action.QUARANTINE: "quarantined",
+    Action.EXPORT: "exported",
+    Action.DISCARD: "discarded",
+}
+_NUMBERS = ("Part.", "Records", "Size", "Left")
+
+
+def reconcile_table(result: ReconcileResult, execute: str) -> RenderableType:
+    """What would be done, or was; the command line to type stands last, by the prompt."""
+    return Group(*_parts(result, execute))
+
+
+def _parts(result: ReconcileResult, execute: str) -> Iterator[RenderableType]:
+    plan, gap = result.plan, result.plan.gap
+    yield Text(_headline(result), style="bold")
+    yield Text(
+        f"gap result {gap.id} of {gap.started}, {plain(gap.source)} to {plain(gap.target)}",
+        style="dim",
+    )
+    yield from (Text(f"note: {sentence(note)}", style="yellow") for note in plan.notes)
+    for each in plan.overrides:
+        yield Text(f"override {each.guard}: {sentence(each.reason)}", style="yellow")
+    yield from _objections([o for o in plan.objections if not o.passed])
+    yield from _table(result.results)
+    yield from _reasons(result)
+    if result.exported:
+        yield Text(f"\nExported: {plain(result.exported)}")
+    if plan.left_out:
+        yield Text(f"\n{plural(plan.left_out, 'record')} of other topics are left as they are.")
+    if plan.acting and not _in_vain(result):
+        told = way_back(result)
+        yield Text(f"\n{told[0].upper()}{told[1:]}.", style="dim")
+    open_ = any(each.outcome in (Outcome.PLANNED, Outcome.PARTIAL) for each in result.results)
+    open_ = open_ or bool(plan.noted and not result.run)
+    if open_ and not _in_vain(result):
+        these = "do what is not refused" if plan.refused else "do this"
+        go_on = "To go on" if result.run else f"Nothing was written. To {these}"
+        if not plan.blocked:
+            yield Text(f"\n{go_on}:", style="bold")
+            yield Text(f"  {plain(execute)}")
+
+
+def _in_vain(result: ReconcileResult) -> bool:
+    """Whether it was refused before anything was written: the same command would be, again."""
+    return bool(result.failure) and result.exit_code is ExitCode.REFUSED
+
+
+def _headline(result: ReconcileResult) -> str:
+    plan = result.plan
+    if plan.blocked:
+        return f"Refused: {plural(len(plan.blocked), 'guard')} against it, nothing was written"
+    if not result.run:
+        due = sum(line.due.records for line in plan.acting)
+        return f"Plan for cluster {plain(plan.gap.target)}: {_planned(plan, due)}"
+    done = sum(each.count.records for each in result.results)
+    ending = _ENDINGS.get(result.status, result.status)
+    return f"{ending}: {plural(done, 'record')} in {result.seconds:.1f} s"
+
+
+def _planned(plan: ReconcilePlan, due: int) -> str:
+    refused = sum(line.due.records for line in plan.refused)
+    if refused and not due:
+        return f"nothing may be done, {plural(refused, 'record')} refused"
+    if not due and plan.noted:
+        return "nothing is left to be done but to note what was decided before"
+    if not due:
+        return "nothing is left to be done"
+    told = f"{plural(due, 'record')} to be done"
+    return f"{told}, {number(refused)} refused" if refused else told
+
+
+def _objections(found: Sequence[Objection]) -> Iterator[Text]:
+    for each in found[:MOST]:
+        which = f"{plain(str(each.place))}: " if each.place else ""
+        passable = f" (--override {each.guard}=REASON)" if each.guard.overridable else ""
+        yield Text(f"  {each.guard}: {which}{sentence(each.reason)}{passable}", style="red")
+    if len(found) > MOST:
+        yield Text(f"  and {number(len(found) - MOST)} more, all in --output json", style="dim")
+
+
+def _table(results: Sequence[LineResult]) -> Iterator[RenderableType]:
+    if not results:
+        yield Text("\nThere is nothing to do.", style="bold")
+        return
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column("Topic", overflow="fold")
+    for name in _NUMBERS:
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in ("Order", "What", ""):
+        table.add_column(name, overflow="fold")
+    first = sorted(results, key=lambda each: each.outcome in (Outcome.DONE, Outcome.PLANNED))
+    for each in first[:MOST]:
+        table.add_row(*map(Text, _cells(each)))
+    yield table
+    if len(results) > MOST:
+        yield Text(f"and {number(len(results) - MOST)} more, all in --output json", style="dim")
+
+
+def _cells(each: LineResult) -> Iterator[str]:
+    line = each.line
+    yield plain(line.lane.place.topic)
+    yield str(line.lane.place.partition)
+    yield number(line.all.records)
+    yield size(line.all.bytes)
+    yield number(line.due.records - each.count.records - each.count.gone)
+    yield line.lane.order.value
+    yield _what(line)
+    yield f"{each.outcome.value} ({line.guard})" if line.guard else _outcome(each)
+
+
+def _what(line: Line) -> str:
+    """What is done with it; where nothing is left to do, what earlier runs did."""
+    if line.done and not line.due.records:
+        before = dict.fromkeys((segment.action, segment.to) for segment in line.done)
+        told = (f"{_DONE[what]} to {plain(to)}" if to else _DONE[what] for what, to in before)
+        return ", ".join(told)
+    return f"{line.action.value} to {plain(line.to)}" if line.to else line.action.value
+
+
+def _outcome(each: LineResult) -> str:
+    if each.line.done and not each.line.due.records:
+        return "before"
+    if each.outcome is Outcome.PARTIAL and not (each.count.records or each.count.gone):
+        return "not done"
+    return each.outcome.value
+
+
+def _reasons(result: ReconcileResult) -> Iterator[Text]:
+    if result.failure:
+        yield Text(f"\nStopped: {sentence(result.failure)}", style="red")
+        if result.hint:
+            yield Text(f"  {sentence(result.hint)}")
+    for reason in dict.fromkeys(each.reason for each in result.results if each.reason):
+        if reason != result.failure:
+            yield Text(f"  {sentence(reason)}")
+    for place, gone in sorted(result.gone.items()):
+        runs = ", ".join(f"{a}" if a == b else f"{a}..{b}" for a, b in gone.runs[:20])
+        more = ", ..." if len(gone.runs) > 20 else ""
+        yield Text(
+            f"  gone from the source: {plural(gone.records, 'record')} of {plain(str(place))}:"
+            f" {runs}{more}",
+            style="yellow",
+        )

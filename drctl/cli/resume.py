@@ -1,0 +1,358 @@
+"""`drctl resume`: goes on with a run that was stopped, interrupted or lost."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from drctl.app import run_adapters, run_journal
+from drctl.app.failback import HOME
+from drctl.app.rebuild import REBUILD
+from drctl.app.repairs import FIX
+from drctl.app.resume_check import held_kinds, must_be_differences, must_be_permitted, permitted
+from drctl.app.way import Way
+from drctl.checks.diagnosis import parse_overrides
+from drctl.cli.console import console
+from drctl.cli.grammar import Answers, Execute, LinkName, Yes
+from drctl.cli.offsets import check_confirming
+from drctl.cli.prompts import confirm, people
+from drctl.cli.running import OVER_LINK, giving_up, needs_no_source, show_end, show_state, watched
+from drctl.cli.settings import configuration
+from drctl.cli.stopping import stoppable
+from drctl.engine import entries, run_state
+from drctl.engine.abandoning import abandon, must_be_describable, standing
+from drctl.engine.executing import Execution
+from drctl.engine.invariants import violations
+from drctl.engine.kind import Outcome, Status, Trait
+from drctl.engine.recheck_source import MOVED
+from drctl.engine.run_state import RunState, read_story
+from drctl.model.errors import DamagedJournal, ExitCode, Refused, UsageError
+from drctl.model.text import lines as meant
+from drctl.model.text import quote
+from drctl.offsets.applying import Guard
+from drctl.plans.failback import leads_home, rebuilds
+from drctl.plans.repair import NAME as REPAIR
+from drctl.steps.questions import answers
+from drctl.steps.registry import KINDS
+
+if TYPE_CHECKING:
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.kafka.journal_reader import JournalTopicReader
+    from drctl.model.journal import JournalReader
+    from drctl.model.plan import Plan
+
+
+def resume(
+    run: Annotated[
+        str | None, typer.Argument(metavar="[RUN]", help="Else the newest that has not ended.")
+    ] = None,
+    link: LinkName = None,
+    execute: Execute = False,
+    yes: Yes = False,
+    answer: Answers = None,
+    override: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--override",
+            metavar="GUARD=REASON",
+            help="Pass over a guard that stopped the run; may be repeated. Kept in the journal.",
+        ),
+    ] = None,
+    abandon: Annotated[
+        str | None,
+        typer.Option(
+            "--abandon",
+            metavar="REASON",
+            help="Do not go on: end the run as it stands, name what it changed, free the link.",
+        ),
+    ] = None,
+) -> int:
+    """Go on with a run where its journal says it came to, from any machine.
+
+    What may have been done is looked at first, and never repeated blindly. Without --execute
+    nothing is changed: how far the run came is printed. Exit codes: 0 done, 1 done and something
+    is owed, or the run was left behind, 3 refused or everything was put back, 4 stopped part-way,
+    5 unknown, 130 interrupted.
+    """
+    given = tuple(answer or ()), tuple(override or ())
+    return go_on(ResumeOptions(run, link, execute, yes, *given, abandon))
+
+
+_BEHIND = "behind the damage"
+
+
+def leave_damaged(
+    config: "Config",
+    link: "Link",
+    reader: "JournalReader",
+    run: str,
+    why: str,
+    *,
+    execute: bool,
+    yes: bool,
+) -> int:
+    """Show what can be read of the run, and with `execute` leave it behind.
+
+    Raises:
+        Refused: somebody carries it out, it has ended, or nobody confirmed.
+        Unknown: the journal cannot be read or written.
+    """
+    lines = reader.lines(run)
+    sound = reader.sound(run)
+    story = _leave_damaged_readable(lines[:sound])
+    stands = {} if story is None else dict(standing(story, KINDS))
+    stands[_BEHIND] = (
+        f"not known: what run {run} changed behind line {sound} of its journal; look at both"
+        " clusters (drctl status, drctl doctor), and at the copies of the journal"
+    )
+    if not execute:
+        console().note(f"left behind, this would stay as it is: {'; '.join(stands.values())}")
+        if story is not None:
+            return show_state(story)
+        _leave_damaged_show(run, Status.UNKNOWN)
+        return int(ExitCode.DONE)
+    confirm(link.target, f"leave run {run} behind", yes=yes)
+    held, at = run_journal.holder(run), datetime.now(UTC)
+    told = [
+        entries.resumed(run_journal.who(held), at),
+        entries.abandoned(why, stands, at),
+        entries.ended(Status.STOPPED.value, at),
+    ]
+    journal = run_adapters.journal_topic(link)
+    with journal.leave(held) as taken, stoppable():
+        taken.append(told)
+    if story is None:
+        _leave_damaged_show(run, Status.STOPPED, tuple(stands.values()))
+        return int(ExitCode.FOUND)
+    story.take(told)
+    left = Outcome(Status.STOPPED, words=why, items=tuple(stands.values()), abandoned=True)
+    return show_end(config, story, left)
+
+
+def _leave_damaged_readable(lines: Sequence[bytes]) -> RunState | None:
+    """What the run did as far as its journal is sound; None where not even its plan is."""
+    told = [run_state.opened(line).entry for line in lines]
+    try:
+        return read_story(told) if told else None
+    except DamagedJournal:
+        return None
+
+
+def _leave_damaged_show(run: str, status: Status, owed: Sequence[str] = ()) -> None:
+    """The contract's document of a run, of which nothing else is known."""
+    nothing = {"records": None, "seconds": None, "exact": False}
+    document = {
+        "schema": "drctl/run/1",
+        "run": run,
+        "status": status.value,
+        "steps": [],
+        "rto_seconds": None,
+        "rpo": nothing,
+        "owed": list(owed),
+        "report": None,
+    }
+    became = "was left behind" if status is Status.STOPPED else "cannot be read"
+    console().result(meant((f"run {run} {became}", *owed)), document)
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeOptions:
+    """What the command line says."""
+
+    run: str | None
+    link: str | None
+    execute: bool
+    yes: bool
+    answers: tuple[str, ...]
+    overrides: tuple[str, ...] = ()
+    abandon: str | None = None
+
+
+def go_on(given: ResumeOptions) -> int:
+    """Show how far a run came, and with `--execute` go on with it.
+
+    Raises:
+        UsageError: there is no such run, or what is given does not go together.
+        Refused: it has ended, somebody carries it out, or it is of other clusters.
+    """
+    check_confirming(given.execute, given.yes)
+    overrides = _overrides(given)
+    config = configuration()
+    link = config.link(given.link)
+    reader = run_adapters.journal_reader(link)
+    try:
+        with console().task(f"reading the journal on {link.target}"):
+            story = _story(reader, given.run, link)
+    except DamagedJournal as damaged:
+        return _leave_damaged(config, link, reader, given, damaged)
+    if given.abandon is None:
+        _must_be_resumable(config, link, story)
+        _must_have_begun_to_open(story, overrides)
+    if not given.execute:
+        return _show(story, given)
+    if given.abandon is not None:
+        confirm(story.plan.target, f"leave run {story.run} behind", yes=given.yes)
+        return _leave(config, link, story, given.abandon.strip())
+    what = f"go on with run {story.run}{giving_up(story.plan)}"
+    confirm(story.plan.target, what, yes=given.yes)
+    return _carry_on(config, link, story, given, overrides)
+
+
+def _leave_damaged(
+    config: "Config",
+    link: "Link",
+    reader: "JournalTopicReader",
+    given: ResumeOptions,
+    damaged: DamagedJournal,
+) -> int:
+    """Leave a run behind of which not all is known; anything else cannot be done with it.
+
+    Raises:
+        DamagedJournal: it is not to be left behind, or nobody named it.
+    """
+    if given.abandon is None or given.run is None:
+        raise damaged
+    console().warn(damaged.message)
+    why = given.abandon.strip()
+    return leave_damaged(config, link, reader, given.run, why, execute=given.execute, yes=given.yes)
+
+
+def _overrides(given: ResumeOptions) -> Mapping[str, str]:
+    """What is passed over from here on: also what only a run that was away can meet."""
+    if given.abandon is None:
+        own = [guard.value for guard in Guard if guard.overridable]
+        return parse_overrides(given.overrides, (*own, MOVED))
+    if not given.abandon.strip():
+        raise UsageError("--abandon needs a reason", "it is kept in the journal and the report")
+    if given.overrides or given.answers:
+        raise UsageError(
+            "--abandon goes with neither --override nor --answer: nothing is done any more"
+        )
+    return {}
+
+
+def _show(story: RunState, given: ResumeOptions) -> int:
+    code = show_state(story)
+    if given.abandon is not None:
+        left = list(standing(story, KINDS).values()) or ["nothing"]
+        console().note(f"left behind, this would stay as it is: {'; '.join(left)}")
+    return code
+
+
+def _leave(config: "Config", link: "Link", found: RunState, why: str) -> int:
+    held = run_journal.holder(found.run)
+    with run_journal.gone_on(config, link, held) as (journal, entries), stoppable() as clock:
+        story = read_story(entries)
+        outcome = abandon(story, why, run_journal.who(held), journal, KINDS, clock)
+    return show_end(config, story, outcome)
+
+
+def _story(reader: "JournalTopicReader", run: str | None, link: "Link") -> RunState:
+    if run is not None:
+        story = _readable(reader, run)
+        if story.status:
+            raise Refused(f"run {run} has ended: {story.status}", f"drctl report {quote(run)}")
+        return story
+    for name in [name for name in reader.runs() if not reader.set_aside(name)][:1]:
+        newest = _readable(reader, name)
+        if not newest.status:
+            return newest
+    raise UsageError(
+        f"link {link.name} has no run to go on with",
+        "drctl journal lists all; of drctl reconcile the same command line goes on",
+    )
+
+
+def _readable(reader: "JournalTopicReader", run: str) -> RunState:
+    story = read_story(reader.entries(run))
+    if not story.status:
+        reader.must_be_signed(run)
+    must_be_describable(story, KINDS)
+    return story
+
+
+def _must_be_of(story: RunState, link: "Link") -> None:
+    plan = story.plan
+    home = leads_home(plan.steps)
+    ends = (link.target, link.source) if home else (link.source, link.target)
+    if (plan.source, plan.target) != ends:
+        raise Refused(
+            f"run {story.run} goes from {plan.source} to {plan.target}, and link {link.name} of"
+            f" this drctl.yaml from {link.source} to {link.target}",
+            "use the drctl.yaml that the run began with; if that is this one, somebody else wrote"
+            f" to the journal: `drctl resume {quote(story.run)} --abandon REASON`",
+        )
+
+
+def _must_be_resumable(config: "Config", link: "Link", story: RunState) -> None:
+    _must_be_of(story, link)
+    _must_go_on(story)
+    must_be_permitted(config, link, story)
+
+
+def _must_go_on(story: RunState) -> None:
+    plan = story.plan
+    unknown = sorted({step.kind for step in plan.steps} - set(KINDS))
+    if unknown:
+        raise Refused(
+            f"run {story.run} has steps that this drctl does not know: {', '.join(unknown)}",
+            "use the version of drctl that it began with; or leave it behind: --abandon REASON",
+        )
+    if broken := violations(plan, KINDS):
+        raise Refused(
+            f"the plan of run {story.run} breaks a rule: {'; '.join(broken)}",
+            "use the version of drctl that it began with; if that is this one, somebody else wrote"
+            " to the journal: drctl report --verify; --abandon REASON leaves the run behind",
+        )
+
+
+def _must_have_begun_to_open(story: RunState, overrides: Mapping[str, str]) -> None:
+    """Before that, replication still brings what came through the fence, or all is put back."""
+    opens = {step.id for step in story.plan.steps if Trait.OPENS in KINDS[step.kind].traits}
+    if MOVED in overrides and not opens & {effect.step for effect in story.effects}:
+        raise Refused(
+            f"{MOVED}: run {story.run} has not begun to open {story.plan.target}: nothing is lost"
+            " by letting it look, or turn back",
+            f"drctl resume {quote(story.run)} without it",
+        )
+
+
+def _way(plan: "Plan") -> Way:
+    if plan.name == REPAIR:
+        return FIX
+    if rebuilds(plan.steps):
+        return REBUILD
+    return HOME if leads_home(plan.steps) else OVER_LINK
+
+
+def _carry_on(
+    config: "Config",
+    link: "Link",
+    found: RunState,
+    given: ResumeOptions,
+    overrides: Mapping[str, str],
+) -> int:
+    run = found.run
+    held = run_journal.holder(run)
+    asked = people()
+    asked.given = answers(found.plan, given.answers)
+    way = _way(found.plan)
+    with (
+        way.sight(config, link, asked, needs_no_source(found.plan)) as sight,
+        run_journal.gone_on(config, link, held) as (journal, entries),
+        stoppable() as clock,
+    ):
+        story = read_story(entries)
+        # Somebody may have written to it since it was first read.
+        _must_be_resumable(config, link, story)
+        allowed = permitted(config, link, story)
+        must_be_differences(story, allowed, sight)
+        hands = way.hands(config, sight, run_journal.folder(config, run))
+        with watched(story.plan, journal, clock, entries) as seen:
+            kinds = held_kinds(story, allowed)
+            engine = Execution(kinds, sight, hands, seen.journal, clock, seen.watcher)
+            outcome = engine.go_on(story, run_journal.who(held), overrides)
+    return show_end(config, story, outcome)

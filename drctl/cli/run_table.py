@@ -1,0 +1,307 @@
+"""A plan for a terminal; nothing of what clusters say is rich markup."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from drctl.app.run_timeline import Line, Snapshot, Wait
+from drctl.checks.causes import network_suspected
+from drctl.cli.terminal import one_line
+from drctl.model.finding import Finding
+from drctl.model.loss import Loss
+from drctl.model.plan import Plan
+from drctl.steps.commit_offsets import Foreseen
+from drctl.views import plan_text, run_lines, run_words
+from drctl.views.client_moves import leaving_lines, leaving_told
+from drctl.views.plan_text import GuardRow, PlanRow
+from drctl.views.run_data import Became, ReportData, Standing
+from drctl.views.run_words import BECAME, Tone, length
+from drctl.views.text import sentence
+
+_PLAN_TABLE_STYLES = {"fail": "bold red", "not-checked": "yellow", "warn": "yellow"}
+
+
+def plan_table(
+    plan: Plan,
+    findings: Sequence[Finding],
+    violations: Sequence[str],
+    execute: str,
+    loss: Loss | None = None,
+    groups: Foreseen | None = None,
+) -> RenderableType:
+    """The verdict, what is lost, the steps, what clients do, what guards say, and what to type."""
+    return Group(*_parts(plan, findings, violations, execute, loss, groups))
+
+
+def _parts(
+    plan: Plan,
+    findings: Sequence[Finding],
+    violations: Sequence[str],
+    execute: str,
+    loss: Loss | None,
+    groups: Foreseen | None,
+) -> Iterator[RenderableType]:
+    if network := network_suspected(findings):
+        yield Text(sentence(network), style="bold red")
+    told = plan_text.verdict(plan, findings, violations, groups)
+    lacking = groups is not None and groups.without_offset
+    style = "bold yellow" if lacking else "bold green"
+    yield Text(told, style="bold red" if told.startswith("Refused") else style)
+    if loss is not None:
+        yield from _loss(loss)
+    if groups is not None:
+        yield from _groups(groups)
+    yield Text("\nSteps", style="bold")
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for heading in ("", "Step", "What is done", "How it is known", "Way back"):
+        table.add_column(heading, overflow="fold")
+    for row in plan_text.step_rows(plan):
+        table.add_row(*_step(row))
+    yield table
+    if lines := leaving_lines(plan):
+        yield Text("\nClients that are connected to the source", style="bold")
+        yield from (Text(f"  {line}") for line in lines)
+    mode = plan_text.mode_of(plan)
+    guards = plan_text.guards_in_words(findings, plan.overrides, mode)
+    yield Text(f"\nGuards: {guards}", style="bold")
+    for guard in plan_text.guard_rows(findings, plan.overrides, mode):
+        yield from _guard(guard)
+    yield Text("\nDo now", style="bold")
+    for line in plan_text.what_to_type(plan, findings, violations, execute):
+        yield Text(f"  {line}")
+
+
+def _loss(loss: Loss) -> Iterator[RenderableType]:
+    words, *evidence = plan_text.loss_lines(loss)
+    yield Text("\nProbably lost, if it is carried out now", style="bold")
+    yield Text(f"  {words}")
+    yield from (Text(f"    {each}", style="dim") for each in evidence)
+
+
+def _groups(groups: Foreseen) -> Iterator[RenderableType]:
+    words, *rows = plan_text.group_lines(groups)
+    yield Text("\nWhere groups resume", style="bold")
+    yield Text(f"  {words}")
+    yield from (Text(f"    {each}", style="dim") for each in rows)
+
+
+def _step(row: PlanRow) -> tuple[Text, ...]:
+    title = f"{row.title}; {row.unless}" if row.unless else row.title
+    back = row.way_back or "-"
+    if row.opens:
+        back = f"{back}; from here on nothing goes back by itself"
+    style = "bold" if row.opens else ""
+    return tuple(Text(part, style) for part in (str(row.number), row.id, title, row.proof, back))
+
+
+def _guard(row: GuardRow) -> Iterator[Text]:
+    head = f"  {row.status.value:<11} "
+    yield Text.assemble(
+        (head, _PLAN_TABLE_STYLES.get(row.status.value, "")),
+        f"{row.check}: {row.subject}: {row.reason}",
+    )
+    if row.overridden:
+        yield Text(f"{'':14}passed over: {row.overridden}", style="dim")
+    elif row.cure:
+        yield Text(f"{'':14}cure: {row.cure}", style="dim")
+
+
+_RUN_TABLE_STYLES = {
+    Tone.FINE: "bold green",
+    Tone.FOUND: "bold yellow",
+    Tone.INCOMPLETE: "bold red",
+}
+_MOST = 20
+
+
+def run_table(data: ReportData, page: str | None) -> RenderableType:
+    """The verdict, the figures, the steps, what is known and not, and what to do."""
+    return Group(*_run_table_parts(data, page))
+
+
+def _run_table_parts(data: ReportData, page: str | None) -> Iterator[RenderableType]:
+    yield Text(run_words.verdict(data), style=_RUN_TABLE_STYLES.get(run_words.tone(data), "bold"))
+    figures = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for figure in run_lines.figures(data):
+        figures.add_row(Text(figure.name), Text(figure.value, "bold"), Text(figure.how, "dim"))
+    yield figures
+    yield Text("\nSteps", style="bold")
+    steps = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for row in run_lines.step_rows(data):
+        style = "bold red" if row.bad else ""
+        words = (str(row.number), row.id, row.became, row.seconds, row.told)
+        steps.add_row(*(Text(word, style) for word in words))
+    yield steps
+    named = run_lines.named(data)
+    yield from _list("Named", (*named[:_MOST], *_more(len(named))))
+    yield from _list("Known", run_lines.known(data))
+    yield from _list("Unknown", run_lines.unknown(data))
+    if data.ending.standing is not Standing.DONE:
+        yield from _list("Clients that are connected to the source", leaving_told(data))
+    evidence = tuple(map(sentence, data.rpo.evidence))
+    yield from _list("What the estimate of the loss rests on", evidence)
+    yield Text("\nDo now", style="bold")
+    for number, step in enumerate(run_lines.next_steps(data), 1):
+        yield Text(f"  {number}. {step.what} {step.why}")
+        if step.command:
+            yield Text(f"     {step.command}", style="bold")
+    if page:
+        yield Text(f"\nPage: {page}")
+
+
+def _more(count: int) -> tuple[str, ...]:
+    return (f"and {count - _MOST} more: the report names all",) if count > _MOST else ()
+
+
+def _list(title: str, lines: tuple[str, ...]) -> Iterator[RenderableType]:
+    if lines:
+        yield Text(f"\n{title}", style="bold")
+        for line in lines:
+            yield Text(f"  - {line}")
+
+
+_STYLES = {
+    Became.DONE: "green",
+    Became.PASSED: "dim",
+    Became.NOT_BEGUN: "dim",
+    Became.TAKEN_BACK: "yellow",
+    Became.OWED: "yellow",
+}
+_BAR = 20
+_WIDE = 72
+"""From here on there is room for what was seen of each step beside it."""
+
+_GO_ON = "Ctrl-C stops between two effects, and says how to go on."
+_STOPPING = "Stopping after what is being done now. Ctrl-C once more stops at once."
+
+
+class _Shown(NamedTuple):
+    """A line of the list; `now`: the step that is being done."""
+
+    row: Text
+    now: bool = False
+
+
+class Picture:
+    """Implements Rich's protocol of what can be drawn.
+
+    Args:
+        now: by the monotonic clock of the snapshot.
+        stopping: whether somebody has pressed Ctrl-C.
+    """
+
+    def __init__(self, seen: Snapshot, now: float, *, stopping: bool) -> None:
+        self._seen = seen
+        self._now = now
+        self._stopping = stopping
+        self._longest = max((len(one_line(line.id)) for line in seen.lines), default=0)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Lines that fit."""
+        width, height = options.max_width, options.size.height
+        for line in self.lines(width, height):
+            line.truncate(width, overflow="ellipsis")
+            line.no_wrap = True
+            yield line
+
+    def lines(self, width: int, height: int) -> Sequence[Text]:
+        """At most one fewer than the terminal has, so that it need not scroll; at least one."""
+        room = max(1, height - 1)
+        last = Text(
+            _STOPPING if self._stopping else _GO_ON, "bold yellow" if self._stopping else "dim"
+        )
+        told = list(self._now_lines(width))
+        if room <= len(told) + 1:
+            # The step that is being done, and what Ctrl-C does, as far as there is room.
+            current = [self._row(line, width) for line in self._seen.lines if self._is_now(line)]
+            return [*current, last][:room] if room > 1 else (current or [last])[:1]
+        head = [self._head()] if room > len(told) + 2 else []
+        steps = list(self._steps(width, room - len(told) - len(head) - 1))
+        place = 1 + next((n for n, step in enumerate(steps) if step.now), len(steps) - 1)
+        rows = [step.row for step in steps]
+        return [*head, *rows[:place], *told, *rows[place:], last]
+
+    def _is_now(self, line: Line) -> bool:
+        return line.id == self._seen.current
+
+    def _head(self) -> Text:
+        plan, run = self._seen.plan, self._seen.run
+        ends = f"{one_line(plan.source)} to {one_line(plan.target)}"
+        passed = length(self._now - self._seen.began)
+        back = ", taking everything back" if self._seen.turned_back else ""
+        return Text(f"{one_line(plan.name)}, {ends}, {passed}{back} (run {one_line(run)})", "bold")
+
+    def _steps(self, width: int, room: int) -> Iterator[_Shown]:
+        lines = self._seen.lines
+        first, after = window(len(lines), self._place(), room)
+        for line in lines[first:after]:
+            yield _Shown(self._row(line, width), self._is_now(line))
+        hidden = [f"{first} before"] * (first > 0) + [f"{len(lines) - after} behind"] * (
+            after < len(lines)
+        )
+        if hidden and room > 1:
+            yield _Shown(Text(f"    {' and '.join(hidden)} not shown", "dim"))
+
+    def _place(self) -> int:
+        """Index of the step that is being done, or of the next one."""
+        for number, line in enumerate(self._seen.lines):
+            if self._is_now(line):
+                return number
+        through = (Became.DONE, Became.PASSED, Became.OWED)
+        waiting = (n for n, line in enumerate(self._seen.lines) if line.became not in through)
+        return next(waiting, max(0, len(self._seen.lines) - 1))
+
+    def _row(self, line: Line, width: int) -> Text:
+        now = self._is_now(line)
+        running = "taking back" if now and self._seen.turned_back else "now"
+        state = running if now else "" if line.became is Became.NOT_BEGUN else BECAME[line.became]
+        room = max(8, width - 32)
+        name = one_line(line.id)[:room].ljust(min(self._longest, room))
+        style = "bold cyan" if now else _STYLES.get(line.became, "bold red")
+        row = Text(f"{line.number:>3} {name}  {state:<11} {self._seconds(line):>9}", style)
+        told = line.title if now else line.words
+        if width >= _WIDE and told:
+            row.append(f"  {one_line(told)}", "" if now else "dim")
+        return row
+
+    def _seconds(self, line: Line) -> str:
+        if line.spent is None:
+            return ""
+        return length(line.spent + (0 if line.since is None else self._now - line.since))
+
+    def _now_lines(self, width: int) -> Iterator[Text]:
+        """What is waited for, and what goes on inside the step."""
+        wait = self._seen.wait
+        if wait is not None:
+            yield Text(f"    {one_line(wait.words)}", "cyan")
+            if wait.left is not None:
+                yield Text(f"    {self._figure(wait, width)}", "cyan")
+            given_up = max(0.0, wait.until - self._now)
+            yield Text(f"    waiting; given up in {length(given_up)}")
+        if self._seen.note:
+            yield Text(f"    {one_line(self._seen.note)}", "dim")
+
+    def _figure(self, wait: Wait, width: int) -> str:
+        left = wait.left or 0
+        told = f"{left:,} left of {wait.most:,}"
+        seconds = wait.seconds_left(self._now)
+        told += f", about {length(seconds)} more at this pace" if seconds is not None else ""
+        if width < _WIDE:
+            return told
+        full = round(_BAR * (wait.most - left) / wait.most) if wait.most else _BAR
+        return f"[{'#' * full}{'.' * (_BAR - full)}] {told}"
+
+
+def window(count: int, place: int, room: int) -> tuple[int, int]:
+    """First and end of the lines that are shown where there are too many: around a place.
+
+    A line says how many are hidden, where there is room for more than one.
+    """
+    if count <= room:
+        return 0, count
+    shown = max(1, room - 1)
+    first = min(max(0, place - shown // 2), count - shown)
+    return first, first + shown

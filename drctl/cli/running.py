@@ -1,0 +1,428 @@
+"""Shows a plan, whatever made it, or carries it out once somebody said so."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from drctl.app import run_adapters, run_journal
+from drctl.app.link_reader import ClusterLinkReader
+from drctl.app.plan_files import check_plan_file, refuse_another, without_secrets, write_plan
+from drctl.app.prechecks import judged, known_overrides, unfinished_run
+from drctl.app.way import Prepared, Way
+from drctl.checks.bounded_query import BoundedQuery
+from drctl.cli import live_screen
+from drctl.cli.console import console
+from drctl.cli.offsets import check_confirming, command_line
+from drctl.cli.prompts import confirm, people
+from drctl.cli.settings import configuration
+from drctl.cli.terminal import one_line
+from drctl.engine.kind import Kind
+from drctl.model.errors import DrctlError, Refused, Unknown, Unreachable
+from drctl.model.health import AuthenticationFailed
+from drctl.model.loss import Mode
+from drctl.model.plan import Plan
+from drctl.steps.questions import answers, check_words, unanswered
+from drctl.steps.registry import KINDS
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from drctl.app.link_writer import ClusterLinkWriter
+    from drctl.app.notices import People
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.engine.kind import Outcome
+    from drctl.engine.ports import Clock, Watcher
+    from drctl.engine.run_state import RunState
+    from drctl.model.journal import Entry, HeldJournal
+    from drctl.plans.inputs import Circumstances
+    from drctl.views.run_data import ReportData
+
+# Whoever waits for a source that is silent waits from the first question on: what is not needed
+# for that one is imported behind it.
+
+_BESIDE_S = 60.0
+
+_ALL_OF_IT = "without --execute all of it is shown"
+
+MakePlan = Callable[["Config", "Circumstances"], Plan]
+
+LookAndPlan = Callable[[ClusterLinkReader, Mapping[str, str]], Plan]
+"""Looks, and makes the plan, told what is passed over."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """What the command line says of any plan.
+
+    Attributes:
+        words: of the command line that makes the same plan again.
+        lost: whether the source is likely to be dead, and gets little time to answer.
+    """
+
+    words: tuple[str, ...]
+    link: str | None
+    lost: bool
+    execute: bool
+    yes: bool
+    overrides: tuple[str, ...]
+    answers: tuple[str, ...]
+    plan_out: Path | None
+    expect_plan: Path | None
+
+
+def needs_no_source(plan: Plan) -> bool:
+    """Whether its guards are those of a source that is dead; also within a runbook."""
+    from drctl.views.plan_text import mode_of
+
+    return mode_of(plan) is Mode.UNPLANNED
+
+
+def _asked_by_preflight(plan: Plan) -> str:
+    from drctl.steps.prechecks import Preflight
+    from drctl.views.plan_text import mode_of
+
+    return mode_of(plan).value if any(s.kind == Preflight.name for s in plan.steps) else ""
+
+
+def _sight(config: "Config", link: "Link", asked: "People", lost: bool) -> ClusterLinkReader:
+    from drctl.config.reverse_link import way_home
+
+    reverse, opposite = link.settings.replicator.reverse, None
+    if reverse is not None and reverse.after_failover:
+        opposite = ClusterLinkReader(config, way_home(link), judged, asked)
+    return ClusterLinkReader(config, link, judged, asked, lost, opposite)
+
+
+def _hands(config: "Config", sight: ClusterLinkReader, folder: Path) -> "ClusterLinkWriter":
+    from drctl.app.link_writer import ClusterLinkWriter
+
+    back = sight.opposite
+    opposite = ClusterLinkWriter(config, back.link, folder, back.commands) if back else None
+    return ClusterLinkWriter(config, sight.link, folder, sight.commands, opposite)
+
+
+OVER_LINK = Way(
+    _sight,
+    _hands,
+    known_overrides,
+    _asked_by_preflight,
+)
+"""From a link's source to its target."""
+
+
+def show_or_run(given: PlanOptions, make: MakePlan) -> int:
+    """Make the plan over a link, and with `--execute` carry it out.
+
+    Raises:
+        Refused: something stands against it, or nobody confirmed.
+    """
+
+    def look(sight: ClusterLinkReader, overrides: Mapping[str, str]) -> Plan:
+        from drctl.app import plan_inputs
+
+        seen = plan_inputs.look_at(sight.link, sight, overrides)
+        policy = sight.config.policy
+        return make(sight.config, replace(seen, unproven_offsets=policy.unproven_offsets))
+
+    return show_or_go(given, look, OVER_LINK)
+
+
+def show_or_go(
+    given: PlanOptions,
+    make: LookAndPlan,
+    way: Way,
+    draw: "Callable[[Prepared], RenderableType] | None" = None,
+) -> int:
+    """Make the plan, and with `--execute` carry it out.
+
+    Raises:
+        Refused: something stands against it, or nobody confirmed.
+    """
+    check_confirming(given.execute, given.yes)
+    if given.expect_plan:
+        check_plan_file(given.expect_plan)
+    check_words(given.answers)
+    overrides = way.overrides(given.overrides)
+    config = configuration()
+    link = config.link(given.link)
+    asked = people()
+    with way.sight(config, link, asked, given.lost) as sight:
+        if given.lost:
+            sight.give_up()
+        met = BoundedQuery(partial(sight.meet, given_up=_gives_up_alive(overrides)), _BESIDE_S)
+        # The rest is about the target, and goes on while a silent source is waited for.
+        held = BoundedQuery(partial(_refuse_while_held, link), _BESIDE_S) if given.execute else None
+        if given.lost:
+            BoundedQuery(partial(sight.findings, Mode.UNPLANNED.value), _BESIDE_S).answer()
+        met.value()
+        unknown = held.value() if held else None
+        plan = without_secrets(make(sight, overrides))
+        sight.lost = sight.lost or needs_no_source(plan)
+        if given.execute:
+            sight.prepare()
+        asked.given = answers(plan, given.answers)
+        prepared = _prepared(plan, link, sight, given, way)
+        _plan_files(prepared, given)
+        if not given.execute or not plan.steps:
+            return _show(_with_facts(prepared, sight), way, draw)
+        _refuse(prepared, {} if asked.terminal else unanswered(plan, asked.given))
+        if unknown is not None:
+            raise unknown
+        if not given.yes:
+            _warn(plan, sight)
+        confirm(plan.target, f"{plan.name} over link {link.name}{giving_up(plan)}", yes=given.yes)
+        _refuse_if_changed(plan, without_secrets(make(sight, overrides)))
+        return _carry_out(config, link, way, sight, plan)
+
+
+def _gives_up_alive(overrides: Mapping[str, str]) -> bool:
+    if not overrides:
+        return False
+    from drctl.checks.source import ALIVE
+
+    return ALIVE in overrides
+
+
+def _with_facts(prepared: Prepared, sight: ClusterLinkReader) -> Prepared:
+    from drctl.app.plan_inputs import estimated, resuming
+
+    plan = prepared.plan
+    return replace(prepared, loss=estimated(plan, sight), groups=resuming(plan, sight))
+
+
+def _warn(plan: Plan, sight: ClusterLinkReader) -> None:
+    from drctl.app.plan_inputs import warn_of_groups, warn_of_loss
+
+    warn_of_loss(plan, sight)
+    warn_of_groups(plan, sight)
+
+
+def _refuse_while_held(link: "Link") -> Unreachable | None:
+    """Refuse where somebody changes the link; the error where its journal cannot be asked.
+
+    Without a journal nothing is carried out; what stands against the plan is to be said first.
+    """
+    try:
+        run_journal.refuse_while_held(link)
+    except AuthenticationFailed:
+        raise
+    except Unreachable as silent:
+        return silent
+    return None
+
+
+def giving_up(plan: Plan) -> str:
+    """What a plan discards, behind what it is; empty where it discards nothing."""
+    from drctl.steps.records import discards
+    from drctl.views.text import plain
+
+    told = discards(plan)
+    return f", which discards for good: {plain(told)} (find-missing says how many)" if told else ""
+
+
+def _prepared(
+    plan: Plan, link: "Link", sight: ClusterLinkReader, given: PlanOptions, way: Way
+) -> Prepared:
+    from drctl.checks.causes import UNFINISHED, causes_first
+    from drctl.checks.diagnosis import standing_against
+    from drctl.engine.invariants import violations
+    from drctl.steps.questions import asked_of
+    from drctl.steps.registry import KINDS
+    from drctl.views.plan_text import mode_of
+
+    mode, asked = mode_of(plan), way.asked(plan)
+    said = asked_of(plan, sight.findings(asked)) if asked else ()
+    if not any(each.check == UNFINISHED for each in said):
+        said = (*said, *unfinished_run(link))
+    findings = causes_first(said, plan.overrides)
+    failing = standing_against(findings, plan.overrides, mode)
+    words = [*given.words, "--link", plan.link]
+    for name, why in plan.overrides.items():
+        words += ["--override", f"{name}={why}"]
+    for answer in given.answers:
+        words += ["--answer", answer]
+    execute = command_line([*words, "--execute"])
+    return Prepared(plan, findings, violations(plan, KINDS), failing, execute)
+
+
+def _refuse(prepared: Prepared, asked: Mapping[str, str]) -> None:
+    if prepared.against:
+        raise Refused("; ".join(prepared.against), "; ".join((*prepared.cures, _ALL_OF_IT)))
+    if asked:
+        told = "; ".join(f"{name}: {text}" for name, text in asked.items())
+        raise Refused(
+            f"nobody is there to answer {told}", "answer beforehand: --answer QUESTION=yes"
+        )
+
+
+def _refuse_if_changed(plan: Plan, now: Plan) -> None:
+    from drctl.model.plan import changes
+
+    changed = changes(plan, now)
+    if changed:
+        raise Refused(
+            f"the clusters have changed since the plan was made: {'; '.join(changed)}",
+            "make the plan anew",
+        )
+
+
+def _document(prepared: Prepared) -> dict[str, Any]:
+    from drctl.views.plan_text import plan_document
+
+    given = prepared.plan, prepared.findings, prepared.broken, prepared.execute
+    return plan_document(*given, loss=prepared.loss, groups=prepared.groups)
+
+
+def _plan_files(prepared: Prepared, given: PlanOptions) -> None:
+    if given.plan_out:
+        write_plan(_document(prepared), given.plan_out)
+    if given.expect_plan:
+        refuse_another(prepared.plan, given.expect_plan)
+
+
+def _show(prepared: Prepared, way: Way, draw: "Callable[[Prepared], RenderableType] | None") -> int:
+    from drctl.cli.run_table import plan_table
+
+    def drawn() -> "RenderableType":
+        if draw is not None:
+            return draw(prepared)
+        given = prepared.plan, prepared.findings, prepared.broken, prepared.execute
+        return plan_table(*given, prepared.loss, prepared.groups)
+
+    console().result(drawn, _document(prepared))
+    return int(way.code(prepared))
+
+
+def _carry_out(
+    config: "Config", link: "Link", way: Way, sight: ClusterLinkReader, plan: Plan
+) -> int:
+    from drctl.cli.stopping import stoppable
+    from drctl.engine.executing import Execution
+    from drctl.steps.registry import KINDS
+
+    held = run_journal.holder(run_journal.new_run())
+    with (
+        run_journal.begun(config, link, held) as journal,
+        stoppable() as clock,
+        watched(plan, journal, clock) as seen,
+    ):
+        hands = way.hands(config, sight, run_journal.folder(config, held.run))
+        engine = Execution(KINDS, sight, hands, seen.journal, clock, seen.watcher)
+        story, outcome = engine.start(plan, run_journal.commanded(held))
+    return show_end(config, story, outcome)
+
+
+PAGE = "report.html"
+
+
+def show_end(config: "Config", story: "RunState", outcome: "Outcome") -> int:
+    """Print the run's end; the exit code."""
+    from drctl.cli.run_table import run_table
+    from drctl.views.run_json import run_document
+
+    data = _data(config, story)
+    page = _page(config, story.run, data)
+    console().result(lambda: run_table(data, page), run_document(data, page))
+    return int(outcome.exit_code)
+
+
+def show_state(story: "RunState") -> int:
+    """Print how far a run came that nobody goes on with yet."""
+    from drctl.cli.run_table import run_table
+    from drctl.views.run_json import run_document
+    from drctl.views.run_reading import report_data
+
+    data = report_data(story)
+    console().result(lambda: run_table(data, None), run_document(data))
+    return 0
+
+
+def _data(config: "Config", story: "RunState") -> "ReportData":
+    from drctl.engine import run_state
+    from drctl.views.run_reading import report_data
+
+    try:
+        verdict = run_state.verify(story.run, run_adapters.run_files(config).lines(story.run))
+    except DrctlError as error:
+        console().warn(f"this machine's copy of the journal: {error.message}")
+        verdict = None
+    return report_data(story, verdict)
+
+
+def _page(config: "Config", run: str, data: "ReportData") -> str | None:
+    from drctl.views.files import write_whole
+    from drctl.views.run_page import render
+
+    file = run_journal.folder(config, run) / PAGE
+    try:
+        write_whole(file, render(data))
+    except (OSError, Unknown) as error:
+        console().warn(f"the report could not be written: {error}")
+        return None
+    return str(file)
+
+
+_EVERY_S = 5.0
+
+
+@dataclass(slots=True)
+class Lines:
+    """Implements `drctl.engine.ports.Watcher`."""
+
+    plan: Plan
+    kinds: Mapping[str, Kind]
+    _told: float = field(default=0.0, init=False)
+
+    def step(self, identity: str, number: int, total: int) -> None:
+        """A step begins."""
+        self._told = time.monotonic()
+        step = self.plan.step(identity)
+        title = self.kinds[step.kind].describe(step.settings).title
+        console().progress(f"[{number}/{total}] {one_line(title)}")
+
+    def waiting(self, identity: str, words: str, left_s: float) -> None:
+        """Its proof is not there yet; not told more often than a person reads."""
+        if time.monotonic() - self._told >= _EVERY_S:
+            self._told = time.monotonic()
+            console().progress(f"      {one_line(words)} ({left_s:.0f} s left)")
+
+    def ended(self, identity: str, words: str, figures: Mapping[str, float]) -> None:
+        """It came to an end."""
+        console().progress(f"      {one_line(words)} ({figures['seconds']:.1f} s)")
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What the engine is to tell of, and to write to."""
+
+    watcher: "Watcher"
+    journal: "HeldJournal"
+
+
+@contextmanager
+def watched(
+    plan: Plan, journal: "HeldJournal", clock: "Clock", entries: "Sequence[Entry]" = ()
+) -> Iterator[Watched]:
+    """Show a run while the block carries it out.
+
+    Args:
+        entries: what its journal says already, where it is gone on with.
+    """
+    if not live_screen.wanted():
+        yield Watched(Lines(plan, KINDS), journal)
+        return
+    from drctl.app.run_timeline import LiveCourse, Overheard
+    from drctl.cli.run_table import Picture
+
+    course = LiveCourse(plan, KINDS, journal.run, clock.monotonic, entries)
+
+    def draw() -> Picture:
+        return Picture(course.snapshot, clock.monotonic(), stopping=clock.stopping)
+
+    with live_screen.shown(draw, course.noted):
+        yield Watched(course, Overheard(journal, course.heard))

@@ -1,0 +1,189 @@
+"""`drctl completion`: the script that makes a shell complete drctl's commands and options."""
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from drctl.app import adapters
+from drctl.cli.console import console
+from drctl.model.errors import UsageError
+from drctl.model.text import Lines
+from drctl.model.text import lines as meant
+
+if TYPE_CHECKING:
+    from drctl.config.draft import Draft
+    from drctl.config.schema import ClusterConfig
+
+
+class Shell(StrEnum):
+    """The shells that are known."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+def completion(shell: Annotated[Shell, typer.Argument(help="The shell to write it for.")]) -> None:
+    """Print a script that completes drctl in your shell.
+
+    bash: source <(drctl completion bash), in ~/.bashrc.
+
+    zsh: source <(drctl completion zsh), in ~/.zshrc after compinit.
+
+    fish: drctl completion fish > ~/.config/fish/completions/drctl.fish
+    """
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]
+
+    from drctl.cli.main import COMPLETION_VARIABLE
+
+    script = get_completion_script(
+        prog_name="drctl", complete_var=COMPLETION_VARIABLE, shell=shell.value
+    )
+    console().result(
+        Lines(script), {"schema": "drctl/completion/1", "shell": shell.value, "script": script}
+    )
+
+
+_HELP = "A librdkafka property; a secret as ${env:NAME} or ${file:PATH}. May be repeated."
+_Properties = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help=_HELP)]
+
+
+def init(
+    primary: Annotated[str, typer.Argument(metavar="PRIMARY", help="HOST:PORT,... of the source.")],
+    secondary: Annotated[
+        str, typer.Argument(metavar="SECONDARY", help="HOST:PORT,... of the target.")
+    ],
+    connect: Annotated[
+        list[str] | None,
+        typer.Option(metavar="URL", help="A Kafka Connect worker. May be repeated."),
+    ] = None,
+    primary_property: _Properties = None,
+    secondary_property: _Properties = None,
+    file: Annotated[Path, typer.Option(metavar="FILE", help="What to write.")] = Path("drctl.yaml"),
+) -> None:
+    """Write a commented drctl.yaml after looking at two clusters.
+
+    Finds topics, and MirrorMaker 2 or Replicator connectors. Writes to no cluster, and over no
+    file.
+    """
+    from drctl.config.draft import must_be_free, write_new
+    from drctl.config.given import given_cluster
+    from drctl.config.loading import read
+
+    must_be_free(file)
+    clusters = {
+        "primary": given_cluster("primary", primary, primary_property or (), file.parent),
+        "secondary": given_cluster("secondary", secondary, secondary_property or (), file.parent),
+    }
+    with console().task("looking at both clusters"):
+        draft = _look(clusters, connect or (), file.parent)
+    text = draft.text()
+    read(text, file)
+    write_new(file, text)
+    _show(draft, file)
+
+
+def _look(clusters: "Mapping[str, ClusterConfig]", urls: Sequence[str], folder: Path) -> "Draft":
+    from drctl.config.draft import Draft, find_mirrors, must_differ, see
+    from drctl.config.given import given_url, holds_password
+    from drctl.config.secret import hide_user_info, reveal
+
+    for url in filter(holds_password, urls):
+        raise UsageError(
+            f"--connect: {hide_user_info(url)} holds a password, and other users can see it here",
+            "refer to it: 'http://user:${env:NAME}@host:8083'",
+        )
+    addresses = {u: reveal(given_url("--connect", u, folder).resolve(os.environ)) for u in urls}
+    with ExitStack() as opened:
+        readers = {
+            name: opened.enter_context(closing(adapters.open_reader(name, cluster)))
+            for name, cluster in clusters.items()
+        }
+        workers = {
+            url: opened.enter_context(closing(adapters.connect_client(address)))
+            for url, address in addresses.items()
+        }
+        first, second = (see(reader, clusters[name]) for name, reader in readers.items())
+        must_differ(first, second)
+        return Draft(first, second, find_mirrors(workers, first, second))
+
+
+def _show(draft: "Draft", file: Path) -> None:
+    clusters: list[dict[str, Any]] = [
+        {"name": seen.name, "id": seen.cluster_id, "topics": len(seen.topics)}
+        for seen in (draft.first, draft.second)
+    ]
+    lines = [f"{c['name']:<10} {c['id']}, {c['topics']} topics" for c in clusters]
+    for note in draft.notes():
+        console().note(note)
+    console().result(
+        meant([*lines, f"{'link':<10} {draft.link}: {draft.kind}", f"wrote {file}"]),
+        {
+            "schema": "drctl/init/1",
+            "file": str(file),
+            "clusters": clusters,
+            "link": draft.link,
+            "replicator": draft.kind,
+            "notes": list(draft.notes()),
+        },
+    )
+
+
+_FOLDER = Path(__file__).parent.parent / "schemas"
+_FILE = re.compile(r"(?P<name>.+)-(?P<version>\d+)\.json")
+
+
+def schema(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="What follows drctl/ in a document's `schema`: gap, or gap/1."
+        ),
+    ] = "",
+) -> None:
+    """Print the JSON Schema of a document of drctl.
+
+    Without a version, that of the newest. With --output json it is the field json_schema of a
+    document of its own.
+    """
+    versions = _versions()
+    wanted, _, number = name.removeprefix("drctl/").partition("/")
+    newest = max(versions.get(wanted, [0]))
+    version = int(number) if number.isdecimal() else newest if not number else 0
+    if version not in versions.get(wanted, []):
+        raise UsageError(*_unknown(name, versions))
+    text = (_FOLDER / f"{wanted}-{version}.json").read_text(encoding="utf-8")
+    console().result(
+        Lines(text),
+        {
+            "schema": "drctl/schema/1",
+            "name": wanted,
+            "version": version,
+            "json_schema": json.loads(text),
+        },
+    )
+
+
+def _versions() -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for path in sorted(_FOLDER.glob("*.json")):
+        if match := _FILE.fullmatch(path.name):
+            found.setdefault(match["name"], []).append(int(match["version"]))
+    return found
+
+
+def _unknown(name: str, versions: dict[str, list[int]]) -> tuple[str, str]:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, versions, n=1)
+    message = f"there is no document {name!r}" if name else "which document?"
+    if near:
+        message += f"; did you mean '{near[0]}'?"
+    return message, f"documents: {', '.join(versions)}"

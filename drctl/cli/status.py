@@ -1,0 +1,145 @@
+"""`drctl status`: go or no-go now, on one screen, for a person, for cron, for Prometheus."""
+
+import gc
+import time
+from threading import Event
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from drctl.app import run_adapters
+from drctl.cli import live_screen
+from drctl.cli.console import console
+from drctl.cli.grammar import LinkName
+from drctl.cli.options import Output, options
+from drctl.cli.settings import configuration, without_secrets
+from drctl.model.errors import ConfigError, DrctlError
+from drctl.views.status_text import StatusMetrics, status_document, status_line
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from drctl.app.status import StatusReader
+    from drctl.checks.go import StatusNow
+
+EVERY = "10s"
+
+
+def status(
+    link: LinkName = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Look again and again, until interrupted.")
+    ] = False,
+    every: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help=f"With --watch or --listen: from look to look; {EVERY}."),
+    ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(metavar="ADDR", help="Serve metrics at, for example, 127.0.0.1:9096."),
+    ] = None,
+) -> int:
+    """Go or no-go now: blockers first, RPO by topic, groups that could not go on.
+
+    Reads only. Exit codes of a single look: 0 go; 1 no-go, for a planned failover or for one that
+    the loss of the source would force; 5 a cluster did not answer.
+    """
+    from drctl.app.status import looking
+    from drctl.cli.grammar import seconds
+    from drctl.model.errors import UsageError
+
+    if every and not (watch or listen):
+        raise UsageError("--every goes with --watch or --listen", "without them it is one look")
+    interval = seconds(every or EVERY, "--every")
+    config = configuration()
+    chosen = config.link(link)
+    with looking(config, chosen) as opened:
+        if watch or listen:
+            Watching(opened, interval).go_on(listen)
+        return once(opened)
+
+
+def once(opened: "StatusReader") -> int:
+    """One look; the exit code."""
+    # Of very many partitions a fifth of the time would go into looking for cycles that are not.
+    gc.disable()
+    try:
+        with console().task("looking at both clusters"):
+            seen = opened.look()
+    finally:
+        gc.enable()
+
+    def drawn() -> "RenderableType":
+        from drctl.cli.status_table import status_table
+
+        return status_table(seen)
+
+    console().result(drawn, status_document(seen))
+    return int(seen.exit_code)
+
+
+class Watching:
+    """Look after look, until interrupted; one that fails is told and does not end it."""
+
+    def __init__(self, opened: "StatusReader", interval_s: float) -> None:
+        self._opened = opened
+        self._interval_s = interval_s
+        link = opened.link
+        labels = {"link": link.name, "source": link.source, "target": link.target}
+        self._metrics = StatusMetrics(labels)
+
+    def go_on(self, listen: str | None) -> NoReturn:
+        """Until interrupted.
+
+        Args:
+            listen: where to serve metrics meanwhile.
+
+        Raises:
+            UsageError: that is no address.
+            ConfigError: nobody can listen there, or the first look shows that a secret is missing.
+        """
+        if listen is None:
+            self._shown()
+        with run_adapters.metrics_server(listen, lambda: self._metrics.text()):
+            self._shown()
+
+    def _shown(self) -> NoReturn:
+        if not live_screen.wanted():
+            self._repeat()
+        with live_screen.shown(self._picture, lambda _message: None):
+            self._repeat()
+
+    def _repeat(self) -> NoReturn:
+        while True:
+            began = time.monotonic()
+            self._look()
+            Event().wait(max(0.0, self._interval_s - (time.monotonic() - began)))
+
+    def _look(self) -> None:
+        labels, before = self._metrics.labels, self._metrics.seen
+        try:
+            seen = self._opened.look()
+        except ConfigError:
+            if before is None:
+                raise
+            self._metrics = StatusMetrics(labels, before, failed=True)
+        except DrctlError as error:
+            self._metrics = StatusMetrics(labels, before, failed=True)
+            console().warn(f"{without_secrets(error.message)}; going on")
+        else:
+            self._metrics = StatusMetrics(labels, seen)
+            self._tell(seen)
+
+    def _tell(self, seen: "StatusNow") -> None:
+        if options().output is Output.JSON:
+            console().stream(status_document(seen))
+        elif live_screen.current() is None:
+            console().result(status_line(seen), {})
+
+    def _picture(self) -> "RenderableType":
+        from drctl.cli.status_table import waiting_table, watched_table
+
+        seen = self._metrics.seen
+        if seen is None:
+            return waiting_table(self._opened.link.name)
+        return watched_table(seen, time.time(), self._metrics.failed)

@@ -1,1 +1,0 @@
-"""`drctl status`: the command, what it opens and what it prints."""

@@ -1,0 +1,343 @@
+"""What must hold between the values of a file, looked at even where single values are wrong."""
+
+import re
+from collections.abc import Callable, Iterator
+from ipaddress import IPv4Address, IPv6Address
+
+from drctl.config.document import Document, Entry, Mapping, Node, Scalar, Sequence
+from drctl.config.endpoints import BOOTSTRAP, CLUSTER, domain_name
+from drctl.config.problems import Path, Problem, did_you_mean, one_of, quoted
+
+_SRV = re.compile(r"(\d{1,5}) (\d{1,5}) (\d{1,5}) (\S+)")
+
+
+def endpoint_problems(document: Document, link: Path) -> Iterator[Problem]:
+    """What does not go together in the endpoints of a link."""
+    endpoints = document.entry((*link, "endpoints"))
+    items = endpoints.node.items if endpoints and isinstance(endpoints.node, Sequence) else ()
+    for number in range(len(items)):
+        path = (*link, "endpoints", number)
+        check = _CHECKS.get(_text(document, (*path, "kind")))
+        if check is not None:
+            yield from check(document, link, path)
+
+
+def _dns(document: Document, link: Path, path: Path) -> Iterator[Problem]:
+    yield from _clusters(document, link, (*path, "clusters"))
+    yield from _within_zone(document, path)
+    taken = _text(document, (*path, "type")) or "A"
+    for place, scalar in _scalars(document, (*path, "clusters")):
+        if taken in _DATA and not _is_data(taken, scalar.text):
+            text = f"must be {_DATA[taken]}, for the type is {taken} ({quoted(scalar.text)})"
+            yield Problem(scalar.mark, place, text)
+    yield from _one_cluster_each(document, (*path, "clusters"), lambda texts: {frozenset(texts)})
+
+
+def _within_zone(document: Document, path: Path) -> Iterator[Problem]:
+    record = document.entry((*path, "record"))
+    name, zone = (_text(document, (*path, key)) for key in ("record", "zone"))
+    try:
+        within = f".{domain_name(name)}".endswith(f".{domain_name(zone)}")
+    except ValueError:
+        return
+    if record and not within:
+        text = f"is not in the zone {quoted(zone)} ({quoted(name)})"
+        yield Problem(record.node.mark, (*path, "record"), text)
+
+
+def _haproxy(document: Document, link: Path, path: Path) -> Iterator[Problem]:
+    yield from _one_of_two(document, path, "socket", "address")
+    yield from _one_of_two(document, path, "servers", "addresses")
+    for key in ("servers", "addresses"):
+        yield from _clusters(document, link, (*path, key))
+    yield from _one_cluster_each(document, (*path, "servers"), lambda texts: texts)
+    yield from _same_names(document, (*path, "addresses"))
+
+
+def _same_names(document: Document, path: Path) -> Iterator[Problem]:
+    """Every cluster must say where each server is, or a switch would leave some where they were."""
+    first: tuple[str, ...] | None = None
+    for name, entry in _entries(document, path).items():
+        names = tuple(sorted(_entries(document, (*path, name))))
+        first = names if first is None else first
+        if names != first:
+            text = f"must name the servers that the cluster before it names: {', '.join(first)}"
+            yield Problem(entry.mark, (*path, name), text)
+
+
+def _file(document: Document, link: Path, path: Path) -> Iterator[Problem]:
+    yield from _clusters(document, link, (*path, "clusters"), required=False)
+    content = document.entry((*path, "content"))
+    text = _text(document, (*path, "content"))
+    if content and text and BOOTSTRAP not in text and CLUSTER not in text:
+        said = f"must contain {BOOTSTRAP} or {CLUSTER}, or it would say the same of all clusters"
+        yield Problem(content.node.mark, (*path, "content"), said)
+    entry = document.entry(path)
+    for name in _ends(document, link):
+        bootstrap = _text(document, ("clusters", name, "bootstrap"))
+        given = name in _entries(document, (*path, "clusters"))
+        if entry and "${" in bootstrap and not given:
+            said = f"is required for {quoted(name)}, whose bootstrap refers to something else"
+            yield Problem(entry.mark, (*path, "clusters"), said)
+    yield from _one_cluster_each(document, (*path, "clusters"), lambda texts: texts)
+
+
+def _command(document: Document, _link: Path, path: Path) -> Iterator[Problem]:
+    entry = document.entry((*path, "argv"))
+    words = [scalar.text for _, scalar in _scalars(document, (*path, "argv"))]
+    if entry and words and not any(CLUSTER in word for word in words):
+        yield Problem(entry.mark, (*path, "argv"), f"must contain {CLUSTER}")
+
+
+def _clusters(
+    document: Document, link: Path, path: Path, *, required: bool = True
+) -> Iterator[Problem]:
+    """Names of clusters of the file; where required, with both ends of the link."""
+    entry, known = document.entry(path), tuple(_entries(document, ("clusters",)))
+    if entry is None or not isinstance(entry.node, Mapping):
+        return
+    for name, inner in entry.node.entries.items():
+        if known and name not in known:
+            near = did_you_mean(name, known) or f"there are {one_of(known)}"
+            yield Problem(inner.mark, (*path, name), f"is no cluster of this file; {near}")
+    missing = [name for name in _ends(document, link) if name not in entry.node.entries]
+    if missing and required:
+        yield Problem(entry.mark, path, f"has nothing for {' and '.join(map(quoted, missing))}")
+
+
+def _one_cluster_each(
+    document: Document, path: Path, told_by: Callable[[set[str]], set[str] | set[frozenset[str]]]
+) -> Iterator[Problem]:
+    """What two clusters share would not tell which of them is meant."""
+    seen: dict[str | frozenset[str], str] = {}
+    for name, entry in _entries(document, path).items():
+        texts = {scalar.text for _, scalar in _scalars(document, (*path, name))}
+        for mark in told_by(texts) if texts else ():
+            if mark in seen:
+                text = f"cannot be told from {quoted(seen[mark])}: both have {_listed(mark)}"
+                yield Problem(entry.mark, (*path, name), text)
+            seen.setdefault(mark, name)
+
+
+def _listed(mark: str | frozenset[str]) -> str:
+    return quoted(mark) if isinstance(mark, str) else ", ".join(map(quoted, sorted(mark)))
+
+
+def _one_of_two(document: Document, path: Path, one: str, other: str) -> Iterator[Problem]:
+    first, second, whole = (document.entry(p) for p in ((*path, one), (*path, other), path))
+    if first and second:
+        yield Problem(second.mark, (*path, other), f"does not go with `{one}`: give one of them")
+    elif whole and not first and not second:
+        yield Problem(whole.mark, (*path, one), f"is required, or `{other}`")
+
+
+def _is_data(kind: str, text: str) -> bool:
+    try:
+        if kind in ("A", "AAAA"):
+            (IPv4Address if kind == "A" else IPv6Address)(text)
+        elif kind == "CNAME":
+            domain_name(text)
+        else:
+            match = _SRV.fullmatch(text)
+            domain_name(match[4] if match else "")
+            return bool(match and all(int(match[n]) < 65536 for n in (1, 2, 3)))
+    except ValueError:
+        return False
+    return True
+
+
+_DATA = {
+    "A": "an IPv4 address",
+    "AAAA": "an IPv6 address",
+    "CNAME": "a domain name",
+    "SRV": "PRIORITY WEIGHT PORT NAME",
+}
+_CHECKS = {"dns": _dns, "haproxy": _haproxy, "file": _file, "command": _command}
+
+
+def _ends(document: Document, link: Path) -> list[str]:
+    known = _entries(document, ("clusters",))
+    ends = (_text(document, (*link, end)) for end in ("from", "to"))
+    return [name for name in ends if name in known]
+
+
+def _entries(document: Document, path: Path) -> dict[str, Entry]:
+    entry = document.entry(path)
+    return entry.node.entries if entry and isinstance(entry.node, Mapping) else {}
+
+
+def _text(document: Document, path: Path) -> str:
+    entry = document.entry(path)
+    return entry.node.text if entry and isinstance(entry.node, Scalar) else ""
+
+
+def _scalars(document: Document, path: Path) -> Iterator[tuple[Path, Scalar]]:
+    """All single texts at or below a place."""
+    entry = document.entry(path)
+    return _texts_of(entry.node, path) if entry else iter(())
+
+
+def _texts_of(node: Node, path: Path) -> Iterator[tuple[Path, Scalar]]:
+    if isinstance(node, Mapping):
+        for name, entry in node.entries.items():
+            yield from _texts_of(entry.node, (*path, name))
+    elif isinstance(node, Sequence):
+        for number, item in enumerate(node.items):
+            yield from _texts_of(item, (*path, number))
+    elif isinstance(node.value, str):
+        yield path, node
+
+
+def problems(document: Document) -> Iterator[Problem]:
+    """Everything that does not go together."""
+    for name in _keys(document, ("links",)):
+        link = ("links", name)
+        yield from _checks_ends(document, link)
+        yield from _replicator(document, (*link, "replicator"))
+        yield from _fence(document, (*link, "fence"))
+        yield from endpoint_problems(document, link)
+    yield from _cluster(document, ("ledger", "cluster"))
+
+
+def _cluster(document: Document, path: Path) -> Iterator[Problem]:
+    node, clusters = _scalar(document, path), _keys(document, ("clusters",))
+    if node and clusters and node.text not in clusters:
+        near = did_you_mean(node.text, clusters) or f"there are {one_of(clusters)}"
+        text = f"names no cluster of this file; {near} ({quoted(node.text)})"
+        yield Problem(node.mark, path, text)
+
+
+def _checks_ends(document: Document, link: Path) -> Iterator[Problem]:
+    for end in ("from", "to"):
+        yield from _cluster(document, (*link, end))
+    source, target = (_scalar(document, (*link, end)) for end in ("from", "to"))
+    if source and target and source.text == target.text:
+        text = f"is the same cluster as `from` ({quoted(target.text)})"
+        yield Problem(target.mark, (*link, "to"), text)
+    elif source and target:
+        yield from _same_brokers(document, link, source, target)
+
+
+def _same_brokers(
+    document: Document, link: Path, source: Scalar, target: Scalar
+) -> Iterator[Problem]:
+    """A cluster compared with itself lacks nothing: an answer that must never be given."""
+    brokers = (_scalar(document, ("clusters", end.text, "bootstrap")) for end in (source, target))
+    first, second = brokers
+    if first and second and first.text == second.text:
+        text = f"has the same bootstrap as `from`: {quoted(source.text)} ({quoted(target.text)})"
+        yield Problem(target.mark, (*link, "to"), text)
+
+
+def _replicator(document: Document, path: Path) -> Iterator[Problem]:
+    kind = _scalar(document, (*path, "kind"))
+    for side in (path, (*path, "reverse")):
+        connectors = document.entry((*side, "connectors"))
+        connect = document.entry((*side, "connect"))
+        if connectors and not connect and not _empty(connectors.node):
+            yield Problem(connectors.mark, (*side, "connect"), "is required beside `connectors`")
+        yield from _access(document, side)
+    for key in ("connect", "connectors", "reverse"):
+        entry = document.entry((*path, key))
+        if kind and kind.text == "none" and entry and not _empty(entry.node):
+            text = "goes with a replicator, not with kind none"
+            yield Problem(entry.mark, (*path, key), text)
+    yield from _stopped_by_command(document, path)
+    yield from _started_after_failover(document, path, kind)
+    yield from _copied_offsets(document, path, kind)
+
+
+def _access(document: Document, side: Path) -> Iterator[Problem]:
+    path = (*side, "connect_access")
+    given = document.entry(path)
+    if given and not _empty(given.node) and not document.entry((*side, "connect")):
+        yield Problem(given.mark, (*side, "connect"), "is required beside `connect_access`")
+    for key, other in (
+        ("password", "user"),
+        ("user", "password"),
+        ("key", "certificate"),
+        ("key_password", "certificate"),
+    ):
+        entry = document.entry((*path, key))
+        if entry and not document.entry((*path, other)):
+            yield Problem(entry.mark, (*path, other), f"is required beside `{key}`")
+
+
+def _stopped_by_command(document: Document, path: Path) -> Iterator[Problem]:
+    def filled(key: str) -> bool:
+        entry = document.entry((*path, key))
+        return entry is not None and not _empty(entry.node)
+
+    for key in ("stop", "start", "stopped"):
+        entry = document.entry((*path, key))
+        if entry is None or _empty(entry.node):
+            continue
+        if filled("connectors"):
+            text = "goes with a replicator that has no `connectors`: those are stopped by drctl"
+            yield Problem(entry.mark, (*path, key), text)
+        elif not filled("stop"):
+            yield Problem(entry.mark, (*path, "stop"), f"is required beside `{key}`")
+
+
+def _started_after_failover(
+    document: Document, path: Path, kind: Scalar | None
+) -> Iterator[Problem]:
+    """Where it begins is set by drctl: else it copies everything a second time."""
+    path = (*path, "reverse")
+    wanted = _scalar(document, (*path, "after_failover"))
+    if wanted is None or wanted.value is not True:
+        return
+    place = (*path, "after_failover")
+    if kind and kind.text != "mirrormaker2":
+        text = f"goes with kind mirrormaker2 ({quoted(kind.text)})"
+        yield Problem(wanted.mark, place, text)
+    elif _scalar(document, (*path, "connectors", "source")) is None:
+        yield Problem(wanted.mark, place, "needs `connectors: {source: NAME}` beside it")
+
+
+def _copied_offsets(document: Document, path: Path, kind: Scalar | None) -> Iterator[Problem]:
+    path = (*path, "copied_offsets_topic")
+    copied = _scalar(document, path)
+    if copied is None:
+        return
+    if kind and kind.text != "offset-preserving":
+        text = f"goes with kind offset-preserving ({quoted(kind.text)})"
+        yield Problem(copied.mark, path, text)
+    if copied.text == "__consumer_offsets":
+        yield Problem(copied.mark, path, "holds the target's own positions, not a copy")
+
+
+def _fence(document: Document, path: Path) -> Iterator[Problem]:
+    method = _scalar(document, (*path, "method"))
+    if method is None:
+        return
+    for word, key in (("acl", "principals"), ("command", "command")):
+        entry = document.entry((*path, key))
+        filled = entry is not None and not _empty(entry.node)
+        if method.text == word and not filled:
+            yield Problem(method.mark, (*path, key), f"is required by method {word}")
+        if method.text != word and entry and filled:
+            text = f"goes with method {word} ({quoted(method.text)})"
+            yield Problem(entry.mark, (*path, key), text)
+    for key in ("undo", "verify"):
+        entry = document.entry((*path, key))
+        if method.text != "command" and entry and not _empty(entry.node):
+            text = f"goes with method command ({quoted(method.text)})"
+            yield Problem(entry.mark, (*path, key), text)
+
+
+def _keys(document: Document, path: Path) -> list[str]:
+    entry = document.entry(path)
+    return list(entry.node.entries) if entry and isinstance(entry.node, Mapping) else []
+
+
+def _scalar(document: Document, path: Path) -> Scalar | None:
+    entry = document.entry(path)
+    node = entry.node if entry else None
+    return node if isinstance(node, Scalar) and node.value is not None else None
+
+
+def _empty(node: Node) -> bool:
+    if isinstance(node, Mapping):
+        return not node.entries
+    return not node.items if isinstance(node, Sequence) else node.value is None

@@ -1,0 +1,717 @@
+"""A small client of Connect's REST interface: several workers, one deadline, checked answers.
+
+Every request ends by its deadline and holds a limited answer, whatever is at the other end; an
+answer that is not Connect's is an error of its own, never taken for Connect's and never a bug.
+"""
+
+import http.client
+import io
+import json
+import ssl
+import tempfile
+import time
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from socket import SOCK_STREAM, gaierror, getaddrinfo, socket
+from threading import Thread
+from typing import Any, NamedTuple, TypeVar, cast
+
+from drctl.config.fields import WebAddress, web_address
+from drctl.config.secret import hide_user_info, names_secret, remember, without_known
+from drctl.connect.connectors import ConnectorStatus, checked, read_config, read_status
+from drctl.connect.connectors import field as read_field
+from drctl.host import connections
+from drctl.model.errors import ConfigError, DrctlError, Unknown, Unreachable, UsageError
+from drctl.model.strict_json import read_json
+from drctl.model.text import segment
+from drctl.views.text import sentence
+
+T = TypeVar("T")
+Read = Callable[[Any], T]
+"""What an answer says; a ValueError where Connect does not say it so."""
+
+MOST_BYTES = 64 << 20
+"""Of one answer: thousands of connectors with long stack traces have a tenth of it."""
+
+# Said while a rebalance is under way, and of other things; only the message tells which.
+_PERHAPS_REBALANCING = (409, 500)
+_FOR_A_MOMENT = (b"rebalanc", b"momentarily")
+_PAUSE_S = 0.1
+_LEAST_S = 0.1
+_PIECE = 1 << 16
+_SHOWN = 80
+_LOOKED_AT = 4_000
+_NOT_LET_IN = (401, 403)
+_OURS = ("content-length", "content-type", "transfer-encoding", "accept", "connection")
+_ACCESS = "Check `connect_access` beside `connect` in drctl.yaml: user, password, headers, ca."
+
+
+class ConnectRejected(Unknown):
+    """The worker answered, and refused."""
+
+
+class NotConnect(Unreachable):
+    """Something answered that is not Connect, or not as Connect does; nothing was changed."""
+
+
+class NoSuchConnector(UsageError):
+    """The worker has no connector of this name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How a client shows who it is, and whom it trusts.
+
+    Attributes:
+        user: for basic authentication, where a URL names nobody.
+        headers: sent with every request.
+        ca: PEM file, or its content, with the certificates that are trusted; else the system's.
+        certificate: PEM file, or its content, of a client certificate with its chain.
+        key: of the certificate, likewise; else it stands in the same file.
+    """
+
+    user: str | None = None
+    password: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    ca: str = field(default="", repr=False)
+    certificate: str = field(default="", repr=False)
+    key: str = field(default="", repr=False)
+    key_password: str = field(default="", repr=False)
+
+    def headers_for(self, worker: WebAddress) -> dict[str, str]:
+        """All that tells who asks; what of it is secret is masked from now on.
+
+        Raises:
+            ConfigError: it cannot be sent, or says it twice.
+        """
+        for name, value in self.headers.items():
+            if name.lower() in _OURS:
+                raise ConfigError(f"connect_access: header {name} is drctl's own")
+            if not value.isprintable() or not value.isascii():
+                raise ConfigError(f"connect_access: header {name} holds what no header can")
+        remember(value for name, value in self.headers.items() if names_secret(name))
+        found = dict(self.headers)
+        user, password = worker.user, worker.password
+        if user is not None and self.user is not None:
+            raise ConfigError(f"connect_access: `user` is given, and the URL of {worker} names one")
+        if user is None:
+            user, password = self.user, self.password
+        if user is not None:
+            if "authorization" in map(str.lower, found):
+                raise ConfigError("connect_access: header Authorization beside a user")
+            if ":" in user:
+                raise ConfigError("connect_access: no user can have a colon in the name")
+            try:
+                both = f"{user}:{password}".encode("utf-8", "surrogateescape")
+            except UnicodeEncodeError:
+                raise ConfigError(
+                    "connect_access: user and password hold what is no text"
+                ) from None
+            told = b64encode(both).decode()
+            remember((password, told))
+            found["Authorization"] = f"Basic {told}"
+        return found
+
+    def context(self) -> ssl.SSLContext:
+        """For connections by TLS.
+
+        Raises:
+            ConfigError: a certificate or key cannot be used.
+        """
+        try:
+            context = ssl.create_default_context(
+                cafile=None if _is_pem(self.ca) else self.ca or None,
+                cadata=self.ca if _is_pem(self.ca) else None,
+            )
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"connect_access: `ca` cannot be used: {_because(error)}") from None
+        if not self.certificate:
+            return context
+        with tempfile.TemporaryDirectory(prefix="drctl-tls-") as folder:
+            try:
+                files = [
+                    _as_file(text, Path(folder) / name)
+                    for name, text in (("certificate", self.certificate), ("key", self.key))
+                ]
+                # Without a function OpenSSL would ask on the terminal for an encrypted key.
+                context.load_cert_chain(files[0] or "", files[1], lambda: self.key_password)
+            except (OSError, ValueError) as error:
+                raise ConfigError(
+                    f"connect_access: `certificate` and `key` cannot be used: {_because(error)}",
+                    "Give PEM files that belong together, and `key_password` of an encrypted key.",
+                ) from None
+        return context
+
+
+class ConnectReader:
+    """Looks at the connectors of a Connect cluster; changes nothing.
+
+    Args:
+        urls: of its workers; the next is asked where one does not answer. User and password in
+            one go into a header, and are shown nowhere.
+        timeout_s: for each call, retries included.
+
+    Raises:
+        ConfigError: the access cannot be used.
+        ValueError: one is no URL.
+    """
+
+    def __init__(
+        self, *urls: str | WebAddress, timeout_s: float = 10, access: Access | None = None
+    ) -> None:
+        workers = [web_address(url) if isinstance(url, str) else url for url in urls]
+        self._access = access or Access()
+        self._workers = [(worker, self._access.headers_for(worker)) for worker in workers]
+        self._context: ssl.SSLContext | None = None
+        self.timeout_s = timeout_s
+        self._named = ", ".join(map(str, workers))
+        self._party = connections.party(("connect", self._named), "Kafka Connect")
+
+    def kafka_cluster_id(self) -> str:
+        """The cluster that the workers keep their state in.
+
+        Raises:
+            NotConnect: whatever answered does not say it, as a proxy may.
+            Unreachable: no worker answered within the deadline.
+        """
+        return self._get("/", lambda told: read_field(told, "kafka_cluster_id", str))
+
+    def connectors(self) -> tuple[str, ...]:
+        """Names of all connectors, sorted.
+
+        Raises:
+            NotConnect: what answered is not Connect.
+            Unreachable: no worker answered within the deadline.
+        """
+        return self._get("/connectors", _names)
+
+    def statuses(self) -> dict[str, ConnectorStatus]:
+        """The states of all connectors and their tasks.
+
+        Raises:
+            NotConnect: what answered is not Connect.
+            Unreachable: no worker answered within the deadline.
+        """
+        read = each(lambda _, told: read_status(read_field(told, "status", dict)))
+        return self._get("/connectors?expand=status", read)
+
+    def status(self, name: str) -> ConnectorStatus:
+        """The state of one connector and its tasks.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+            ConnectRejected: nothing is known yet of one that there is.
+            NotConnect: what answered is not Connect.
+            Unreachable: no worker answered within the deadline.
+        """
+        try:
+            return self._get(f"{path_of(name)}/status", read_status)
+        except NoSuchConnector:
+            # A worker that starts says so of every connector until it has read what it keeps.
+            if name not in self.connectors():
+                raise
+            raise ConnectRejected(
+                f"Kafka Connect does not know the status of connector {name} yet",
+                "The worker's own log says more.",
+            ) from None
+
+    def config(self, name: str) -> dict[str, str]:
+        """A connector's configuration, as it was given.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+            NotConnect: what answered is not Connect.
+            Unreachable: no worker answered within the deadline.
+        """
+        return self._get(f"{path_of(name)}/config", read_config)
+
+    def task_count(self, name: str) -> int:
+        """How many tasks it is to have, as the workers keep it; none once its stop is stored.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+            NotConnect: what answered is not Connect.
+            Unreachable: no worker answered within the deadline.
+        """
+        return self._informed(name, _tasks)
+
+    def known_config(self, name: str) -> dict[str, str]:
+        """Its configuration as one worker knows it, which may lag; not for changing it.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+            NotConnect: what answered is not Connect.
+            Unreachable: no worker answered within the deadline.
+        """
+        return self._informed(name, _known_config)
+
+    def _informed(self, name: str, read: Callable[[str, Any], T]) -> T:
+        # The connector's own path is answered only after tasks that are being stopped have ended.
+        every = self._get("/connectors?expand=info", each(read))
+        if name not in every:
+            raise NoSuchConnector(f"Kafka Connect has no connector {name}")
+        return every[name]
+
+    def offsets(self, name: str) -> tuple[dict[str, Any], ...]:
+        """A connector's source (or sink) offsets: `{"partition": {...}, "offset": {...}}` each.
+
+        The offset may be None.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+            NotConnect: what answered is not Connect.
+            Unreachable: no worker answered within the deadline.
+        """
+        return self._get(f"{path_of(name)}/offsets", _offsets)
+
+    def present(self) -> None:
+        """See whether a worker is there that does its work, whatever it says.
+
+        Raises:
+            Unreachable: no worker answered within a short time.
+        """
+        patience = min(connections.PATIENCE_S, self.timeout_s)
+        self._answer("GET", "/connectors", None, time.monotonic() + patience, patience)
+
+    def expect(self) -> None:
+        """See that it is worth asking something; known in this run, or asked now.
+
+        Raises:
+            Unreachable: no worker answers.
+        """
+        if self._party is not None:
+            self._party.expect(self.present, self.present)
+
+    def close(self) -> None:
+        """Nothing is held between two calls."""
+
+    def _get(self, path: str, read: Read[T]) -> T:
+        return self._call("GET", path, read)
+
+    def _call(
+        self, method: str, path: str, read: Read[T], body: Mapping[str, object] | None = None
+    ) -> T:
+        self.expect()
+        until = time.monotonic() + self.timeout_s
+        while True:
+            answer = self._answer(method, path, body, until)
+            suspect = answer.status in _PERHAPS_REBALANCING
+            busy = suspect and any(word in answer.data.lower() for word in _FOR_A_MOMENT)
+            if not busy or time.monotonic() + _PAUSE_S >= until:
+                return self._value(answer, method, path, read)
+            time.sleep(_PAUSE_S)
+
+    def _answer(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, object] | None,
+        until: float,
+        within_s: float | None = None,
+    ) -> "_Answer":
+        content = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        silence, sent = "no URL is configured", False
+        for number, (worker, access) in enumerate(self._workers):
+            share = (until - time.monotonic()) / (len(self._workers) - number)
+            exchange = _Exchange(worker, time.monotonic() + max(_LEAST_S, share))
+            try:
+                context = self._tls() if worker.secure else None
+                return exchange.answer(method, path, content, {**headers, **access}, context)
+            except http.client.RemoteDisconnected:
+                silence, sent = "it closed the connection", True
+            except http.client.IncompleteRead:
+                silence, sent = "its answer broke off", True
+            except http.client.HTTPException as odd:
+                raise self._odd(worker, method, path, "no HTTP", str(odd).encode()) from None
+            except OSError as error:
+                silence, sent = _because(error), sent or exchange.sent
+        because = f": {silence}" if silence else ""
+        told = f"{self.timeout_s if within_s is None else within_s:g} s{because}"
+        silent = Unreachable(
+            f"Kafka Connect ({self._named}) did not answer within {told}",
+            "Check that the worker runs and that `connect` of the replicator in drctl.yaml fits.",
+        )
+        if self._party is not None:
+            self._party.silent(silent)
+        raise self._no_answer(method, silent, sent)
+
+    def _tls(self) -> ssl.SSLContext:
+        self._context = self._context or self._access.context()
+        return self._context
+
+    def _no_answer(self, _method: str, silent: Unreachable, _sent: bool) -> DrctlError:
+        """What a call ends with that got no answer."""
+        return silent
+
+    def _value(self, answer: "_Answer", method: str, path: str, read: Read[T]) -> T:
+        if answer.status < 300:
+            if len(answer.data) > MOST_BYTES:
+                why = f"it is longer than {MOST_BYTES >> 20} MB"
+                raise self._odd(answer.worker, method, path, why, answer.data)
+            try:
+                return read(read_json(answer.data) if answer.data.strip() else None)
+            except ValueError as wrong:
+                why = "it is no JSON" if isinstance(wrong, _NO_JSON) else str(wrong)
+                raise self._odd(answer.worker, method, path, why, answer.data) from None
+        if answer.status < 400:
+            why = f"it redirects to {hide_user_info(answer.elsewhere)}"
+            raise self._odd(answer.worker, method, path, why, answer.data)
+        message, own = _complaint(answer.data)
+        # A worker that starts answers 404 to everything for seconds, and not in Connect's words.
+        if answer.status == 404 and own and path.startswith("/connectors/"):
+            raise NoSuchConnector(
+                f"Kafka Connect: {message}", "Check `connectors` of the replicator in drctl.yaml."
+            )
+        raise ConnectRejected(
+            f"Kafka Connect answered {answer.status} to {method} {path}: {message}",
+            _ACCESS if answer.status in _NOT_LET_IN else "The worker's own log says more.",
+        )
+
+    def _odd(self, worker: WebAddress, method: str, path: str, why: str, data: bytes) -> Unknown:
+        told = (
+            f"Connect answered something that is not Connect's: {method} {worker}{path}:"
+            f" {_beginning(why.encode())}; it begins with {_beginning(data) or 'nothing'}"
+        )
+        hint = "Check that the URL leads to the worker itself, not to a proxy or a login page."
+        if method == "GET":
+            return NotConnect(told, hint)
+        return Unknown(f"{told}; it may have done what was asked", hint)
+
+
+class ConnectWriter(ConnectReader):
+    """Changes connectors, too."""
+
+    def put_config(self, name: str, config: Mapping[str, str]) -> None:
+        """Create the connector, or give it this configuration.
+
+        Raises:
+            ConnectRejected: the worker does not accept the configuration.
+            Unknown: no answer came; it may have been taken.
+        """
+        self._call("PUT", f"{path_of(name)}/config", _named(name), config)
+
+    def pause(self, name: str) -> None:
+        """Let its tasks idle; they keep their resources.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+        """
+        self._call("PUT", f"{path_of(name)}/pause", acknowledged)
+
+    def stop(self, name: str) -> None:
+        """End its tasks; its configuration and offsets stay.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+        """
+        self._call("PUT", f"{path_of(name)}/stop", acknowledged)
+
+    def resume(self, name: str) -> None:
+        """Let it go on after `pause` or `stop`.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+        """
+        self._call("PUT", f"{path_of(name)}/resume", acknowledged)
+
+    def restart(self, name: str) -> None:
+        """Start the connector and those of its tasks that failed again.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+        """
+        self._call(
+            "POST", f"{path_of(name)}/restart?includeTasks=true&onlyFailed=true", acknowledged
+        )
+
+    def create_stopped(self, name: str, config: Mapping[str, str]) -> None:
+        """Create the connector, STOPPED from the first (Kafka 3.7 and later).
+
+        Raises:
+            ConnectRejected: there is one of this name, or the configuration is not accepted.
+            Unknown: no answer came; it may have been taken.
+        """
+        body = {"name": name, "config": dict(config), "initial_state": "STOPPED"}
+        self._call("POST", "/connectors", _named(name), body)
+
+    def configure(self, name: str, changes: Mapping[str, str | None]) -> None:
+        """Change some keys of its configuration, and leave all others; None removes one.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+            ConnectRejected: the worker does not accept the configuration.
+            Unknown: no answer came; it may have been taken.
+        """
+        config: dict[str, str | None] = {**self.config(name), **changes}
+        self.put_config(name, {key: value for key, value in config.items() if value is not None})
+
+    def alter_offsets(self, name: str, offsets: Sequence[Mapping[str, Any]]) -> None:
+        """Set its offsets of these partitions; one without an offset is forgotten (KIP-875).
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+            ConnectRejected: it is not stopped, or does not accept them.
+            Unknown: no answer came; they may have been taken.
+        """
+        body = {"offsets": list(offsets)}
+        self._call("PATCH", f"{path_of(name)}/offsets", acknowledged, body)
+
+    def delete(self, name: str) -> None:
+        """Remove the connector.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+        """
+        self._call("DELETE", path_of(name), acknowledged)
+
+    def _no_answer(self, method: str, silent: Unreachable, sent: bool) -> DrctlError:
+        if method == "GET" or not sent:
+            return silent
+        return Unknown(f"{silent.message}; it may have done what was asked", silent.hint)
+
+
+def path_of(connector: str) -> str:
+    """Where a connector is found."""
+    return f"/connectors/{segment(connector)}"
+
+
+def each(read: Callable[[str, Any], T]) -> Read[dict[str, T]]:
+    """Reads an object that holds something of each connector, by its name; sorted."""
+
+    def all_of(document: Any) -> dict[str, T]:
+        return {name: read(name, told) for name, told in sorted(checked(document, dict).items())}
+
+    return all_of
+
+
+def acknowledged(document: Any) -> None:
+    """Reads the answer to a change: nothing, or an object that nobody needs.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if document is not None:
+        checked(document, dict)
+
+
+def _named(name: str) -> Read[None]:
+    def read(document: Any) -> None:
+        if read_field(document, "name", str) != name:
+            raise ValueError("it names another connector")
+
+    return read
+
+
+def _names(document: Any) -> tuple[str, ...]:
+    return tuple(sorted(checked(name, str, "a name") for name in checked(document, list)))
+
+
+def _tasks(_name: str, document: Any) -> int:
+    return len(read_field(read_field(document, "info", dict), "tasks", list))
+
+
+def _known_config(_name: str, document: Any) -> dict[str, str]:
+    return read_config(read_field(read_field(document, "info", dict), "config", dict))
+
+
+def _offsets(document: Any) -> tuple[dict[str, Any], ...]:
+    found = []
+    for told in read_field(document, "offsets", list):
+        offset = checked(told, dict, "an entry").get("offset")
+        checked({} if offset is None else offset, dict, "`offset`")
+        found.append({"partition": read_field(told, "partition", dict), "offset": offset})
+    return tuple(found)
+
+
+def _complaint(data: bytes) -> tuple[str, bool]:
+    """What an answer complains of, and whether it is Connect that does, with a code of its own."""
+    try:
+        found = checked(read_json(data[:MOST_BYTES]), dict)
+        return read_field(found, "message", str), "error_code" in found
+    except ValueError:
+        return _beginning(data, 300), False
+
+
+def _beginning(data: bytes, most: int = _SHOWN) -> str:
+    """The first of it that a terminal can show; secrets masked before it is cut."""
+    told = without_known(data[:_LOOKED_AT].decode(errors="replace"))
+    return sentence(told if len(told) <= most else f"{told[:most]}...")
+
+
+_NO_JSON = (json.JSONDecodeError, UnicodeDecodeError)
+
+
+def _because(error: Exception) -> str:
+    """Why nothing came, in words; empty where time was up."""
+    if isinstance(error, TimeoutError):
+        return ""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {error.verify_message}"
+    if isinstance(error, gaierror):
+        return "nothing is known under this name"
+    if isinstance(error, ssl.SSLError):
+        return (error.reason or "TLS fails").replace("_", " ").lower()
+    if isinstance(error, OSError) and error.strerror:
+        named = f": {error.filename}" if error.filename else ""
+        return f"{error.strerror.lower()}{named}"
+    return "it is not in the right form"
+
+
+def _is_pem(text: str) -> bool:
+    return "-----BEGIN" in text
+
+
+def _as_file(text: str, file: Path) -> str | None:
+    if not _is_pem(text):
+        return text or None
+    file.touch(mode=0o600)
+    file.write_text(text, encoding="utf-8")
+    return str(file)
+
+
+class _Answer(NamedTuple):
+    """Of a worker; at most one byte more than may be taken of it."""
+
+    worker: WebAddress
+    status: int
+    data: bytes
+    elsewhere: str
+
+
+class _Exchange:
+    """One request and its answer, over a connection of its own, until a moment of the clock.
+
+    Attributes:
+        sent: whether the worker may have got some of the request.
+    """
+
+    def __init__(self, worker: WebAddress, until: float) -> None:
+        self._worker = worker
+        self._until = until
+        self.sent = False
+
+    def answer(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        context: ssl.SSLContext | None,
+    ) -> _Answer:
+        """What came; redirects are answers too, for who follows one shows it the password.
+
+        Raises:
+            OSError: nothing, or not all of it in time.
+            http.client.HTTPException: it is no HTTP, or breaks off.
+        """
+        with self._connected() as plain:
+            if context is None:
+                return self._over(plain, method, path, body, headers)
+            plain.settimeout(self.left())
+            with context.wrap_socket(plain, server_hostname=self._worker.host) as secure:
+                return self._over(secure, method, path, body, headers)
+
+    def left(self) -> float:
+        """Seconds.
+
+        Raises:
+            TimeoutError: none.
+        """
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return left
+
+    def _over(
+        self,
+        sock: socket,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+    ) -> _Answer:
+        connection = http.client.HTTPConnection(self._worker.host, self._worker.port)
+        connection.sock = cast(socket, _Timed(sock, self))
+        named = {"Connection": "close", **headers}
+        connection.request(method, self._worker.path + path, body, named)
+        response = connection.getresponse()
+        pieces, length = [], 0
+        while length <= MOST_BYTES and (piece := response.read(_PIECE)):
+            pieces.append(piece)
+            length += len(piece)
+        if response.length and length <= MOST_BYTES:
+            raise http.client.IncompleteRead(b"", response.length)
+        data, elsewhere = b"".join(pieces)[: MOST_BYTES + 1], response.getheader("Location", "")
+        return _Answer(self._worker, response.status, data, elsewhere)
+
+    def _connected(self) -> socket:
+        last: OSError = TimeoutError()
+        found = self._found()
+        for number, (family, kind, protocol, _, place) in enumerate(found):
+            sock = socket(family, kind, protocol)
+            try:
+                sock.settimeout(self.left() / (len(found) - number))
+                sock.connect(place)
+            except OSError as error:
+                sock.close()
+                last = error
+            else:
+                return sock
+        raise last
+
+    def _found(self) -> Sequence[Any]:
+        """The addresses behind the host's name: a resolver has no deadline of its own."""
+        told: SimpleQueue[Sequence[Any] | OSError] = SimpleQueue()
+
+        def ask() -> None:
+            try:
+                told.put(getaddrinfo(self._worker.host, self._worker.port, type=SOCK_STREAM))
+            except OSError as error:
+                told.put(error)
+            except (UnicodeError, OverflowError):
+                told.put(gaierror())
+
+        Thread(target=ask, daemon=True).start()
+        try:
+            found = told.get(timeout=self.left())
+        except Empty:
+            raise TimeoutError from None
+        if isinstance(found, OSError):
+            raise found
+        return found
+
+
+class _Timed:
+    """A socket as `http.client` uses it; every byte comes and goes before the deadline."""
+
+    def __init__(self, sock: socket, exchange: _Exchange) -> None:
+        self._sock = sock
+        self._exchange = exchange
+
+    def sendall(self, data: bytes) -> None:
+        self._sock.settimeout(self._exchange.left())
+        self._exchange.sent = True
+        self._sock.sendall(data)
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        return io.BufferedReader(_Incoming(self._sock, self._exchange))
+
+    def close(self) -> None:
+        """Whoever opened the socket closes it."""
+
+
+class _Incoming(io.RawIOBase):
+    def __init__(self, sock: socket, exchange: _Exchange) -> None:
+        self._sock = sock
+        self._exchange = exchange
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._sock.settimeout(self._exchange.left())
+        return self._sock.recv_into(buffer)

@@ -1,0 +1,108 @@
+"""Connectors with their whole traces and positions, and the calls that change them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from drctl.connect.client import (
+    ConnectReader,
+    ConnectRejected,
+    ConnectWriter,
+    acknowledged,
+    each,
+    path_of,
+)
+from drctl.connect.connectors import field, read_config, read_status
+from drctl.connectors.connector import Connector, Part, Position
+from drctl.model.errors import Refused
+from drctl.model.replication import Connector as replication_Connector
+from drctl.model.replication import Task
+
+
+class ConnectHealth(ConnectReader):
+    """Implements `drctl.connectors.connector.Workers`."""
+
+    def all(self) -> Mapping[str, Connector]:
+        """Every connector, by name.
+
+        Raises:
+            NotConnect: what answered is not Connect.
+            Unreachable: no worker answered within the deadline.
+        """
+        return self._get("/connectors?expand=status&expand=info", each(_connector))
+
+    def positions(self, name: str) -> tuple[Position, ...]:
+        """How far a connector got.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+            NotConnect: what answered is not Connect.
+            Unreachable: no worker answered within the deadline.
+        """
+        return tuple(Position(at["partition"], at["offset"]) for at in self.offsets(name))
+
+
+class ConnectCurer(ConnectWriter):
+    """Implements `drctl.connectors.connector.WorkersWriter`."""
+
+    def put_positions(self, name: str, positions: Sequence[Position]) -> None:
+        """Have a stopped connector go on from there; None takes a position away.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+            Refused: it is not stopped, or they are none of its positions.
+            Unknown: no answer came; they may have been taken.
+        """
+        told = [{"partition": at.partition, "offset": at.offset} for at in positions]
+        try:
+            self.alter_offsets(name, told)
+        except ConnectRejected as no:
+            raise Refused(no.message, no.hint) from no
+
+    def delete_positions(self, name: str) -> None:
+        """Have a stopped connector forget how far it got.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+            ConnectRejected: it is not stopped.
+            Unknown: no answer came; it may have been done.
+        """
+        self._call("DELETE", f"{path_of(name)}/offsets", acknowledged)
+
+
+def _connector(name: str, document: Any) -> Connector:
+    status, info = field(document, "status", dict), field(document, "info", dict)
+    tasks = (_part(field(t, "id", int), t) for t in field(status, "tasks", list))
+    parts = (_part(None, field(status, "connector", dict)), *tasks)
+    kind = str(info.get("type") or status.get("type", ""))
+    return Connector(name, kind, read_config(info.get("config")), parts)
+
+
+def _part(task: int | None, document: Mapping[str, Any]) -> Part:
+    trace = str(document.get("trace") or "")
+    return Part(task, field(document, "state", str), str(document.get("worker_id", "")), trace)
+
+
+class ConnectLister(ConnectReader):
+    """Implements `drctl.model.replication.ConnectorLister`."""
+
+    def described(self) -> Mapping[str, replication_Connector]:
+        """Every connector with its configuration and its tasks, by name.
+
+        Raises:
+            NotConnect: what answered is not Connect.
+            Unreachable: no worker answered within the deadline.
+        """
+        return self._get("/connectors?expand=status&expand=info", each(_lister_connector))
+
+
+def _lister_connector(name: str, document: Any) -> replication_Connector:
+    told, info = field(document, "status", dict), field(document, "info", dict)
+    status = read_status(told)
+    return replication_Connector(
+        name,
+        str(info.get("type") or told.get("type", "")),
+        read_config(info.get("config")),
+        status.state,
+        tuple(Task(task.number, task.state, task.trace) for task in status.tasks),
+        status.trace,
+    )

@@ -1,0 +1,129 @@
+"""Plans the cure of connectors: which are restarted, which begin anew, which wait for a person."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from drctl.connectors.connector import Connector
+from drctl.connectors.diagnosis import ConnectorHealth, Explained, worst
+from drctl.connectors.remedies import Remedy, consequence, steps
+from drctl.model.errors import UsageError
+from drctl.model.plan import reasons_given
+
+GUARD = "cause"
+"""The one guard: the trace says that this does not help."""
+
+
+class Action(StrEnum):
+    """What is to be done about a connector."""
+
+    RESTART = "restart"
+    REMEDY = "remedy"
+    NOTHING = "nothing"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverLine:
+    """One connector of a plan.
+
+    Attributes:
+        steps: of a remedy.
+        consequence: of a remedy, for the data.
+        refused: what stands against it.
+    """
+
+    connector: Connector
+    action: Action
+    explained: Explained | None = None
+    steps: tuple[str, ...] = ()
+    consequence: str = ""
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverPlan:
+    """What would be done about connectors of one Connect cluster.
+
+    Attributes:
+        name: of the connector that the remedy ends with; empty where there is no remedy.
+        overrides: guard to the reason why it is passed over.
+    """
+
+    workers: str
+    lines: tuple[RecoverLine, ...]
+    overrides: Mapping[str, str]
+    remedy: Remedy | None = None
+    name: str = ""
+
+    @property
+    def restarted(self) -> tuple[str, ...]:
+        """Connectors that would be restarted."""
+        found = (line for line in self.lines if line.action is Action.RESTART)
+        return tuple(line.connector.name for line in found)
+
+    @property
+    def refused(self) -> tuple[RecoverLine, ...]:
+        """Connectors that something stands against."""
+        return tuple(line for line in self.lines if line.action is Action.REFUSE)
+
+    @property
+    def acting(self) -> bool:
+        """Whether anything would be done."""
+        return any(line.action in (Action.RESTART, Action.REMEDY) for line in self.lines)
+
+
+def parse_overrides(given: Iterable[str]) -> dict[str, str]:
+    """`cause=REASON` as typed.
+
+    Raises:
+        UsageError: it is another guard, or no reason is given.
+    """
+    return reasons_given(given, [GUARD])
+
+
+def restart_plan(
+    ward: ConnectorHealth, connectors: Sequence[Connector], overrides: Mapping[str, str]
+) -> RecoverPlan:
+    """Restart those that failed, where that may help."""
+    lines = tuple(_restart(each, bool(overrides)) for each in connectors)
+    return RecoverPlan(ward.workers, lines, overrides)
+
+
+def remedy_plan(
+    ward: ConnectorHealth,
+    connector: Connector,
+    remedy: Remedy,
+    name: str,
+    overrides: Mapping[str, str],
+) -> RecoverPlan:
+    """Have a connector begin anew.
+
+    Raises:
+        UsageError: the new name is taken.
+    """
+    if remedy is Remedy.RESET:
+        name = connector.name
+    elif name in {each.name for each in ward.connectors}:
+        raise UsageError(f"there is a connector {name!r} already", "choose another name: --as")
+    found = worst(connector)
+    lost = found is not None and found.cause.lost
+    refused = ""
+    if not lost and not overrides:
+        told = found.advice.words if found else f"it is {connector.state}, and nothing failed"
+        refused = f"its resume point is not known to be gone: {told}"
+    action = Action.REFUSE if refused else Action.REMEDY
+    line = RecoverLine(
+        connector, action, found, steps(remedy, connector, name), consequence(connector), refused
+    )
+    return RecoverPlan(ward.workers, (line,), overrides, remedy, name)
+
+
+def _restart(connector: Connector, overridden: bool) -> RecoverLine:
+    found = worst(connector)
+    if found is None:
+        return RecoverLine(connector, Action.NOTHING)
+    if found.cause.passes or overridden:
+        return RecoverLine(connector, Action.RESTART, found)
+    refused = f"{found.advice.words}; {found.advice.remedy}"
+    return RecoverLine(connector, Action.REFUSE, found, refused=refused)

@@ -1,0 +1,261 @@
+"""Commands of the site as endpoint: one that switches, one that tells where clients are sent."""
+
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from drctl.config.endpoints import CLUSTER, CommandEndpoint
+from drctl.config.problems import quoted
+from drctl.config.secret import Secret, conceal, reveal
+from drctl.host.files import umask_of_programs
+from drctl.model.endpoints import (
+    EndpointFailed,
+    EndpointMoved,
+    EndpointRejected,
+    EndpointState,
+    must_be_of,
+)
+from drctl.model.errors import Unknown, Unreachable
+
+_MOST_OUTPUT = 64_000
+_GRACE_S = 2
+
+
+class TimedOut(Exception):
+    """A command was ended because its time was over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended; what it printed holds no secret of its environment.
+
+    Attributes:
+        code: negative where a signal ended it.
+    """
+
+    code: int
+    output: str
+    errors: str
+
+    @property
+    def reason(self) -> str:
+        """Why it failed, in words: how it ended, and the last line that it printed."""
+        how = f"signal {-self.code} ended it" if self.code < 0 else f"it ended with {self.code}"
+        lines = (self.errors.strip() or self.output.strip()).splitlines()
+        return f"{how}: {lines[-1][:300]}" if lines else how
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """Starts the commands of an endpoint.
+
+    Attributes:
+        folder: where they run.
+        environment: all that they get.
+        secrets: what of it is not to be shown.
+    """
+
+    folder: Path
+    environment: Mapping[str, str]
+    secrets: frozenset[str]
+    timeout_s: float
+
+    def run(self, argv: Sequence[str]) -> Ended:
+        """Run one to its end.
+
+        Output goes to files: what a command leaves behind in the background may hold pipes open.
+
+        Raises:
+            EndpointRejected: it cannot be started.
+            TimedOut: it took too long, and was ended.
+        """
+        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+            process = self._started(argv, output, errors)
+            try:
+                code = process.wait(self.timeout_s)
+            except subprocess.TimeoutExpired:
+                raise TimedOut from None
+            finally:
+                if process.returncode is None:
+                    _end(process)
+            return Ended(code, self._shown(output), self._shown(errors))
+
+    def _started(
+        self, argv: Sequence[str], output: IO[bytes], errors: IO[bytes]
+    ) -> "subprocess.Popen[bytes]":
+        try:
+            return subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                cwd=self.folder,
+                env=dict(self.environment),
+                umask=umask_of_programs(),
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise EndpointRejected(
+                f"the command {argv[0]} cannot be started: {reason}",
+                "name it from the folder of drctl.yaml, or absolutely; it is looked for in the PATH"
+                " that `env` of the endpoint gives, else in /bin and /usr/bin",
+            ) from None
+
+    def _shown(self, file: IO[bytes]) -> str:
+        file.seek(0)
+        return conceal(file.read(_MOST_OUTPUT).decode(errors="replace"), self.secrets)
+
+
+def opened(settings: CommandEndpoint, folder: Path, environ: Mapping[str, str]) -> Commands:
+    """What starts the commands of an endpoint.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    values = {name: setting.resolve(environ) for name, setting in settings.env.items()}
+    secrets = frozenset(reveal(value) for value in values.values() if isinstance(value, Secret))
+    clear = {name: reveal(value) for name, value in values.items()}
+    return Commands(folder, clear, secrets, settings.timeout_s)
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End it and what it started: asked first, then not."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE_S)
+
+
+_LONGEST_ANSWER = 1_000
+
+
+class CommandReader:
+    """Asks the command `observe`; never starts the one that switches.
+
+    Args:
+        clusters: names that it may answer.
+    """
+
+    def __init__(
+        self, settings: CommandEndpoint, clusters: Sequence[str], commands: Commands
+    ) -> None:
+        self._settings = settings
+        self._clusters = clusters
+        self._commands = commands
+
+    @property
+    def endpoint(self) -> str:
+        """The command that switches."""
+        return f"command {shlex.join(self._settings.argv)}"
+
+    def observe(self) -> EndpointState:
+        """What the command says.
+
+        Raises:
+            Unreachable: it took too long.
+            EndpointRejected: it cannot be started.
+            Unknown: it failed.
+        """
+        argv = self._settings.observe
+        try:
+            ended = self._commands.run(argv)
+        except TimedOut:
+            raise Unreachable(
+                f"{shlex.join(argv)} did not answer within {self._commands.timeout_s:g} s",
+                "run it by hand, or raise `timeout_s` of the endpoint",
+            ) from None
+        if ended.code:
+            raise Unknown(
+                f"{shlex.join(argv)} does not tell where clients are sent: {ended.reason}",
+                "run it by hand; it must print the name of a cluster of drctl.yaml and end with 0",
+            )
+        answer = ended.output.strip()
+        cluster = answer if answer in self._clusters else None
+        whose = "" if cluster else f", which is none of {', '.join(self._clusters)}"
+        words = f"{shlex.join(argv)} answers {quoted(answer)}{whose}"
+        return EndpointState(
+            self.endpoint, cluster, words, {"answer": answer[:_LONGEST_ANSWER], "code": ended.code}
+        )
+
+
+class CommandWriter:
+    """Starts the command that switches.
+
+    Args:
+        clusters: names that the command `observe` may answer.
+    """
+
+    def __init__(
+        self, settings: CommandEndpoint, clusters: Sequence[str], commands: Commands
+    ) -> None:
+        self._settings = settings
+        self._commands = commands
+        self._reader = CommandReader(settings, clusters, commands)
+
+    @property
+    def endpoint(self) -> str:
+        """The command that switches."""
+        return self._reader.endpoint
+
+    def switch(self, to: str, before: EndpointState) -> None:
+        """Run it for the cluster, unless clients are sent there already.
+
+        Raises:
+            EndpointMoved: clients are sent to another cluster than before.
+            EndpointRejected: a command cannot be started; nothing was changed.
+            EndpointFailed: it failed, and may have changed something.
+            Unknown: it took too long; or where clients are sent now cannot be told.
+        """
+        must_be_of(self.endpoint, before)
+        now = self._reader.observe()
+        if now.cluster == to:
+            return
+        if now.cluster != before.cluster:
+            raise EndpointMoved(
+                f"{self.endpoint} is not as it was when it was looked at: {now.words}",
+                "somebody else changed it; find out who, then begin anew, or put it right by hand",
+            )
+        self._run(to)
+
+    def restore(self, before: EndpointState) -> None:
+        """Run it for the cluster that clients were sent to, unless they are sent there again.
+
+        Raises:
+            EndpointRejected: that cluster is not known, or a command cannot be started.
+            EndpointFailed: it failed, and may have changed something.
+            Unknown: it took too long; or where clients are sent now cannot be told.
+        """
+        must_be_of(self.endpoint, before)
+        if before.cluster is None:
+            raise EndpointRejected(
+                f"there is no way back to what was: {before.words}",
+                "put it back by hand",
+            )
+        if self._reader.observe().cluster != before.cluster:
+            self._run(before.cluster)
+
+    def _run(self, cluster: str) -> None:
+        argv = [word.replace(CLUSTER, cluster) for word in self._settings.argv]
+        try:
+            ended = self._commands.run(argv)
+        except TimedOut:
+            raise Unknown(
+                f"{shlex.join(argv)} did not end within {self._commands.timeout_s:g} s and was"
+                " ended; whether it had switched is not known",
+                f"look with {shlex.join(self._settings.observe)} before anything else is done",
+            ) from None
+        if ended.code:
+            raise EndpointFailed(
+                f"{shlex.join(argv)} failed, and may have changed something: {ended.reason}",
+                f"look with {shlex.join(self._settings.observe)}; what it did not do must be done,"
+                " or undone, before drctl goes on",
+            )

@@ -1,0 +1,489 @@
+"""A DNS record as endpoint: looked at on the primary server, changed by RFC 2136 updates.
+
+Every update carries what was seen as its prerequisite (RFC 2136, section 2.4): the server itself
+refuses where the record has changed since. There is no moment between look and write.
+"""
+
+import binascii
+import socket
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import dns.exception
+import dns.flags
+import dns.message
+import dns.name
+import dns.query
+import dns.rcode
+import dns.rdata
+import dns.rdataclass
+import dns.rdataset
+import dns.rdatatype
+import dns.rrset
+import dns.tsig
+import dns.update
+
+from drctl.config.endpoints import DnsEndpoint, TsigConfig, host_and_port
+from drctl.config.secret import reveal
+from drctl.host.connections import connected
+from drctl.model.endpoints import EndpointMoved, EndpointRejected, EndpointState, must_be_of
+from drctl.model.errors import ConfigError, DrctlError, Unknown, Unreachable
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """All data of a name and type; none where there is no such record.
+
+    Attributes:
+        ttl: in seconds; 0 where there is no data.
+    """
+
+    data: frozenset[dns.rdata.Rdata] = frozenset()
+    ttl: int = 0
+
+    @property
+    def texts(self) -> list[str]:
+        """Each as in a zone file, sorted."""
+        return sorted(each.to_text() for each in self.data)
+
+    def __str__(self) -> str:
+        return ", ".join(self.texts) or "not there"
+
+
+def of_set(found: dns.rrset.RRset | None) -> Records:
+    """What an answer holds."""
+    return Records(frozenset(found), found.ttl) if found else Records()
+
+
+def of_cluster(settings: DnsEndpoint, cluster: str) -> Records:
+    """What is to stand there for a cluster."""
+    return Records(_parsed(settings.type, settings.clusters[cluster]), settings.ttl)
+
+
+def of_evidence(kind: str, evidence: Mapping[str, Any]) -> Records:
+    """What was seen, from a journal."""
+    return Records(_parsed(kind, evidence["records"]), int(evidence["ttl"]))
+
+
+def cluster_of(settings: DnsEndpoint, records: Records) -> str | None:
+    """The cluster whose data it is; None where it is nobody's, or only a part of somebody's."""
+    for name in settings.clusters:
+        if of_cluster(settings, name).data == records.data:
+            return name
+    return None
+
+
+def _parsed(kind: str, texts: Iterable[str]) -> frozenset[dns.rdata.Rdata]:
+    return frozenset(
+        dns.rdata.from_text(dns.rdataclass.IN, kind, text, dns.name.root, relativize=False)
+        for text in texts
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What one resolver said.
+
+    Attributes:
+        records: with the seconds that are left of them.
+        failure: why there are none; empty where it answered.
+    """
+
+    resolver: str
+    records: Records
+    failure: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """For the evidence of an `EndpointState`."""
+        if self.failure:
+            return {"failure": self.failure}
+        return {"records": self.records.texts, "ttl": self.records.ttl}
+
+    def behind(self, records: Records) -> str:
+        """In words how it differs from what the zone holds; empty where it does not."""
+        if self.failure:
+            return f"the resolver {self.resolver} does not say what it has: {self.failure}"
+        if self.records.data == records.data:
+            return ""
+        left = f", for {self.records.ttl} s more" if self.records.data else ""
+        return f"the resolver {self.resolver} still answers: {self.records}{left}"
+
+
+def ask_all(
+    resolvers: Sequence[str], name: dns.name.Name, kind: dns.rdatatype.RdataType, timeout_s: float
+) -> tuple[Answered, ...]:
+    """Each one's answer, asked side by side as a client asks; an alias is followed to its end."""
+    if not resolvers:
+        return ()
+    with ThreadPoolExecutor(max_workers=len(resolvers)) as threads:
+        return tuple(threads.map(lambda each: _ask(each, name, kind, timeout_s), resolvers))
+
+
+def evidence_of(answers: Sequence[Answered]) -> Mapping[str, Any]:
+    """By resolver."""
+    return {each.resolver: each.to_json() for each in answers}
+
+
+def _ask(
+    resolver: str, name: dns.name.Name, kind: dns.rdatatype.RdataType, timeout_s: float
+) -> Answered:
+    host, port = host_and_port(resolver)
+    query = dns.message.make_query(name, kind)
+    try:
+        answer, _ = dns.query.udp_with_fallback(
+            query, host, timeout_s, port, ignore_unexpected=True, ignore_errors=True
+        )
+        if answer.rcode() not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
+            return Answered(resolver, Records(), dns.rcode.to_text(answer.rcode()))
+        if not isinstance(answer, dns.message.QueryMessage):
+            return Answered(resolver, Records(), "its answer is none")
+        return Answered(resolver, of_set(answer.resolve_chaining().answer))
+    except dns.exception.Timeout:
+        return Answered(resolver, Records(), "it did not answer")
+    except (dns.exception.DNSException, OSError) as error:
+        return Answered(resolver, Records(), str(error))
+
+
+class DnsServer:
+    """The primary server of a zone.
+
+    Args:
+        key: signs what is sent; answers that it did not sign are not believed.
+        timeout_s: for each question, with its answer.
+    """
+
+    def __init__(
+        self, host: str, port: int, key: dns.tsig.Key | None = None, timeout_s: float = 5
+    ) -> None:
+        self.name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self._place = (host, port)
+        self._key = key
+        self._timeout_s = timeout_s
+
+    def ask(self, message: dns.message.Message) -> dns.message.Message:
+        """The server's answer to a query or an update, whatever its code says.
+
+        Raises:
+            Unreachable: it could not be asked; or no answer came to a query.
+            Unknown: no answer came to an update, or one that cannot be trusted.
+            EndpointRejected: it does not accept the key.
+        """
+        until = time.monotonic() + self._timeout_s
+        if self._key is not None:
+            message.use_tsig(self._key)
+        with self._connected() as stream:
+            try:
+                left = max(0.1, until - time.monotonic())
+                answer = dns.query.tcp(message, self._place[0], timeout=left, sock=stream)
+            except dns.tsig.PeerError as error:
+                raise self._rejected(error) from None
+            except (dns.exception.DNSException, OSError, EOFError) as error:
+                raise self._lost(message, _reason(error)) from None
+        if self._key is not None and not answer.had_tsig:
+            raise self._lost(message, "the answer is not signed")
+        return answer
+
+    def _connected(self) -> socket.socket:
+        try:
+            stream = connected(self._place, self._timeout_s)
+        except OSError as error:
+            raise Unreachable(
+                f"the DNS server {self.name} cannot be reached: {_reason(error)}",
+                "check `server` and `port` of the endpoint; updates need TCP, which a firewall may"
+                " keep from port 53",
+            ) from None
+        stream.setblocking(False)
+        return stream
+
+    def _lost(self, message: dns.message.Message, reason: str) -> DrctlError:
+        if isinstance(message, dns.update.UpdateMessage):
+            return Unknown(
+                f"the DNS server {self.name} was sent an update, and no answer came that tells"
+                f" whether it was done: {reason}",
+                "look at the record before anything else is done; the update was conditional, so"
+                " sending it again does no harm",
+            )
+        return Unreachable(
+            f"the DNS server {self.name} did not answer: {reason}",
+            "check that it runs, and that `server` and `port` of the endpoint are its own",
+        )
+
+    def _rejected(self, error: dns.tsig.PeerError) -> EndpointRejected:
+        name = self._key.name.to_text() if self._key else ""
+        for kind, text, cure in _REJECTIONS:
+            if isinstance(error, kind):
+                return EndpointRejected(f"the DNS server {self.name} {text.format(name)}", cure)
+        return EndpointRejected(
+            f"the DNS server {self.name} does not accept the TSIG key {name}: {error}",
+            "its own log says more",
+        )
+
+
+_REJECTIONS = (
+    (
+        dns.tsig.PeerBadKey,
+        "does not know the TSIG key {}",
+        "check `tsig.name` and `tsig.algorithm`: the server must hold a key of the same name and"
+        " algorithm",
+    ),
+    (
+        dns.tsig.PeerBadSignature,
+        "has another secret for the TSIG key {}",
+        "check `tsig.secret` and `tsig.algorithm` against the server's key",
+    ),
+    (
+        dns.tsig.PeerBadTime,
+        "refuses what the TSIG key {} signed, for its clock differs from this machine's",
+        "set both clocks: TSIG allows 5 minutes",
+    ),
+)
+
+
+def opened(settings: DnsEndpoint, environ: Mapping[str, str]) -> DnsServer:
+    """The server of an endpoint; connects when asked.
+
+    Raises:
+        ConfigError: the key's secret is missing, or is none.
+    """
+    key = _key(settings.tsig, environ) if settings.tsig else None
+    return DnsServer(settings.server, settings.port, key, settings.timeout_s)
+
+
+def _key(tsig: TsigConfig, environ: Mapping[str, str]) -> dns.tsig.Key:
+    secret = reveal(tsig.secret.resolve(environ))
+    try:
+        decoded = binascii.a2b_base64(secret.strip(), strict_mode=True)
+    except ValueError:
+        decoded = b""
+    if not decoded:
+        raise ConfigError(
+            f"{tsig.secret.place}: is not the secret of a TSIG key",
+            "it is base64, as `tsig-keygen` prints it behind `secret`",
+        )
+    return dns.tsig.Key(tsig.name, decoded, tsig.algorithm)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, TimeoutError | dns.exception.Timeout):
+        return "it took too long"
+    if isinstance(error, EOFError):
+        return "it closed the connection"
+    return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
+
+
+_PREREQUISITE_FAILED = (
+    dns.rcode.NXRRSET,
+    dns.rcode.YXRRSET,
+    dns.rcode.NXDOMAIN,
+    dns.rcode.YXDOMAIN,
+)
+
+
+class DnsReader:
+    """Looks at a record; changes nothing."""
+
+    def __init__(self, settings: DnsEndpoint, server: DnsServer) -> None:
+        self._settings = settings
+        self._server = server
+        self._type = dns.rdatatype.from_text(settings.type)
+        self._name = dns.name.from_text(settings.record)
+
+    @property
+    def endpoint(self) -> str:
+        """Name and type of the record, and the server."""
+        return f"dns {self._settings.record} {self._settings.type} at {self._server.name}"
+
+    def observe(self) -> EndpointState:
+        """What the zone's primary server says, and what resolvers still have.
+
+        Raises:
+            Unreachable: the server does not answer.
+            EndpointRejected: it does not accept the key, or has no such zone.
+            Unknown: it answers, but not this.
+        """
+        soa = self._soa()
+        answer = self._ask(self._name, self._type)
+        records = of_set(_found(answer, self._name, self._type))
+        alias = None if records.data else _found(answer, self._name, dns.rdatatype.CNAME)
+        target = alias[0].target.to_text() if alias else ""
+        places = self._settings.resolvers
+        cached = ask_all(places, self._name, self._type, self._settings.timeout_s)
+        # That there is nothing is cached, too (RFC 2308).
+        ttl = records.ttl if records.data else min(soa.ttl, soa[0].minimum)
+        return EndpointState(
+            self.endpoint,
+            cluster_of(self._settings, records),
+            self._words(records, target),
+            _evidence(records, soa, target, cached),
+            tuple(filter(None, (each.behind(records) for each in cached))),
+            float(alias.ttl if alias else ttl),
+        )
+
+    def _soa(self) -> dns.rrset.RRset:
+        zone = dns.name.from_text(self._settings.zone)
+        found = _found(self._ask(zone, dns.rdatatype.SOA), zone, dns.rdatatype.SOA)
+        if found is None:
+            raise self._no_zone()
+        return found
+
+    def _ask(self, name: dns.name.Name, kind: dns.rdatatype.RdataType) -> dns.message.Message:
+        """An authoritative answer."""
+        answer = self._server.ask(dns.message.make_query(name, kind, flags=0))
+        code = answer.rcode()
+        if code == dns.rcode.REFUSED:
+            raise EndpointRejected(
+                f"the DNS server {self._server.name} refuses to answer for {name}",
+                f"check that it serves the zone {self._settings.zone}, and that it lets this"
+                " address, or the key, query (in BIND: allow-query)",
+            )
+        if code not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
+            raise Unknown(
+                f"the DNS server {self._server.name} answers {dns.rcode.to_text(code)} for {name}",
+                "its own log says more",
+            )
+        if not answer.flags & dns.flags.AA:
+            raise self._no_zone()
+        return answer
+
+    def _no_zone(self) -> EndpointRejected:
+        return EndpointRejected(
+            f"the DNS server {self._server.name} has no zone {self._settings.zone}",
+            "check `zone`, and that `server` is the zone's primary server, not a resolver",
+        )
+
+    def _words(self, records: Records, alias: str) -> str:
+        subject = f"{self._settings.record} {self._settings.type}"
+        if alias:
+            return f"{self._settings.record} is an alias of {alias}"
+        if not records.data:
+            return f"{subject} is not there"
+        name = cluster_of(self._settings, records)
+        whose = f"of {name}" if name else "not what drctl.yaml says of any cluster"
+        usual = self._settings.ttl
+        other = f", not {usual} s as in drctl.yaml" if records.ttl != usual else ""
+        return f"{subject} is {records} ({whose}), TTL {records.ttl} s{other}"
+
+
+class DnsWriter:
+    """Changes a record, where it is still as it was seen."""
+
+    def __init__(self, settings: DnsEndpoint, server: DnsServer) -> None:
+        self._settings = settings
+        self._server = server
+        self._reader = DnsReader(settings, server)
+
+    @property
+    def endpoint(self) -> str:
+        """Name and type of the record, and the server."""
+        return self._reader.endpoint
+
+    def switch(self, to: str, before: EndpointState) -> None:
+        """Let the record hold what drctl.yaml says of the cluster.
+
+        Raises:
+            EndpointMoved: somebody else has changed it since.
+            EndpointRejected: the server does not do it; nothing was changed.
+            Unreachable: it could not be asked; nothing was changed.
+            Unknown: no answer came after it had been asked.
+        """
+        must_be_of(self.endpoint, before)
+        if before.evidence.get("alias"):
+            raise EndpointRejected(
+                f"{before.words}; a name that is an alias can hold no {self._settings.type}",
+                "remove the CNAME record, or set `type: CNAME` of the endpoint",
+            )
+        seen = of_evidence(self._settings.type, before.evidence)
+        self._replace(seen, of_cluster(self._settings, to))
+
+    def restore(self, before: EndpointState) -> None:
+        """Let the record hold what it held, with the TTL that it had.
+
+        Raises:
+            EndpointMoved: somebody else has changed it since.
+            EndpointRejected: the server does not do it; nothing was changed.
+            Unreachable: it could not be asked; nothing was changed.
+            Unknown: no answer came after it had been asked.
+        """
+        must_be_of(self.endpoint, before)
+        wanted = of_evidence(self._settings.type, before.evidence)
+        now = self._reader.observe()
+        seen = of_evidence(self._settings.type, now.evidence)
+        if seen == wanted:
+            return
+        if now.cluster is None:
+            raise _moved(now)
+        self._replace(seen, wanted)
+
+    def _replace(self, seen: Records, wanted: Records) -> None:
+        answer = self._server.ask(self._update(seen, wanted))
+        code = answer.rcode()
+        if code in _PREREQUISITE_FAILED:
+            now = self._reader.observe()
+            if of_evidence(self._settings.type, now.evidence).data != wanted.data:
+                raise _moved(now)
+        elif code != dns.rcode.NOERROR:
+            raise self._failure(code)
+
+    def _update(self, seen: Records, wanted: Records) -> dns.update.UpdateMessage:
+        name, kind = dns.name.from_text(self._settings.record), self._settings.type
+        update = dns.update.UpdateMessage(self._settings.zone)
+        if seen.data:
+            update.present(name, *seen.data)
+        elif kind == "CNAME":
+            # Beside other records of the name a server would leave it out without a word.
+            update.absent(name)
+        else:
+            update.absent(name, kind)
+        update.delete(name, kind)
+        if wanted.data:
+            update.add(name, dns.rdataset.from_rdata_list(wanted.ttl, wanted.data))
+        return update
+
+    def _failure(self, code: dns.rcode.Rcode) -> DrctlError:
+        server, record = self._server.name, self._settings.record
+        if code == dns.rcode.REFUSED:
+            kind = self._settings.type
+            return EndpointRejected(
+                f"the DNS server {server} refuses to change {record} {kind}",
+                "let the key change it, in BIND: update-policy { grant KEY name"
+                f" {record} {kind}; }};",
+            )
+        if code in (dns.rcode.NOTAUTH, dns.rcode.NOTZONE, dns.rcode.NOTIMP):
+            return EndpointRejected(
+                f"the DNS server {server} takes no updates of {self._settings.zone}"
+                f" ({dns.rcode.to_text(code)})",
+                "check that `server` is the zone's primary server, and that `zone` is the zone's"
+                " own name",
+            )
+        return Unknown(
+            f"the DNS server {server} answers {dns.rcode.to_text(code)} to the update of {record}",
+            "look at the record before anything else is done; the server's own log says more",
+        )
+
+
+def _found(
+    answer: dns.message.Message, name: dns.name.Name, kind: dns.rdatatype.RdataType
+) -> dns.rrset.RRset | None:
+    return answer.get_rrset(answer.answer, name, dns.rdataclass.IN, kind)
+
+
+def _evidence(
+    records: Records, soa: dns.rrset.RRset, alias: str, cached: tuple[Answered, ...]
+) -> dict[str, Any]:
+    return {
+        "records": records.texts,
+        "ttl": records.ttl,
+        "serial": soa[0].serial,
+        **({"alias": alias} if alias else {}),
+        **({"resolvers": evidence_of(cached)} if cached else {}),
+    }
+
+
+def _moved(now: EndpointState) -> EndpointMoved:
+    return EndpointMoved(
+        f"{now.endpoint} is not as it was when it was looked at: {now.words}",
+        "somebody else changed it; find out who, then begin anew, or put it right by hand",
+    )

@@ -1,0 +1,346 @@
+"""A file as endpoint: clients, or what starts them, read their bootstrap from it.
+
+The file is replaced at once (a new file, on disk, renamed over the old one), so nobody reads half
+of it. Content that drctl did not write never leaves the machine: it may hold secrets. Of it the
+way back keeps a hash, and a second name of the old file beside the new one.
+"""
+
+import errno
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from drctl.config.endpoints import BOOTSTRAP, CLUSTER, FileEndpoint
+from drctl.model.endpoints import EndpointMoved, EndpointRejected, EndpointState, must_be_of
+from drctl.model.errors import Unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MODE_OF_A_NEW_FILE = 0o644
+_NO_ATTRIBUTES = (errno.ENOTSUP, errno.ENODATA)
+
+
+def replaced(path: Path, content: bytes, keep: Path | None) -> None:
+    """Let the file hold this; what it was before gets a second name where one is given.
+
+    Raises:
+        EndpointRejected: that is not possible; nothing was changed.
+        Unknown: it was done, and may not survive a crash of the machine.
+    """
+    new = path.with_name(f".{path.name}.new-drctl")
+    with _or_rejected(path), _without(new):
+        _write(new, path, content)
+        if keep is not None:
+            _keep(path, keep)
+        new.replace(path)
+    _sync_folder(path)
+
+
+def put_back(kept: Path, path: Path) -> None:
+    """Give a file that was kept its name again.
+
+    Raises:
+        EndpointRejected: that is not possible; nothing was changed.
+        Unknown: it was done, and may not survive a crash of the machine.
+    """
+    with _or_rejected(path):
+        kept.replace(path)
+    _sync_folder(path)
+
+
+def remove(path: Path) -> None:
+    """Let there be no file.
+
+    Raises:
+        EndpointRejected: that is not possible; nothing was changed.
+        Unknown: it was done, and may not survive a crash of the machine.
+    """
+    with _or_rejected(path):
+        path.unlink()
+    _sync_folder(path)
+
+
+def _write(new: Path, like: Path, content: bytes) -> None:
+    new.unlink(missing_ok=True)
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+        file.flush()
+        _liken(handle, like)
+        os.fsync(handle)
+
+
+def _liken(handle: int, like: Path) -> None:
+    if not like.exists():
+        os.fchmod(handle, _MODE_OF_A_NEW_FILE)
+        return
+    status = like.stat()
+    own = os.fstat(handle)
+    if (own.st_uid, own.st_gid) != (status.st_uid, status.st_gid):
+        os.fchown(handle, status.st_uid, status.st_gid)
+    os.fchmod(handle, status.st_mode & 0o7777)
+    try:
+        names = os.listxattr(like)
+    except OSError as error:
+        if error.errno not in _NO_ATTRIBUTES:
+            raise
+        return
+    for name in names:
+        value = os.getxattr(like, name)
+        if name not in os.listxattr(handle) or os.getxattr(handle, name) != value:
+            os.setxattr(handle, name, value)
+
+
+def _keep(path: Path, keep: Path) -> None:
+    """A second name, not a copy: owner, mode and all else stay what they are."""
+    with suppress(FileExistsError):
+        os.link(path, keep)
+    if not keep.samefile(path):
+        keep.unlink()
+        os.link(path, keep)
+
+
+@contextmanager
+def _without(new: Path) -> "Iterator[None]":
+    try:
+        yield
+    finally:
+        new.unlink(missing_ok=True)
+
+
+@contextmanager
+def _or_rejected(path: Path) -> "Iterator[None]":
+    try:
+        yield
+    except OSError as error:
+        raise EndpointRejected(
+            f"{path} cannot be replaced with its owner and mode kept: {error.strerror}",
+            "run drctl as the file's owner, with the right to write in its folder; a file that is"
+            " mounted by itself cannot be replaced: mount its folder",
+        ) from None
+
+
+def _sync_folder(path: Path) -> None:
+    try:
+        handle = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise Unknown(
+            f"{path} was replaced, and may be as before after a crash: {error.strerror}",
+            "look at the disk; then look at the file",
+        ) from None
+
+
+_LONGEST = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file as it is.
+
+    Attributes:
+        path: with all symbolic links followed.
+        content: None where there is no file.
+    """
+
+    path: Path
+    content: bytes | None
+    mode: int = 0
+    uid: int = -1
+    gid: int = -1
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the content; empty where there is no file."""
+        return "" if self.content is None else hashlib.sha256(self.content).hexdigest()
+
+
+class FileReader:
+    """Looks at a file; changes nothing.
+
+    Args:
+        contents: of the file, for each cluster.
+    """
+
+    def __init__(self, path: Path, contents: Mapping[str, str]) -> None:
+        self._path = path
+        self._contents = contents
+
+    @property
+    def endpoint(self) -> str:
+        """The file."""
+        return f"file {self._path}"
+
+    def observe(self) -> EndpointState:
+        """What it holds, as far as it is what drctl.yaml says of a cluster.
+
+        Raises:
+            EndpointRejected: it cannot be read, or is no file.
+        """
+        found = self.found()
+        cluster = self.cluster_of(found)
+        evidence = {"sha256": found.digest}
+        if found.content is not None:
+            evidence |= {"mode": f"{found.mode:04o}", "owner": f"{found.uid}:{found.gid}"}
+        if cluster is not None:
+            evidence["content"] = self._contents[cluster]
+        return EndpointState(self.endpoint, cluster, self._words(found, cluster), evidence)
+
+    def found(self) -> Found:
+        """The file.
+
+        Raises:
+            EndpointRejected: it cannot be read, or is no file.
+        """
+        path = Path(os.path.realpath(self._path))
+        try:
+            status = path.stat()
+            if not stat.S_ISREG(status.st_mode) or status.st_size > _LONGEST:
+                raise EndpointRejected(
+                    f"{self._path} is no file that clients could read their bootstrap from",
+                    f"`path` must name a file of at most {_LONGEST:,} bytes",
+                )
+            content = path.read_bytes()
+        except FileNotFoundError:
+            return self._absent(path)
+        except OSError as error:
+            raise EndpointRejected(
+                f"{self._path} cannot be read: {error.strerror}",
+                "let drctl's user read it, or correct `path` of the endpoint",
+            ) from None
+        return Found(path, content, stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid)
+
+    def cluster_of(self, found: Found) -> str | None:
+        """The cluster whose content it has."""
+        for name, content in self._contents.items():
+            if content.encode() == found.content:
+                return name
+        return None
+
+    def _absent(self, path: Path) -> Found:
+        if not path.parent.is_dir():
+            raise EndpointRejected(
+                f"{self._path} cannot be there: {path.parent} is no folder",
+                "make the folder, or correct `path` of the endpoint",
+            )
+        return Found(path, None)
+
+    def _words(self, found: Found, cluster: str | None) -> str:
+        if found.content is None:
+            return f"{self._path} does not exist"
+        if cluster is not None:
+            return f"{self._path} says {cluster}"
+        size = f"{len(found.content):,} bytes"
+        return f"{self._path} holds what drctl.yaml says of no cluster ({size})"
+
+
+class FileWriter:
+    """Replaces a file, where it is still as it was seen.
+
+    Args:
+        contents: of the file, for each cluster.
+    """
+
+    def __init__(self, path: Path, contents: Mapping[str, str]) -> None:
+        self._contents = contents
+        self._reader = FileReader(path, contents)
+
+    @property
+    def endpoint(self) -> str:
+        """The file."""
+        return self._reader.endpoint
+
+    def switch(self, to: str, before: EndpointState) -> None:
+        """Let the file hold what drctl.yaml says of the cluster.
+
+        Raises:
+            EndpointMoved: somebody else has changed it since.
+            EndpointRejected: it cannot be replaced; nothing was changed.
+            Unknown: it was replaced, and may not survive a crash of the machine.
+        """
+        must_be_of(self.endpoint, before)
+        found, content = self._reader.found(), self._contents[to].encode()
+        if found.content == content:
+            return
+        if found.digest != before.evidence["sha256"]:
+            raise self._moved()
+        ours = self._reader.cluster_of(found) is not None
+        keep = None if ours or found.content is None else _kept(found.path, found.digest)
+        replaced(found.path, content, keep)
+
+    def restore(self, before: EndpointState) -> None:
+        """Let the file hold what it held; none where there was none.
+
+        Raises:
+            EndpointMoved: somebody else has changed it since.
+            EndpointRejected: it cannot be replaced, or what it held is gone.
+            Unknown: it was replaced, and may not survive a crash of the machine.
+        """
+        must_be_of(self.endpoint, before)
+        found, digest = self._reader.found(), before.evidence["sha256"]
+        if found.digest == digest:
+            return
+        if self._reader.cluster_of(found) is None:
+            raise self._moved()
+        if not digest:
+            remove(found.path)
+        elif before.cluster is not None and before.cluster in self._contents:
+            self._put_own_back(found.path, before.cluster, digest)
+        else:
+            self._put_back(found.path, digest)
+
+    def _put_own_back(self, path: Path, cluster: str, digest: str) -> None:
+        """By drctl.yaml, never by a journal: what stands in the file decides where clients go."""
+        content = self._contents[cluster].encode()
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise EndpointRejected(
+                f"{path} held what drctl.yaml said of {cluster}, and that has changed since",
+                "use the drctl.yaml that the run began with, or write the file by hand",
+            )
+        replaced(path, content, None)
+
+    def _put_back(self, path: Path, digest: str) -> None:
+        kept = _kept(path, digest)
+        try:
+            whole = hashlib.sha256(kept.read_bytes()).hexdigest() == digest
+        except OSError:
+            whole = False
+        if not whole:
+            raise EndpointRejected(
+                f"what {path} held is gone: {kept} is not what was kept of it",
+                "write the file by hand; it is not drctl's own content, so no journal holds it",
+            )
+        put_back(kept, path)
+
+    def _moved(self) -> EndpointMoved:
+        return EndpointMoved(
+            f"{self.endpoint} is not as it was when it was looked at",
+            "somebody else changed it; find out who, then begin anew, or put it right by hand",
+        )
+
+
+def contents_of(
+    settings: FileEndpoint, bootstrap_of: Callable[[str], str], clusters: tuple[str, ...]
+) -> dict[str, str]:
+    """What the file is to hold for each of the clusters."""
+
+    def content(cluster: str) -> str:
+        bootstrap = settings.clusters.get(cluster) or bootstrap_of(cluster)
+        values = {CLUSTER: cluster, BOOTSTRAP: bootstrap}
+        return re.sub("|".join(map(re.escape, values)), lambda m: values[m[0]], settings.content)
+
+    return {cluster: content(cluster) for cluster in dict.fromkeys((*clusters, *settings.clusters))}
+
+
+def _kept(path: Path, digest: str) -> Path:
+    return path.with_name(f".{path.name}.before-drctl-{digest[:12]}")

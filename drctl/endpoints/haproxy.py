@@ -1,0 +1,440 @@
+"""A backend of HAProxy as endpoint, through the runtime API.
+
+Either each cluster has servers of its own, and those of one take clients while the others are in
+maintenance; or the backend has servers whose addresses are changed.
+"""
+
+import csv
+import re
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from drctl.config.endpoints import HaproxyEndpoint, host_and_port
+from drctl.host.connections import connected
+from drctl.model.endpoints import (
+    EndpointFailed,
+    EndpointMoved,
+    EndpointRejected,
+    EndpointState,
+    must_be_of,
+)
+from drctl.model.errors import DrctlError, Unknown, Unreachable
+
+# Each answer ends with an empty line, and may be nothing but that.
+_ANSWER = re.compile(r"((?:[^\n]+\n)*)\n")
+_LONGEST_LINE = 15_000
+_MOST_BYTES = 16 << 20
+
+
+class RuntimeApi:
+    """The runtime API of one HAProxy process; connects for each call.
+
+    Args:
+        place: path of a Unix socket, or host and port.
+        timeout_s: for each call.
+    """
+
+    def __init__(self, place: str | tuple[str, int], timeout_s: float = 5) -> None:
+        self._place = place
+        self._timeout_s = timeout_s
+
+    @property
+    def name(self) -> str:
+        """Where it is."""
+        return self._place if isinstance(self._place, str) else "{}:{}".format(*self._place)
+
+    def query(self, *commands: str) -> tuple[str, ...]:
+        """The answers to commands that change nothing.
+
+        Raises:
+            Unreachable: it cannot be asked, or does not answer.
+        """
+        return self._call(
+            commands,
+            Unreachable(
+                f"HAProxy ({self.name}) did not answer",
+                "check that the endpoint names HAProxy's `stats socket`, and not a port of Kafka",
+            ),
+        )
+
+    def order(self, *commands: str) -> tuple[str, ...]:
+        """The answers to commands that change something.
+
+        Raises:
+            Unreachable: it cannot be asked; nothing was changed.
+            EndpointRejected: there are too many for one line; nothing was changed.
+            Unknown: no whole answer came after it had been asked.
+        """
+        return self._call(
+            commands,
+            Unknown(
+                f"HAProxy ({self.name}) was told to switch, and did not say whether it did",
+                "look at its servers before anything else is done; telling it again does no harm",
+            ),
+        )
+
+    def _call(self, commands: Sequence[str], lost: DrctlError) -> tuple[str, ...]:
+        line = "; ".join(commands) + "\n"
+        if len(line) > _LONGEST_LINE:
+            raise EndpointRejected(
+                f"HAProxy ({self.name}) takes no line of {len(line)} characters",
+                "the endpoint has too many servers: make two backends of it",
+            )
+        with self._connected() as stream:
+            try:
+                text = self._exchanged(stream, line.encode())
+            except OSError:
+                raise lost from None
+        answers = _ANSWER.findall(text)
+        if len(answers) != len(commands):
+            raise lost
+        return tuple(answer.strip() for answer in answers)
+
+    def _exchanged(self, stream: socket.socket, line: bytes) -> str:
+        until = time.monotonic() + self._timeout_s
+        stream.settimeout(self._timeout_s)
+        stream.sendall(line)
+        parts, length = [], 0
+        while part := stream.recv(1 << 16):
+            parts.append(part)
+            length += len(part)
+            left = until - time.monotonic()
+            if left <= 0 or length > _MOST_BYTES:
+                raise TimeoutError
+            stream.settimeout(left)
+        return b"".join(parts).decode(errors="replace")
+
+    def _connected(self) -> socket.socket:
+        try:
+            if isinstance(self._place, tuple):
+                return connected(self._place, self._timeout_s)
+            stream = socket.socket(socket.AF_UNIX)
+            try:
+                stream.settimeout(self._timeout_s)
+                stream.connect(self._place)
+            except OSError:
+                stream.close()
+                raise
+        except OSError as error:
+            raise Unreachable(
+                f"HAProxy ({self.name}) cannot be reached: {error.strerror or error}", _cure(error)
+            ) from None
+        return stream
+
+
+def opened(settings: HaproxyEndpoint, path: Callable[[str], Path]) -> RuntimeApi:
+    """The API of an endpoint; connects when asked.
+
+    Args:
+        path: where a file of the configuration is.
+    """
+    if settings.address:
+        return RuntimeApi(host_and_port(settings.address), settings.timeout_s)
+    return RuntimeApi(str(path(settings.socket or "")), settings.timeout_s)
+
+
+def _cure(error: OSError) -> str:
+    if isinstance(error, PermissionError):
+        return "the socket belongs to another user: set `user` and `mode` of `stats socket`"
+    return "check that HAProxy runs, and that the endpoint names the socket of its runtime API"
+
+
+# Bits of srv_admin_state (see `show servers state` in HAProxy's management guide).
+_MAINTENANCE = 0x01 | 0x02 | 0x20
+_DRAIN = 0x08 | 0x10
+_RUNNING = (1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One server of a backend.
+
+    Attributes:
+        state: `ready`, `drain` or `maint`, as `set server ... state` takes it.
+        up: whether its health checks, if it has any, let it take clients.
+        sessions: open ones.
+    """
+
+    name: str
+    address: str
+    port: int
+    state: str
+    up: bool
+    sessions: int
+
+    def to_json(self) -> dict[str, Any]:
+        """For the evidence of an `EndpointState`."""
+        return {
+            "address": self.address,
+            "port": self.port,
+            "state": self.state,
+            "up": self.up,
+            "sessions": self.sessions,
+        }
+
+    @classmethod
+    def from_json(cls, name: str, data: Mapping[str, Any]) -> "Server":
+        """From what `to_json` made."""
+        return cls(name, data["address"], data["port"], data["state"], data["up"], data["sessions"])
+
+
+def servers_of(states: str, statistics: str, backend: str) -> dict[str, Server]:
+    """By name, from the answers to `show servers state` and `show stat`.
+
+    Raises:
+        ValueError: an answer has not the form that HAProxy documents.
+    """
+    lines = [line.removeprefix("# ") for line in states.splitlines()[1:]]
+    rows = list(csv.DictReader(lines, delimiter=" "))
+    sessions = _sessions(statistics, backend)
+    return {row["srv_name"]: _server(row, sessions) for row in rows}
+
+
+def _server(row: Mapping[str, str], sessions: Mapping[str, int]) -> Server:
+    admin, name = int(row["srv_admin_state"]), row["srv_name"]
+    state = "maint" if admin & _MAINTENANCE else "drain" if admin & _DRAIN else "ready"
+    return Server(
+        name=name,
+        address=row["srv_addr"],
+        port=int(row["srv_port"]),
+        state=state,
+        up=int(row["srv_op_state"]) in _RUNNING,
+        sessions=sessions.get(name, 0),
+    )
+
+
+def _sessions(statistics: str, backend: str) -> dict[str, int]:
+    rows = csv.DictReader(statistics.removeprefix("# ").splitlines())
+    return {row["svname"]: int(row["scur"] or 0) for row in rows if row["pxname"] == backend}
+
+
+Servers = Mapping[str, Server]
+
+_STATES = ("ready", "drain", "maint")
+_CHANGED_ADDRESS = ("IP changed", "port changed", "no need to change")
+
+
+class HaproxyReader:
+    """Looks at a backend's servers; changes nothing."""
+
+    def __init__(self, settings: HaproxyEndpoint, api: RuntimeApi) -> None:
+        self._settings = settings
+        self._api = api
+
+    @property
+    def endpoint(self) -> str:
+        """The backend, and where HAProxy was asked."""
+        return f"haproxy {self._settings.backend} at {self._api.name}"
+
+    def observe(self) -> EndpointState:
+        """Which servers take clients, and which sessions are open.
+
+        Raises:
+            Unreachable: HAProxy does not answer.
+            EndpointRejected: it has no such backend, or no such server in it.
+            Unknown: it answers what cannot be understood.
+        """
+        servers = self.servers()
+        cluster = _cluster(self._settings, servers)
+        return EndpointState(
+            self.endpoint,
+            cluster,
+            self._words(servers, cluster),
+            {"servers": {name: server.to_json() for name, server in servers.items()}},
+            tuple(_unfinished(self._settings, servers, cluster)) if cluster else (),
+        )
+
+    def servers(self) -> Servers:
+        """Those that drctl.yaml names, as they are.
+
+        Raises:
+            Unreachable: HAProxy does not answer.
+            EndpointRejected: it has no such backend, or no such server in it.
+            Unknown: it answers what cannot be understood.
+        """
+        backend = self._settings.backend
+        states, statistics = self._api.query(
+            f"show servers state {backend}", f"show stat {backend} 4 -1"
+        )
+        if states.startswith("Can't find backend"):
+            raise EndpointRejected(
+                f"HAProxy ({self._api.name}) has no backend {backend!r}",
+                "check `backend` of the endpoint against haproxy.cfg",
+            )
+        try:
+            found = servers_of(states, statistics, backend)
+        except (KeyError, TypeError, ValueError, csv.Error):
+            raise Unknown(
+                f"HAProxy ({self._api.name}) answers what is no list of servers: {states[:80]!r}",
+                "check that the endpoint names the socket of HAProxy's runtime API",
+            ) from None
+        named = _names(self._settings)
+        if missing := [name for name in named if name not in found]:
+            raise EndpointRejected(
+                f"the backend {backend!r} of HAProxy ({self._api.name}) has no server"
+                f" {', '.join(missing)}",
+                f"it has {', '.join(found) or 'none'}: check the endpoint against haproxy.cfg",
+            )
+        return {name: found[name] for name in named}
+
+    def _words(self, servers: Servers, cluster: str | None) -> str:
+        shown = ", ".join(_shown(server) for server in servers.values())
+        whose = f"clients go to {cluster}" if cluster else "clients go to no cluster, or several"
+        return f"{whose}: {shown}"
+
+
+class HaproxyWriter:
+    """Changes which servers take clients, or where they are."""
+
+    def __init__(self, settings: HaproxyEndpoint, api: RuntimeApi) -> None:
+        self._settings = settings
+        self._api = api
+        self._reader = HaproxyReader(settings, api)
+
+    @property
+    def endpoint(self) -> str:
+        """The backend, and where HAProxy was asked."""
+        return self._reader.endpoint
+
+    def switch(self, to: str, before: EndpointState) -> None:
+        """Send clients to the cluster, and end sessions to others where that is wanted.
+
+        Raises:
+            EndpointMoved: somebody else has changed a server since.
+            EndpointRejected: HAProxy does not do it; nothing was changed.
+            EndpointFailed: it did part of it.
+            Unreachable: it could not be asked; nothing was changed.
+            Unknown: no answer came after it had been asked.
+        """
+        must_be_of(self.endpoint, before)
+        seen = _seen(before)
+        self._change(_wanted(self._settings, seen, to), (seen,))
+
+    def restore(self, before: EndpointState) -> None:
+        """Let each server be as it was, and end sessions to those that take no clients.
+
+        Raises:
+            EndpointMoved: somebody else has changed a server since.
+            EndpointRejected: HAProxy does not do it; nothing was changed.
+            EndpointFailed: it did part of it.
+            Unreachable: it could not be asked; nothing was changed.
+            Unknown: no answer came after it had been asked.
+        """
+        must_be_of(self.endpoint, before)
+        seen = _seen(before)
+        clusters = self._settings.servers or self._settings.addresses
+        self._change(seen, [_wanted(self._settings, seen, each) for each in clusters])
+
+    def _change(self, wanted: Servers, known: Sequence[Servers]) -> None:
+        """Make servers as wanted; each must be so already, or as in one of those known."""
+        now = self._reader.servers()
+        for name, server in now.items():
+            states = [self._setting(each[name]) for each in (wanted, *known) if name in each]
+            if self._setting(server) not in states:
+                raise EndpointMoved(
+                    f"{self.endpoint} is not as it was when it was looked at: {_shown(server)}",
+                    "somebody else changed it; find out who, then begin anew, or put it right by"
+                    " hand",
+                )
+        orders = tuple(self._orders(now, wanted))
+        if orders:
+            self._judge(orders, self._api.order(*orders))
+
+    def _orders(self, now: Servers, wanted: Servers) -> Iterator[str]:
+        """First what takes clients away: nobody must be sent to two clusters at once."""
+        for name, server in sorted(wanted.items(), key=lambda item: item[1].state == "ready"):
+            place = f"{self._settings.backend}/{name}"
+            changed = self._setting(server) != self._setting(now[name])
+            if changed and self._settings.addresses:
+                yield f"set server {place} addr {server.address} port {server.port}"
+            elif changed:
+                yield f"set server {place} state {server.state}"
+            gone = changed if self._settings.addresses else server.state == "maint"
+            if gone and self._settings.cut_sessions:
+                yield f"shutdown sessions server {place}"
+
+    def _setting(self, server: Server) -> tuple[str, int] | str:
+        """What drctl changes of a server; all else moves by itself, or is somebody else's."""
+        return (server.address, server.port) if self._settings.addresses else server.state
+
+    def _judge(self, orders: Sequence[str], answers: Sequence[str]) -> None:
+        failed = {
+            order: answer
+            for order, answer in zip(orders, answers, strict=True)
+            if answer and not (" addr " in order and answer.startswith(_CHANGED_ADDRESS))
+        }
+        if not failed:
+            return
+        said = "; ".join(f"{order}: {answer}" for order, answer in failed.items())
+        if "Permission denied" in said:
+            cure = "the socket needs `level admin` in haproxy.cfg"
+        else:
+            cure = "look at the servers of the backend, and put right what HAProxy complains of"
+        kind = EndpointRejected if len(failed) == len(orders) else EndpointFailed
+        raise kind(f"HAProxy ({self._api.name}) refused {said}", cure)
+
+
+def _names(settings: HaproxyEndpoint) -> tuple[str, ...]:
+    groups = (settings.servers or settings.addresses).values()
+    return tuple(dict.fromkeys(name for group in groups for name in group))
+
+
+def _wanted(settings: HaproxyEndpoint, seen: Servers, cluster: str) -> dict[str, Server]:
+    """How a switch to the cluster leaves the servers."""
+    if settings.servers:
+        own = settings.servers[cluster]
+        return {
+            name: replace(server, state="ready" if name in own else "maint")
+            for name, server in seen.items()
+        }
+    places = {name: host_and_port(place) for name, place in settings.addresses[cluster].items()}
+    return {
+        name: replace(server, address=places[name][0], port=places[name][1])
+        for name, server in seen.items()
+    }
+
+
+def _cluster(settings: HaproxyEndpoint, servers: Servers) -> str | None:
+    """The only cluster that clients are sent to; some of its own servers may be left out."""
+    if settings.addresses:
+        return next(
+            (c for c in settings.addresses if _wanted(settings, servers, c) == servers), None
+        )
+    taking = {name for name, server in servers.items() if server.state == "ready"}
+    found = [cluster for cluster, own in settings.servers.items() if taking & set(own)]
+    return found[0] if len(found) == 1 else None
+
+
+def configured_cluster(settings: HaproxyEndpoint, state: EndpointState) -> str | None:
+    """The cluster to which drctl.yaml would have what was seen; None where it says no such thing.
+
+    What a journal says of servers is put into orders to HAProxy.
+    """
+    servers = _seen(state)
+    known = set(_names(settings))
+    if not servers.keys() <= known or any(s.state not in _STATES for s in servers.values()):
+        return None
+    return _cluster(settings, servers)
+
+
+def _unfinished(settings: HaproxyEndpoint, servers: Servers, cluster: str) -> Iterator[str]:
+    for name, server in _wanted(settings, servers, cluster).items():
+        found = servers[name]
+        if found.state != server.state:
+            yield f"{_shown(found)}, not in {server.state}"
+        elif server.state == "maint" and found.sessions:
+            yield f"{name} still has {found.sessions} open sessions"
+        elif server.state == "ready" and not found.up:
+            yield f"{name} takes no clients: its health check fails"
+
+
+def _seen(state: EndpointState) -> dict[str, Server]:
+    return {name: Server.from_json(name, s) for name, s in state.evidence["servers"].items()}
+
+
+def _shown(server: Server) -> str:
+    return f"{server.name} ({server.address}:{server.port}) is in {server.state}"

@@ -1,0 +1,184 @@
+"""What is known of a cluster that was lost and is back; frozen values that go into journals."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from drctl.formats.provenance import HEADER
+from drctl.model.plan import Json
+from drctl.model.topology import TopicPartition
+
+Offsets = Mapping[TopicPartition, int]
+"""An offset in each of some partitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a full comparison found that only the returned cluster has.
+
+    Attributes:
+        folder: of the result of the comparison.
+        ends: where the returned cluster's logs ended before anything came back to them.
+        boundaries: where the records begin, on the cluster that survived, that only it has.
+        begun: whether the way home has brought some of these already.
+        duplicated: records that the survivor held more often than the returned cluster.
+        aside: records that the survivor had, and has compacted or deleted since.
+        id: of the result; by it the survivor keeps what was decided.
+    """
+
+    folder: str
+    unreplicated: int
+    safe: int
+    conflicting: int
+    unkeyed: int
+    ends: Offsets
+    boundaries: Offsets
+    begun: bool = False
+    duplicated: int = 0
+    aside: int = 0
+    id: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in journals."""
+        return {
+            "folder": self.folder,
+            "unreplicated": self.unreplicated,
+            "safe": self.safe,
+            "conflicting": self.conflicting,
+            "unkeyed": self.unkeyed,
+            "ends": rows(self.ends),
+            "boundaries": rows(self.boundaries),
+            "begun": self.begun,
+            "duplicated": self.duplicated,
+            "aside": self.aside,
+            "id": self.id,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciliation:
+    """How decisions on the records of a search stand.
+
+    Attributes:
+        due: records that something is still to be done with.
+        refused: what is not decided, or must not be done, each in words.
+        done: by what became of them, records that are done.
+        newer: records that are about to be copied although something newer, which the search did
+            not see, was written since.
+    """
+
+    due: int
+    refused: tuple[str, ...] = ()
+    done: Mapping[str, int] = field(default_factory=dict)
+    newer: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """Something that a run left to a later one.
+
+    Attributes:
+        kind: of the step that owes it.
+        source: of the run's plan, as the next one.
+        fences: whether it is a fence that could not be set, or that something came through.
+        groups: that it is about; empty where it is about none, or nobody knows which.
+    """
+
+    run: str
+    what: str
+    kind: str
+    source: str
+    target: str
+    fences: bool = False
+    groups: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in journals."""
+        return {**asdict(self), "groups": list(self.groups)}
+
+    @classmethod
+    def from_json(cls, data: Json) -> "Owed":
+        """From what `to_json` made."""
+        return cls(**{**data, "groups": tuple(data["groups"])})
+
+
+def rows(offsets: Offsets) -> list[list[Any]]:
+    """As they stand in journals: `[topic, partition, offset]` each."""
+    return [[place.topic, place.partition, at] for place, at in sorted(offsets.items())]
+
+
+def offsets_of(data: Iterable[Any]) -> dict[TopicPartition, int]:
+    """From what `rows` made."""
+    return {TopicPartition(topic, number): at for topic, number, at in data}
+
+
+def told_of(search: Json) -> str:
+    """The counts of a search, as it stands in a journal."""
+    return (
+        f"{search['safe']:,} safe, {search['conflicting']:,} conflicting,"
+        f" {search['unkeyed']:,} unkeyed"
+    )
+
+
+_NAME = "drctlCopies"
+_TRANSFORMS, _PREDICATES = "transforms", "predicates"
+_PACKAGE = "org.apache.kafka.connect.transforms"
+_FILTER, _BY_HEADER = ".transforms.Filter", ".predicates.HasHeaderKey"
+
+
+def drops_copies(config: Mapping[str, str]) -> bool:
+    """Whether a connector leaves out records that have drctl's header."""
+    for name in _words(config.get(_TRANSFORMS, "")):
+        of = f"{_TRANSFORMS}.{name}."
+        predicate = f"{_PREDICATES}.{config.get(of + 'predicate', '')}."
+        if (
+            config.get(of + "type", "").endswith(_FILTER)
+            and config.get(of + "negate", "false").lower() != "true"
+            and config.get(predicate + "type", "").endswith(_BY_HEADER)
+            and config.get(predicate + "name") == HEADER
+        ):
+            return True
+    return False
+
+
+def filter_to_add(config: Mapping[str, str]) -> dict[str, str]:
+    """The keys that make it so; transforms that are there stay, and come before it."""
+    return {
+        _TRANSFORMS: ",".join((*_words(config.get(_TRANSFORMS, "")), _NAME)),
+        f"{_TRANSFORMS}.{_NAME}.type": f"{_PACKAGE}.Filter",
+        f"{_TRANSFORMS}.{_NAME}.predicate": _NAME,
+        _PREDICATES: ",".join((*_words(config.get(_PREDICATES, "")), _NAME)),
+        f"{_PREDICATES}.{_NAME}.type": f"{_PACKAGE}.predicates.HasHeaderKey",
+        f"{_PREDICATES}.{_NAME}.name": HEADER,
+    }
+
+
+def filter_to_take_out(config: Mapping[str, str]) -> dict[str, str | None]:
+    """The keys that take drctl's own filter out again; whatever a person has added stays."""
+    if _NAME not in _words(config.get(_TRANSFORMS, "")):
+        return {}
+    found: dict[str, str | None] = {}
+    for key in (_TRANSFORMS, _PREDICATES):
+        left = ",".join(word for word in _words(config.get(key, "")) if word != _NAME)
+        found[key] = left or None
+        found |= {name: None for name in config if name.startswith(f"{key}.{_NAME}.")}
+    return found
+
+
+def is_own_change(key: str, value: str | None) -> bool:
+    """Whether a change of a connector's configuration can be one of those above."""
+    if key in (_TRANSFORMS, _PREDICATES):
+        return value is None or isinstance(value, str)
+    fixed = filter_to_add({})
+    own = key.startswith((f"{_TRANSFORMS}.{_NAME}.", f"{_PREDICATES}.{_NAME}."))
+    return own and (value is None or fixed.get(key) == value)
+
+
+def without_own_filter(config: Mapping[str, str]) -> dict[str, str]:
+    """The configuration as it is once that is done."""
+    changed = {**config, **filter_to_take_out(config)}
+    return {name: value for name, value in changed.items() if value is not None}
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (word.strip() for word in text.split(","))))

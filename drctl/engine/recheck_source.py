@@ -1,0 +1,110 @@
+"""The last look at the source before the target opens: is it as it was left?
+
+A fence names the topics that were there; and whoever set rules of his own may have lifted ours. An
+unplanned failover rests on a source that is dead, and minutes may have passed since that was seen.
+"""
+
+from collections.abc import Mapping
+
+from drctl.engine.kind import Facts
+from drctl.engine.ports import LinkReader
+from drctl.model.errors import Refused, Unreachable
+from drctl.model.health import AuthenticationFailed
+from drctl.model.plan import Json
+from drctl.model.topology import TopicPartition, Unavailable
+
+MOVED = "moved-behind-fence"
+"""The name of what stands against opening a target while its source still takes records."""
+
+ALIVE = "source-alive"
+"""The guard of an unplanned failover; `--override` passes it over."""
+
+_FENCES = ("fence-producers", "command-fence", "manual-fence")
+_SHOWN = 3
+
+
+def look_at_source(settings: Json, facts: Facts, look: LinkReader) -> None:
+    """See that nothing has changed on the source since the steps before looked at it.
+
+    Raises:
+        Refused: it has, or it is back.
+        Unreachable: the target did not answer.
+    """
+    # Journals of drctl before 0.6 do not name it.
+    source, passed = settings.get("source", ""), settings.get("overrides", {})
+    if settings.get("must_be_silent", False):
+        if ALIVE not in passed:
+            _refuse_if_alive(source, look)
+    elif source and not settings.get("given_up", False) and MOVED not in passed:
+        _refuse_if_moved(source, fenced_ends(facts), look)
+
+
+def _refuse_if_alive(source: str, look: LinkReader) -> None:
+    try:
+        look.alive(source)
+    except AuthenticationFailed:
+        told = "somebody is there, and does not let drctl in"
+    except Unreachable:
+        return
+    else:
+        told = "it answers again"
+    raise Refused(
+        f"{ALIVE}: cluster {source}: {told}",
+        "use --mode planned, which loses nothing; or where it is to be given up all the same, say"
+        f" why with --override {ALIVE}=REASON",
+    )
+
+
+def fenced_ends(facts: Facts) -> Mapping[str, int]:
+    """Where partitions ended when they were fenced; nothing where no fence was proven."""
+    found: dict[str, int] = {}
+    for kind in _FENCES:
+        for place, end in facts.get(kind, {}).get("ends", {}).items():
+            found[place] = max(end, found.get(place, 0))
+    return found
+
+
+def _refuse_if_moved(source: str, fenced: Mapping[str, int], look: LinkReader) -> None:
+    if not fenced:
+        return
+    try:
+        topics = look.topics()
+        ends = _ends(source, topics, look)
+    except Unreachable:
+        # One that has died behind its fence takes no record any more.
+        return
+    named = {place.rpartition("-")[0] for place in fenced}
+    new = [topic for topic in topics if topic not in named]
+    if new:
+        raise Refused(
+            f"{MOVED}: {len(new)} topics were made on {source} behind the fence, which does not"
+            f" name them: {', '.join(new[:_SHOWN])}",
+            "begin again: the fence names what is there by then. Where clients make topics all the"
+            f" time, deny them CREATE on {source} before",
+        )
+    grown = [place for place, end in ends.items() if end > fenced.get(place, 0)]
+    if grown:
+        _refuse_if_missing(source, grown, look)
+
+
+def _ends(source: str, topics: tuple[str, ...], look: LinkReader) -> Mapping[str, int]:
+    site = look.site(source)
+    there = site.overview().partitions
+    places = [TopicPartition(t, number) for t in topics for number in there.get(t, ())]
+    # One without a leader takes no record.
+    known = site.offsets(places).items()
+    return {str(p): each.end for p, each in known if not isinstance(each, Unavailable)}
+
+
+def _refuse_if_missing(source: str, grown: list[str], look: LinkReader) -> None:
+    """The end of a transaction moves an end, too, and is no record."""
+    missing = look.missing()
+    if not missing.records and not missing.not_compared:
+        return
+    told = missing.not_compared[0] if missing.not_compared else f"{missing.records:,} are missing"
+    raise Refused(
+        f"{MOVED}: {len(grown)} partitions of {source} grew behind the fence,"
+        f" {', '.join(grown[:_SHOWN])}: {told}",
+        f"find who writes there (another principal than fence.principals, a super user, or rules"
+        f" that somebody lifted: kafka-acls.sh --list on {source}), keep it away, and begin again",
+    )

@@ -1,1 +1,0 @@
-"""Which steps, in which order, from what was seen."""

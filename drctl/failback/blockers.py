@@ -1,0 +1,451 @@
+"""What stands against a way back, as findings; what its own steps put right is a warning."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+from drctl.checks.check import listed, several
+from drctl.checks.connector_settings import REPLICATOR, simple_class
+from drctl.config.mirrors import arrives_as, pattern_of
+from drctl.failback.answer import Answer, undecided
+from drctl.failback.facts import Cluster, Facts, Names, Replication, Replicator
+from drctl.failback.rebuilding import lost_records, rebuild_findings, survivors_records
+from drctl.failback.reverse_destination import written_to
+from drctl.failback.steps import told_behind
+from drctl.model.finding import Finding, Status
+from drctl.model.health import ClusterHealth, Shortage
+from drctl.model.replication import Connector
+from drctl.model.text import put, quote
+from drctl.model.topology import Unavailable
+from drctl.reconcile.policy import Policies
+from drctl.steps.failback import BOTH_WAYS, BROKEN, CYCLES, STEP_ORDER
+
+_ROUTER = "org.apache.kafka.connect.transforms.RegexRouter"
+
+
+def misled(config: Mapping[str, str], wanted: Names) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What arrives elsewhere or not at all, and what nobody can tell; each in words."""
+    wrong, unsure = [], []
+    for copy, home in wanted.items():
+        there = arrives_as(config, copy)
+        if isinstance(there, Unavailable):
+            unsure.append(f"{copy}: {there.reason}")
+        elif there is None:
+            wrong.append(f"{copy} is not copied")
+        elif there != home:
+            wrong.append(f"{copy} would come to {there}, not to {home}")
+    return tuple(wrong), tuple(unsure)
+
+
+def how_to_name(connector: str, wanted: Names) -> str:
+    """The settings with which it brings them home."""
+    topics, prefix = ",".join(map(pattern_of, wanted)), _prefix(wanted)
+    told = [
+        f"of connector {connector}, while it is STOPPED, set topics={topics}",
+        "replication.policy.class=org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+    ]
+    if prefix:
+        told += [
+            "transforms=home",
+            f"transforms.home.type={_ROUTER}",
+            f"transforms.home.regex={pattern_of(prefix)}(.*)",
+            "transforms.home.replacement=$1",
+        ]
+    return "; ".join(told)
+
+
+def _prefix(wanted: Names) -> str:
+    """What all copies have before their own names; empty where that is not the difference."""
+    before = {copy.removesuffix(home) for copy, home in wanted.items() if copy.endswith(home)}
+    return before.pop() if len(before) == 1 else ""
+
+
+def going_round(facts: Facts, names: Names) -> Iterator[Finding]:
+    """Two connectors that each take the other's copies for new records.
+
+    Args:
+        names: what each copy is called at home; copies that keep their names need not be in it.
+    """
+    forward, reverse, target = facts.forward, facts.reverse, facts.on_target
+    if not isinstance(forward, Replication) or not isinstance(reverse, Replication):
+        return
+    copies = {place.topic for place in target.logs} if isinstance(target, Cluster) else set()
+    topics = sorted(names.get(copy, copy) for copy in copies)
+    for there, back in product(forward.copying, reverse.copying):
+        round_ = [topic for topic in topics if _comes_round(topic, there, back)]
+        if there.runs and back.runs and round_:
+            reason = f"each takes the other's copies for new records, for ever: {several(round_)}"
+            cure = (
+                f"stop both, and see what is there twice by now: {put('', there.name, 'stop')};"
+                f" {put('', back.name, 'stop')};"
+                f" drctl gap --link {quote(facts.link)} --scope full"
+            )
+            subject = f"connectors {there.name} and {back.name}"
+            yield Finding(CYCLES, Status.FAIL, subject, reason, cure=cure)
+
+
+def _comes_round(topic: str, there: Replicator, back: Replicator) -> bool:
+    """Whether a copy comes to the topic that it was made of, as far as can be told."""
+    if simple_class(back.connector.config) == REPLICATOR:
+        return False  # it marks records
+    copy = arrives_as(there.connector.config, topic)
+    return isinstance(copy, str) and arrives_as(back.connector.config, copy) == topic
+
+
+OTHER_LINKS = "other-links"
+
+_IDLE = frozenset({"STOPPED", "PAUSED"})
+
+
+@dataclass(frozen=True, slots=True)
+class OtherLink:
+    """A link that the way home is not about.
+
+    Attributes:
+        named: connectors that drctl.yaml names for it.
+        known: all that its workers have.
+    """
+
+    name: str
+    source: str
+    target: str
+    named: tuple[str, ...]
+    known: Mapping[str, Connector] | Unavailable
+
+
+def other_links(links: Iterable[OtherLink]) -> Iterator[Finding]:
+    """What of them does not run; nothing of it keeps anybody from coming home."""
+    for link in links:
+        if isinstance(link.known, Unavailable):
+            reason = f"whether it is copied over is not known: {link.known.reason}"
+            yield Finding(OTHER_LINKS, Status.WARN, f"link {link.name}", reason)
+            continue
+        for name in link.named:
+            yield from _standing(link, name, link.known.get(name))
+
+
+def _standing(link: OtherLink, name: str, connector: Connector | None) -> Iterator[Finding]:
+    if connector is None:
+        told, cure = "is not on the workers", "see `replicator.connectors` of the link"
+    elif "FAILED" in _states(connector):
+        told, cure = "has failed", f"drctl connect recover --link {quote(link.name)}"
+    elif connector.state in _IDLE:
+        told = f"is {connector.state}"
+        cure = f"where nobody meant that: {put('', name, 'resume')}"
+    else:
+        return
+    reason = f"connector {name} {told}: nothing comes from {link.source} to {link.target}"
+    yield Finding(OTHER_LINKS, Status.WARN, f"link {link.name}", reason, cure=cure)
+
+
+def _states(connector: Connector) -> frozenset[str]:
+    return frozenset((connector.state, *(task.state for task in connector.tasks)))
+
+
+REPLICATOR_RULES = BOTH_WAYS
+
+_CONNECT = "; or offset.start=connect on what copies back: step bring-home says its offsets"
+_TWICE = "what was replicated before is copied again"
+
+
+def replicator_findings(forward: Replication, reverse: Replication) -> Iterator[Finding]:
+    """Group id and provenance headers, of each pair of Replicators.
+
+    A person sets the position of one that copies back; where it takes the translated one instead,
+    it has to be of the same group as the other, and tells what it must leave out by headers alone:
+    a translated position is before the first new record, never behind it.
+    """
+    backs = tuple(filter(_is_replicator, reverse.copying))
+    translated = any(map(_from_group, backs))
+    for there in filter(_is_replicator, forward.copying):
+        for back in backs:
+            yield from _groups(there, back)
+        yield from _provenance(there, Status.FAIL if translated else Status.WARN)
+    for back in backs:
+        yield from _own_copies(back, Status.FAIL if _from_group(back) else Status.WARN)
+
+
+def _groups(there: Replicator, back: Replicator) -> Iterator[Finding]:
+    ours, theirs = _group(there), _group(back)
+    if ours == theirs:
+        return
+    reason = f"the directions have different group ids, {ours!r} there and {theirs!r} back"
+    cure = f"set src.consumer.group.id={ours} on {back.name}, while it is stopped"
+    if _from_group(back):
+        told = f"{reason}: it does not find the translated position, and {_TWICE}"
+        yield Finding(REPLICATOR_RULES, Status.FAIL, f"connector {back.name}", told, cure=cure)
+        return
+    told = f"{reason}; it takes its position from Connect: {_TWICE} unless that is set first"
+    yield Finding(REPLICATOR_RULES, Status.WARN, f"connector {back.name}", told, cure=cure)
+
+
+def _provenance(there: Replicator, status: Status) -> Iterator[Finding]:
+    """A copy that does not say where it comes from is one more record to the other direction."""
+    if not _marks(there):
+        reason = (
+            "copies do not say where they come from: nothing but its position keeps the other"
+            " direction from copying them back"
+        )
+        cure = f"set provenance.header.enable=true on {there.name}; older copies stay without it"
+        cure += _CONNECT
+        yield Finding(REPLICATOR_RULES, status, f"connector {there.name}", reason, cure=cure)
+
+
+def _own_copies(back: Replicator, status: Status) -> Iterator[Finding]:
+    """Whether it will know by their headers what came from where it copies to."""
+    if not _marks(back):
+        reason = "it does not look where copies come from: nothing but its position leaves them out"
+        cure = f"set provenance.header.enable=true on {back.name}{_CONNECT}"
+        yield Finding(REPLICATOR_RULES, status, f"connector {back.name}", reason, cure=cure)
+        return
+    converter = _config(back).get("header.converter", "")
+    if not converter.endswith("ByteArrayConverter"):
+        reason = f"it reads headers with {converter or 'the converter of the workers'}"
+        cure = "set header.converter=io.confluent.connect.replicator.util.ByteArrayConverter"
+        told = f"{reason}: it may not know its own copies again"
+        yield Finding(REPLICATOR_RULES, status, f"connector {back.name}", told, cure=cure)
+
+
+def _from_group(back: Replicator) -> bool:
+    """Whether it begins where its consumer group stands, and not where Connect says."""
+    return _config(back).get("offset.start") == "consumer"
+
+
+def _marks(each: Replicator) -> bool:
+    return _config(each).get("provenance.header.enable", "false").lower() == "true"
+
+
+def _group(each: Replicator) -> str:
+    return _config(each).get("src.consumer.group.id") or _config(each).get("name") or each.name
+
+
+def _config(each: Replicator) -> Mapping[str, str]:
+    return each.connector.config
+
+
+def _is_replicator(each: Replicator) -> bool:
+    return simple_class(each.connector.config) == REPLICATOR
+
+
+def health_findings(facts: Facts) -> Iterator[Finding]:
+    """What is broken on the source, and what nobody knows of it; nothing where it is whole."""
+    source, health = facts.source, facts.health
+    if isinstance(health, Unavailable):
+        reason = f"whether it is whole is not known: {health.reason}"
+        yield Finding(BROKEN, Status.WARN, source, reason, cure="step preflight looks again")
+        return
+    closed = tuple(_closed(health))
+    if closed:
+        reason = f"it does not take all records: {several(closed)}"
+        cure = f"bring back the brokers of {source} that hold the replicas"
+        yield Finding(BROKEN, Status.FAIL, source, reason, cure=cure)
+    behind = tuple(_behind(health))
+    if behind:
+        yield Finding(BROKEN, Status.WARN, source, f"it is not whole: {several(behind)}")
+
+
+def _closed(health: ClusterHealth) -> Iterator[str]:
+    """What takes no record with acks=all."""
+    if health.offline:
+        yield f"{len(health.offline):,} partitions have no leader ({listed(health.offline)})"
+    if health.under_min_isr:
+        places = _places(health.under_min_isr)
+        yield f"{len(places):,} partitions are below min.insync.replicas ({listed(places)})"
+
+
+def _behind(health: ClusterHealth) -> Iterator[str]:
+    """What does, and would not if one more broker were lost; and what is not known."""
+    if health.absent:
+        yield f"{len(health.absent):,} brokers are down ({listed(health.absent)})"
+    closed = {*health.offline, *_places(health.under_min_isr)}
+    behind = [place for place in _places(health.under_replicated) if place not in closed]
+    if behind:
+        yield f"{len(behind):,} partitions are not in sync ({listed(behind)})"
+    if health.unknown:
+        yield f"min.insync.replicas of {listed(sorted(health.unknown))} is not known"
+    if isinstance(health.controller, Unavailable):
+        yield f"no controller is known: {health.controller.reason}"
+
+
+def _places(short: Sequence[Shortage]) -> list[object]:
+    return [each.partition for each in short]
+
+
+SILENT, HOME, LOST, REVERSE, BESIDE = (
+    "way-back-silent",
+    "clients-home",
+    "source-lost",
+    "reverse-replication",
+    "written-beside",
+)
+
+_PUT_RIGHT = frozenset("abc")
+"""Steps that the run does first, however they stand."""
+
+_BY_EMPTYING = frozenset("abcdefgh")
+"""Where the source is emptied, what has come to it before its time goes, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What drctl.yaml says of a way home.
+
+    Attributes:
+        connectors: that are to bring records home; empty where a person starts what does.
+        rebuild: what to type where the source has lost its records.
+        rebuilding: whether it is to be filled anew, because of that.
+        cost: of copying everything, in words, where it is.
+        policies: what is to become of records that only the returned cluster has; None where
+            nobody is to be asked, as on the way that a run goes on with.
+        connect: address of a worker that brings records home; empty where nobody named one.
+        names: what each copy is called at home; copies that keep their names need not be in it.
+        elsewhere: topics that another link brings to the source.
+    """
+
+    connectors: tuple[str, ...] = ()
+    rebuild: str = ""
+    names: Names = field(default_factory=dict)
+    elsewhere: frozenset[str] = frozenset()
+    rebuilding: bool = field(default=False, kw_only=True)
+    cost: str = field(default="", kw_only=True)
+    connect: str = field(default="", kw_only=True)
+    policies: Policies | None = field(default=None, kw_only=True)
+
+
+def against(answer: Answer, terms: Terms) -> tuple[Finding, ...]:
+    """Everything that there is to say before anything is changed."""
+    found = tuple(_findings(answer, terms))
+    well = Finding(STEP_ORDER, Status.OK, "the way back", f"in order; step {answer.next} is next")
+    return found or (well,)
+
+
+def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
+    facts = answer.seen.facts
+    silent = [*_silent(facts)]
+    if silent:
+        yield from silent
+        return
+    if answer.seen.home is True:
+        reason = f"every endpoint leads to {facts.source}: there is nobody to lead home"
+        yield Finding(HOME, Status.FAIL, "endpoints", reason)
+    yield from health_findings(facts)
+    if terms.rebuilding:
+        yield from rebuild_findings(facts, terms.names, terms.cost, terms.connectors)
+    else:
+        yield from _lost(facts, terms)
+        yield from _both_ways(facts)
+    yield from going_round(facts, terms.names)
+    yield from _beside(facts, terms)
+    if terms.connectors:
+        yield from _reverse(answer, terms)
+    if terms.policies is not None:
+        yield from undecided(answer, terms.policies)
+    behind = told_behind(answer.seen)
+    if behind:
+        yield Finding(STEP_ORDER, Status.WARN, "step e", behind)
+    if answer.seen.unclear:
+        yield Finding(STEP_ORDER, Status.WARN, "step i", answer.seen.unclear)
+    put_right = _BY_EMPTYING if terms.rebuilding else _PUT_RIGHT
+    for each in answer.violations:
+        status = Status.WARN if each.repair in put_right else Status.FAIL
+        cure = each.cure or f"drctl failback --check-order: repair step {each.repair} first"
+        yield Finding(STEP_ORDER, status, f"step {each.repair}", each.words, cure=cure)
+
+
+def _silent(facts: Facts) -> Iterator[Finding]:
+    for name, seen in ((facts.source, facts.on_source), (facts.target, facts.on_target)):
+        if isinstance(seen, Unavailable):
+            cure = f"see that {name} is up, and closed to applications"
+            yield Finding(SILENT, Status.FAIL, name, seen.reason, cure=cure)
+
+
+def _both_ways(facts: Facts) -> Iterator[Finding]:
+    if isinstance(facts.forward, Replication) and isinstance(facts.reverse, Replication):
+        yield from replicator_findings(facts.forward, facts.reverse)
+
+
+def _lost(facts: Facts, terms: Terms) -> Iterator[Finding]:
+    """Whether the source holds less than was copied from it: it was made anew, or cut."""
+    lost = lost_records(facts, terms.names)
+    if lost:
+        reason = f"it has lost records that it had: {several(lost)}"
+        number = survivors_records(facts)
+        cost = f"it has to be rebuilt: about {number:,} records are copied from {facts.target}"
+        cure = f"{cost}; {terms.rebuild}"
+        yield Finding(LOST, Status.FAIL, facts.source, reason, cost=cost, cure=cure)
+
+
+def _beside(facts: Facts, terms: Terms) -> Iterator[Finding]:
+    """Whether applications wrote to the survivor under the topics' own names, beside the copies."""
+    target = facts.on_target
+    logs = target.beside.items() if isinstance(target, Cluster) else ()
+    held = {
+        place.topic
+        for place, log in logs
+        if place.topic not in terms.elsewhere
+        and (isinstance(log, Unavailable) or log.end > log.start)
+    }
+    if not held:
+        return
+    copies = {home: copy for copy, home in terms.names.items()}
+    told = several(f"{topic} (beside {copies.get(topic, topic)})" for topic in sorted(held))
+    reason = f"it holds records under the link's own names: {told}; only copies are brought home"
+    cure = (
+        f"bring them by a link of their own from {facts.target} to {facts.source} in drctl.yaml,"
+        " with a connector that gives them another name there, or empty these topics"
+    )
+    yield Finding(BESIDE, Status.FAIL, facts.target, reason, cure=cure)
+
+
+def _reverse(answer: Answer, terms: Terms) -> Iterator[Finding]:
+    """Whether what brings records home is there, and waits for where to begin."""
+    reverse, connectors = answer.seen.facts.reverse, terms.connectors
+    subject = f"connectors {', '.join(connectors)}"
+    if isinstance(reverse, Unavailable):
+        yield Finding(REVERSE, Status.FAIL, subject, reverse.reason)
+        return
+    if reverse.missing:
+        reason = f"the workers have no {', '.join(reverse.missing)}"
+        cure = (
+            "create it STOPPED, so that it copies nothing before drctl has told it where to begin:"
+            ' POST /connectors with "initial_state": "STOPPED"'
+        )
+        yield Finding(REVERSE, Status.FAIL, subject, reason, cure=cure)
+    yield from _other_names(answer.seen.facts, reverse, terms)
+    yield from written_to(answer.seen.facts, reverse, terms.connectors)
+    running = [each.name for each in reverse.found if each.name in connectors and not each.idle]
+    if running and not answer.seen.arrived:
+        begun = all(_keeps_positions(reverse, name) for name in running)
+        reason = (
+            f"{', '.join(running)} copies to {answer.seen.facts.source} now: what that lacks cannot"
+            " be found while it grows; stopped, it goes on from where it came to"
+            if begun
+            else f"{', '.join(running)} may begin to copy at any moment, from the beginning"
+        )
+        cure = "; ".join(put(terms.connect or "", name, "stop") for name in running)
+        yield Finding(REVERSE, Status.FAIL, subject, reason, cure=cure)
+
+
+def _keeps_positions(reverse: Replication, name: str) -> bool:
+    """Whether it has begun, and would not begin again."""
+    found = (each.positions for each in reverse.copying if each.name == name)
+    return any(not isinstance(each, Unavailable) and bool(each) for each in found)
+
+
+def _other_names(facts: Facts, reverse: Replication, terms: Terms) -> Iterator[Finding]:
+    """Whether records would come to other topics than those that they belong to."""
+    target = facts.on_target
+    copies = {p.topic for p in target.logs} if isinstance(target, Cluster) else set()
+    wanted = {copy: terms.names.get(copy, copy) for copy in sorted(copies)}
+    for each in reverse.copying:
+        if each.name not in terms.connectors:
+            continue
+        wrong, unsure = misled(each.connector.config, wanted)
+        if wrong:
+            reason = f"it does not bring records home to their topics: {several(wrong)}"
+            cure = how_to_name(each.name, wanted)
+            yield Finding(REVERSE, Status.FAIL, f"connector {each.name}", reason, cure=cure)
+        elif unsure:
+            reason = f"to which topics it brings records is not known: {several(unsure)}"
+            cure = "step bring-home looks at the first record of each partition, and stops it"
+            yield Finding(REVERSE, Status.WARN, f"connector {each.name}", reason, cure=cure)

@@ -1,0 +1,241 @@
+"""By what a record of the source is known again on the target.
+
+By its time, too, where that survives: many records have the same key and value. Where the target's
+topic keeps its own (LogAppendTime), or the link's `identity` leaves it out and names no header
+instead, one that is alike may be a copy, or another; one that is not is none.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from drctl.failback.facts import Cluster, Names
+from drctl.failback.gap_results import GapEvidence, PartitionSeen, Sample
+from drctl.failback.observers.copies import AT_A_LOOK, in_pieces, original, span
+from drctl.model.ports import ClusterReader
+from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
+from drctl.steps.first_records import FIELDS, KEY, TIMESTAMP, VALUE
+
+Told = tuple[object, ...]
+_HEADER = "header:"
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """What copies have in common with their originals.
+
+    Attributes:
+        identity: the link's: some of `FIELDS`, and header:NAME; `headers` as such is not looked at,
+            for they may be added to on the way.
+        own_time: topics of the target whose records may have another time.
+    """
+
+    identity: Collection[str] = FIELDS
+    own_time: Collection[str] = ()
+
+    def told(self, record: Record, topic: str) -> Told:
+        """What a copy has of it in this topic of the target; nothing where nothing survives."""
+        known = {KEY: record.key, VALUE: record.value, TIMESTAMP: record.timestamp_ms}
+        named = self._headers()
+        headers = (each for each in record.headers if each[0] in named)
+        return (*(known[name] for name in self._fields(topic)), *headers)
+
+    def sure(self, topic: str) -> bool:
+        """Whether one that is alike is taken for the copy."""
+        fields = self._fields(topic)
+        return bool(self._headers()) or (TIMESTAMP in fields and len(fields) > 1)
+
+    def unsure(self, topic: str) -> Unavailable:
+        """What there is to say of one that is alike, where that says little."""
+        return Unavailable(
+            f"records of {topic} are told without their time (LogAppendTime, or `identity` of the"
+            " link): one that is alike is there, and may be a copy or another"
+        )
+
+    def _fields(self, topic: str) -> tuple[str, ...]:
+        timed = topic not in self.own_time
+        return tuple(n for n in FIELDS if n in self.identity and (timed or n != TIMESTAMP))
+
+    def _headers(self) -> frozenset[str]:
+        named = (each for each in self.identity if each.startswith(_HEADER))
+        return frozenset(each.removeprefix(_HEADER) for each in named)
+
+
+_ALIKE = Alike()
+
+
+def copied_since(
+    results: Sequence[GapEvidence],
+    origin: str,
+    on_target: Cluster,
+    source: ClusterReader,
+    target: ClusterReader,
+    most: int = AT_A_LOOK,
+    alike: Alike = _ALIKE,
+) -> Mapping[str, str | Unavailable]:
+    """By folder of a result, which of its first missing records is on the target by now.
+
+    A result of which none is has no entry; one of which that cannot be said has the reason.
+
+    Args:
+        origin: id of the source: copies that name it were brought over by drctl, and are expected.
+        most: so many offsets are looked through for what the newest misses, and no more.
+        alike: by what a copy is known.
+
+    Raises:
+        Unreachable: a cluster did not answer.
+    """
+    asked: dict[str, list[tuple[PartitionSeen, int]]] = {}
+    found: dict[str, str | Unavailable] = {}
+    since: dict[TopicPartition, int] = {}
+    for result in results:
+        rows = list(_firsts(result, on_target))
+        behind = {each.copy: _ended(each) for each, _ in rows}
+        total = span(behind, on_target)
+        # An old one, over other logs, is no evidence in any case: nobody reads weeks for it.
+        if total > (most if result.ends == results[0].ends else min(most, AT_A_LOOK)):
+            found[result.where] = Unavailable(
+                f"{total:,} offsets were written to {target.name} since, too many to look through"
+                " for what it names missing: run drctl gap again"
+            )
+        elif rows:
+            asked[result.where] = rows
+            since |= {p: min(at, since.get(p, at)) for p, at in behind.items()}
+    if not since:
+        return found
+    places = dict.fromkeys((each.place, at) for rows in asked.values() for each, at in rows)
+    missing = source.records(list(places))
+    rows_of: dict[TopicPartition, list[tuple[str, PartitionSeen, int]]] = defaultdict(list)
+    for where, rows in asked.items():
+        for each, at in rows:
+            rows_of[each.copy].append((where, each, at))
+    for copy, records in in_pieces(target, _up_to_now(since, on_target)):
+        for where, each, at in rows_of[copy]:
+            if _holds(records, missing.get((each.place, at)), each, origin, alike):
+                told = (
+                    f"offset {at} of {each.place} was missing, and is on {target.name} by now:"
+                    " something has copied it, behind whatever is newer there"
+                )
+                sure = alike.sure(copy.topic) or isinstance(found.get(where), str)
+                found[where] = told if sure else alike.unsure(copy.topic)
+    return found
+
+
+def _up_to_now(since: Mapping[TopicPartition, int], on: Cluster) -> dict[TopicPartition, range]:
+    logs = ((place, at, on.logs.get(place)) for place, at in since.items())
+    return {p: range(at, log.end) for p, at, log in logs if isinstance(log, OffsetRange)}
+
+
+def _firsts(result: GapEvidence, on_target: Cluster) -> Iterator[tuple[PartitionSeen, int]]:
+    """Where its first and its last run of missing records begin, where the target has grown."""
+    for each in result.partitions:
+        if not span({each.copy: _ended(each)}, on_target):
+            continue
+        for first in dict.fromkeys(run[0] for run in (*each.ranges[:1], *each.ranges[-1:])):
+            yield each, first
+
+
+def _ended(each: PartitionSeen) -> int:
+    """Where the target did; a partition that it did not have has come to be since."""
+    return each.target.end if each.target is not None else 0
+
+
+def _holds(
+    records: tuple[Record, ...],
+    wanted: Record | Unavailable | None,
+    each: PartitionSeen,
+    origin: str,
+    alike: Alike,
+) -> bool:
+    if not isinstance(wanted, Record):
+        return False
+    told = alike.told(wanted, each.copy.topic)
+    return any(
+        r.offset >= _ended(each)
+        and alike.told(r, each.copy.topic) == told
+        and original(r, origin, each.place) is None
+        for r in records
+    )
+
+
+def not_the_same(result: GapEvidence, source: ClusterReader) -> str:
+    """Why the result is of other topics; empty where nothing speaks for it.
+
+    Raises:
+        Unreachable: no broker answered within the deadline.
+    """
+    if not result.samples:
+        return ""
+    found = source.records([(each.place, each.offset) for each in result.samples])
+    for each in result.samples:
+        record = found.get((each.place, each.offset))
+        if record is not None and not isinstance(record, Unavailable) and not _is(each, record):
+            return (
+                f"offset {each.offset} of {each.place} holds another record than it names: the"
+                " topic was made anew"
+            )
+    return ""
+
+
+def _is(sample: Sample, record: Record) -> bool:
+    return (sample.timestamp_ms, sample.key) == (record.timestamp_ms, record.key)
+
+
+At = dict[TopicPartition, int]
+
+
+def observe_filled(
+    names: Names,
+    on_source: Cluster,
+    on_target: Cluster,
+    source: ClusterReader,
+    target: ClusterReader,
+) -> bool:
+    """By the records themselves; a source that holds nothing is not filled.
+
+    Args:
+        names: what each copy is called on the source.
+
+    Raises:
+        Unreachable: a cluster did not answer.
+    """
+    copies = {
+        TopicPartition(names.get(copy.topic, copy.topic), copy.partition): copy
+        for copy in on_target.logs
+    }
+    first: dict[TopicPartition, tuple[int, int]] = {}
+    last: dict[TopicPartition, tuple[int, int]] = {}
+    for place, log in on_source.logs.items():
+        if isinstance(log, Unavailable):
+            return False
+        if log.end == log.start:
+            continue
+        there = on_target.logs.get(copies.get(place, place))
+        if not isinstance(there, OffsetRange) or there.end - there.start < log.end - log.start:
+            return False
+        first[place] = log.start, there.start
+        last[place] = log.end - 1, there.start + log.end - log.start - 1
+    if not first:
+        return False
+    return all(_same(asked, copies, source, target) for asked in (first, last))
+
+
+def _same(
+    asked: Mapping[TopicPartition, tuple[int, int]],
+    copies: Mapping[TopicPartition, TopicPartition],
+    source: ClusterReader,
+    target: ClusterReader,
+) -> bool:
+    here = source.records([(place, at) for place, (at, _) in asked.items()])
+    there = target.records([(copies[place], at) for place, (_, at) in asked.items()])
+    return all(
+        _content(here.get((place, at))) == _content(there.get((copies[place], copy)), other=False)
+        for place, (at, copy) in asked.items()
+    )
+
+
+def _content(record: object, *, other: bool = True) -> object:
+    """What two copies have in common; what is not there is like nothing else."""
+    if not isinstance(record, Record):
+        return other
+    return record.key, record.value, record.timestamp_ms

@@ -1,0 +1,76 @@
+"""Whether what brings records home writes to the cluster that is back, and not beside itself."""
+
+from collections.abc import Collection, Iterator
+
+from drctl.config.mirrors import NAMED, how_to_write, own_producer
+from drctl.failback.facts import Cluster, Facts, Replication, Replicator
+from drctl.model.finding import Finding, Status
+from drctl.model.topology import Unavailable
+from drctl.steps.failback import WRITES
+
+_UNSEEN = "which cluster it writes to is not checked"
+
+
+def written_to(facts: Facts, reverse: Replication, names: Collection[str]) -> Iterator[Finding]:
+    """What is known of where the named connectors write, each that is not seen to write home."""
+    for each in reverse.copying:
+        if each.name in names:
+            named = own_producer(each.connector.config)
+            yield from (
+                _named(facts, reverse, each, named) if named else _worker(facts, reverse, each)
+            )
+
+
+def written_elsewhere(facts: Facts) -> tuple[Finding, ...]:
+    """Every connector of the way back that is seen to write to another cluster than the source."""
+    reverse = facts.reverse
+    if isinstance(reverse, Unavailable):
+        return ()
+    names = [each.name for each in reverse.copying]
+    found = written_to(facts, reverse, names)
+    return tuple(each for each in found if each.status is Status.FAIL)
+
+
+def _named(
+    facts: Facts, reverse: Replication, each: Replicator, named: frozenset[str]
+) -> Iterator[Finding]:
+    """One that says so itself: by the addresses that drctl.yaml has of both clusters."""
+    if named & reverse.into:
+        return
+    told = f"{NAMED}={','.join(sorted(named))}"
+    if named & reverse.out_of:
+        reason = f"it writes to {facts.target}, not to {facts.source}: {told}"
+        yield _wrong(facts, each, reason)
+        return
+    cure = f"see that these are brokers of {facts.source}"
+    yield _unsure(each, f"{_UNSEEN}: drctl.yaml does not have the address of {told}", cure)
+
+
+def _worker(facts: Facts, reverse: Replication, each: Replicator) -> Iterator[Finding]:
+    """One that writes as its worker does, to the worker's own cluster."""
+    home, workers = facts.on_source, reverse.workers
+    if isinstance(home, Unavailable) or isinstance(workers, Unavailable):
+        unseen = next(seen for seen in (home, workers) if isinstance(seen, Unavailable))
+        cure = f"set {NAMED} to the brokers of {facts.source}"
+        yield _unsure(each, f"{_UNSEEN}: it names no producer, and {unseen.reason}", cure)
+    elif workers != home.identity:
+        reason = (
+            f"it writes to {_name(facts, workers)}, not to {facts.source}: Connect writes to the"
+            f" cluster of its worker, and the connector has no {NAMED}"
+        )
+        yield _wrong(facts, each, reason)
+
+
+def _name(facts: Facts, identity: str) -> str:
+    there = facts.on_target
+    ours = isinstance(there, Cluster) and there.identity == identity
+    return facts.target if ours else f"another cluster ({identity})"
+
+
+def _wrong(facts: Facts, each: Replicator, reason: str) -> Finding:
+    cure = how_to_write(each.name, each.connector.config, facts.source)
+    return Finding(WRITES, Status.FAIL, f"connector {each.name}", reason, cure=cure)
+
+
+def _unsure(each: Replicator, reason: str, cure: str) -> Finding:
+    return Finding(WRITES, Status.WARN, f"connector {each.name}", reason, cure=cure)

@@ -1,0 +1,1 @@
+"""What stands in topics, one format a module: pure codecs."""

@@ -1,0 +1,199 @@
+"""The values of this package as plain JSON and back: one codec for all, made from their types.
+
+A field that is added to a value travels without a change here; what does not fit is refused.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from operator import attrgetter
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from drctl.gap.comparison import (
+    BucketDigest,
+    ComparePlan,
+    Comparison,
+    Disorder,
+    Reads,
+    TopicSuspects,
+)
+
+Reader = Callable[[Any], Any]
+
+_PLAIN = (str, int, float, bool, NoneType)
+
+
+def plain(value: object) -> Any:
+    """What `json` can write. Mappings become lists of pairs: their keys are often no texts.
+
+    Raises:
+        TypeError: there is no JSON for it.
+    """
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, _PLAIN):
+        return value
+    if is_dataclass(value):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value) if f.init}
+    if isinstance(value, Mapping):
+        return [[plain(key), plain(inner)] for key, inner in value.items()]
+    if isinstance(value, frozenset):
+        return [plain(inner) for inner in sorted(value, key=repr)]
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
+        return [plain(inner) for inner in value]
+    raise TypeError(f"no JSON for {type(value).__name__}")
+
+
+def restored(kind: Any, data: Any) -> Any:
+    """The value of this type that `plain` made the data of.
+
+    Raises:
+        ValueError: the data is not of this type.
+    """
+    return reader(kind)(data)
+
+
+@cache
+def reader(kind: Any) -> Reader:
+    """What turns data into values of a type."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind in _PLAIN:
+        return lambda data: _of_type(kind, data)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return kind
+    if is_dataclass(kind):
+        return _dataclass_reader(kind)
+    if origin in (Union, UnionType):
+        return _optional_reader(arguments)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return _mapping_reader(*arguments)
+    if origin is frozenset:
+        return lambda data: frozenset(map(reader(arguments[0]), _list(data)))
+    if origin is tuple and arguments[-1:] != (...,):
+        return _row_reader(tuple, arguments)
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return lambda data: tuple(map(reader(arguments[0]), _list(data)))
+    if isinstance(kind, type) and issubclass(kind, tuple):
+        return _row_reader(lambda parts: kind(*parts), tuple(get_type_hints(kind).values()))
+    raise TypeError(f"no JSON for {kind}")
+
+
+def _dataclass_reader(kind: Any) -> Reader:
+    hints = get_type_hints(kind)
+    readers = {f.name: reader(hints[f.name]) for f in fields(kind) if f.init}
+
+    def read(data: Any) -> Any:
+        if not isinstance(data, dict) or data.keys() != readers.keys():
+            raise ValueError(f"not a {kind.__name__}")
+        return kind(**{name: readers[name](inner) for name, inner in data.items()})
+
+    return read
+
+
+def _optional_reader(kinds: Sequence[Any]) -> Reader:
+    (other,) = (reader(kind) for kind in kinds if kind is not NoneType)
+    return lambda data: None if data is None else other(data)
+
+
+def _mapping_reader(key: Any, value: Any) -> Reader:
+    pair = _row_reader(tuple, (key, value))
+    return lambda data: dict(map(pair, _list(data)))
+
+
+def _row_reader(make: Callable[[Any], Any], kinds: Sequence[Any]) -> Reader:
+    readers = tuple(map(reader, kinds))
+
+    def read(data: Any) -> Any:
+        if len(_list(data)) != len(readers):
+            raise ValueError(f"{len(readers)} parts wanted, {len(data)} there")
+        return make([each(inner) for each, inner in zip(readers, data, strict=True)])
+
+    return read
+
+
+def _of_type(kind: Any, data: Any) -> Any:
+    if type(data) is not kind:
+        raise ValueError(f"{kind.__name__} wanted, {type(data).__name__} there")
+    return data
+
+
+def _list(data: Any) -> list[Any]:
+    if not isinstance(data, list):
+        raise ValueError(f"list wanted, {type(data).__name__} there")
+    return data
+
+
+def digests_to_json(digests: Sequence[BucketDigest]) -> Any:
+    """A table: there may be a hundred thousand of them, and names would be most of the text."""
+    columns = [field.name for field in fields(BucketDigest)]
+    return {"columns": columns, "rows": list(map(attrgetter(*columns), digests))}
+
+
+def digests_from_json(data: Any) -> tuple[BucketDigest, ...]:
+    """Raises ValueError where the data is no such table."""
+    hints = get_type_hints(BucketDigest)
+    columns = [field.name for field in fields(BucketDigest)]
+    if not isinstance(data, dict) or data.get("columns") != columns:
+        raise ValueError("not a table of digests")
+    readers = [reader(hints[column]) for column in columns]
+    return tuple(
+        BucketDigest(*(read(cell) for read, cell in zip(readers, row, strict=True)))
+        for row in data["rows"]
+    )
+
+
+def comparison_to_json(comparison: Comparison) -> Any:
+    """The outcome of the record-by-record comparison."""
+    return plain(comparison)
+
+
+def disorder_from_json(data: Any) -> Disorder:
+    """Raises ValueError where the data is no such outcome."""
+    disorder: Disorder = restored(Disorder, data)
+    return disorder
+
+
+def disorder_to_json(disorder: Disorder) -> Any:
+    """What stands in another order."""
+    return plain(disorder)
+
+
+def comparison_from_json(data: Any) -> Comparison:
+    """Raises ValueError where the data is no such outcome."""
+    comparison: Comparison = restored(Comparison, data)
+    return comparison
+
+
+def plan_to_json(plan: ComparePlan) -> Any:
+    """The plan of a comparison."""
+    return plain(plan)
+
+
+def plan_from_json(data: Any) -> ComparePlan:
+    """Raises ValueError where the data is no plan."""
+    plan: ComparePlan = restored(ComparePlan, data)
+    return plan
+
+
+def reads_to_json(reads: Reads) -> Any:
+    """The offset ranges to digest."""
+    return plain(reads)
+
+
+def reads_from_json(data: Any) -> Reads:
+    """Raises ValueError where the data is no such ranges."""
+    reads: Reads = restored(Reads, data)
+    return reads
+
+
+def suspects_to_json(suspects: Sequence[TopicSuspects]) -> Any:
+    """What to compare record by record."""
+    return plain(tuple(suspects))
+
+
+def suspects_from_json(data: Any) -> tuple[TopicSuspects, ...]:
+    """Raises ValueError where the data is no suspects."""
+    suspects: tuple[TopicSuspects, ...] = restored(tuple[TopicSuspects, ...], data)
+    return suspects

@@ -1,0 +1,231 @@
+"""Which digests of earlier runs still hold, and keeping those of this one."""
+
+import hashlib
+import json
+import secrets
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+
+from drctl.config.link import Link
+from drctl.gap.comparison import BucketDigest, ComparePlan, Reads, Side
+from drctl.gap.freeze import Frozen
+from drctl.gap.ledger import (
+    CELL_BITS,
+    Book,
+    Cell,
+    Check,
+    FrozenLog,
+    KnownLog,
+    LedgerStore,
+    LogKey,
+    Rules,
+    digests_of,
+    extended,
+    frozen_logs,
+    moved_on,
+    unread,
+)
+from drctl.gap.planning import Basis, bucket_count, identity_of
+from drctl.model.errors import DrctlError
+from drctl.model.gap import Forgotten, LedgerUse
+from drctl.model.ports import ClusterReader
+from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
+
+FORMAT = 2
+"""Grows when digests are computed in another way: books of other formats are not used."""
+
+MIN_BUCKET_MS = 1 << 16
+
+NOT_KEPT = "another run wrote to it meanwhile, or --execute was not given"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What need not be read again.
+
+    Attributes:
+        logs: with those cells only that still hold.
+        reads: everything else of the plan.
+        forgotten: what was known and does not hold any more.
+    """
+
+    logs: Mapping[LogKey, KnownLog]
+    reads: Reads
+    digests: tuple[BucketDigest, ...]
+    forgotten: tuple[Forgotten, ...]
+
+    @property
+    def offsets(self) -> int:
+        """How many need not be read."""
+        return sum(c.end - c.start for log in self.logs.values() for c in log.cells.values())
+
+    @property
+    def oldest_ms(self) -> int | None:
+        """When the oldest of it was read, milliseconds UTC."""
+        times = (c.digested_at for log in self.logs.values() for c in log.cells.values())
+        return min(times, default=None)
+
+
+def nothing_known(plan: ComparePlan) -> Known:
+    """For a run without a ledger: all is to be read."""
+    return Known({}, plan.everything(), (), ())
+
+
+@dataclass(slots=True)
+class Remembering:
+    """One run's view of a ledger.
+
+    Args:
+        now: the clock, UTC.
+        cell_bits: how large the cells of a new ledger are.
+    """
+
+    link: Link
+    store: LedgerStore
+    source: ClusterReader
+    target: ClusterReader
+    now: Callable[[], datetime]
+    cell_bits: int = CELL_BITS
+    _fingerprint: str = field(default="", init=False)
+    _book: Book | None = field(default=None, init=False)
+
+    def basis(self, frozen: Frozen) -> Basis:
+        """How this ledger's digests are made; begins the ledger where there is none."""
+        if self._book is None:
+            ids = self.source.cluster_id(), self.target.cluster_id()
+            self._fingerprint = book_name(self.link, *ids)
+            found = self.store.book(self._fingerprint)
+            self._book = found or self.store.begin(self._fingerprint, self._new_book(frozen))
+        book = self._book
+        widths = {name: rules.bucket_ms for name, rules in book.rules.items()}
+        return Basis(book.salt, book.buckets, book.cell_bits, widths, MIN_BUCKET_MS)
+
+    def recall(self, plan: ComparePlan, frozen: Frozen) -> Known:
+        """What of the plan is known.
+
+        Raises:
+            Unreachable: a cluster did not answer.
+        """
+        assert self._book is not None
+        rules = {t.topic: Rules(t.target_topic, t.timestamps, t.bucket_ms) for t in plan.topics}
+        valid = [name for name, rule in rules.items() if self._book.rules.get(name) == rule]
+        stored = self.store.logs(self._fingerprint, valid)
+        checked = Check(frozen, {Side.SOURCE: self.source, Side.TARGET: self.target})
+        logs = checked.still_true(stored)
+        reads = {side: _reads(plan, side, logs) for side in Side}
+        digests = (d for key, log in logs.items() for d in digests_of(key, log.cells.values()))
+        return Known(logs, reads, tuple(digests), tuple(checked.forgotten))
+
+    def keep(
+        self, plan: ComparePlan, frozen: Frozen, known: Known, fresh: Sequence[BucketDigest]
+    ) -> LedgerUse:
+        """Add what was read now. That it could not be added costs nobody the answer."""
+        try:
+            kept = self._kept(plan, frozen, known, fresh)
+            why_not = "" if kept else NOT_KEPT
+        except DrctlError as error:
+            kept, why_not = False, error.message
+        self._book = None
+        return LedgerUse(
+            where=self.store.where,
+            offsets_known=known.offsets,
+            oldest_ms=known.oldest_ms,
+            kept=kept,
+            forgotten=known.forgotten,
+            why_not=why_not,
+        )
+
+    def _kept(
+        self, plan: ComparePlan, frozen: Frozen, known: Known, fresh: Sequence[BucketDigest]
+    ) -> bool:
+        assert self._book is not None
+        changed = self._changed(plan, frozen, known, fresh)
+        gone = {LogKey(Side(f.side), f.topic, f.partition) for f in known.forgotten}
+        rules = {t.topic: Rules(t.target_topic, t.timestamps, t.bucket_ms) for t in plan.topics}
+        return not (gone or changed) or self.store.keep(
+            self._fingerprint, self._book.version, rules, gone, changed
+        )
+
+    def _changed(
+        self, plan: ComparePlan, frozen: Frozen, known: Known, fresh: Sequence[BucketDigest]
+    ) -> dict[LogKey, KnownLog]:
+        by_log: dict[LogKey, list[BucketDigest]] = defaultdict(list)
+        for d in fresh:
+            by_log[LogKey(d.side, d.topic, d.partition)].append(d)
+        now_ms = int(self.now().timestamp() * 1000)
+        grown: dict[LogKey, tuple[FrozenLog, dict[int, Cell]]] = {}
+        for key, log in frozen_logs(frozen).items():
+            if not log.lasting:
+                continue
+            before = known.logs[key].cells if key in known.logs else {}
+            reads = known.reads[key.side].get(key.topic, {}).get(key.partition, ())
+            cells = extended(before, reads, by_log[key], plan.cell_bits, now_ms)
+            if cells != before or (key in known.logs and moved_on(known.logs[key], log)):
+                grown[key] = (log, cells)
+        return self._witnessed(grown, known)
+
+    def _witnessed(
+        self, grown: Mapping[LogKey, tuple[FrozenLog, dict[int, Cell]]], known: Known
+    ) -> dict[LogKey, KnownLog]:
+        """Logs whose last digested record is still there, appended before the freeze."""
+        last = {key: _last_record(cells.values()) for key, (_, cells) in grown.items()}
+        epochs: dict[LogKey, int | Unavailable] = {}
+        for side, reader in ((Side.SOURCE, self.source), (Side.TARGET, self.target)):
+            asked = {
+                TopicPartition(grown[key][0].name, key.partition): (key, offset)
+                for key, offset in last.items()
+                if key.side is side and offset >= 0 and _witness(known, key) != offset
+            }
+            found = reader.leader_epochs({p: offset for p, (_, offset) in asked.items()})
+            epochs |= {asked[p][0]: epoch for p, epoch in found.items()}
+        changed = {}
+        for key, (log, cells) in grown.items():
+            epoch = epochs.get(key, known.logs[key].witness_epoch if key in known.logs else -1)
+            current = log.offsets.leader_epoch
+            if last[key] < 0 or isinstance(epoch, Unavailable) or not 0 <= epoch <= current:
+                continue
+            changed[key] = KnownLog(log.topic_id, current, last[key], epoch, cells)
+        return changed
+
+    def _new_book(self, frozen: Frozen) -> Book:
+        buckets = max(64, bucket_count(frozen))
+        return Book(secrets.randbits(62), buckets, self.cell_bits, version=0)
+
+
+def book_name(link: Link, source_id: str, target_id: str) -> str:
+    """What the book of a link between two clusters is called; their ids are Kafka's own."""
+    parts = {
+        "format": FORMAT,
+        "link": link.name,
+        "clusters": [source_id, target_id],
+        "identity": {
+            name: sorted(value) if isinstance(value, frozenset) else value
+            for name, value in asdict(identity_of(link)).items()
+        },
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _reads(
+    plan: ComparePlan, side: Side, logs: Mapping[LogKey, KnownLog]
+) -> dict[str, dict[int, tuple[OffsetRange, ...]]]:
+    """All of the plan but what is known."""
+    return {
+        topic.topic: {
+            partition: unread(logs[key].cells, log)
+            if (key := LogKey(side, topic.topic, partition)) in logs
+            else (log,)
+            for partition, log in topic.ranges(side).items()
+        }
+        for topic in plan.topics
+    }
+
+
+def _last_record(cells: Iterable[Cell]) -> int:
+    return max((row.last for cell in cells for row in cell.rows), default=-1)
+
+
+def _witness(known: Known, key: LogKey) -> int | None:
+    return known.logs[key].witness if key in known.logs else None

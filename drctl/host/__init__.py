@@ -1,0 +1,1 @@
+"""What drctl needs of this machine: private files, processes, connections."""

@@ -1,0 +1,353 @@
+"""A connection to one chosen broker, for requests that librdkafka does not have."""
+
+import os
+import secrets
+import socket
+import ssl
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, Self, TypeVar
+
+from drctl.formats.primitives import Cursor, Undecodable
+from drctl.host.connections import Closing, connected
+from drctl.kafka import sasl
+from drctl.kafka.deadline import Deadline
+from drctl.kafka.protocol import API_VERSIONS, Api, answer, read_versions, request
+from drctl.kafka.sasl import SCRAM_HASHES
+from drctl.model.errors import ConfigError, DrctlError, Unknown, Unreachable
+
+PLAIN = "PLAIN"
+MECHANISMS = (PLAIN, *SCRAM_HASHES)
+
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_TLS = frozenset(
+    {
+        "ssl.ca.location",
+        "ssl.ca.pem",
+        "ssl.certificate.location",
+        "ssl.certificate.pem",
+        "ssl.key.location",
+        "ssl.key.pem",
+        "ssl.key.password",
+        "ssl.cipher.suites",
+        "ssl.endpoint.identification.algorithm",
+        "enable.ssl.certificate.verification",
+    }
+)
+_FALSE = ("false", "0", "f")
+_CURE = (
+    "Only what librdkafka has no requests for is affected: producer ids, the controller, and groups"
+    " that are made ready."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Who we are to a broker."""
+
+    mechanism: str
+    username: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSecurity:
+    """How to speak to a broker.
+
+    Attributes:
+        tls: None where the connection is in clear.
+        login: None where a broker asks for none.
+    """
+
+    tls: ssl.SSLContext | None = None
+    login: Login | None = None
+
+
+def broker_security(properties: Mapping[str, str]) -> BrokerSecurity:
+    """The same security as librdkafka's.
+
+    Raises:
+        ConfigError: a property cannot be translated, or a file that one names cannot be used.
+    """
+    protocol = properties.get("security.protocol", "PLAINTEXT").upper()
+    if protocol not in _PROTOCOLS:
+        raise ConfigError(
+            f"security.protocol {protocol} is none", f"Possible: {', '.join(_PROTOCOLS)}."
+        )
+    return BrokerSecurity(
+        _tls(properties) if protocol.endswith("SSL") else None,
+        _login(properties) if protocol.startswith("SASL_") else None,
+    )
+
+
+def _login(properties: Mapping[str, str]) -> Login:
+    mechanism = properties.get("sasl.mechanism") or properties.get("sasl.mechanisms") or "GSSAPI"
+    if mechanism not in MECHANISMS:
+        raise ConfigError(
+            f"drctl's own requests cannot log in with sasl.mechanism {mechanism}",
+            f"Give drctl a user with {', '.join(MECHANISMS)} or a certificate. {_CURE}",
+        )
+    given = [properties.get(f"sasl.{name}", "") for name in ("username", "password")]
+    if not all(given):
+        raise ConfigError(
+            f"sasl.mechanism {mechanism} needs sasl.username and sasl.password",
+            "Set both among the cluster's properties.",
+        )
+    return Login(mechanism, *given)
+
+
+def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
+    _refuse_unknown(properties)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if ciphers := properties.get("ssl.cipher.suites"):
+        _loaded("ssl.cipher.suites", lambda: context.set_ciphers(ciphers))
+    context.check_hostname = _checks_names(properties)
+    if properties.get("enable.ssl.certificate.verification", "true").lower() in _FALSE:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    _trust(context, properties)
+    _present(context, properties)
+    return context
+
+
+def _checks_names(properties: Mapping[str, str]) -> bool:
+    return properties.get("ssl.endpoint.identification.algorithm", "https").lower() != "none"
+
+
+def _refuse_unknown(properties: Mapping[str, str]) -> None:
+    for name in properties:
+        if name.startswith("ssl.keystore."):
+            raise ConfigError(
+                f"drctl's own requests cannot use {name}: Python reads no PKCS#12",
+                "Put certificate and key into PEM files (openssl pkcs12 -in FILE -out PEM) and name"
+                f" them in ssl.certificate.location and ssl.key.location. {_CURE}",
+            )
+        if name.startswith("ssl.") and name not in _TLS:
+            raise ConfigError(f"drctl's own requests do not know {name}", _CURE)
+
+
+def _trust(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
+    place, text = properties.get("ssl.ca.location", ""), properties.get("ssl.ca.pem")
+    if text:
+        _loaded("ssl.ca.pem", lambda: context.load_verify_locations(cadata=text))
+    elif place and place != "probe":
+        where = {"capath" if Path(place).is_dir() else "cafile": place}
+        _loaded(f"ssl.ca.location ({place})", lambda: context.load_verify_locations(**where))
+    else:
+        context.load_default_certs()
+
+
+def _present(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
+    """Have a certificate of our own, where one is given."""
+    with ExitStack() as files:
+        certificate = _file(files, properties, "ssl.certificate")
+        key = _file(files, properties, "ssl.key")
+        if certificate is None and key is None:
+            return
+        if certificate is None:
+            raise ConfigError(
+                "ssl.certificate.location is missing",
+                "A client certificate and its key go together: set both.",
+            )
+        # Without a password OpenSSL would ask the terminal for one.
+        password = properties.get("ssl.key.password", "")
+        _loaded(
+            "the client's certificate and key",
+            lambda: context.load_cert_chain(certificate, key, password),
+        )
+
+
+def _file(files: ExitStack, properties: Mapping[str, str], prefix: str) -> str | None:
+    text = properties.get(f"{prefix}.pem")
+    if not text:
+        return properties.get(f"{prefix}.location") or None
+    # Python takes files only; a key does not belong on a disk.
+    number = os.memfd_create(prefix)
+    files.callback(os.close, number)
+    os.write(number, text.encode())
+    return f"/proc/self/fd/{number}"
+
+
+def _loaded(what: str, load: Callable[[], object]) -> None:
+    try:
+        load()
+    except OSError as error:
+        reason = getattr(error, "reason", None) or error.strerror
+        raise ConfigError(
+            f"{what} cannot be used: {reason or 'not what OpenSSL expects'}",
+            "Check the ssl.* properties of the cluster.",
+        ) from None
+
+
+T = TypeVar("T")
+
+_LENGTH = 4
+_LONGEST = 100 << 20
+_NONCE_BYTES = 24
+_PIECE = 1 << 20
+
+
+class Address(NamedTuple):
+    """A broker, and where it listens."""
+
+    node: int
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"broker {self.node} ({self.host}:{self.port})"
+
+
+class BrokerSocket(Closing):
+    """Asks one broker; a context manager. Everything ends with its deadline.
+
+    Raises:
+        Unreachable: it does not answer, or hangs up.
+        ConfigError: it does not let us in.
+    """
+
+    def __init__(self, address: Address, security: BrokerSecurity, deadline: Deadline) -> None:
+        self.address = address
+        self._security = security
+        self._deadline = deadline
+        self._socket: socket.socket | None = None
+        self._versions: dict[int, tuple[int, int]] = {}
+        self._sent = self._received = 0
+
+    def __enter__(self) -> Self:
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def until(self, deadline: Deadline) -> None:
+        """What follows ends with this deadline."""
+        self._deadline = deadline
+
+    def exchange(self, api: Api, body: bytes, read: Callable[[Cursor], T]) -> T:
+        """Send a request and read its answer.
+
+        Raises:
+            Unreachable: there is none.
+            Unknown: the broker does not know such requests.
+        """
+        self.send(api, body)
+        return self.receive(api, read)
+
+    def send(self, api: Api, body: bytes) -> None:
+        """Send a request without waiting; brokers answer in the order of the requests.
+
+        Raises:
+            Unreachable: the connection is lost.
+            Unknown: the broker does not know such requests.
+        """
+        if api != API_VERSIONS and api not in self:
+            raise Unknown(f"{self.address} does not know {api.name}; Kafka {api.since} does")
+        self._guarded(lambda s: s.sendall(request(api, self._sent, body)))
+        self._sent += 1
+
+    def receive(self, api: Api, read: Callable[[Cursor], T]) -> T:
+        """The answer to the first request that has none yet.
+
+        Raises:
+            Unreachable: there is none.
+        """
+        length = int.from_bytes(self._bytes(_LENGTH), "big")
+        if length > _LONGEST:
+            raise Unreachable(f"{self.address} does not speak Kafka's protocol here")
+        try:
+            number, cursor = answer(api, self._bytes(length))
+            if number != self._received:
+                cursor.fail(f"number {number}, not {self._received}")
+            self._received += 1
+            return read(cursor)
+        except Undecodable as odd:
+            raise Unreachable(f"{self.address}: {odd.reason}") from odd
+
+    def __contains__(self, api: Api) -> bool:
+        oldest, newest = self._versions.get(api.key, (0, -1))
+        return oldest <= api.version <= newest
+
+    def close(self) -> None:
+        """Hang up; may be called again."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _open(self) -> None:
+        where = (self.address.host, self.address.port)
+        try:
+            self._socket = connected(where, max(0.001, self._deadline.remaining))
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._security.tls is not None:
+                self._socket = self._security.tls.wrap_socket(
+                    self._socket, server_hostname=where[0]
+                )
+        except OSError as error:
+            raise self._lost(error) from None
+        self._versions = self.exchange(API_VERSIONS, b"", read_versions)
+        if self._security.login is not None:
+            self._log_in(self._security.login)
+
+    def _log_in(self, login: Login) -> None:
+        error, offered = self.exchange(
+            sasl.HANDSHAKE, sasl.handshake(login.mechanism), sasl.read_handshake
+        )
+        if error:
+            raise ConfigError(
+                f"{self.address} does not take sasl.mechanism {login.mechanism}, only"
+                f" {', '.join(offered)}"
+            )
+        if login.mechanism == PLAIN:
+            self._step(sasl.plain(login.username, login.password))
+            return
+        nonce = secrets.token_urlsafe(_NONCE_BYTES)
+        scram = sasl.Scram(login.mechanism, login.username, login.password, nonce)
+        try:
+            proof = scram.final(self._step(scram.first()))
+            scram.check(self._step(proof))
+        except sasl.SaslError as refused:
+            raise ConfigError(f"{self.address}: authentication failed: {refused}") from None
+
+    def _step(self, data: bytes) -> bytes:
+        said = self.exchange(sasl.AUTHENTICATE, sasl.authenticate(data), sasl.read_authenticate)
+        if said.error:
+            raise ConfigError(f"{self.address}: authentication failed: {said.text}")
+        return said.data
+
+    def _bytes(self, length: int) -> bytes:
+        taken = bytearray()
+        while len(taken) < length:
+            wanted = min(_PIECE, length - len(taken))
+            part = self._guarded(partial(_received, wanted))
+            if not part:
+                raise Unreachable(f"{self.address} hung up")
+            taken += part
+        return bytes(taken)
+
+    def _guarded(self, act: Callable[[socket.socket], T]) -> T:
+        if self._socket is None:
+            raise Unreachable(f"{self.address}: the connection is closed")
+        try:
+            self._socket.settimeout(max(0.001, self._deadline.remaining))
+            return act(self._socket)
+        except OSError as error:
+            raise self._lost(error) from None
+
+    def _lost(self, error: OSError) -> DrctlError:
+        if isinstance(error, TimeoutError):
+            return Unreachable(f"{self.address} did not answer within {self._deadline.total:g} s")
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return ConfigError(f"{self.address}: TLS failed: {error.verify_message}")
+        if isinstance(error, ssl.SSLError):
+            return ConfigError(f"{self.address}: TLS failed: {error.reason or error}")
+        return Unreachable(f"{self.address}: {error.strerror or error}")
+
+
+def _received(length: int, opened: socket.socket) -> bytes:
+    return opened.recv(length)

@@ -1,0 +1,314 @@
+"""Asks brokers of a cluster side by side, each for itself."""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from queue import Empty, Queue
+from threading import Thread
+from typing import Generic, Protocol, TypeVar
+
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
+    ClusterMetadata,
+)
+
+from drctl.formats.primitives import Cursor
+from drctl.kafka.broker_socket import Address, BrokerSecurity, BrokerSocket, broker_security
+from drctl.kafka.connection import GRACE_S, Connection, Nodes, again, in_chunks, pauses, settled_by
+from drctl.kafka.deadline import Deadline
+from drctl.kafka.faults import Fault, no_leader, unknown
+from drctl.kafka.protocol import Api
+from drctl.kafka.protocol_cluster import (
+    DESCRIBE_CLUSTER,
+    DescribedCluster,
+    describe_cluster,
+    read_described,
+)
+from drctl.model.errors import ConfigError, DrctlError, Unreachable
+from drctl.model.topology import TopicPartition, Unavailable
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Hopeless(Unavailable):
+    """Asking again would end in the same way."""
+
+
+_ABSENT = Unavailable("the broker is not there")
+
+Task = Callable[[BrokerSocket], T]
+
+
+def _never(_answer: object) -> bool:
+    return False
+
+
+class Brokers:
+    """Opens a connection for each task and closes it; one that hangs holds up no other."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._security: BrokerSecurity | None = None
+
+    def addresses(self, deadline: Deadline) -> dict[int, Address]:
+        """All brokers that are there, by id.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        return addresses_in(self._connection.nodes(deadline))
+
+    def ask(
+        self,
+        tasks: Mapping[K, Task[T]],
+        addresses: Mapping[K, Address],
+        deadline: Deadline,
+        enough: Callable[[T], bool] = _never,
+    ) -> dict[K, T | Unavailable]:
+        """What each task returned, or why it did not; `addresses` says which broker it is for.
+
+        Args:
+            enough: whether, after this answer, no other is waited for.
+
+        Raises:
+            ConfigError: the properties cannot be used for connections of our own.
+        """
+        security = self._secured()
+        found: dict[K, T | Unavailable] = dict.fromkeys(tasks, _ABSENT)
+        side_by_side: _SideBySide[K, T] = _SideBySide(security, deadline)
+        for key in [key for key in tasks if key in addresses]:
+            found[key] = Unavailable(f"{addresses[key]} did not answer within {deadline.total:g} s")
+            side_by_side.start(key, addresses[key], tasks[key])
+        for key, answer in side_by_side.answers(enough).items():
+            found[key] = self._redacted(answer) if isinstance(answer, DrctlError) else answer
+        return found
+
+    def first(self, task: "Task[T | Unavailable]", deadline: Deadline) -> T | Unavailable:
+        """What the broker tells that answers first, or why none tells.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+            ConfigError: the properties cannot be used for connections of our own.
+        """
+        addresses = self.addresses(deadline)
+        answers = self.ask(dict.fromkeys(addresses, task), addresses, deadline, _told)
+        known = (each for each in answers.values() if not isinstance(each, Unavailable))
+        return next(known, first_reason(answers))
+
+    def described(self, deadline: Deadline) -> DescribedCluster | Unavailable:
+        """The cluster in the words of one of its brokers; or why none tells.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        try:
+            return self.first(_described, deadline)
+        except ConfigError as odd:
+            # Connections of our own are not possible with every way to log in.
+            return Unavailable(self._connection.redacted(odd.message))
+
+    def _secured(self) -> BrokerSecurity:
+        if self._security is None:
+            self._security = broker_security(self._connection.properties)
+        return self._security
+
+    def _redacted(self, error: DrctlError) -> Unavailable:
+        text = self._connection.redacted(error.message)
+        return Unavailable(text) if isinstance(error, Unreachable) else Hopeless(text)
+
+
+def addresses_in(known: ClusterMetadata | Nodes) -> dict[int, Address]:
+    """All brokers that are there, by id."""
+    brokers = known.brokers.items()
+    return {node: Address(node, str(each.host), int(each.port)) for node, each in brokers}
+
+
+def first_reason(answers: Mapping[int, object]) -> Unavailable:
+    """Why the first broker did not tell."""
+    reasons = (each for each in answers.values() if isinstance(each, Unavailable))
+    return next(reasons, Unavailable("no broker is there"))
+
+
+def _told(answer: object) -> bool:
+    return not isinstance(answer, Unavailable)
+
+
+def _described(opened: BrokerSocket) -> DescribedCluster | Unavailable:
+    found = opened.exchange(DESCRIBE_CLUSTER, describe_cluster(), read_described)
+    if found.error:
+        return Unavailable(found.text or KafkaError(found.error).str())
+    return found
+
+
+class _SideBySide(Generic[K, T]):
+    """A thread a task; one that waits for ever, for a name server say, is left behind."""
+
+    def __init__(self, security: BrokerSecurity, deadline: Deadline) -> None:
+        self._security = security
+        self._deadline = deadline
+        self._answers: Queue[tuple[K, T | BaseException]] = Queue()
+        self._started = 0
+
+    def start(self, key: K, address: Address, task: Task[T]) -> None:
+        self._started += 1
+        Thread(target=self._run, args=(key, address, task), daemon=True).start()
+
+    def answers(self, enough: Callable[[T], bool]) -> dict[K, T | DrctlError]:
+        found: dict[K, T | DrctlError] = {}
+        while len(found) < self._started:
+            try:
+                key, answer = self._answers.get(timeout=self._deadline.remaining + GRACE_S)
+            except Empty:
+                break
+            if isinstance(answer, BaseException) and not isinstance(answer, DrctlError):
+                raise answer
+            found[key] = answer
+            if not isinstance(answer, DrctlError) and enough(answer):
+                break
+        return found
+
+    def _run(self, key: K, address: Address, task: Task[T]) -> None:
+        try:
+            with BrokerSocket(address, self._security, self._deadline) as opened:
+                self._answers.put((key, task(opened)))
+        except DrctlError as error:
+            self._answers.put((key, error))
+        except BaseException as bug:
+            self._answers.put((key, bug))
+            raise
+
+
+_CHUNK = 2000
+_SILENT = Fault(KafkaError._TIMED_OUT, "its leader did not answer for it")
+
+
+class Row(Protocol):
+    """A partition's part of an answer."""
+
+    @property
+    def topic(self) -> str:
+        """Its topic."""
+
+    @property
+    def partition(self) -> int:
+        """Its number."""
+
+    @property
+    def error(self) -> int:
+        """Kafka's number; 0 where there is none."""
+
+
+R = TypeVar("R", bound=Row)
+
+
+@dataclass(frozen=True, slots=True)
+class Question(Generic[R]):
+    """What is asked of every partition."""
+
+    api: Api
+    write: Callable[[Mapping[str, Iterable[int]]], bytes]
+    read: Callable[[Cursor], Sequence[R]]
+
+
+def ask_leaders(
+    connection: Connection,
+    brokers: Brokers,
+    question: Question[R],
+    partitions: Collection[TopicPartition],
+    deadline: Deadline,
+) -> dict[TopicPartition, R | Unavailable]:
+    """Each partition's row; asked again where a leader moves, until the deadline.
+
+    Raises:
+        Unreachable: no broker answered within the deadline.
+        ConfigError: the properties cannot be used for connections of our own.
+    """
+    answers: dict[TopicPartition, R | Fault] = {}
+    pending = list(dict.fromkeys(partitions))
+    settled, waits = settled_by(deadline), pauses()
+    for timeout in deadline.attempts():
+        if not pending:
+            break
+        try:
+            # One that hangs is led by another one in a while.
+            soon = deadline.sooner(timeout)
+            answers |= _round(connection, brokers, question, pending, soon)
+        except Unreachable:
+            if not answers:
+                raise
+            break
+        pending = [p for p in pending if again(answers[p], settled)]
+        connection.wait(min(next(waits), deadline.remaining) if pending else 0)
+    return {p: _leaders_told(p, answers.get(p, _SILENT), connection) for p in partitions}
+
+
+def _round(
+    connection: Connection,
+    brokers: Brokers,
+    question: Question[R],
+    pending: Collection[TopicPartition],
+    deadline: Deadline,
+) -> dict[TopicPartition, R | Fault]:
+    metadata = connection.metadata(deadline)
+    leaderless, led = _by_leader(metadata, pending)
+    found: dict[TopicPartition, R | Fault] = {**leaderless}
+    tasks: dict[int, Task[list[R]]] = {n: _task(question, places) for n, places in led.items()}
+    for node, rows in brokers.ask(tasks, addresses_in(metadata), deadline).items():
+        if isinstance(rows, Unavailable):
+            found.update(dict.fromkeys(led[node], _lost(rows)))
+        else:
+            found.update(dict.fromkeys(led[node], _SILENT))
+            found.update((TopicPartition(r.topic, r.partition), _judged(r)) for r in rows)
+    return found
+
+
+def _by_leader(
+    metadata: ClusterMetadata, pending: Collection[TopicPartition]
+) -> tuple[dict[TopicPartition, Fault], dict[int, list[TopicPartition]]]:
+    topics = metadata.topics
+    found: dict[TopicPartition, Fault] = {}
+    led: dict[int, list[TopicPartition]] = defaultdict(list)
+    for place in pending:
+        topic = topics.get(place.topic)
+        known = topic.partitions.get(place.partition) if topic else None
+        if known is None:
+            found[place] = unknown(f"partition {place}")
+        elif known.leader < 0:
+            found[place] = no_leader()
+        else:
+            led[known.leader].append(place)
+    return found, led
+
+
+def _task(question: Question[R], places: Collection[TopicPartition]) -> Task[list[R]]:
+    def run(opened: BrokerSocket) -> list[R]:
+        rows: list[R] = []
+        for chunk in in_chunks(places, _CHUNK):
+            topics: dict[str, list[int]] = defaultdict(list)
+            for topic, partition in chunk:
+                topics[topic].append(partition)
+            rows += opened.exchange(question.api, question.write(topics), question.read)
+        return rows
+
+    return run
+
+
+def _lost(why: Unavailable) -> Fault:
+    code = KafkaError._FAIL if isinstance(why, Hopeless) else KafkaError._TIMED_OUT
+    return Fault(code, why.reason)
+
+
+def _judged(row: R) -> R | Fault:
+    return Fault(row.error, KafkaError(row.error).str()) if row.error else row
+
+
+def _leaders_told(
+    place: TopicPartition, answer: "R | Fault", connection: Connection
+) -> "R | Unavailable":
+    if not isinstance(answer, Fault):
+        return answer
+    if answer.forbidden:
+        return Unavailable(f"not authorized for topic {place.topic}")
+    return Unavailable(connection.redacted(answer.text))

@@ -1,0 +1,411 @@
+"""A drill's application that reads: the only member of its group, and a log of what it read."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
+    NewTopic,
+)
+
+from drctl.drill.cleaning import drill_of
+from drctl.drill.clients import Consumed, Written, identity
+from drctl.host.connections import Closing
+from drctl.kafka.connection import GRACE_S, LOGGER, Connection, client_properties, outcome
+from drctl.kafka.deadline import Deadline
+from drctl.kafka.faults import Fault
+from drctl.model.errors import ConfigError, Unknown, Unreachable
+from drctl.model.topology import Unavailable
+
+_BATCH = 200
+_POLL_S = 0.2
+_END_S = 15.0
+_SCAN_S = 60.0
+
+
+def _consumer(name: str, properties: Mapping[str, str], settings: Mapping[str, Any]) -> Consumer:
+    try:
+        return Consumer({**client_properties(properties), **settings}, logger=LOGGER)
+    except (KafkaException, ValueError, TypeError) as error:
+        raise ConfigError(
+            f"cluster {name}: a consumer does not take its properties: {error.__class__}",
+            f"Correct clusters.{name}.properties: librdkafka's names and values go there.",
+        ) from None
+
+
+class DrillReader:
+    """Implements `drctl.drill.clients.Reader`; commits what it read, batch by batch.
+
+    Args:
+        most: after so many it stays in the group and reads no more; 0 is never.
+    """
+
+    def __init__(
+        self, name: str, properties: Mapping[str, str], topic: str, group: str, most: int = 0
+    ) -> None:
+        self._topic = topic
+        self._most = most
+        self._log = Consumed()
+        self._failure = ""
+        self._stopping = threading.Event()
+        settings = {
+            "group.id": group,
+            "enable.auto.commit": False,
+            "session.timeout.ms": 6_000,
+            # Where it never committed it begins at the start, here as there.
+            "auto.offset.reset": "earliest",
+        }
+        self._consumer = _consumer(name, properties, settings)
+        self._thread = threading.Thread(target=self._run, name=group, daemon=True)
+
+    @property
+    def log(self) -> Consumed:
+        """What it knows so far."""
+        return self._log
+
+    @property
+    def failure(self) -> str:
+        """Why it ended by itself; empty where it did not."""
+        return self._failure
+
+    def start(self) -> None:
+        """Begin to read in a thread."""
+        self._thread.start()
+
+    def leave(self, *, wait: bool) -> None:
+        """Leave the group."""
+        self._stopping.set()
+        if wait:
+            self._thread.join(_END_S)
+
+    def _run(self) -> None:
+        try:
+            self._consumer.subscribe([self._topic])
+            while not self._stopping.is_set():
+                self._take(self._consumer.consume(self._room(), timeout=_POLL_S))
+        except KafkaException as error:
+            self._failure = str(error.args[0].str())
+        finally:
+            self._consumer.close()
+
+    def _room(self) -> int:
+        """How many to take at once; one where it has enough, and has to be heard of only."""
+        left = self._most - len(self._log.read)
+        if not self._most or left >= _BATCH:
+            return _BATCH
+        if left > 0:
+            return left
+        self._consumer.pause(self._consumer.assignment())
+        return 1
+
+    def _take(self, messages: Sequence[Message]) -> None:
+        sound = [message for message in messages if message.error() is None]
+        if not sound:
+            return
+        now = time.monotonic()
+        values = [(message.value() or b"").decode() for message in sound]
+        for value in values:
+            self._log.read.setdefault(value, now)
+        self._log.times += len(values)
+        following = {(m.partition() or 0): (m.offset() or 0) + 1 for m in sound}
+        wanted = [TopicPartition(self._topic, p, offset) for p, offset in following.items()]
+        self._consumer.commit(offsets=wanted, asynchronous=False)
+        self._log.finished.update(values)
+
+
+def held(name: str, properties: Mapping[str, str], topic: str) -> Mapping[str, int]:
+    """How often each id is in a topic, up to its ends of now; joins no group.
+
+    Raises:
+        Unreachable: the cluster did not answer.
+    """
+    settings = {
+        "group.id": "drctl",
+        "enable.auto.commit": False,
+        "auto.offset.reset": "earliest",
+        "enable.partition.eof": False,
+    }
+    consumer = _consumer(name, properties, settings)
+    try:
+        return _scanned(consumer, topic)
+    except KafkaException as error:
+        raise Unreachable(
+            f"topic {topic} of {name} cannot be read: {error.args[0].str()}",
+            "see that its brokers run",
+        ) from error
+    finally:
+        consumer.close()
+
+
+def _scanned(consumer: Consumer, topic: str) -> Mapping[str, int]:
+    known = consumer.list_topics(timeout=_SCAN_S).topics.get(topic)
+    places = [TopicPartition(topic, number) for number in (known.partitions if known else ())]
+    marks = {each.partition: consumer.get_watermark_offsets(each, _SCAN_S) for each in places}
+    left = {number: high for number, (low, high) in marks.items() if high > low}
+    consumer.assign([TopicPartition(topic, number, marks[number][0]) for number in left])
+    found: Counter[str] = Counter()
+    deadline = Deadline.after(_SCAN_S)
+    while left:
+        if deadline.expired:
+            raise Unreachable(f"topic {topic} was not read to its end in {_SCAN_S:g} s")
+        for message in consumer.consume(_BATCH, timeout=_POLL_S):
+            if message.error() is not None:
+                continue
+            found[(message.value() or b"").decode()] += 1
+            number = message.partition() or 0
+            if (message.offset() or 0) + 1 >= left.get(number, 0):
+                left.pop(number, None)
+    return found
+
+
+_KEYS = 17
+_DELIVERY_S = 30.0
+_DRILL_WRITER_END_S = 10.0
+_REFUSAL_S = 1.0
+_FORBIDDEN = frozenset(
+    {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
+)
+
+
+class DrillWriter:
+    """Implements `drctl.drill.clients.Writer`.
+
+    Args:
+        side: with which the ids of its records begin.
+    """
+
+    def __init__(self, name: str, properties: Mapping[str, str], topic: str, side: str) -> None:
+        self._name = name
+        self._topic = topic
+        self._side = side
+        self._log = Written()
+        self._failure = ""
+        self._next = 0
+        self._stopping = threading.Event()
+        self._expected = threading.Event()
+        self._thread: threading.Thread | None = None
+        settings: dict[str, Any] = {
+            **client_properties(properties),
+            "acks": "all",
+            "linger.ms": 5,
+            "delivery.timeout.ms": int(_DELIVERY_S * 1000),
+        }
+        try:
+            self._producer = Producer(settings, logger=LOGGER)
+        except (KafkaException, ValueError, TypeError) as error:
+            raise ConfigError(
+                f"cluster {name}: a producer does not take its properties: {error.__class__}",
+                f"Correct clusters.{name}.properties: librdkafka's names and values go there.",
+            ) from None
+
+    @property
+    def log(self) -> Written:
+        """What it knows so far."""
+        return self._log
+
+    @property
+    def failure(self) -> str:
+        """Why it ended by itself; empty where it did not."""
+        return self._failure
+
+    def write(self, count: int) -> None:
+        """So many, and wait for them.
+
+        Raises:
+            Unreachable: some were not acknowledged.
+        """
+        before = len(self._log.acknowledged)
+        for _ in range(count):
+            self._send()
+        self._producer.flush(_DELIVERY_S + 1)
+        acknowledged = len(self._log.acknowledged) - before
+        if acknowledged != count:
+            raise Unreachable(
+                f"{self._name} acknowledged {acknowledged:,} of {count:,} records"
+                f" of topic {self._topic}",
+                "see that its brokers run, and that this user may write there",
+            )
+
+    def start(self, rate: float) -> None:
+        """Go on writing in a thread, so many a second, until it is stopped."""
+        self._thread = threading.Thread(target=self._go_on, args=(1 / rate,), daemon=True)
+        self._thread.start()
+
+    def expect_refusal(self) -> None:
+        """A fence was set: stop when a record is refused, or in a moment where none is."""
+        self._expected.set()
+
+    def stop(self, *, wait: bool) -> None:
+        """End it; where it is not waited for, what is under way stays unknown."""
+        self._stopping.set()
+        if wait and self._thread is not None:
+            self._thread.join(_DELIVERY_S)
+
+    def _go_on(self, pause_s: float) -> None:
+        try:
+            self._write_until(self._told_to_stop(), pause_s)
+        except KafkaException as error:
+            self._failure = str(error.args[0].str())
+
+    def _told_to_stop(self) -> Callable[[], bool]:
+        since: float | None = None
+
+        def told() -> bool:
+            nonlocal since
+            if self._stopping.is_set() or self._log.refused_at is not None:
+                return True
+            if since is None and self._expected.is_set():
+                since = time.monotonic()
+            return since is not None and time.monotonic() - since >= _REFUSAL_S
+
+        return told
+
+    def _write_until(self, over: Callable[[], bool], pause_s: float) -> None:
+        while not over():
+            self._send()
+            self._producer.poll(0)
+            self._stopping.wait(pause_s)
+        # A dead cluster acknowledges nothing: it is not waited for longer than a moment.
+        self._producer.flush(_DRILL_WRITER_END_S if not self._stopping.is_set() else _REFUSAL_S)
+        # What is still under way must not be written later, when nobody counts any more.
+        self._producer.purge()
+
+    def _send(self) -> None:
+        number = self._next
+        self._next += 1
+        value = identity(self._side, number)
+        try:
+            self._producer.produce(
+                self._topic, value=value, key=str(number % _KEYS), on_delivery=self._told
+            )
+        except BufferError:
+            self._producer.poll(0.1)
+        except KafkaException as error:
+            self._fault(error.args[0])
+
+    def _told(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._fault(error)
+            return
+        value = message.value() or b""
+        self._log.acknowledged[value.decode()] = time.monotonic()
+
+    def _fault(self, error: KafkaError) -> None:
+        self._log.refused += 1
+        if error.code() in _FORBIDDEN and self._log.refused_at is None:
+            self._log.refused_at = time.monotonic()
+
+
+_REPLICAS = 3
+_PATIENCE_S = 30.0
+_PAUSE_S = 0.2
+_GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
+_NO_GROUP = frozenset({KafkaError.GROUP_ID_NOT_FOUND})
+# A member that was killed is in its group until its session ends.
+_STILL_READ = frozenset({KafkaError.NON_EMPTY_GROUP})
+
+Ask = Callable[[list[str]], Mapping[str, Any]]
+
+
+class KafkaScratch(Closing):
+    """Implements `drctl.drill.clients.ScratchMaker`; connects on first use."""
+
+    def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
+        self._connection = Connection(name, properties, timeout_s)
+
+    def make_topic(self, name: str, partitions: int) -> None:
+        """Make it, and see that it is led.
+
+        Raises:
+            ConfigError: this user may not.
+            Unreachable: the cluster did not answer.
+            Unknown: it has no leaders in time.
+            ValueError: it is not called as drills call topics.
+        """
+        _require_ours([name])
+        brokers = len(self._connection.nodes(self._connection.deadline()).brokers)
+        new = NewTopic(name, partitions, replication_factor=min(_REPLICAS, brokers))
+        asked = self._connection.admin().create_topics([new], operation_timeout=_PATIENCE_S)
+        done = outcome(asked[name], _PATIENCE_S + GRACE_S)
+        if isinstance(done, Fault) and done.code != KafkaError.TOPIC_ALREADY_EXISTS:
+            told = f"topic {name} of {self._connection.name} cannot be made"
+            message = f"{told}: {self._connection.redacted(done.text)}"
+            if done.retried:
+                raise Unreachable(message, "see that its brokers run")
+            raise ConfigError(message, "grant CREATE, READ, WRITE and DELETE on it (docs/drill.md)")
+        self._await_leaders(name, partitions)
+
+    def delete_topics(self, names: Collection[str]) -> Mapping[str, Unavailable | None]:
+        """By name None where it is gone, or why it is not.
+
+        Raises:
+            ValueError: one of them is not called as drills call topics.
+        """
+
+        def ask(chosen: list[str]) -> Mapping[str, Any]:
+            asked: Mapping[str, Any] = self._connection.admin().delete_topics(
+                chosen, operation_timeout=_PATIENCE_S
+            )
+            return asked
+
+        return self._deleted(names, ask, _GONE)
+
+    def delete_groups(self, names: Collection[str]) -> Mapping[str, Unavailable | None]:
+        """By name None where it is gone, or why it is not.
+
+        Raises:
+            ValueError: one of them is not called as drills call groups.
+        """
+
+        def ask(chosen: list[str]) -> Mapping[str, Any]:
+            asked: Mapping[str, Any] = self._connection.admin().delete_consumer_groups(
+                chosen, request_timeout=_PATIENCE_S
+            )
+            return asked
+
+        return self._deleted(names, ask, _NO_GROUP)
+
+    def close(self) -> None:
+        """Release connections; may be called again."""
+        self._connection.close()
+
+    def _deleted(
+        self, names: Collection[str], ask: Ask, gone: frozenset[int]
+    ) -> Mapping[str, Unavailable | None]:
+        _require_ours(names)
+        found: dict[str, Unavailable | None] = {}
+        pending, deadline = sorted(set(names)), Deadline.after(_PATIENCE_S)
+        while pending:
+            for name, future in ask(pending).items():
+                done = outcome(future, _PATIENCE_S + GRACE_S)
+                failed = isinstance(done, Fault) and done.code not in gone
+                found[name] = Unavailable(self._connection.redacted(done.text)) if failed else None
+                if not failed or not (done.retried or done.code in _STILL_READ):
+                    pending = [each for each in pending if each != name]
+            if deadline.expired:
+                break
+            self._connection.wait(_PAUSE_S if pending else 0)
+        return found
+
+    def _await_leaders(self, name: str, partitions: int) -> None:
+        deadline = Deadline.after(_PATIENCE_S)
+        while not deadline.expired:
+            known = self._connection.metadata(deadline).topics.get(name)
+            leaders = [each.leader for each in known.partitions.values()] if known else []
+            if len(leaders) == partitions and min(leaders) >= 0:
+                return
+            self._connection.wait(_PAUSE_S)
+        raise Unknown(
+            f"topic {name} of {self._connection.name} has no leaders after {_PATIENCE_S:g} s",
+            "see that its brokers run",
+        )
+
+
+def _require_ours(names: Collection[str]) -> None:
+    """Nothing of anybody else is ever deleted here, whatever is asked."""
+    for name in names:
+        if drill_of(name) is None:
+            raise ValueError(f"not of a drill: {name}")

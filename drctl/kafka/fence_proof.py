@@ -1,0 +1,151 @@
+"""Proof that nothing is written to fenced topics any more.
+
+That a controller took a rule proves nothing: each broker applies it when it hears of it, and one
+that stalls goes on with what it knew. Records that were let in before may still be appended for a
+moment; and an end offset is what consumers see, which a slow replica holds back.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from drctl.host.connections import Closing
+from drctl.kafka.acls import KafkaAclReader
+from drctl.kafka.brokers import Brokers, Question, ask_leaders
+from drctl.kafka.connection import Connection
+from drctl.kafka.deadline import Deadline
+from drctl.kafka.offsets import LookUps
+from drctl.kafka.protocol_partitions import LIST_OFFSETS, End, ask_log_ends, read_log_ends
+from drctl.model.errors import ConfigError
+from drctl.model.fencing import FenceProof, LogEnd, Moved, Stillness
+from drctl.model.repairs import Acl
+from drctl.model.topology import Found, Mark, TopicPartition, Unavailable
+
+_LOG_ENDS = Question(LIST_OFFSETS, ask_log_ends, read_log_ends)
+
+_LEAST_S = 1.0
+
+Ends = Mapping[TopicPartition, Found | Unavailable]
+Reasons = Mapping[TopicPartition, Unavailable]
+
+
+class KafkaFenceProver(Closing):
+    """Implements `FenceProver` of `drctl.model.fencing`.
+
+    Args:
+        settle_s: how long end offsets must stay as they are.
+        timeout_s: how long to wait for all brokers to obey, and then for end offsets that stay; it
+            may take twice as long where leaders hang.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        properties: Mapping[str, str],
+        *,
+        settle_s: float = 1.0,
+        timeout_s: float = 10,
+    ) -> None:
+        self._acls = KafkaAclReader(name, properties, timeout_s=timeout_s)
+        self._connection = Connection(name, properties, timeout_s)
+        self._brokers = Brokers(self._connection)
+        self._settle_s = settle_s
+        self._unasked: Unavailable | None = None
+
+    def prove(self, rules: Collection[Acl], topics: Collection[str]) -> FenceProof:
+        """Every broker applies the rules, and then the topics' end offsets do not move.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        return FenceProof(self._acls.obeyed(rules, topics), self.still(topics))
+
+    def still(self, topics: Collection[str]) -> Stillness:
+        """Whether the topics' partitions grow; looks until they do not, up to the deadline.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        deadline = self._connection.deadline()
+        places, missing = self._partitions(topics, deadline)
+        before, looks = self._look(places, Mark.END), 1
+        while True:
+            self._settle()
+            now = self._look(places, Mark.END)
+            looks += 1
+            found = self._judged(before, now, missing, looks)
+            waiting = found.moved or found.unreplicated or found.unread.keys() - missing.keys()
+            if not waiting or deadline.remaining < self._settle_s:
+                return found
+            before = now
+
+    def close(self) -> None:
+        """Release connections; may be called again."""
+        self._acls.close()
+        self._connection.close()
+
+    def _partitions(
+        self, topics: Collection[str], deadline: Deadline
+    ) -> tuple[list[TopicPartition], dict[TopicPartition, Unavailable]]:
+        known = self._connection.metadata(deadline).topics
+        places = [
+            TopicPartition(name, number)
+            for name in sorted(set(topics))
+            if name in known
+            for number in sorted(known[name].partitions)
+        ]
+        absent = Unavailable("the topic does not exist, or this user may not see it")
+        return places, {TopicPartition(n, -1): absent for n in topics if n not in known}
+
+    def _settle(self) -> None:
+        until = Deadline.after(self._settle_s)
+        while not until.expired:
+            self._connection.wait(until.remaining)
+
+    def _step(self) -> Deadline:
+        """Of one of several questions: a leader that hangs leaves time for the others."""
+        return Deadline.after(max(_LEAST_S, self._connection.timeout_s / 2))
+
+    def _look(self, places: Sequence[TopicPartition], mark: Mark) -> Ends:
+        with LookUps(self._connection) as look_ups:
+            answers = look_ups.ask([(p, mark) for p in places], self._step())()
+        return dict(zip(places, answers, strict=True))
+
+    def _judged(self, before: Ends, now: Ends, missing: Reasons, looks: int) -> Stillness:
+        both = {p: (then, now[p]) for p, then in before.items()}
+        read = {
+            p: Moved(a.offset, b.offset)
+            for p, (a, b) in both.items()
+            if isinstance(a, Found) and isinstance(b, Found)
+        }
+        unread = {p: e for p, ab in both.items() for e in ab if isinstance(e, Unavailable)}
+        still = {p: ends.after for p, ends in read.items() if ends.before == ends.after}
+        logs = self._log_ends(still)
+        unseen = {p: e for p, e in logs.items() if isinstance(e, Unavailable)}
+        behind = {
+            p: LogEnd(still[p], e.offset)
+            for p, e in logs.items()
+            if isinstance(e, End) and e.offset > still[p]
+        }
+        stable = self._look(tuple(still), Mark.STABLE)
+        return Stillness(
+            self._settle_s,
+            {p: end for p, end in still.items() if p not in behind and p not in unseen},
+            {p: ends for p, ends in read.items() if p not in still},
+            {**unread, **unseen, **missing},
+            behind,
+            self._unasked,
+            tuple(p for p, e in stable.items() if isinstance(e, Found) and e.offset < still[p]),
+            looks,
+        )
+
+    def _log_ends(
+        self, places: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, End | Unavailable]:
+        """Where the leaders' own logs end; nothing where drctl cannot ask for it."""
+        if self._unasked is not None:
+            return {}
+        step = self._step()
+        try:
+            return ask_leaders(self._connection, self._brokers, _LOG_ENDS, places, step)
+        except ConfigError as cannot:
+            self._unasked = Unavailable(f"the leaders' own log ends: {cannot.message}")
+            return {}

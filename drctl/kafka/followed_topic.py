@@ -1,0 +1,207 @@
+"""A topic of our own, of one partition: what is committed in it, each record read once."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from drctl.gap.comparison import ScanFailed, Side
+from drctl.kafka.connection import Connection, settled_by
+from drctl.kafka.deadline import Deadline
+from drctl.kafka.log_reader import KafkaLogReader, LogSource
+from drctl.kafka.offsets import read_offsets
+from drctl.kafka.own_topics import LEDGER, Purpose
+from drctl.kafka.topics import read_topics
+from drctl.model.errors import ConfigError, Unknown, Unreachable
+from drctl.model.topology import (
+    OffsetRange,
+    PartitionOffsets,
+    TopicPartition,
+    TopicState,
+    Unavailable,
+)
+
+_PAUSE_S = 0.05
+
+T = TypeVar("T")
+
+
+class FollowedTopic(ABC):
+    """Hands its records to `_take`, in order.
+
+    Reads by a consumer that belongs to no group, and never asks for the topic by its name.
+    """
+
+    def __init__(self, connection: Connection, topic: str, purpose: Purpose) -> None:
+        self._connection = connection
+        self._purpose = purpose
+        self._topic = topic
+        self._partition = TopicPartition(topic, 0)
+        self._id: str | None = None
+        self._position = 0
+
+    @property
+    def where(self) -> str:
+        """The topic and its cluster."""
+        return f"topic {self._topic} of {self._connection.name}"
+
+    @property
+    def position(self) -> int:
+        """The offset up to which it was read."""
+        return self._position
+
+    def catch_up(self) -> bool:
+        """Read what was committed since; whether the topic exists at all.
+
+        Raises:
+            ConfigError: it may not be read, or is not as it must be.
+            Unreachable: the cluster did not answer.
+            Unknown: it was deleted, or made anew, since it was first read.
+        """
+        if not self._exists():
+            return False
+        self._read_to(self.offsets().last_stable)
+        return True
+
+    def settle(self, patience_s: float) -> bool:
+        """Catch up with everything that was appended until now.
+
+        False: somebody's transaction is still open after all that time.
+
+        Raises:
+            ConfigError, Unreachable, Unknown: as above.
+        """
+        if not self._exists():
+            raise self._gone()
+        deadline = Deadline.after(patience_s)
+        offsets = self.offsets()
+        wanted = offsets.end
+        while offsets.last_stable < wanted:
+            if deadline.expired:
+                return False
+            self._connection.wait(_PAUSE_S)
+            offsets = self.offsets()
+        self._read_to(offsets.last_stable)
+        return True
+
+    def offsets(self) -> PartitionOffsets:
+        """As its leader tells them now.
+
+        Raises:
+            Unreachable: it does not answer.
+            Unknown: the topic was made anew since it was first read.
+        """
+        offsets = self._asked(self._ask_offsets, lambda found: isinstance(found, Unavailable))
+        if isinstance(offsets, Unavailable):
+            raise self._silent(offsets.reason)
+        if offsets.end < self._position:
+            raise self._gone()
+        self._position = max(self._position, offsets.log_start)
+        return offsets
+
+    @abstractmethod
+    def _take(self, records: Iterable[tuple[bytes | None, bytes | None]]) -> None:
+        """Keep what these keys and values say."""
+
+    @abstractmethod
+    def _check(self, state: TopicState) -> None:
+        """See that the topic is as it must be.
+
+        Raises:
+            ConfigError: it is not.
+        """
+
+    def _exists(self) -> bool:
+        state = self._asked(self._ask_state, lambda found: found is None and self._id is not None)
+        if isinstance(state, Unavailable):
+            raise self._forbidden() if "authorized" in state.reason else self._silent(state.reason)
+        if self._id is not None and (state is None or state.topic_id != self._id):
+            raise self._gone()
+        if state is None:
+            return False
+        if not state.readable:
+            raise self._forbidden()
+        self._check(state)
+        self._id = state.topic_id
+        return True
+
+    def _ask_state(self) -> TopicState | Unavailable | None:
+        deadline = self._connection.deadline()
+        return read_topics(self._connection, [self._topic], deadline)[self._topic]
+
+    def _ask_offsets(self) -> PartitionOffsets | Unavailable:
+        deadline = self._connection.deadline()
+        return read_offsets(self._connection, [self._partition], deadline)[self._partition]
+
+    def _asked(self, ask: Callable[[], T], doubtful: Callable[[T], bool]) -> T:
+        """Ask again for a moment: brokers hear of a new topic one after the other."""
+        settled = settled_by(self._connection.deadline())
+        found = ask()
+        while doubtful(found) and not settled.expired:
+            self._connection.wait(_PAUSE_S)
+            found = ask()
+        return found
+
+    def _read_to(self, end: int) -> None:
+        if end <= self._position:
+            return
+        source = LogSource(self._connection.name, self._connection.properties)
+        reader = KafkaLogReader({Side.TARGET: source}, patience_s=self._connection.timeout_s)
+        ranges = {self._topic: {0: [OffsetRange(self._position, end)]}}
+        try:
+            for chunk in reader.read(Side.TARGET, ranges):
+                self._take((row[2], row[3]) for row in chunk.rows)
+                self._position = chunk.rows[-1][0] + 1
+        except ScanFailed as failed:
+            raise self._silent(failed.message) from failed
+        self._position = max(self._position, end)
+
+    def _forbidden(self) -> ConfigError:
+        return ConfigError(
+            f"{self.where} may not be read by this user",
+            f"grant READ and DESCRIBE_CONFIGS on it ({self._purpose.page})",
+        )
+
+    def _silent(self, reason: str) -> Unreachable:
+        return Unreachable(
+            f"{self._purpose.what} in {self.where} cannot be read: "
+            + self._connection.redacted(reason),
+            self._purpose.silent,
+        )
+
+    def _gone(self) -> Unknown:
+        return Unknown(
+            f"{self.where} was deleted, or made anew, while drctl used it",
+            self._purpose.anew,
+        )
+
+
+class CompactedTopic(FollowedTopic):
+    """The records whose keys begin with `prefix`, kept in memory.
+
+    Attributes:
+        values: as of the last `catch_up`.
+    """
+
+    def __init__(
+        self, connection: Connection, topic: str, prefix: bytes, purpose: Purpose = LEDGER
+    ) -> None:
+        super().__init__(connection, topic, purpose)
+        self._prefix = prefix
+        self.values: dict[bytes, bytes] = {}
+
+    def _check(self, state: TopicState) -> None:
+        if not state.compacted and "cleanup.policy" in state.config:
+            raise ConfigError(
+                f"{self.where} has cleanup.policy {state.config['cleanup.policy']}: it would"
+                " forget what is kept in it",
+                "set its cleanup.policy to compact, or delete it and let drctl make it",
+            )
+
+    def _take(self, records: Iterable[tuple[bytes | None, bytes | None]]) -> None:
+        for key, value in records:
+            if key is None or not key.startswith(self._prefix):
+                continue
+            if value is None:
+                self.values.pop(key, None)
+            else:
+                self.values[key] = value

@@ -1,0 +1,368 @@
+"""The consumer groups of one cluster, looked at from outside; none is joined or created."""
+
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, repeat
+from typing import Any, TypeVar
+
+from confluent_kafka import (
+    ConsumerGroupState,
+    ConsumerGroupType,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+)
+
+from drctl.host.connections import Closing
+from drctl.kafka.connection import GRACE_S, Connection, gather, in_chunks, outcome, pauses
+from drctl.kafka.deadline import Deadline
+from drctl.kafka.faults import Fault
+from drctl.kafka.group_batches import WORTH, GroupBatches
+from drctl.kafka.group_requests import (
+    WAVE,
+    GroupClients,
+    GroupRequests,
+    Replied,
+    moving,
+    reason,
+    settling,
+)
+from drctl.model.errors import Unreachable
+from drctl.model.groups import POSITIONS_TOPIC, Group, GroupProtocol, GroupState, Member, Positions
+from drctl.model.health import Silent
+from drctl.model.topology import Unavailable
+
+PROTOCOLS = {
+    ConsumerGroupType.CLASSIC: GroupProtocol.CLASSIC,
+    ConsumerGroupType.CONSUMER: GroupProtocol.CONSUMER,
+}
+STATES = {
+    ConsumerGroupState.EMPTY: GroupState.EMPTY,
+    ConsumerGroupState.DEAD: GroupState.DEAD,
+    ConsumerGroupState.STABLE: GroupState.STABLE,
+    ConsumerGroupState.PREPARING_REBALANCING: GroupState.PREPARING,
+    ConsumerGroupState.COMPLETING_REBALANCING: GroupState.COMPLETING,
+}
+
+_CLASSIC_STATES = {
+    "Empty": GroupState.EMPTY,
+    "Stable": GroupState.STABLE,
+    "PreparingRebalance": GroupState.PREPARING,
+    "CompletingRebalance": GroupState.COMPLETING,
+}
+_NOT_CLASSIC = "Dead"
+"""What a coordinator says of a group of another protocol that is described as a classic one."""
+
+_ASK_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The groups that this user may see.
+
+    Attributes:
+        names: of all of them.
+        known: those of which the listing says all there is to say.
+        consumers: those of KIP-848; their members stand nowhere here.
+    """
+
+    names: frozenset[str]
+    known: Mapping[str, Group]
+    consumers: frozenset[str]
+
+    @property
+    def others(self) -> frozenset[str]:
+        """Share groups and streams groups: librdkafka cannot tell them apart."""
+        return self.names - self.known.keys() - self.consumers
+
+
+def list_groups(connection: Connection, deadline: Deadline) -> Listing:
+    """Ask every broker, twice: no one question shows all groups with what they are.
+
+    Raises:
+        Unreachable: not every broker answered within the deadline.
+    """
+    failure: KafkaException | None = None
+    for timeout, pause in zip(deadline.attempts(), pauses(), strict=False):
+        try:
+            asked = connection.admin().list_consumer_groups(request_timeout=timeout)
+            return _listing(_every_group(connection, timeout), _consumers(asked, timeout))
+        except KafkaException as error:
+            failure = error
+            connection.wait(min(pause, deadline.remaining))
+            connection.nodes(deadline)
+    raise connection.unreachable(failure)
+
+
+def coordinators_exist(connection: Connection, deadline: Deadline) -> bool | None:
+    """Whether coordinators may be asked for without creating anything; None: it cannot be seen.
+
+    Raises:
+        Unreachable: no broker answered within the deadline.
+    """
+    connection.nodes(deadline)
+    asked = connection.admin().describe_topics(
+        TopicCollection([POSITIONS_TOPIC]), request_timeout=min(_ASK_S, deadline.remaining)
+    )
+    described = outcome(asked[POSITIONS_TOPIC], deadline.remaining)
+    if not isinstance(described, Fault):
+        return True
+    if described.missing:
+        return False
+    # What may not be seen exists all the same where there are groups.
+    return True if list_groups(connection, deadline).names else None
+
+
+def _every_group(connection: Connection, timeout: float) -> Sequence[Any]:
+    # Its successor leaves out share groups, streams groups and whatever else is no consumer.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return connection.admin().list_groups(timeout=timeout)
+
+
+def _consumers(asked: "Future[Any]", timeout: float) -> Sequence[Any]:
+    found = asked.result(timeout + GRACE_S)
+    if found.errors:
+        raise KafkaException(*found.errors[:1])  # they are no exceptions, whatever is documented
+    listed: Sequence[Any] = found.valid
+    return listed
+
+
+def _listing(described: Sequence[Any], consumers: Sequence[Any]) -> Listing:
+    known = {each.id: _classic(each) for each in described if _is_classic(each)}
+    newer = {g.group_id: g for g in consumers if g.type is ConsumerGroupType.CONSUMER}
+    for name, each in newer.items():
+        # Nobody is in an empty group: it need not be asked who.
+        if each.state is ConsumerGroupState.EMPTY:
+            known[name] = Group(name, GroupProtocol.CONSUMER, GroupState.EMPTY)
+    names = frozenset(each.id for each in described) | newer.keys()
+    return Listing(names, known, frozenset(newer.keys() - known.keys()))
+
+
+def _is_classic(each: Any) -> bool:
+    return each.error is None and each.state != _NOT_CLASSIC
+
+
+def _classic(each: Any) -> Group:
+    members = tuple(Member(member.client_id, member.client_host) for member in each.members)
+    state = _CLASSIC_STATES.get(each.state, GroupState.UNKNOWN)
+    return Group(each.id, GroupProtocol.CLASSIC, state, members)
+
+
+_CHUNK = 50
+# See group_requests: an answer that comes while the request times out ends the process. Who waits
+# no longer leaves it unanswered.
+_NO_TIMEOUT_S = 3_600.0
+# Fewer are asked for one by one: a listing brings everything there is.
+_WORTH_LISTING = 50
+_SHARE_OF_ALL = 20
+_UNSEEN = Unavailable(
+    "it does not exist, or this user may not see it; grant DESCRIBE on the group, or on topic"
+    " __consumer_offsets to tell which"
+)
+
+_MUTE = "its coordinator did not answer"
+
+_NONE: Positions = {}
+
+T = TypeVar("T")
+
+
+class KafkaGroupReader(Closing):
+    """Implements `GroupReader` of `drctl.model.ports`.
+
+    Connects on first use. Every call ends within `timeout_s` for each 500 groups (and a moment).
+    """
+
+    def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
+        self._connection = Connection(name, properties, timeout_s)
+        self._clients = GroupClients(self._connection)
+        self._batches = GroupBatches(self._connection)
+        self._asks: bool | None = None
+        self._all = 0
+
+    def groups(self) -> tuple[str, ...]:
+        """The names of all groups that this user may see, of every protocol.
+
+        Raises:
+            Unreachable: not every broker answered within the deadline.
+        """
+        return tuple(sorted(self._list().names))
+
+    def described(self, names: Collection[str]) -> Mapping[str, Group | Unavailable]:
+        """Protocol, state and members of each; one that does not exist is dead and empty.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        wanted = list(dict.fromkeys(names))
+        many = self._worth_listing(len(wanted))
+        found = self._listed(wanted) if many else self._one_by_one(wanted)
+        return {name: found[name] for name in wanted}
+
+    def committed(self, names: Collection[str]) -> Mapping[str, Positions | Unavailable]:
+        """What each group has committed; nothing for share groups.
+
+        Positions in topics that this user may not describe are not among them: Kafka leaves them
+        out without a word.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        wanted = list(dict.fromkeys(names))
+        told = self._untold(wanted, lambda _name: _NONE)
+        if told or not wanted:
+            return told
+        # A cluster that is gone says so here, with its reason.
+        self._connection.nodes(self._connection.deadline())
+        replies = self._batches.committed(wanted) if len(wanted) >= WORTH else {}
+        left = [name for name in wanted if name not in replies]
+        one_by_one = self._clients.read([partial(_list, name) for name in left])
+        replies |= zip(left, one_by_one, strict=True)
+        if all(reply.silent for reply in replies.values()):
+            raise self._connection.unreachable(None)
+        return {name: self._positions(name, replies[name]) for name in wanted}
+
+    def prepare(self) -> None:
+        """Open the client, which asks nobody yet.
+
+        Raises:
+            ConfigError: librdkafka does not take the properties.
+        """
+        self._connection.admin()
+
+    def close(self) -> None:
+        """Release connections; may be called again."""
+        self._clients.close()
+        self._connection.close()
+
+    def _list(self) -> Listing:
+        listing = list_groups(self._connection, self._connection.deadline())
+        self._all = len(listing.names)
+        return listing
+
+    def _worth_listing(self, count: int) -> bool:
+        return count >= _WORTH_LISTING and count * _SHARE_OF_ALL >= self._all
+
+    def _listed(self, wanted: Sequence[str]) -> dict[str, Group | Unavailable]:
+        """Most of what there is to say is in the listing."""
+        listing = self._list()
+        found: dict[str, Group | Unavailable] = {}
+        found |= {name: listing.known[name] for name in wanted if name in listing.known}
+        found |= self._described([name for name in wanted if name in listing.consumers])
+        found |= self._others([name for name in wanted if name in listing.others])
+        # A group that nobody lists is none, or one that may not be seen.
+        unlisted = self._unlisted([name for name in wanted if name not in listing.names])
+        for name, answer in unlisted.items():
+            found[name] = answer if isinstance(answer, Unavailable) else _dead(name)
+        return found
+
+    def _unlisted(self, names: Sequence[str]) -> Mapping[str, Positions | Unavailable]:
+        """Those of a coordinator that is gone are in no listing either."""
+        try:
+            return self.committed(names)
+        except Unreachable:
+            return dict.fromkeys(names, Silent(_MUTE))
+
+    def _one_by_one(self, wanted: Sequence[str]) -> dict[str, Group | Unavailable]:
+        found = self._described(wanted)
+        dead = [name for name, group in found.items() if group == _dead(name)]
+        if dead and self._asks:
+            # Coordinators say of groups of other protocols that there are none.
+            others = self._list().others
+            found |= self._others([name for name in dead if name in others])
+        return found
+
+    def _others(self, names: Collection[str]) -> dict[str, Group | Unavailable]:
+        """Of share groups and streams groups only the latter have positions."""
+        found: dict[str, Group | Unavailable] = {}
+        for name, positions in self.committed(names).items():
+            if isinstance(positions, Unavailable):
+                found[name] = positions
+            else:
+                kind = GroupProtocol.STREAMS if positions else GroupProtocol.SHARE
+                found[name] = Group(name, kind, GroupState.UNKNOWN)
+        return found
+
+    def _described(self, wanted: Sequence[str]) -> dict[str, Group | Unavailable]:
+        if told := self._untold(wanted, _dead):
+            return told
+        found: dict[str, Group | Unavailable] = {}
+        for wave in in_chunks(wanted, WAVE):
+            deadline = self._connection.deadline()
+            ask = partial(_describe, self._connection, chain((_CHUNK,), repeat(1)))
+            answers = gather(self._connection, wave, ask, deadline, settling)
+            found |= {name: self._group(name, answers[name]) for name in wave}
+        return found
+
+    def _untold(
+        self, wanted: Sequence[str], absent: Callable[[str], T]
+    ) -> dict[str, T | Unavailable]:
+        """What is said of groups where no coordinator may be asked; nothing where one may."""
+        if not wanted:
+            return {}
+        if not self._asks:
+            self._asks = coordinators_exist(self._connection, self._connection.deadline())
+        if self._asks is None:
+            return dict.fromkeys(wanted, _UNSEEN)
+        return {} if self._asks else {name: absent(name) for name in wanted}
+
+    def _group(self, name: str, answer: Any) -> Group | Unavailable:
+        if not isinstance(answer, Fault):
+            return _group(name, answer)
+        if answer.code == KafkaError.GROUP_ID_NOT_FOUND:
+            return _dead(name)
+        return self._why(name, answer)
+
+    def _positions(self, name: str, reply: Replied) -> Positions | Unavailable:
+        fault = reply.failed or next(iter(reply.faults.values()), None)
+        if fault is None or fault.code == KafkaError.GROUP_ID_NOT_FOUND:
+            return reply.positions
+        return self._why(name, fault)
+
+    def _why(self, name: str, fault: Fault) -> Unavailable:
+        """Why there is no answer; a coordinator that is gone is told from one that refuses."""
+        text = self._connection.redacted(reason(name, fault))
+        if fault.retried or moving(fault):
+            return Silent(_MUTE if fault.unanswered else f"{_MUTE}: {text}")
+        return Unavailable(text)
+
+
+def _describe(
+    connection: Connection,
+    sizes: Iterator[int],
+    names: Collection[str],
+    timeout: float,
+    deadline: Deadline,
+) -> Iterator[tuple[str, "Future[Any]"]]:
+    """Ask for all of them; `sizes` says how many go into a request, this time and the next ones.
+
+    The answers to a request are handed out together: one coordinator that is silent keeps back
+    what all others said. So whoever has no answer is asked for by itself.
+    """
+    connection.nodes(deadline)
+    admin = connection.admin()
+    for chunk in in_chunks(names, next(sizes)):
+        yield from admin.describe_consumer_groups(chunk, request_timeout=_NO_TIMEOUT_S).items()
+
+
+def _list(name: str, client: GroupRequests, number: int) -> None:
+    client.list(number, name)
+
+
+def _group(name: str, described: Any) -> Group:
+    if described.state is ConsumerGroupState.DEAD:
+        return _dead(name)
+    return Group(
+        name,
+        PROTOCOLS.get(described.type, GroupProtocol.UNKNOWN),
+        STATES.get(described.state, GroupState.UNKNOWN),
+        tuple(Member(member.client_id, member.host) for member in described.members),
+    )
+
+
+def _dead(name: str) -> Group:
+    return Group(name, GroupProtocol.UNKNOWN, GroupState.DEAD)

@@ -1,0 +1,409 @@
+"""A ledger in a compacted topic of a cluster, for those who come from another machine."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from struct import Struct, error
+
+from drctl.gap.comparison import Side
+from drctl.gap.ledger import Book, Cell, KnownLog, LogKey, Row, Rules
+from drctl.kafka.connection import Connection
+from drctl.kafka.deadline import Deadline
+from drctl.kafka.followed_topic import CompactedTopic
+from drctl.kafka.own_topics import Change, check_writable, create_compacted
+from drctl.kafka.transactions import LIFETIME_S, Fenced, TransactionalWriter
+from drctl.model.errors import ConfigError, Unknown
+
+Values = Mapping[bytes, bytes]
+
+FORMAT = 1
+PIECE_ROWS = 20_000
+"""Rows of a cell in one record: 880 kB, less than what brokers take by default."""
+
+_STAMP = Struct(">Bq")
+_BOOK = Struct(">QIB")
+_RULES = Struct(">?q")
+_LOG = Struct(">iqi")
+_CELL = Struct(">qqqI")
+_ROW = Struct(">iqQQqq")
+
+
+class Unreadable(ValueError):
+    """A value that this drctl did not write."""
+
+
+def prefix_of(fingerprint: str) -> bytes:
+    """What all keys of a book begin with."""
+    return f"{fingerprint}/".encode()
+
+
+def header_key(fingerprint: str) -> bytes:
+    """The key of the book itself."""
+    return f"{fingerprint}/book".encode()
+
+
+def header_of(fingerprint: str, book: Book) -> dict[bytes, bytes]:
+    """The record of the book itself."""
+    packed = _BOOK.pack(book.salt, book.buckets, book.cell_bits)
+    return {header_key(fingerprint): _stamped(book.version, packed)}
+
+
+def rules_of(fingerprint: str, version: int, rules: Mapping[str, Rules]) -> dict[bytes, bytes]:
+    """A record for each topic."""
+    return {
+        f"{fingerprint}/rules/{topic}".encode(): _stamped(
+            version, _RULES.pack(r.timestamps, r.bucket_ms) + r.target_topic.encode()
+        )
+        for topic, r in rules.items()
+    }
+
+
+def log_of(fingerprint: str, version: int, key: LogKey, log: KnownLog) -> dict[bytes, bytes]:
+    """The log's record and those of its cells."""
+    facts = _LOG.pack(log.leader_epoch, log.witness, log.witness_epoch) + log.topic_id.encode()
+    found = {f"{fingerprint}/log/{_place(key)}".encode(): _stamped(version, facts)}
+    for cell in log.cells.values():
+        for number, rows in enumerate(_pieces(cell.rows)):
+            name = f"{fingerprint}/cell/{_place(key)}/{cell.number}/{number}"
+            head = _CELL.pack(cell.start, cell.end, cell.digested_at, len(cell.rows))
+            packed = head + b"".join(_ROW.pack(*row) for row in rows)
+            found[name.encode()] = _stamped(version, packed)
+    return found
+
+
+def places(values: Values) -> set[LogKey]:
+    """All logs of which there is a record, if only of a cell."""
+    logs = {_key(place) for place, _ in _of_kind("log", values)}
+    return logs | {_key(place[:3]) for place, _ in _of_kind("cell", values)}
+
+
+def keys_of_logs(logs: Collection[LogKey], values: Values) -> set[bytes]:
+    """All keys that are there of these logs and their cells."""
+    wanted = {_place(key) for key in logs}
+    return {
+        key
+        for key in values
+        if (parts := key.decode().split("/"))[1] in ("log", "cell")
+        and "/".join(parts[2:5]) in wanted
+    }
+
+
+def same(one: bytes | None, other: bytes) -> bool:
+    """Whether two values say the same, whenever they were written."""
+    return one is not None and one[_STAMP.size :] == other[_STAMP.size :]
+
+
+def book_in(fingerprint: str, values: Values) -> Book | None:
+    """The book, if its header is there.
+
+    Raises:
+        Unreadable: a value is in no format of this drctl.
+    """
+    header = values.get(header_key(fingerprint))
+    if header is None:
+        return None
+    try:
+        version, packed = _opened(header)
+        salt, buckets, cell_bits = _BOOK.unpack(packed)
+        return Book(salt, buckets, cell_bits, version, dict(_rules(values)))
+    except (error, ValueError) as wrong:
+        raise Unreadable(str(wrong)) from wrong
+
+
+def unfinished(book: Book, values: Values) -> bool:
+    """Whether a change was seen in part only."""
+    return any(_opened(value)[0] > book.version for value in values.values())
+
+
+def logs_in(values: Values) -> dict[LogKey, KnownLog]:
+    """Every log with its cells; cells of which a part is missing are left out.
+
+    Raises:
+        Unreadable: a value is in no format of this drctl.
+    """
+    try:
+        cells = _cells(values)
+        return {
+            (key := _key(place)): KnownLog(facts[3], *facts[:3], cells.get(key, {}))
+            for place, facts in _logs(values)
+        }
+    except (error, ValueError) as wrong:
+        raise Unreadable(str(wrong)) from wrong
+
+
+def _rules(values: Values) -> Iterator[tuple[str, Rules]]:
+    for (topic,), packed in _of_kind("rules", values):
+        timestamps, bucket_ms = _RULES.unpack_from(packed)
+        yield topic, Rules(packed[_RULES.size :].decode(), timestamps, bucket_ms)
+
+
+def _logs(values: Values) -> Iterator[tuple[Sequence[str], tuple[int, int, int, str]]]:
+    for place, packed in _of_kind("log", values):
+        epoch, witness, witness_epoch = _LOG.unpack_from(packed)
+        yield place, (epoch, witness, witness_epoch, packed[_LOG.size :].decode())
+
+
+def _cells(values: Values) -> dict[LogKey, dict[int, Cell]]:
+    heads: dict[tuple[LogKey, int], tuple[int, int, int, int]] = {}
+    rows: dict[tuple[LogKey, int], list[Row]] = defaultdict(list)
+    for (*place, number, _), packed in _of_kind("cell", values):
+        name = _key(place), int(number)
+        heads[name] = _CELL.unpack_from(packed)
+        rows[name] += map(Row._make, _ROW.iter_unpack(packed[_CELL.size :]))
+    found: dict[LogKey, dict[int, Cell]] = defaultdict(dict)
+    for name, (start, end, digested_at, count) in heads.items():
+        if len(rows[name]) == count:
+            log, cell = name
+            found[log][cell] = Cell(cell, start, end, digested_at, tuple(sorted(rows[name])))
+    return found
+
+
+def _of_kind(kind: str, values: Values) -> Iterator[tuple[Sequence[str], bytes]]:
+    """What stands in the keys behind the kind, and the packed values."""
+    for key, value in values.items():
+        _, found, *rest = key.decode().split("/")
+        if found == kind:
+            yield rest, _opened(value)[1]
+
+
+def _place(key: LogKey) -> str:
+    return f"{key.side.value}/{key.topic}/{key.partition}"
+
+
+def _key(place: Sequence[str]) -> LogKey:
+    side, topic, partition = place
+    return LogKey(Side(side), topic, int(partition))
+
+
+def _pieces(rows: Sequence[Row]) -> Iterable[Sequence[Row]]:
+    return (rows[at : at + PIECE_ROWS] for at in range(0, max(1, len(rows)), PIECE_ROWS))
+
+
+def _stamped(version: int, packed: bytes) -> bytes:
+    return _STAMP.pack(FORMAT, version) + packed
+
+
+def _opened(value: bytes) -> tuple[int, bytes]:
+    """The version it was written in, and the rest."""
+    if len(value) < _STAMP.size or value[0] != FORMAT:
+        raise Unreadable(f"a value of format {value[0] if value else 'none'}, not {FORMAT}")
+    return _STAMP.unpack_from(value)[1], value[_STAMP.size :]
+
+
+_PATIENCE_S = LIFETIME_S + 20.0
+"""A transaction that a dead writer left open is over by then."""
+
+_PAUSE_S = 0.1
+
+
+class TopicLedgerReader:
+    """Implements `drctl.gap.ledger.LedgerStore` and writes nothing: what is new is not kept."""
+
+    def __init__(
+        self, cluster: str, properties: Mapping[str, str], topic: str, *, timeout_s: float = 10
+    ) -> None:
+        self._connection = Connection(cluster, properties, timeout_s)
+        self._topic = topic
+        self._read: dict[str, CompactedTopic] = {}
+
+    @property
+    def where(self) -> str:
+        """The topic and its cluster."""
+        return f"topic {self._topic} of {self._connection.name}"
+
+    def book(self, fingerprint: str) -> Book | None:
+        """The book of that name, if there is one.
+
+        Raises:
+            ConfigError: the topic may not be read, or is no ledger.
+            Unreachable: the cluster did not answer.
+            Unknown: the topic was made anew since it was first read.
+        """
+        held = self._held(fingerprint)
+        return self._whole(fingerprint) if held.catch_up() else None
+
+    def begin(self, fingerprint: str, book: Book) -> Book:
+        """The same book: it lasts as long as this run."""
+        return book
+
+    def logs(self, fingerprint: str, topics: Collection[str]) -> Mapping[LogKey, KnownLog]:
+        """What is known of these topics, as of the last look at the book.
+
+        Raises:
+            ConfigError: the topic is no ledger.
+        """
+        values = self._held(fingerprint).values
+        if header_key(fingerprint) not in values:
+            return {}
+        try:
+            found = logs_in(values)
+        except Unreadable as wrong:
+            raise self._no_ledger(wrong) from wrong
+        return {key: log for key, log in found.items() if key.topic in topics}
+
+    def keep(
+        self,
+        fingerprint: str,
+        version: int,
+        rules: Mapping[str, Rules],
+        forgotten: Collection[LogKey],
+        changed: Mapping[LogKey, KnownLog],
+    ) -> bool:
+        """False: it is not kept."""
+        return False
+
+    def _held(self, fingerprint: str) -> CompactedTopic:
+        if fingerprint not in self._read:
+            prefix = prefix_of(fingerprint)
+            self._read[fingerprint] = CompactedTopic(self._connection, self._topic, prefix)
+        return self._read[fingerprint]
+
+    def _whole(self, fingerprint: str) -> Book | None:
+        """The book, behind a change that was seen to its end."""
+        held = self._held(fingerprint)
+        deadline = Deadline.after(_PATIENCE_S)
+        while True:
+            book = self._parsed(fingerprint)
+            if book is None or not unfinished(book, held.values):
+                return book
+            if deadline.expired:
+                raise Unknown(
+                    f"{self.where}: a transaction stays open, its records cannot be read",
+                    "see who else writes to this topic; without --ledger drctl does not need it",
+                )
+            self._connection.wait(_PAUSE_S)
+            held.catch_up()
+
+    def _parsed(self, fingerprint: str) -> Book | None:
+        try:
+            return book_in(fingerprint, self._held(fingerprint).values)
+        except Unreadable as wrong:
+            raise self._no_ledger(wrong) from wrong
+
+    def _no_ledger(self, wrong: Unreadable) -> ConfigError:
+        return ConfigError(
+            f"{self.where} holds what this drctl did not write: {wrong}",
+            "use the drctl that wrote it, or name another topic in `ledger` of drctl.yaml; a"
+            " ledger may always be deleted: the next run reads everything and begins a new one",
+        )
+
+
+class TopicLedger(TopicLedgerReader):
+    """The same, and keeps what is new: one transaction each time."""
+
+    def book(self, fingerprint: str) -> Book | None:
+        """The book of that name, if there is one.
+
+        Raises:
+            ConfigError: the topic may not be read or written, or is no ledger.
+            Unreachable: the cluster did not answer.
+            Unknown: the topic was made anew since it was first read.
+        """
+        found = super().book(fingerprint)
+        if found is not None:
+            # Before hours of reading, not behind them.
+            check_writable(self._connection, self._topic)
+        return found
+
+    def begin(self, fingerprint: str, book: Book) -> Book:
+        """Begin a book, and the topic where there is none; gives the book that is there.
+
+        Raises:
+            ConfigError: the topic may not be made, read or written.
+            Unreachable: the cluster did not answer.
+            Unknown: somebody else disturbed it.
+        """
+        held = self._held(fingerprint)
+        if not held.catch_up():
+            create_compacted(self._connection, self._topic)
+        try:
+            with self._writer(fingerprint) as writer:
+                found = self._settled(fingerprint)
+                if found is not None:
+                    return found
+                gone: list[Change] = [(key, None) for key in held.values]
+                writer.write([*gone, *header_of(fingerprint, book).items()])
+        except Fenced:
+            return self._begun_by_another(fingerprint)
+        return self._read_back(fingerprint, book.version)
+
+    def keep(
+        self,
+        fingerprint: str,
+        version: int,
+        rules: Mapping[str, Rules],
+        forgotten: Collection[LogKey],
+        changed: Mapping[LogKey, KnownLog],
+    ) -> bool:
+        """Forget logs, then replace what is known of others. False: the version has moved.
+
+        Raises:
+            ConfigError: the topic may not be written.
+            Unreachable: the cluster did not answer.
+            Unknown: the topic was made anew meanwhile, or nobody can say whether it was kept.
+        """
+        try:
+            with self._writer(fingerprint) as writer:
+                # From here on nobody else can change this book without being noticed.
+                book = self._settled(fingerprint)
+                if book is None or book.version != version:
+                    return False
+                writer.write(self._changes(fingerprint, book, rules, forgotten, changed))
+        except Fenced:
+            return False
+        self._read_back(fingerprint, version + 1)
+        return True
+
+    def _changes(
+        self,
+        fingerprint: str,
+        book: Book,
+        rules: Mapping[str, Rules],
+        forgotten: Collection[LogKey],
+        changed: Mapping[LogKey, KnownLog],
+    ) -> list[Change]:
+        """What has to be written, the header last."""
+        values, version = self._held(fingerprint).values, book.version + 1
+        wanted = rules_of(fingerprint, version, rules)
+        for key, log in changed.items():
+            wanted |= log_of(fingerprint, version, key, log)
+        other = {topic for topic, rule in rules.items() if book.rules.get(topic) != rule}
+        void = {*forgotten, *changed, *(k for k in places(values) if k.topic in other)}
+        gone = keys_of_logs(void, values) - wanted.keys()
+        new = [(k, v) for k, v in wanted.items() if not same(values.get(k), v)]
+        header = header_of(fingerprint, replace(book, version=version))
+        return [*((key, None) for key in gone), *new, *header.items()]
+
+    def _settled(self, fingerprint: str) -> Book | None:
+        """The book as it is now that nobody else can write it.
+
+        Raises:
+            Fenced: somebody's transaction does not end.
+        """
+        if not self._held(fingerprint).settle(_PATIENCE_S):
+            raise Fenced(f"{self.where}: another writer's transaction stays open")
+        return self._parsed(fingerprint)
+
+    def _read_back(self, fingerprint: str, version: int) -> Book:
+        """Raises Unknown where what was written cannot be seen."""
+        seen = self._held(fingerprint).settle(_PATIENCE_S)
+        book = self._parsed(fingerprint) if seen else None
+        if book is None or book.version < version:
+            raise Unknown(
+                f"{self.where}: what was written could not be read back",
+                "run it again: a ledger that was not kept is read again, no answer is wrong",
+            )
+        return book
+
+    def _begun_by_another(self, fingerprint: str) -> Book:
+        deadline = self._connection.deadline()
+        while not deadline.expired:
+            book = self.book(fingerprint)
+            if book is not None:
+                return book
+            self._connection.wait(_PAUSE_S)
+        raise Unknown(f"{self.where}: another drctl disturbed the first write", "run it again")
+
+    def _writer(self, fingerprint: str) -> TransactionalWriter:
+        name = f"drctl-ledger-{fingerprint[:16]}"
+        return TransactionalWriter(self._connection, name, self._topic)

@@ -1,0 +1,368 @@
+"""The topics that drctl itself keeps on a cluster, in the words of their errors."""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
+from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
+    AclOperation,
+    NewTopic,
+)
+
+from drctl.kafka.connection import GRACE_S, LOGGER, NO_TOPIC, Connection, client_properties, outcome
+from drctl.kafka.deadline import Deadline
+from drctl.kafka.faults import Fault
+from drctl.model.errors import ConfigError, DrctlError, Refused, Unknown, Unreachable
+
+
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """What a topic is for.
+
+    Attributes:
+        what: it holds.
+        page: that says which rights it needs.
+        silent: what to do while it cannot be read.
+        anew: what to do where it was made anew.
+    """
+
+    what: str
+    page: str
+    silent: str
+    anew: str
+
+
+LEDGER = Purpose(
+    what="the ledger",
+    page="docs/gap.md",
+    silent="see that its brokers run; without --ledger drctl does not need it",
+    anew="run it again: what is not in the ledger is read, and kept anew",
+)
+ANCHORS = Purpose(
+    what="the anchors",
+    page="docs/tracking.md",
+    silent="see that its brokers run",
+    anew="the next pass begins anew: it notes all positions",
+)
+JOURNAL = Purpose(
+    what="the journal",
+    page="docs/journal.md",
+    silent="see that its brokers run; the state_dir of whoever carried the run out has a copy",
+    anew="what was journaled is gone: look at the copies in the state_dir of whoever ran drctl, and"
+    " at the clusters",
+)
+CANARY = Purpose(
+    what="the canary",
+    page="docs/failover.md",
+    silent="see that its brokers run",
+    anew="run it again",
+)
+
+
+_REPLICAS = 3
+_PATIENCE_S = 30.0
+_PAUSE_S = 0.1
+
+
+def create_compacted(
+    connection: Connection,
+    topic: str,
+    purpose: Purpose = LEDGER,
+    config: Mapping[str, str] | None = None,
+) -> None:
+    """Make a compacted topic of one partition, as `create` does.
+
+    Raises:
+        ConfigError, Unreachable, Unknown: likewise.
+    """
+    create(connection, topic, purpose, {"cleanup.policy": "compact", **(config or {})})
+
+
+def create(connection: Connection, topic: str, purpose: Purpose, config: Mapping[str, str]) -> None:
+    """Make a topic of one partition, unless somebody else just did.
+
+    A write counts when all replicas but one have it, where there are three.
+
+    Args:
+        config: what else it is to be like.
+
+    Raises:
+        ConfigError: this user may not, or the cluster does not take it.
+        Unreachable: the cluster did not answer.
+        Unknown: it has no leader in time.
+    """
+    _ask_for(connection, topic, purpose, config)
+    _await_leader(connection, topic)
+
+
+def check_creatable(
+    connection: Connection, topic: str, purpose: Purpose, config: Mapping[str, str]
+) -> None:
+    """Ask whether this user may make such a topic; makes none.
+
+    Raises:
+        ConfigError: this user may not, or the cluster does not take it.
+        Unreachable: the cluster did not answer.
+    """
+    _ask_for(connection, topic, purpose, config, validate_only=True)
+
+
+def check_writable(connection: Connection, topic: str, purpose: Purpose = LEDGER) -> None:
+    """Ask what this user may do; where the cluster does not tell, writing will.
+
+    Raises:
+        ConfigError: this user may not write it.
+    """
+    asked: Mapping[str, Any] = connection.admin().describe_topics(
+        TopicCollection([topic]), include_authorized_operations=True
+    )
+    found = outcome(asked[topic], connection.timeout_s)
+    allowed = None if isinstance(found, Fault) else found.authorized_operations
+    if allowed is not None and AclOperation.WRITE not in allowed:
+        raise ConfigError(
+            f"topic {topic} of {connection.name} may not be written by this user",
+            f"grant READ, WRITE and DESCRIBE_CONFIGS on it ({purpose.page})",
+        )
+
+
+def _ask_for(
+    connection: Connection,
+    topic: str,
+    purpose: Purpose,
+    config: Mapping[str, str],
+    *,
+    validate_only: bool = False,
+) -> None:
+    brokers = len(connection.nodes(connection.deadline()).brokers)
+    replicas = min(_REPLICAS, brokers)
+    settings = {"min.insync.replicas": str(max(1, replicas - 1)), **config}
+    new = NewTopic(topic, 1, replication_factor=replicas, config=settings)
+    asked = connection.admin().create_topics(
+        [new], operation_timeout=_PATIENCE_S, validate_only=validate_only
+    )
+    done = outcome(asked[topic], _PATIENCE_S + GRACE_S)
+    if not isinstance(done, Fault) or done.code == KafkaError.TOPIC_ALREADY_EXISTS:
+        return
+    reason = connection.redacted(done.text)
+    message = f"topic {topic} of {connection.name} cannot be made: {reason}"
+    if done.retried:
+        raise Unreachable(message, "see that its brokers run, and run it again")
+    policy = config["cleanup.policy"]
+    raise ConfigError(
+        message,
+        f"grant CREATE on it ({purpose.page}), or make it: 1 partition, cleanup.policy {policy}",
+    )
+
+
+def _await_leader(connection: Connection, topic: str) -> None:
+    deadline = Deadline.after(_PATIENCE_S)
+    while not deadline.expired:
+        known = connection.metadata(deadline).topics.get(topic)
+        if known and known.partitions and known.partitions[0].leader >= 0:
+            return
+        connection.wait(_PAUSE_S)
+    raise Unknown(
+        f"topic {topic} of {connection.name} has no leader after {_PATIENCE_S:g} s",
+        "see that its brokers run",
+    )
+
+
+_POLL_S = 0.1
+_PARTITION = 0
+_CONNECTING_S = 1.0
+_SILENT = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._MSG_TIMED_OUT})
+_MISSING = frozenset(
+    {KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART}
+)
+_FORBIDDEN = frozenset(
+    {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
+)
+_PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
+
+Change = tuple[bytes, bytes | None]
+"""A key and its new value; None deletes it."""
+
+
+class TopicWriter:
+    """Writes to the one partition of a topic, idempotently; a context manager.
+
+    Args:
+        patience_s: how long the cluster may take to acknowledge.
+
+    Raises:
+        ConfigError: librdkafka does not take the properties.
+    """
+
+    def __init__(
+        self, connection: Connection, topic: str, purpose: Purpose, patience_s: float
+    ) -> None:
+        self._connection = connection
+        self._topic = topic
+        self._purpose = purpose
+        self._patience_s = patience_s
+        self._errors: list[KafkaError] = []
+        self._failed: list[KafkaError] = []
+
+    def __enter__(self) -> Self:
+        self._producer = self._open()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        del self._producer
+
+    def write(self, changes: Iterable[Change]) -> None:
+        """All of it, in this order.
+
+        Raises:
+            ConfigError: this user may not write.
+            Unreachable: the cluster did not answer; some of it may be written.
+            Unknown: it failed otherwise; likewise.
+        """
+        self._errors.clear()
+        self._failed.clear()
+        try:
+            for key, value in changes:
+                self._produce(key, value)
+            self._flush()
+        except KafkaException as failed:
+            raise self._ended(failed.args[0]) from failed
+        if self._failed:
+            raise self._ended(self._failed[0])
+
+    @property
+    def _where(self) -> str:
+        return f"topic {self._topic} of {self._connection.name}"
+
+    def _settings(self) -> dict[str, Any]:
+        return {"enable.idempotence": True, "acks": "all", "compression.type": "lz4"}
+
+    def _open(self) -> Producer:
+        settings: dict[str, Any] = {
+            **client_properties(self._connection.properties),
+            **self._settings(),
+            "delivery.timeout.ms": int(self._patience_s * 1000),
+            "error_cb": self._errors.append,
+        }
+        try:
+            producer = Producer(settings, logger=LOGGER)
+        except (KafkaException, ValueError, TypeError) as error:
+            name = self._connection.name
+            raise ConfigError(
+                f"cluster {name}: {self._connection.redacted(str(error))}",
+                f"Correct clusters.{name}.properties: librdkafka's names and values go there.",
+            ) from None
+        # One that asks for its producer id before it is connected asks again after half a second.
+        with suppress(KafkaException):
+            self._call(producer.list_topics, NO_TOPIC, _CONNECTING_S)
+        return producer
+
+    def _produce(self, key: bytes, value: bytes | None) -> None:
+        deadline = Deadline.after(self._patience_s)
+        while True:
+            try:
+                self._producer.produce(
+                    self._topic, key=key, value=value, partition=_PARTITION, on_delivery=self._told
+                )
+            except BufferError:
+                if deadline.expired:
+                    raise self._ended(KafkaError(KafkaError._TIMED_OUT)) from None
+                self._call(self._producer.poll, _POLL_S)
+            else:
+                self._call(self._producer.poll, 0)
+                return
+
+    def _flush(self) -> None:
+        if self._call(self._producer.flush, self._patience_s):
+            raise self._ended(KafkaError(KafkaError._TIMED_OUT))
+
+    def _told(self, error: KafkaError | None, _message: object) -> None:
+        if error is not None:
+            self._errors.append(error)
+            self._failed.append(error)
+
+    def _call(self, function: Callable[..., Any], *arguments: object) -> Any:
+        """Call what may call back; raises KafkaException, and nothing else, where that is due.
+
+        On a fatal error confluent-kafka goes on to call back with the exception already set. Python
+        then loses it, or takes it for a bug of the callback.
+        """
+        try:
+            return function(*arguments)
+        except SystemError as mixed:
+            self._errors += _lost_in(mixed)
+            if not self._errors:
+                raise
+            raise KafkaException(self._errors[-1]) from None
+
+    def _ended(self, last: KafkaError) -> DrctlError:
+        """The likeliest reason: the last error is often but a consequence."""
+        if last.code() in _PURGED:
+            # What librdkafka gave up for may be told only now.
+            with suppress(KafkaException):
+                self._call(self._producer.poll, _POLL_S)
+        errors = [*self._errors, last]
+        codes = {error.code() for error in errors}
+        if codes & _FORBIDDEN:
+            return ConfigError(
+                f"{self._where} may not be written by this user",
+                f"grant READ, WRITE and DESCRIBE_CONFIGS on it ({self._purpose.page})",
+            )
+        if codes & _MISSING:
+            return Unknown(f"{self._where} was deleted while drctl wrote to it", "run it again")
+        reason = self._connection.redacted(errors[0].str())
+        if codes & _SILENT:
+            return Unreachable(
+                f"no answer in time while writing to {self._where}: {reason}",
+                "see that its brokers run, and run it again: it looks at what was kept first",
+            )
+        return Unknown(f"{self._where} could not be written: {reason}", "run it again")
+
+
+def _lost_in(error: BaseException) -> list[KafkaError]:
+    """What Kafka said before Python lost it."""
+    found, seen = list[KafkaError](), error.__cause__ or error.__context__
+    while seen is not None:
+        if isinstance(seen, KafkaException) and isinstance(seen.args[0], KafkaError):
+            found.append(seen.args[0])
+        seen = seen.__cause__ or seen.__context__
+    return found
+
+
+_CANARY_PATIENCE_S = 20.0
+_KEY = b"canary"
+
+
+class KafkaCanary:
+    """Implements `drctl.engine.ports.Canary`."""
+
+    def __init__(self, cluster: str, properties: Mapping[str, str], timeout_s: float = 10) -> None:
+        self._cluster = cluster
+        self._properties = dict(properties)
+        self._timeout_s = timeout_s
+
+    def sing(self, topic: str, text: str) -> None:
+        """Write one; makes the topic where there is none.
+
+        Raises:
+            Refused: the cluster does not take it.
+            Unreachable: no answer came; it may have been written.
+        """
+        connection = Connection(self._cluster, self._properties, self._timeout_s)
+        try:
+            create_compacted(connection, topic, CANARY)
+            with TopicWriter(connection, topic, CANARY, _CANARY_PATIENCE_S) as writer:
+                writer.write([(_KEY, text.encode())])
+        except Unreachable:
+            raise
+        except DrctlError as error:
+            raise Refused(f"{self._cluster} took no record: {error.message}", error.hint) from error
+        finally:
+            connection.close()

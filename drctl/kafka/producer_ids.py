@@ -1,0 +1,150 @@
+"""Producer ids of one cluster: looked at, and moved on.
+
+A broker gives ids from a block of 1,000 that the controller gave it. No request asks for a block:
+the ids in it are used up, one by one, which takes a tenth of a millisecond each, or more.
+"""
+
+from collections.abc import Collection, Mapping
+from time import sleep
+
+from confluent_kafka import KafkaError
+
+from drctl.host.connections import Closing
+from drctl.kafka.broker_socket import BrokerSocket
+from drctl.kafka.brokers import Brokers, Question, ask_leaders
+from drctl.kafka.connection import Connection
+from drctl.kafka.deadline import Deadline
+from drctl.kafka.protocol_producers import (
+    DESCRIBE_PRODUCERS,
+    INIT_PRODUCER_ID,
+    describe_producers,
+    init_producer_id,
+    read_init,
+    read_producers,
+)
+from drctl.model.errors import ConfigError, Unknown
+from drctl.model.producer_ids import Advanced, Producer, Producers
+from drctl.model.topology import TopicPartition, Unavailable
+
+BLOCK = 1000
+"""How many ids a broker gets at a time."""
+
+_AT_ONCE = 100
+_PAUSE_S = 0.02
+_PRODUCERS = Question(DESCRIBE_PRODUCERS, describe_producers, read_producers)
+
+
+class _Opened(Closing):
+    """What both sides of this have in common: the cluster's brokers."""
+
+    def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
+        self._connection = Connection(name, properties, timeout_s)
+        self._brokers = Brokers(self._connection)
+
+    def prepare(self) -> None:
+        """Open the client, which asks nobody yet.
+
+        Raises:
+            ConfigError: librdkafka does not take the properties.
+        """
+        self._connection.admin()
+
+    def close(self) -> None:
+        """Release connections; may be called again."""
+        self._connection.close()
+
+
+class KafkaProducerIdReader(_Opened):
+    """Implements `ProducerIdReader` of `drctl.model.producer_ids`.
+
+    Connects on first use. Every call ends within `timeout_s` (and a moment).
+    """
+
+    def in_use(self, partitions: Collection[TopicPartition]) -> Producers:
+        """The producers that each partition remembers.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+            ConfigError: the properties cannot be used for connections of our own.
+        """
+        deadline = self._connection.deadline()
+        rows = ask_leaders(self._connection, self._brokers, _PRODUCERS, partitions, deadline)
+        return {
+            place: row
+            if isinstance(row, Unavailable)
+            else tuple(
+                Producer(p.producer_id, p.epoch, p.sequence, p.timestamp_ms) for p in row.producers
+            )
+            for place, row in rows.items()
+        }
+
+    def next_ids(self) -> Mapping[int, int | Unavailable]:
+        """By broker an id that it has just given; those that follow are higher.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+            ConfigError: the properties cannot be used for connections of our own.
+        """
+        deadline = self._connection.deadline()
+        addresses = self._brokers.addresses(deadline)
+
+        def one(opened: BrokerSocket) -> int:
+            return _taken(opened, 1, deadline)[0]
+
+        return self._brokers.ask(dict.fromkeys(addresses, one), addresses, deadline)
+
+
+class KafkaProducerIdWriter(_Opened):
+    """Implements `ProducerIdWriter` of `drctl.model.producer_ids`.
+
+    Ends within `timeout_s` (and a moment); what is not done by then is done by calling it again.
+    """
+
+    def advance(self, beyond: int) -> Mapping[int, Advanced | Unavailable]:
+        """Use up ids until every broker only gives higher ones.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+            ConfigError: the properties cannot be used for connections of our own.
+        """
+        deadline = self._connection.deadline()
+        addresses = self._brokers.addresses(deadline)
+
+        def move(opened: BrokerSocket) -> Advanced:
+            return _advanced(opened, beyond, deadline)
+
+        return self._brokers.ask(dict.fromkeys(addresses, move), addresses, deadline)
+
+
+def _advanced(opened: BrokerSocket, beyond: int, deadline: Deadline) -> Advanced:
+    first = last = _taken(opened, 1, deadline)[0]
+    # The connection has the same deadline: what it got by then is worth knowing.
+    until = deadline.sooner(max(0.0, deadline.remaining - _AT_ONCE * _PAUSE_S / 10))
+    while last <= beyond and not until.expired:
+        last = max(_taken(opened, min(_AT_ONCE, beyond + 1 - last), deadline))
+    return Advanced(first, last, beyond)
+
+
+def _taken(opened: BrokerSocket, count: int, deadline: Deadline) -> list[int]:
+    """So many ids, or fewer but one at least."""
+    while True:
+        for _ in range(count):
+            opened.send(INIT_PRODUCER_ID, init_producer_id())
+        given = [opened.receive(INIT_PRODUCER_ID, read_init) for _ in range(count)]
+        ids = [each.producer_id for each in given if not each.error]
+        refused = next((each.error for each in given if each.error), 0)
+        if refused and refused != KafkaError.COORDINATOR_LOAD_IN_PROGRESS:
+            raise _refusal(opened, refused)
+        if ids:
+            return ids
+        # Its next block is on the way.
+        sleep(min(_PAUSE_S, deadline.remaining))
+
+
+def _refusal(opened: BrokerSocket, code: int) -> ConfigError | Unknown:
+    if code == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
+        return ConfigError(
+            "this user may not get producer ids; grant IDEMPOTENT_WRITE on the cluster, or WRITE"
+            " on a topic"
+        )
+    return Unknown(f"{opened.address} gives no producer id: {KafkaError(code).str()}")

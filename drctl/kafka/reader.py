@@ -1,0 +1,503 @@
+"""One Kafka cluster, looked at.
+
+Everything here goes through requests that change nothing: no group is joined or looked up, no
+topic asked for by a name that a broker would then create.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import zip_longest
+
+from confluent_kafka import KafkaError
+
+from drctl.host.connections import Closing
+from drctl.kafka.connection import Connection
+from drctl.kafka.deadline import Deadline
+from drctl.kafka.offsets import LookUps, read_max_timestamps, read_offsets, read_offsets_for_time
+from drctl.kafka.simple_consumer import Fetched, ScanConsumer, SimpleConsumer
+from drctl.kafka.topics import read_configurations, read_topics
+from drctl.model.errors import Unknown, Unreachable
+from drctl.model.ports import ClusterReader
+from drctl.model.topology import (
+    Chunk,
+    Overview,
+    PartitionOffsets,
+    Record,
+    Row,
+    TopicPartition,
+    TopicState,
+    Unavailable,
+)
+from drctl.model.topology import Found as topology_Found
+
+_POLL_S = 0.2
+_QUICK_S = 1.0
+_LITTLE, _MUCH = 65_536, 1_048_576
+
+Found = dict[TopicPartition, Record | Unavailable]
+Read = dict[TopicPartition, Fetched]
+Position = tuple[TopicPartition, int]
+
+
+def read_first_records(
+    connection: Connection, positions: Mapping[TopicPartition, int], deadline: Deadline
+) -> Found:
+    """The first committed record at or after each offset; left out where there is none.
+
+    Raises:
+        Unreachable: no broker answered within the deadline.
+    """
+    read, found = _read_first(connection, positions, deadline)
+    found |= {p: r for p, f in read.items() if (r := _record(f)) is not None}
+    return found
+
+
+def read_following(
+    connection: Connection,
+    positions: Mapping[TopicPartition, int],
+    number: int,
+    deadline: Deadline,
+) -> dict[TopicPartition, tuple[Record, ...] | Unavailable]:
+    """The first committed records at or after each offset, up to so many of each.
+
+    What is appended after the call began is left out: a partition that is written to has an end.
+
+    Raises:
+        Unreachable: no broker answered within the deadline.
+    """
+    offsets = read_offsets(connection, positions, deadline)
+    found: dict[TopicPartition, tuple[Record, ...] | Unavailable] = {
+        p: o if isinstance(o, Unavailable) else () for p, o in offsets.items()
+    }
+    waiting = {
+        partition: range(max(position, known.log_start), known.last_stable)
+        for partition, position in positions.items()
+        if isinstance(known := offsets[partition], PartitionOffsets)
+        and max(position, known.log_start) < known.last_stable
+    }
+    if waiting:
+        # Perhaps of very many partitions: a call for each record would be too much.
+        with ScanConsumer(connection.properties, _LITTLE) as consumer:
+            consumer.connect(deadline.remaining)
+            found |= _read_several(consumer, waiting, number, deadline)
+    found |= {partition: _silence(deadline) for partition in waiting}
+    return found
+
+
+def _read_several(
+    consumer: ScanConsumer, waiting: dict[TopicPartition, range], number: int, until: Deadline
+) -> dict[TopicPartition, tuple[Record, ...] | Unavailable]:
+    """What was read to the end of its offsets, or to the number wanted, waits no more."""
+    for partition, offsets in waiting.items():
+        consumer.start(partition, offsets.start)
+    read: dict[TopicPartition, list[Record]] = defaultdict(list)
+    ended: dict[TopicPartition, tuple[Record, ...] | Unavailable] = {}
+    while waiting and not until.expired:
+        for partition, error, rows in consumer.poll_rows(min(_POLL_S, until.remaining)):
+            if partition not in waiting:
+                continue
+            if error and error != KafkaError._PARTITION_EOF:
+                ended[partition] = _refused(partition, error, consumer.text_of(error))
+            elif error or _is_last(read[partition], partition, rows, waiting[partition], number):
+                ended[partition] = tuple(read[partition])
+            else:
+                continue
+            del waiting[partition]
+            consumer.stop(partition)
+    for partition in waiting:
+        consumer.stop(partition)
+    return ended
+
+
+def _is_last(
+    read: list[Record], place: TopicPartition, rows: Sequence[Row], offsets: range, number: int
+) -> bool:
+    """Add what came of the offsets, up to the number; whether nothing more of it is wanted."""
+    for offset, time, key, value, headers in rows:
+        if offset in offsets:
+            named = tuple((name.decode(errors="replace"), content) for name, content in headers)
+            read.append(Record(place.partition, offset, time, key, value, named))
+        if offset + 1 >= offsets.stop or len(read) >= number:
+            return True
+    return False
+
+
+def read_leader_epochs(
+    connection: Connection, positions: Mapping[TopicPartition, int], deadline: Deadline
+) -> dict[TopicPartition, int | Unavailable]:
+    """The leader epoch in which the committed record at exactly this offset was appended.
+
+    Raises:
+        Unreachable: no broker answered within the deadline.
+    """
+    read, unread = _read_first(connection, positions, deadline)
+    found: dict[TopicPartition, int | Unavailable] = {}
+    for partition, offset in positions.items():
+        record = _record(read[partition]) if partition in read else unread.get(partition)
+        if isinstance(record, Record) and record.offset == offset:
+            found[partition] = read[partition].leader_epoch
+        else:
+            absent = Unavailable(f"no committed record has offset {offset}")
+            found[partition] = record if isinstance(record, Unavailable) else absent
+    return found
+
+
+def _read_first(
+    connection: Connection, positions: Mapping[TopicPartition, int], deadline: Deadline
+) -> tuple[Read, Found]:
+    """What came first from each offset on, and why nothing can be said of the others."""
+    offsets = read_offsets(connection, positions, deadline)
+    silent: Found = {p: o for p, o in offsets.items() if isinstance(o, Unavailable)}
+    wanted = {
+        partition: max(position, known.log_start)
+        for partition, position in positions.items()
+        if isinstance(known := offsets[partition], PartitionOffsets)
+        and max(position, known.log_start) < known.last_stable
+    }
+    read: Read = {}
+    # Little of each partition, in case the way is long; where batches are large that is slow.
+    for fetch_bytes, until in ((_LITTLE, deadline.sooner(_QUICK_S)), (_MUCH, deadline)):
+        if wanted:
+            with SimpleConsumer(connection.properties, fetch_bytes) as consumer:
+                consumer.connect(deadline.remaining)
+                read |= _read_round(consumer, wanted, until)
+    silent.update((partition, _silence(deadline)) for partition in wanted)
+    return read, silent
+
+
+def read_records(
+    connection: Connection, positions: Sequence[Position], deadline: Deadline
+) -> dict[Position, Record | Unavailable]:
+    """The committed records at these exact offsets.
+
+    Raises:
+        Unreachable: no broker answered within the deadline.
+    """
+    offsets = read_offsets(connection, {partition for partition, _ in positions}, deadline)
+    found: dict[Position, Record | Unavailable] = {}
+    wanted: dict[TopicPartition, list[int]] = defaultdict(list)
+    for partition, offset in dict.fromkeys(positions):
+        known = offsets[partition]
+        absent = known if isinstance(known, Unavailable) else _absent(partition, offset, known)
+        if absent:
+            found[partition, offset] = absent
+        else:
+            wanted[partition].append(offset)
+    if wanted:
+        with SimpleConsumer(connection.properties, _LITTLE) as consumer:
+            consumer.connect(deadline.remaining)
+            _read_exact(consumer, wanted, deadline, found)
+    return found
+
+
+def _absent(partition: TopicPartition, offset: int, known: PartitionOffsets) -> Unavailable | None:
+    if offset < known.log_start:
+        return Unavailable(f"offset {offset} is before the log start offset {known.log_start}")
+    if offset >= known.end:
+        return Unavailable(f"offset {offset} is not before the end offset {known.end}")
+    if offset >= known.last_stable:
+        return Unavailable(f"offset {offset} is behind the last stable offset {known.last_stable}")
+    return None
+
+
+def _read_exact(
+    consumer: SimpleConsumer,
+    wanted: Mapping[TopicPartition, list[int]],
+    deadline: Deadline,
+    found: dict[Position, Record | Unavailable],
+) -> None:
+    # A partition can be read from one place at a time: the n-th offset of each at once.
+    for offsets in zip_longest(*map(sorted, wanted.values())):
+        at = {p: o for p, o in zip(wanted, offsets, strict=True) if o is not None}
+        waiting = dict(at)
+        read = _read_round(consumer, waiting, deadline)
+        for partition, offset in at.items():
+            record = _silence(deadline) if partition in waiting else _record(read[partition])
+            if record is None or (isinstance(record, Record) and record.offset != offset):
+                record = Unavailable(f"no committed record has offset {offset}")
+            found[partition, offset] = record
+
+
+def _read_round(
+    consumer: SimpleConsumer, waiting: dict[TopicPartition, int], until: Deadline
+) -> Read:
+    """Read one record of each; what was decided, if only that there is none, waits no more."""
+    for partition, offset in waiting.items():
+        consumer.start(partition, offset)
+    read: Read = {}
+    while waiting and not until.expired:
+        for fetched in consumer.poll(min(_POLL_S, until.remaining), waiting):
+            if _concerns(fetched, waiting[fetched.partition]):
+                del waiting[fetched.partition]
+                consumer.stop(fetched.partition)
+                read[fetched.partition] = fetched
+    for partition in waiting:
+        consumer.stop(partition)
+    return read
+
+
+def _silence(deadline: Deadline) -> Unavailable:
+    return Unavailable(f"its leader sent nothing within {deadline.total:g} s")
+
+
+def _concerns(fetched: Fetched, position: int) -> bool:
+    # After a stop or a reset, older records may still come out of the queue.
+    return fetched.record is None or fetched.record.offset >= position
+
+
+def _record(fetched: Fetched) -> Record | Unavailable | None:
+    """None at the end of the partition."""
+    if fetched.record is not None or fetched.error == KafkaError._PARTITION_EOF:
+        return fetched.record
+    return _refused(fetched.partition, fetched.error, fetched.text)
+
+
+def _refused(partition: TopicPartition, error: int, text: str) -> Unavailable:
+    if error == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        return Unavailable(f"not authorized to read topic {partition.topic}")
+    return Unavailable(text)
+
+
+class KafkaClusterReader(Closing):
+    """Implements `ClusterReader` and `OffsetReader` of `drctl.model.ports`.
+
+    Connects on first use. Every call ends within `timeout_s` (and a moment); one that got no
+    answer at all raises `Unreachable`, whose message says why, and never a credential.
+    """
+
+    def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
+        self._connection = Connection(name, properties, timeout_s)
+        self._look_ups = LookUps(self._connection)
+
+    @property
+    def name(self) -> str:
+        """The name that drctl.yaml gives the cluster."""
+        return self._connection.name
+
+    def prepare(self) -> None:
+        """Open the client, which asks nobody yet.
+
+        Raises:
+            ConfigError: librdkafka does not take the properties.
+        """
+        self._connection.admin()
+
+    def cluster_id(self) -> str:
+        """The cluster's own id.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+            ConfigError: librdkafka does not take the properties.
+        """
+        return self._connection.nodes(self._connection.deadline()).cluster_id
+
+    def topic_names(self) -> frozenset[str]:
+        """All topics this user may see, internal ones included.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        return frozenset(self._connection.metadata(self._connection.deadline()).topics)
+
+    def topics(self, names: Collection[str]) -> Mapping[str, TopicState | Unavailable | None]:
+        """Each named topic's state; None where the cluster says that it does not exist.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        seen = self._look_ups.seen
+        return read_topics(self._connection, names, self._connection.deadline(), seen)
+
+    def offsets(
+        self, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, PartitionOffsets | Unavailable]:
+        """Log start, last stable and end offset of each partition, from its leader.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        return read_offsets(self._connection, partitions, self._connection.deadline())
+
+    def offsets_for_time(
+        self, partitions: Collection[TopicPartition], timestamp_ms: int
+    ) -> Mapping[TopicPartition, int | Unavailable]:
+        """First offset whose timestamp is at or after the given one; the end offset if none is.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        deadline = self._connection.deadline()
+        return read_offsets_for_time(self._connection, partitions, timestamp_ms, deadline)
+
+    def first_timestamps(
+        self, positions: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, int | Unavailable]:
+        """Timestamp (ms) of the first committed record at or after each offset.
+
+        Partitions that hold no such record are left out.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        found = read_first_records(self._connection, positions, self._connection.deadline())
+        return {p: r.timestamp_ms if isinstance(r, Record) else r for p, r in found.items()}
+
+    def max_timestamps(
+        self, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, int | Unavailable]:
+        """No record is younger than this (ms); -1 where the partition is empty (KIP-734).
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        return read_max_timestamps(self._connection, partitions, self._connection.deadline())
+
+    def records(
+        self, positions: Sequence[tuple[TopicPartition, int]]
+    ) -> Mapping[tuple[TopicPartition, int], Record | Unavailable]:
+        """The committed records at these exact offsets; for a few examples, not for scans.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        return read_records(self._connection, positions, self._connection.deadline())
+
+    def following(
+        self, positions: Mapping[TopicPartition, int], number: int
+    ) -> Mapping[TopicPartition, tuple[Record, ...] | Unavailable]:
+        """The first committed records at or after each offset, up to so many of each.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        deadline = self._connection.deadline()
+        return read_following(self._connection, positions, number, deadline)
+
+    def leader_epochs(
+        self, positions: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, int | Unavailable]:
+        """The leader epoch in which the committed record at exactly this offset was appended.
+
+        Two logs that hold the same epoch at an offset are equal up to there (KIP-101).
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        return read_leader_epochs(self._connection, positions, self._connection.deadline())
+
+    def overview(self) -> Overview:
+        """The cluster's id, and all partitions that this user may see.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        return self._look_ups.overview(self._connection.deadline())
+
+    def configurations(
+        self, names: Collection[str]
+    ) -> Mapping[str, Mapping[str, str] | Unavailable]:
+        """Each topic's configuration, name to value.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        seen = self._look_ups.seen
+        return read_configurations(self._connection, names, self._connection.deadline(), seen)
+
+    def look_up(
+        self, questions: Sequence[tuple[TopicPartition, int]]
+    ) -> Callable[[], Sequence[topology_Found | Unavailable]]:
+        """Ask each partition's leader for an offset; what is returned waits for the answers.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        return self._look_ups.ask(questions, self._connection.deadline())
+
+    def close(self) -> None:
+        """Release connections; may be called again."""
+        self._look_ups.close()
+        self._connection.close()
+
+
+_LOOK_EVERY_S = 5.0
+_CONNECT_S = 1.0
+_BEGINNING = -2
+
+_ENDS = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.TOPIC_AUTHORIZATION_FAILED})
+
+
+class TopicTail:
+    """Reads on where a reader with an end stopped; belongs to no group.
+
+    Args:
+        cluster: is asked now and then whether the topic is still the same one.
+        warn: told once when the cluster falls silent, and once when it answers again.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterReader,
+        properties: Mapping[str, str],
+        topic: TopicState,
+        warn: Callable[[str], None],
+    ) -> None:
+        self._cluster = cluster
+        self._properties = properties
+        self._topic = topic
+        self._warn = warn
+        self._silent = False
+
+    def chunks(self, positions: Mapping[int, int]) -> Iterator[Chunk]:
+        """What comes from these offsets on, and from the beginning of partitions that are new.
+
+        Raises:
+            Unknown: the topic is gone or made anew, or records were deleted before they were read.
+        """
+        known = set(positions)
+        look = Deadline.after(_LOOK_EVERY_S)
+        with ScanConsumer(self._properties) as consumer:
+            consumer.connect(_CONNECT_S)
+            for number, offset in positions.items():
+                consumer.start(TopicPartition(self._topic.name, number), offset)
+            while True:
+                yield from self._come(consumer)
+                if look.expired:
+                    for number in self._partitions() - known:
+                        consumer.start(TopicPartition(self._topic.name, number), _BEGINNING)
+                        known.add(number)
+                    look = Deadline.after(_LOOK_EVERY_S)
+
+    def _come(self, consumer: ScanConsumer) -> Iterator[Chunk]:
+        for partition, error, rows in consumer.poll_rows(_POLL_S):
+            if not error:
+                yield Chunk(*partition, rows)
+            elif error in _ENDS:
+                raise Unknown(
+                    f"{self._where}: partition {partition.partition} cannot be followed any more:"
+                    f" {consumer.text_of(error)}",
+                    "begin again: records may have been deleted before they were read",
+                )
+
+    def _partitions(self) -> set[int]:
+        """Those that it has now; none where the cluster does not answer."""
+        name = self._topic.name
+        try:
+            state = self._cluster.topics([name])[name]
+        except Unreachable as error:
+            if not self._silent:
+                self._warn(f"{error.message}; waiting for it")
+            self._silent = True
+            return set()
+        if self._silent:
+            self._warn(f"cluster {self._cluster.name} answers again")
+        self._silent = False
+        if state is None or (
+            isinstance(state, TopicState) and state.topic_id != self._topic.topic_id
+        ):
+            raise Unknown(f"{self._where} was deleted, or made anew", "begin again")
+        return set(state.partitions) if isinstance(state, TopicState) else set()
+
+    @property
+    def _where(self) -> str:
+        return f"topic {self._topic.name} of {self._cluster.name}"

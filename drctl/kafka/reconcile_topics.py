@@ -1,0 +1,146 @@
+"""The topics that `drctl reconcile` keeps on the cluster that it writes to."""
+
+from collections.abc import Mapping
+
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
+    NewTopic,
+)
+
+from drctl.kafka.connection import GRACE_S, Connection, outcome
+from drctl.kafka.deadline import Deadline
+from drctl.kafka.faults import Fault
+from drctl.kafka.followed_topic import CompactedTopic
+from drctl.kafka.own_topics import Purpose, create_compacted
+from drctl.kafka.topics import read_topics
+from drctl.model.errors import ConfigError, Unknown, Unreachable
+from drctl.model.topology import TopicState, Unavailable
+from drctl.reconcile.progress import TOPIC, Key, Progress, decode
+
+RECONCILE = Purpose(
+    what="the progress of reconciliation",
+    page="docs/reconcile.md",
+    silent="see that its brokers run; without it nobody knows what is done already",
+    anew="run `drctl gap` again: it sees what was copied, and its result begins anew",
+)
+_CONFIG = {"segment.ms": "3600000", "min.cleanable.dirty.ratio": "0.1"}
+_KEPT_FOR_EVER = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+_REPLICAS = 3
+_PATIENCE_S = 30.0
+_PAUSE_S = 0.1
+_ROOM = 1 << 16
+_USUAL_BYTES = 1_048_588
+_LONGEST_NAME = 249
+
+
+class ReconcileTopic:
+    """Reads progress; makes the topic where somebody is about to write it."""
+
+    def __init__(self, cluster: str, properties: Mapping[str, str], timeout_s: float = 10) -> None:
+        self._connection = Connection(cluster, properties, timeout_s)
+
+    def make(self) -> None:
+        """Make the topic, unless it is there.
+
+        Raises:
+            ConfigError, Unreachable, Unknown: it cannot be made.
+        """
+        create_compacted(self._connection, TOPIC, RECONCILE, _CONFIG)
+
+    def kept(self) -> dict[Key, Progress]:
+        """All progress that counts now; nothing where there is no such topic.
+
+        Raises:
+            ConfigError: it may not be read.
+            Unreachable: the cluster did not answer.
+            Unknown: it holds what this drctl does not understand.
+        """
+        held = CompactedTopic(self._connection, TOPIC, b"", RECONCILE)
+        return decode(held.values.items()) if held.catch_up() else {}
+
+    def settled(self) -> dict[Key, Progress]:
+        """The same, once everything that was appended until now is decided.
+
+        Raises:
+            ConfigError, Unreachable: likewise.
+            Unknown: likewise, or somebody's transaction stays open.
+        """
+        held = CompactedTopic(self._connection, TOPIC, b"", RECONCILE)
+        if not held.settle(_PATIENCE_S):
+            raise Unknown(
+                f"a transaction is open in {held.where}: what is done already is not known yet",
+                "run it again in a minute: brokers abort it when its writer is gone",
+            )
+        return decode(held.values.items())
+
+    def make_quarantine(self, name: str, like: str, partitions: int) -> None:
+        """Make a quarantine topic that keeps for ever, unless it is there.
+
+        Args:
+            like: a topic of the cluster whose largest records it must take.
+
+        Raises:
+            ConfigError: this user may not, or what is there does not keep for ever.
+            Unreachable, Unknown: the cluster did not answer, or gave it no leaders.
+        """
+        if len(name) > _LONGEST_NAME:
+            raise ConfigError(f"topic {name} would have too long a name", "use --policy export")
+        states = read_topics(self._connection, [name, like], self._connection.deadline())
+        found = states[name]
+        if found is None:
+            self._make(name, partitions, states[like])
+        elif isinstance(found, TopicState):
+            _check_quarantine(found, partitions)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._connection.close()
+
+    def _make(self, name: str, partitions: int, like: TopicState | Unavailable | None) -> None:
+        brokers = len(self._connection.nodes(self._connection.deadline()).brokers)
+        replicas = min(_REPLICAS, brokers)
+        known = like.config if isinstance(like, TopicState) else {}
+        most = int(known.get("max.message.bytes", _USUAL_BYTES)) + _ROOM
+        config = {
+            **_KEPT_FOR_EVER,
+            "min.insync.replicas": str(max(1, replicas - 1)),
+            "max.message.bytes": str(most),
+        }
+        new = NewTopic(name, partitions, replication_factor=replicas, config=config)
+        asked = self._connection.admin().create_topics([new], operation_timeout=_PATIENCE_S)
+        done = outcome(asked[name], _PATIENCE_S + GRACE_S)
+        if isinstance(done, Fault) and done.code != KafkaError.TOPIC_ALREADY_EXISTS:
+            reason = self._connection.redacted(done.text)
+            message = f"topic {name} of {self._connection.name} cannot be made: {reason}"
+            if done.retried:
+                raise Unreachable(message, "see that its brokers run, and run it again")
+            raise ConfigError(message, f"grant CREATE on it ({RECONCILE.page})")
+        self._await_leaders(name, partitions)
+
+    def _await_leaders(self, name: str, partitions: int) -> None:
+        deadline = Deadline.after(_PATIENCE_S)
+        while not deadline.expired:
+            known = self._connection.metadata(deadline).topics.get(name)
+            leaders = [p.leader for p in known.partitions.values()] if known else []
+            if len(leaders) >= partitions and min(leaders) >= 0:
+                return
+            self._connection.wait(_PAUSE_S)
+        raise Unknown(
+            f"topic {name} of {self._connection.name} has no leaders after {_PATIENCE_S:g} s",
+            "see that its brokers run",
+        )
+
+
+def _check_quarantine(state: TopicState, partitions: int) -> None:
+    for name, wanted in _KEPT_FOR_EVER.items():
+        found = state.config.get(name, wanted)
+        if found != wanted:
+            raise ConfigError(
+                f"topic {state.name} has {name}={found}: it would forget what is kept in it",
+                f"set {name}={wanted} on it",
+            )
+    if len(state.partitions) < partitions:
+        raise ConfigError(
+            f"topic {state.name} has {len(state.partitions)} partitions, {partitions} are needed",
+            "add partitions to it",
+        )

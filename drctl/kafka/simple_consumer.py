@@ -1,0 +1,414 @@
+"""librdkafka's simple consumer, through its C interface: it belongs to no group at all.
+
+The Consumer of confluent-kafka insists on a group and looks its coordinator up at once, upon
+which a broker that has no `__consumer_offsets` yet creates it. A command that promises to
+change nothing must not do that.
+"""
+
+import ctypes as c
+import sys
+from collections.abc import Container, Iterator, Mapping
+from struct import Struct
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from confluent_kafka import cimpl
+
+from drctl.kafka.connection import client_properties
+from drctl.kafka.deadline import uninterrupted
+from drctl.model.errors import ConfigError
+from drctl.model.topology import Headers, Record, Row, TopicPartition
+
+_CONSUMER = 1
+_BATCH = 500
+_TEXT = 512
+
+# A few bytes of many partitions, soon: not the throughput that the defaults aim at.
+_SETTINGS = {
+    "isolation.level": "read_committed",
+    "enable.auto.commit": "false",
+    "enable.auto.offset.store": "false",
+    "enable.partition.eof": "true",
+    "auto.offset.reset": "earliest",
+    "fetch.min.bytes": "1",
+    "fetch.wait.max.ms": "100",
+    "fetch.queue.backoff.ms": "1",
+    "queued.min.messages": "1000",
+    "queued.max.messages.kbytes": "16384",
+}
+_GROUP = "group."
+
+
+class _Message(c.Structure):
+    """rd_kafka_message_t, as rdkafka.h declares it."""
+
+    _fields_ = (
+        ("err", c.c_int),
+        ("topic", c.c_void_p),
+        ("partition", c.c_int32),
+        ("payload", c.c_void_p),
+        ("payload_size", c.c_size_t),
+        ("key", c.c_void_p),
+        ("key_size", c.c_size_t),
+        ("offset", c.c_int64),
+        ("private", c.c_void_p),
+    )
+
+
+_MessagePointer = c.POINTER(_Message)
+_FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
+    "conf_new": (c.c_void_p,),
+    "conf_set": (c.c_int, c.c_void_p, c.c_char_p, c.c_char_p, c.c_char_p, c.c_size_t),
+    "conf_set_log_cb": (None, c.c_void_p, c.c_void_p),
+    "conf_destroy": (None, c.c_void_p),
+    "new": (c.c_void_p, c.c_int, c.c_void_p, c.c_char_p, c.c_size_t),
+    "destroy": (None, c.c_void_p),
+    "metadata": (c.c_int, c.c_void_p, c.c_int, c.c_void_p, c.POINTER(c.c_void_p), c.c_int),
+    "metadata_destroy": (None, c.c_void_p),
+    "topic_new": (c.c_void_p, c.c_void_p, c.c_char_p, c.c_void_p),
+    "topic_name": (c.c_char_p, c.c_void_p),
+    "topic_destroy": (None, c.c_void_p),
+    "queue_new": (c.c_void_p, c.c_void_p),
+    "queue_destroy": (None, c.c_void_p),
+    "consume_start_queue": (c.c_int, c.c_void_p, c.c_int32, c.c_int64, c.c_void_p),
+    "consume_stop": (c.c_int, c.c_void_p, c.c_int32),
+    "consume_queue": (_MessagePointer, c.c_void_p, c.c_int),
+    "consume_batch_queue": (
+        c.c_ssize_t,
+        c.c_void_p,
+        c.c_int,
+        c.POINTER(_MessagePointer),
+        c.c_size_t,
+    ),
+    "message_timestamp": (c.c_int64, _MessagePointer, c.POINTER(c.c_int)),
+    "message_leader_epoch": (c.c_int32, _MessagePointer),
+    "message_headers": (c.c_int, _MessagePointer, c.POINTER(c.c_void_p)),
+    "message_destroy": (None, _MessagePointer),
+    "header_get_all": (
+        c.c_int,
+        c.c_void_p,
+        c.c_size_t,
+        c.POINTER(c.c_char_p),
+        c.POINTER(c.c_void_p),
+        c.POINTER(c.c_size_t),
+    ),
+    "err2str": (c.c_char_p, c.c_int),
+}
+
+
+class Fetched(NamedTuple):
+    """What came out of a partition: a record, or why there is none.
+
+    Attributes:
+        error: 0 with a record; librdkafka's code otherwise, `_PARTITION_EOF` among them.
+        leader_epoch: the one in which the record was appended; -1 where the broker does not say.
+    """
+
+    partition: TopicPartition
+    record: Record | None
+    error: int
+    text: str
+    leader_epoch: int = -1
+
+
+class SimpleConsumer:
+    """Reads partitions from given offsets; a context manager.
+
+    Args:
+        fetch_bytes: how much of each partition to ask for at once; a broker sends a larger batch
+            whole, but then only one of them at a time.
+
+    Raises:
+        ConfigError: librdkafka does not take the properties.
+    """
+
+    def __init__(self, properties: Mapping[str, str], fetch_bytes: int) -> None:
+        self._properties = {
+            **{k: v for k, v in client_properties(properties).items() if not k.startswith(_GROUP)},
+            **_SETTINGS,
+            "fetch.message.max.bytes": str(fetch_bytes),
+        }
+        self._topics: dict[str, Any] = {}
+        self._running: set[TopicPartition] = set()
+
+    def __enter__(self) -> Self:
+        self._call = _functions()
+        self._handle = self._open()
+        self._queue = self._call["queue_new"](self._handle)
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for partition in tuple(self._running):
+            self.stop(partition)
+        for topic in self._topics.values():
+            self._call["topic_destroy"](topic)
+        self._call["queue_destroy"](self._queue)
+        self._call["destroy"](self._handle)
+
+    def connect(self, timeout_s: float) -> None:
+        """Learn the brokers; without it the first leader look-up fails and waits a second."""
+        found = c.c_void_p()
+        if not self._call["metadata"](self._handle, 1, None, c.byref(found), int(timeout_s * 1000)):
+            self._call["metadata_destroy"](found)
+
+    def start(self, partition: TopicPartition, offset: int) -> None:
+        """Read this partition from that offset on."""
+        topic = self._topics.get(partition.topic)
+        if topic is None:
+            topic = self._call["topic_new"](self._handle, partition.topic.encode(), None)
+            self._topics[partition.topic] = topic
+        self._call["consume_start_queue"](topic, partition.partition, offset, self._queue)
+        self._running.add(partition)
+
+    def stop(self, partition: TopicPartition) -> None:
+        """Read no more of this partition."""
+        self._call["consume_stop"](self._topics[partition.topic], partition.partition)
+        self._running.remove(partition)
+
+    def poll(self, timeout_s: float, wanted: Container[TopicPartition]) -> Iterator[Fetched]:
+        """What has come by then from a wanted partition; returns as soon as anything has."""
+        first = self._call["consume_queue"](self._queue, max(1, int(timeout_s * 1000)))
+        if not first:
+            return
+        # librdkafka does not end while a message was not given back.
+        with uninterrupted():
+            batch = self._taken(first, wanted)
+        for fetched in batch:
+            if fetched.partition in wanted:
+                yield fetched
+
+    def _taken(self, first: Any, wanted: Container[TopicPartition]) -> list[Fetched]:
+        # A batch waits until it is full, unless it must not wait at all.
+        rest = (_MessagePointer * _BATCH)()
+        count = self._call["consume_batch_queue"](self._queue, 0, rest, _BATCH)
+        batch = []
+        for message in (first, *rest[: max(0, count)]):
+            partition = self._partition(message)
+            if partition in wanted:
+                batch.append(self._fetched(partition, message))
+            self._call["message_destroy"](message)
+        return batch
+
+    def _open(self) -> Any:
+        why = c.create_string_buffer(_TEXT)
+        conf = self._call["conf_new"]()
+        self._call["conf_set_log_cb"](conf, None)
+        for key, value in self._properties.items():
+            if self._call["conf_set"](conf, key.encode(), value.encode(), why, _TEXT):
+                self._call["conf_destroy"](conf)
+                raise ConfigError(f"librdkafka refuses the property {key}")
+        handle = self._call["new"](_CONSUMER, conf, why, _TEXT)
+        if not handle:
+            self._call["conf_destroy"](conf)
+            raise ConfigError(f"librdkafka cannot start: {why.value.decode(errors='replace')}")
+        return handle
+
+    def _partition(self, pointer: Any) -> TopicPartition:
+        message = pointer.contents
+        return TopicPartition(self._call["topic_name"](message.topic).decode(), message.partition)
+
+    def _fetched(self, partition: TopicPartition, pointer: Any) -> Fetched:
+        message = pointer.contents
+        if message.err:
+            return Fetched(
+                partition, None, message.err, self._call["err2str"](message.err).decode()
+            )
+        record = Record(
+            message.partition,
+            message.offset,
+            self._call["message_timestamp"](pointer, None),
+            _bytes(message.key, message.key_size),
+            _bytes(message.payload, message.payload_size),
+            self._headers(pointer),
+        )
+        epoch = self._call["message_leader_epoch"](pointer)
+        return Fetched(partition, record, 0, "", epoch)
+
+    def _headers(self, pointer: Any) -> tuple[tuple[str, bytes | None], ...]:
+        headers, name, value, size = c.c_void_p(), c.c_char_p(), c.c_void_p(), c.c_size_t()
+        if self._call["message_headers"](pointer, c.byref(headers)):
+            return ()
+        held: list[tuple[str, bytes | None]] = []
+        where = c.byref(name), c.byref(value), c.byref(size)
+        while not self._call["header_get_all"](headers, len(held), *where):
+            text = (name.value or b"").decode(errors="replace")
+            held.append((text, _bytes(value.value, size.value)))
+        return tuple(held)
+
+
+def _functions() -> dict[str, Any]:
+    # Symbols of the librdkafka that confluent-kafka is linked to, wherever that is.
+    library = c.CDLL(cimpl.__file__)
+    bound = {}
+    for name, (result, *arguments) in _FUNCTIONS.items():
+        function = getattr(library, f"rd_kafka_{name}")
+        function.restype, function.argtypes = result, arguments
+        bound[name] = function
+    return bound
+
+
+def _bytes(address: int | None, size: int) -> bytes | None:
+    return None if address is None else c.string_at(address, size)
+
+
+Came = tuple[TopicPartition, int, list[Row]]
+"""Where from, 0 and records in order; or librdkafka's error code and the offset it came at."""
+
+FETCH_BYTES = 1 << 20
+BATCH, _FIRST_BATCH, BATCH_BYTES = 1000, 10, 4 << 20
+MESSAGE = Struct("@iPiPNPNqP")
+"""rd_kafka_message_t, as rdkafka.h declares it: error, topic, partition, value and its length, key
+and its length, offset, private."""
+
+MEMORY: Any = (c.c_char * sys.maxsize).from_address(0)
+"""All of this process's memory: slicing it is the cheapest way to copy bytes out of a message."""
+
+# The user's word comes before these. Little is queued: records may be large, and all of them are
+# taken at once.
+_SCAN_CONSUMER_SETTINGS = {
+    "fetch.min.bytes": "1",
+    "fetch.wait.max.ms": "100",
+    "fetch.max.bytes": str(16 << 20),
+    "queued.min.messages": "50000",
+    "queued.max.messages.kbytes": "32768",
+}
+_SECURE = {
+    "auto.offset.reset": "error",  # an offset that is gone must not be skipped
+    "fetch.queue.backoff.ms": "2",
+    "check.crcs": "true",
+}
+_WAITING: Mapping[str, tuple[Any, ...]] = {
+    "consume_queue": (c.c_void_p, c.c_void_p, c.c_int),
+    "consume_batch_queue": (c.c_ssize_t, c.c_void_p, c.c_int, c.c_void_p, c.c_size_t),
+}
+_QUICK: Mapping[str, tuple[Any, ...]] = {
+    "message_timestamp": (c.c_int64, c.c_void_p, c.c_void_p),
+    "message_headers": (c.c_int, c.c_void_p, c.c_void_p),
+    "message_destroy": (None, c.c_void_p),
+    "header_get_all": (c.c_int, c.c_void_p, c.c_size_t, c.c_void_p, c.c_void_p, c.c_void_p),
+}
+
+
+class ScanConsumer(SimpleConsumer):
+    """Reads partitions from given offsets on, in bulk; a context manager.
+
+    Args:
+        uncommitted: whether to read records whose transaction was aborted or is open, too.
+
+    Raises:
+        ConfigError: librdkafka does not take the properties.
+    """
+
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        fetch_bytes: int = FETCH_BYTES,
+        *,
+        uncommitted: bool = False,
+    ) -> None:
+        super().__init__(properties, fetch_bytes)
+        chosen = {
+            name: properties.get(name, value) for name, value in _SCAN_CONSUMER_SETTINGS.items()
+        }
+        self._properties |= {**chosen, **_SECURE}
+        if uncommitted:
+            self._properties["isolation.level"] = "read_uncommitted"
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        self._waiting = bound(c.CDLL(cimpl.__file__), _WAITING)
+        self._quick = bound(c.PyDLL(cimpl.__file__), _QUICK)
+        self._batch = _FIRST_BATCH
+        self._pointers = (c.c_void_p * BATCH)()
+        self._found = c.c_void_p(), c.c_char_p(), c.c_void_p(), c.c_size_t()
+        return self
+
+    def poll_rows(self, timeout_s: float) -> list[Came]:
+        """What has come, of each partition in order; waits for something where nothing has."""
+        # A message that is not given back keeps librdkafka from ending, for ever.
+        with uninterrupted():
+            pointers = self._take(timeout_s)
+            came = self._read(pointers)
+            destroy = self._quick["message_destroy"]
+            for pointer in pointers:
+                destroy(pointer)
+        return came
+
+    def jump(self, partition: TopicPartition, offset: int) -> None:
+        """Go on reading a partition from there."""
+        self.stop(partition)
+        self.start(partition, offset)
+
+    def text_of(self, error: int) -> str:
+        """An error code in librdkafka's words."""
+        text: bytes = self._call["err2str"](error)
+        return text.decode()
+
+    def _take(self, timeout_s: float) -> list[int]:
+        first = self._waiting["consume_queue"](self._queue, max(1, int(timeout_s * 1000)))
+        if not first:
+            return []
+        # A batch waits until it is full, unless it must not wait at all.
+        take = self._waiting["consume_batch_queue"]
+        count = take(self._queue, 0, self._pointers, self._batch)
+        return [first, *(p for p in self._pointers[: max(0, count)] if p)]
+
+    def _read(self, pointers: list[int]) -> list[Came]:
+        time_of, headers_of = self._quick["message_timestamp"], self._quick["message_headers"]
+        unpack, found = MESSAGE.unpack_from, c.byref(self._found[0])
+        memory, size = MEMORY, 1
+        came: list[Came] = []
+        growing: dict[tuple[int, int], list[Row]] = {}
+        for pointer in pointers:
+            error, topic, number, value, value_size, key, key_size, offset, _ = unpack(
+                memory, pointer
+            )
+            if error:
+                growing.pop((topic, number), None)
+                came.append((self._place(topic, number), error, [(offset, 0, None, None, ())]))
+                continue
+            rows = growing.get((topic, number))
+            if rows is None:
+                rows = growing[topic, number] = []
+                came.append((self._place(topic, number), 0, rows))
+            rows.append(
+                (
+                    offset,
+                    time_of(pointer, None),
+                    memory[key : key + key_size] if key else None,
+                    memory[value : value + value_size] if value else None,
+                    () if headers_of(pointer, found) else self._headers_found(),
+                )
+            )
+            size += key_size + value_size
+        self._batch = max(1, min(BATCH, BATCH_BYTES * len(pointers) // size))
+        return came
+
+    def _place(self, topic: int, number: int) -> TopicPartition:
+        name: bytes = self._call["topic_name"](topic)
+        return TopicPartition(name.decode(), number)
+
+    def _headers_found(self) -> Headers:
+        headers, name, value, size = self._found
+        where = c.byref(name), c.byref(value), c.byref(size)
+        held: list[tuple[bytes, bytes | None]] = []
+        while not self._quick["header_get_all"](headers, len(held), *where):
+            at = value.value
+            content = None if at is None else MEMORY[at : at + size.value]
+            held.append((name.value or b"", content))
+        return tuple(held)
+
+
+def bound(library: c.CDLL, functions: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
+    """Librdkafka's functions with their types, by name without `rd_kafka_`."""
+    found = {}
+    for name, (result, *arguments) in functions.items():
+        function = getattr(library, f"rd_kafka_{name}")
+        function.restype, function.argtypes = result, arguments
+        found[name] = function
+    return found

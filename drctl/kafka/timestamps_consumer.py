@@ -1,0 +1,515 @@
+"""A consumer that notes, with each commit, when the last consumed record was made."""
+
+import logging
+import weakref
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from threading import Condition, Lock, Thread
+from types import TracebackType
+from typing import Any
+
+from confluent_kafka import (
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
+    AdminClient,
+    NewTopic,
+)
+
+from drctl.formats.consumer_timestamps import (
+    TOPIC,
+    ConsumerTimestamp,
+    GroupPartition,
+    encode_key,
+    encode_value,
+)
+from drctl.kafka.connection import LOGGER
+
+_PREFIX = "timestamps."
+_PRODUCER = "timestamps.producer."
+NUMBERS = {
+    "timestamps.topic.num.partitions": "partitions",
+    "timestamps.topic.replication.factor": "replicas",
+    "timestamps.topic.max.per.partition": "per_partition",
+    "timestamps.value.bytes": "value_bytes",
+    "timestamps.close.timeout.ms": "close_timeout_ms",
+}
+_VALUE_BYTES = (8, 16)
+
+# How to reach the cluster: what a consumer and a producer have in common.
+_SHARED = (
+    *("bootstrap.servers", "metadata.broker.list", "client.id", "client.dns.lookup", "oauth_cb"),
+    *("security.", "sasl.", "ssl.", "enable.ssl.", "enable.sasl.", "https.", "socket."),
+    *("broker.address.", "reconnect.", "api.version.", "metadata.recovery.", "connections."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampSettings:
+    """How timestamps are kept and written.
+
+    Attributes:
+        producer: of the cluster that gets them; by default the one that is consumed from.
+        partitions: of the topic, if it has to be made.
+        replicas: likewise.
+        per_partition: how many consumed records of a partition are remembered until the commit.
+        value_bytes: 16, or 8 for Replicator before 5.4.
+        close_timeout_ms: how long closing may wait for the last ones to be written.
+    """
+
+    producer: Mapping[str, Any] = field(repr=False)
+    partitions: int = 50
+    replicas: int = 3
+    per_partition: int = 10_000
+    value_bytes: int = 16
+    close_timeout_ms: int = 5_000
+
+
+def split(config: Mapping[str, Any]) -> tuple[TimestampSettings, dict[str, Any]]:
+    """These settings, and the configuration of the consumer that is left.
+
+    Raises:
+        ValueError: there is no such setting, or it cannot have this value.
+    """
+    consumer = {name: value for name, value in config.items() if not name.startswith(_PREFIX)}
+    producer = {name: value for name, value in consumer.items() if name.startswith(_SHARED)}
+    numbers: dict[str, int] = {}
+    for name, value in config.items():
+        if name.startswith(_PRODUCER):
+            producer[name.removeprefix(_PRODUCER)] = value
+        elif name.startswith(_PREFIX):
+            numbers[_field(name)] = _number(name, value)
+    if numbers.get("value_bytes", _VALUE_BYTES[0]) not in _VALUE_BYTES:
+        raise ValueError("timestamps.value.bytes is 8 or 16")
+    return TimestampSettings(producer, **numbers), consumer
+
+
+def _field(name: str) -> str:
+    if name not in NUMBERS:
+        near = get_close_matches(name, NUMBERS, n=1)
+        raise ValueError(f"there is no setting {name}" + (f": {near[0]}?" if near else ""))
+    return NUMBERS[name]
+
+
+def _number(name: str, value: object) -> int:
+    text = str(value)
+    if isinstance(value, bool) or not text.isdecimal() or int(text) < 1:
+        raise ValueError(f"{name} must be a number from 1 on, not {value!r}")
+    return int(text)
+
+
+_TIMEOUT_S = 10.0
+_SILENT = frozenset(
+    {
+        KafkaError._TRANSPORT,
+        KafkaError._TIMED_OUT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._RESOLVE,
+    }
+)
+_CURE = (
+    "make it with cleanup.policy=compact, or grant CREATE and DESCRIBE on it, or lower"
+    " timestamps.topic.replication.factor"
+)
+
+# An AdminClient takes no properties of producers only.
+_OF_PRODUCERS = frozenset(
+    {
+        *("acks", "request.required.acks", "compression.type", "compression.codec", "linger.ms"),
+        *("compression.level", "batch.size", "batch.num.messages", "partitioner"),
+        *("enable.idempotence", "retries", "message.send.max.retries", "message.timeout.ms"),
+        *("delivery.timeout.ms", "queue.buffering.max.ms", "queue.buffering.max.messages"),
+        *("queue.buffering.max.kbytes", "request.timeout.ms", "max.in.flight"),
+        *(
+            "max.in.flight.requests.per.connection",
+            "transactional.id",
+            "sticky.partitioning.linger.ms",
+        ),
+    }
+)
+
+
+def missing_topic(settings: TimestampSettings) -> str:
+    """See that the topic is there; why it is not, in words for a person, or nothing.
+
+    Asks for no topic by name, upon which brokers make any topic.
+    """
+    try:
+        _ensure(settings)
+    except KafkaException as failed:
+        error = failed.args[0]
+        text = error.str() if isinstance(error, KafkaError) else str(error)
+        if isinstance(error, KafkaError) and error.code() in _SILENT:
+            return f"no broker tells whether there is a topic {TOPIC}: {text}"
+        return f"topic {TOPIC} is not there and could not be made: {text}; {_CURE}"
+    return ""
+
+
+def _ensure(settings: TimestampSettings) -> None:
+    properties = {k: v for k, v in settings.producer.items() if k not in _OF_PRODUCERS}
+    admin = AdminClient(properties, logger=LOGGER)
+    if TOPIC in admin.list_topics(timeout=_TIMEOUT_S).topics:
+        return
+    new = NewTopic(
+        TOPIC,
+        settings.partitions,
+        replication_factor=settings.replicas,
+        config={"cleanup.policy": "compact"},
+    )
+    try:
+        admin.create_topics([new], operation_timeout=_TIMEOUT_S)[TOPIC].result()
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise
+
+
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
+class ConsumedTimes:
+    """Remembers offset and timestamp of consumed records, of each partition the last ones.
+
+    Where there are too many, every other one is forgotten: an older one then stands for it, which
+    means more records to read again after a failover, and none skipped.
+
+    Args:
+        limit: how many of a partition are remembered.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = max(2, limit)
+        self._windows: dict[Place, tuple[array[int], array[int]]] = {}
+        self._lock = Lock()
+
+    def note(self, place: Place, offset: int, timestamp_ms: int) -> None:
+        """A record was consumed."""
+        with self._lock:
+            window = self._windows.get(place)
+            if window is None:
+                window = self._windows[place] = (array("q"), array("q"))
+            offsets, times = window
+            if offsets and offset <= offsets[-1]:
+                del offsets[:], times[:]  # the consumer went back
+            offsets.append(offset)
+            times.append(timestamp_ms)
+            if len(offsets) > self._limit:
+                del offsets[1:-1:2], times[1:-1:2]
+
+    def before(self, place: Place, committed: int) -> int | None:
+        """The timestamp of the last consumed record before this offset; None where nobody knows.
+
+        What lies before that record is forgotten.
+        """
+        with self._lock:
+            offsets, times = self._windows.get(place, (array("q"), array("q")))
+            last = bisect_left(offsets, committed) - 1
+            if last < 0:
+                return None
+            found = times[last]
+            del offsets[:last], times[:last]
+            return found
+
+    def forget(self, place: Place) -> None:
+        """The partition is consumed anew: what somebody else did with it meanwhile is not known."""
+        with self._lock:
+            self._windows.pop(place, None)
+
+
+SAYS = logging.getLogger("drctl.consumer")
+"""What goes wrong is said here; nothing is raised in the consumer."""
+
+_LINGER_S = 0.5
+_BACKOFF_S = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+_DELTA_BYTES = 8
+_DEFAULTS = {
+    "acks": "all",
+    "compression.type": "lz4",
+    "linger.ms": "10",
+    "max.in.flight.requests.per.connection": "1",
+    "message.timeout.ms": "30000",
+}
+# The partition that Java's own producer would choose: a key must have one place only.
+_FIXED = {"partitioner": "murmur2_random"}
+
+
+class TimestampsWriter:
+    """Keeps the newest timestamp of each partition until it is written.
+
+    A cluster that does not answer costs one entry a partition, however long that lasts.
+
+    Args:
+        group: whose timestamps these are.
+    """
+
+    def __init__(self, settings: TimestampSettings, group: str) -> None:
+        self._settings = settings
+        self._group = group
+        self._waiting: dict[Place, int] = {}
+        self._changed = Condition()
+        self._thread: Thread | None = None
+        self._hurry = False
+        self._closing = False
+        self._failed = ""
+        self._said: set[str] = set()
+
+    def note(self, place: Place, timestamp_ms: int) -> None:
+        """Write this soon."""
+        with self._changed:
+            if self._closing:
+                return
+            self._waiting[place] = timestamp_ms
+            if self._thread is None:
+                self._thread = Thread(target=self._work, name="drctl-timestamps", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def hurry(self) -> None:
+        """Write what waits now; does not wait for it."""
+        with self._changed:
+            self._hurry = True
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Write what waits, for as long as the settings allow; says what could not be written."""
+        self.abandon()
+        if self._thread is not None:
+            self._thread.join(self._settings.close_timeout_ms / 1000)
+            left = len(self._waiting)
+            if left or self._thread.is_alive():
+                self._say(f"closed before {left or 'some'} timestamps were written")
+
+    def abandon(self) -> None:
+        """Note nothing more; what waits is still written, if the process lasts."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+
+    def _work(self) -> None:
+        try:
+            producer = Producer({**_DEFAULTS, **self._settings.producer, **_FIXED}, logger=LOGGER)
+        except (KafkaException, ValueError, TypeError) as error:
+            self._say(f"timestamps are not written: {error}; correct timestamps.producer.*")
+            self.abandon()
+            return
+        failures, ready = 0, False
+        while self._await_work(failures):
+            batch = self._taken()
+            ready = ready or self._topic_is_there()
+            self._failed = "" if ready else "no topic"
+            if ready:
+                self._write(producer, batch)
+            else:
+                self._put_back(batch)
+            failures = failures + 1 if self._failed else 0
+            if self._failed and self._closing:
+                return
+
+    def _await_work(self, failures: int) -> bool:
+        """Wait until there is something to write; False where nothing more will come."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closing)
+            pause = _BACKOFF_S[min(failures, len(_BACKOFF_S)) - 1] if failures else _LINGER_S
+            # Haste helps against the pause for more, not against one that a failure made.
+            self._changed.wait_for(lambda: self._closing or (self._hurry and not failures), pause)
+            self._hurry = False
+            return bool(self._waiting)
+
+    def _taken(self) -> dict[Place, int]:
+        with self._changed:
+            batch, self._waiting = self._waiting, {}
+            return batch
+
+    def _put_back(self, batch: dict[Place, int]) -> None:
+        """Unless something newer came meanwhile."""
+        with self._changed:
+            self._waiting = {**batch, **self._waiting}
+
+    def _topic_is_there(self) -> bool:
+        missing = missing_topic(self._settings)
+        if missing:
+            self._say(f"{missing}; no timestamp is written until it is there")
+        return not missing
+
+    def _write(self, producer: Producer, batch: dict[Place, int]) -> None:
+        for place, timestamp_ms in batch.items():
+            while True:
+                try:
+                    producer.produce(TOPIC, **self._record(place, timestamp_ms, batch))
+                except BufferError:
+                    producer.poll(_LINGER_S)
+                except KafkaException as error:
+                    self._lost({place: timestamp_ms}, error.args[0])
+                    break
+                else:
+                    break
+        producer.flush()
+
+    def _record(self, place: Place, timestamp_ms: int, batch: dict[Place, int]) -> dict[str, Any]:
+        value = ConsumerTimestamp(timestamp_ms)
+        if self._settings.value_bytes > _DELTA_BYTES:
+            value = ConsumerTimestamp(timestamp_ms, 0, _DELTA_BYTES)
+        return {
+            "key": encode_key(GroupPartition(self._group, *place)),
+            "value": encode_value(value),
+            "on_delivery": self._told({place: timestamp_ms}),
+        }
+
+    def _told(self, entry: dict[Place, int]) -> Callable[[KafkaError | None, object], None]:
+        def told(error: KafkaError | None, _message: object) -> None:
+            if error is not None:
+                self._lost(entry, error)
+
+        return told
+
+    def _lost(self, entry: dict[Place, int], error: KafkaError) -> None:
+        self._failed = error.str()
+        self._put_back(entry)
+        self._say(
+            f"timestamps could not be written to {TOPIC}, they are tried again: {error.str()}"
+        )
+
+    def _say(self, message: str) -> None:
+        """Each thing once: a log is no place for every failure of a long night."""
+        if message not in self._said:
+            self._said.add(message)
+            SAYS.warning("consumer timestamps of group %s: %s", self._group, message)
+
+
+Rebalanced = Callable[[Consumer, list[TopicPartition]], None]
+Committed = Callable[[KafkaError | None, list[TopicPartition]], None]
+
+
+class TimestampsConsumer(Consumer):
+    """A confluent-kafka `Consumer` that writes `__consumer_timestamps` as Replicator's interceptor.
+
+    With each commit that a broker took, of every kind, it writes for each partition the timestamp
+    of the last consumed record before the committed offset: from a thread of its own, in which a
+    cluster that does not answer changes nothing for the consumer. What goes wrong is logged to
+    `drctl.consumer`. Offsets that a producer commits in a transaction are not seen.
+
+    Args:
+        config: of the consumer, with `timestamps.*` settings (docs/consumer.md).
+
+    Raises:
+        ValueError: there is no such `timestamps.*` setting, or it cannot have this value.
+        KafkaException: librdkafka does not take the configuration.
+    """
+
+    def __init__(self, config: Mapping[str, Any] | None = None, /, **options: Any) -> None:
+        settings, consumer = split({**(config or {}), **options})
+        writer = TimestampsWriter(settings, str(consumer.get("group.id", "")))
+        consumed = ConsumedTimes(settings.per_partition)
+        self._consumed, self._timestamps = consumed, writer
+        self._noted = _noting(consumed, writer)
+        # Nothing that librdkafka keeps refers to this object: it could not be collected.
+        consumer["on_commit"] = _both(self._noted, consumer.get("on_commit"))
+        super().__init__(consumer)
+        self._abandon = weakref.finalize(self, writer.abandon)
+
+    def subscribe(
+        self,
+        topics: list[str],
+        on_assign: Rebalanced | None = None,
+        on_revoke: Rebalanced | None = None,
+        on_lost: Rebalanced | None = None,
+    ) -> None:
+        """As of `Consumer`; what is noted of revoked partitions is written at once."""
+        consumed, writer = self._consumed, self._timestamps
+
+        def assigned(consumer: Consumer, partitions: list[TopicPartition]) -> None:
+            for partition in partitions:
+                consumed.forget((partition.topic, partition.partition))
+            if on_assign is not None:
+                on_assign(consumer, partitions)
+
+        def revoked(consumer: Consumer, partitions: list[TopicPartition]) -> None:
+            if on_revoke is not None:
+                on_revoke(consumer, partitions)
+            writer.hurry()
+
+        lost = {} if on_lost is None else {"on_lost": on_lost}
+        super().subscribe(topics, on_assign=assigned, on_revoke=revoked, **lost)
+
+    def poll(self, timeout: float = -1) -> Message | None:
+        """As of `Consumer`."""
+        message = super().poll(timeout)
+        if message is not None:
+            self._note((message,))
+        return message
+
+    def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
+        """As of `Consumer`."""
+        messages = super().consume(num_messages, timeout)
+        self._note(messages)
+        return messages
+
+    def commit(self, *arguments: Any, **options: Any) -> Any:
+        """As of `Consumer`."""
+        done: list[TopicPartition] | None = super().commit(*arguments, **options)
+        if done:  # it waited; of the others librdkafka tells when they are done
+            self._noted(None, done)
+        return done
+
+    def consumer_group_metadata(self) -> Any:
+        """As of `Consumer`."""
+        SAYS.warning("offsets that are committed in transactions leave no consumer timestamps")
+        return super().consumer_group_metadata()
+
+    def close(self) -> None:
+        """As of `Consumer`; then waits, but not for ever, for what is still to be written."""
+        try:
+            super().close()
+        finally:
+            self._timestamps.close()
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _note(self, messages: Iterable[Message]) -> None:
+        note = self._consumed.note
+        for message in messages:
+            if message.error() is None:
+                kind, time = message.timestamp()
+                if kind != TIMESTAMP_NOT_AVAILABLE:
+                    place = message.topic(), message.partition()
+                    note(place, message.offset(), time)  # type: ignore[arg-type]
+
+
+def _noting(consumed: ConsumedTimes, writer: TimestampsWriter) -> Committed:
+    def committed(error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        if error is not None:
+            return
+        for partition in partitions:
+            if partition.error is None and partition.offset >= 0:
+                place = partition.topic, partition.partition
+                time = consumed.before(place, partition.offset)
+                if time is not None:
+                    writer.note(place, time)
+
+    return committed
+
+
+def _both(first: Committed, second: Committed | None) -> Committed:
+    if second is None:
+        return first
+
+    def both(error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        first(error, partitions)
+        second(error, partitions)
+
+    return both

@@ -1,0 +1,328 @@
+"""The newest timestamp of each group and partition, however many there are and were.
+
+Within a partition of the topic the later record counts. Where the same key stands in several
+partitions, as after their number was changed, that of their newest ones counts which was written
+later; of two that were written at once, that of the higher partition.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, NamedTuple, Protocol
+
+from drctl.formats.consumer_timestamps import (
+    TOPIC,
+    VALUE_LENGTHS,
+    GroupPartition,
+    decode_key,
+    decode_value,
+    encode_key,
+)
+from drctl.formats.primitives import Undecodable
+from drctl.model.errors import Unknown
+from drctl.model.ports import ClusterReader
+from drctl.model.topology import (
+    Chunk,
+    OffsetRange,
+    PartitionOffsets,
+    TopicPartition,
+    TopicState,
+    Unavailable,
+)
+from drctl.offsets.consumed import RangeReader
+
+_KEYS_REMEMBERED = 100_000
+
+
+class TimestampRow(NamedTuple):
+    """One record.
+
+    Attributes:
+        group: None, as topic and partition, where the key does not decode.
+        timestamp_ms: of the last consumed record; None for a tombstone, and where the value does
+            not decode.
+        written_at_ms: the record's own timestamp; None where it has none.
+        at: its partition and offset in `__consumer_timestamps`.
+        error: why it does not decode; empty where it does.
+    """
+
+    group: str | None
+    topic: str | None
+    partition: int | None
+    timestamp_ms: int | None
+    delta: int | None
+    value: bytes | None
+    written_at_ms: int | None
+    at: tuple[int, int]
+    key: bytes | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which rows: none named is all. What does not decode to a key is always wanted."""
+
+    groups: frozenset[str] = frozenset()
+    topics: frozenset[str] = frozenset()
+
+    def takes(self, place: GroupPartition) -> bool:
+        """Whether a group and topic are among them."""
+        named = not self.groups or place.group in self.groups
+        return named and (not self.topics or place.topic in self.topics)
+
+
+class RowDecoder:
+    """Makes rows of records, as far as they are wanted."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+        self._places: dict[bytes | None, GroupPartition] = {}
+
+    def rows(self, chunk: Chunk) -> Iterator[TimestampRow]:
+        """A row of each record."""
+        for offset, time, key, value, _ in chunk.rows:
+            row = self.row((chunk.partition, offset), time, key, value)
+            if row is not None:
+                yield row
+
+    def row(
+        self, at: tuple[int, int], time: int, key: bytes | None, value: bytes | None
+    ) -> TimestampRow | None:
+        """The row of a record; None where it is not wanted."""
+        place: GroupPartition | None = None
+        written = None if time < 0 else time
+        try:
+            place = self.place(key)
+            if not self._wanted.takes(place):
+                return None
+            noted = decode_value(value)
+        except Undecodable as error:
+            group, topic, partition = place or (None, None, None)
+            return TimestampRow(
+                group, topic, partition, None, None, value, written, at, key, error.reason
+            )
+        if noted is None:
+            return TimestampRow(*place, None, None, None, written, at)
+        return TimestampRow(*place, noted.timestamp_ms, noted.delta, value, written, at)
+
+    def place(self, key: bytes | None) -> GroupPartition:
+        """What a key says.
+
+        Raises:
+            Undecodable: it is none.
+        """
+        found = self._places.get(key)
+        if found is None:
+            found = decode_key(key)
+            if len(self._places) >= _KEYS_REMEMBERED:
+                self._places.clear()
+            self._places[key] = found
+        return found
+
+
+def row_json(row: TimestampRow) -> dict[str, Any]:
+    """The document `drctl/consumer-timestamp/1`."""
+    found: dict[str, Any] = {
+        "schema": "drctl/consumer-timestamp/1",
+        "group": row.group,
+        "topic": row.topic,
+        "partition": row.partition,
+        "timestamp_ms": row.timestamp_ms,
+        "delta": row.delta,
+        "value_hex": None if row.value is None else row.value.hex(),
+        "written_at_ms": row.written_at_ms,
+        "record": {"partition": row.at[0], "offset": row.at[1]},
+    }
+    if row.error:
+        found |= {"error": row.error, "key_hex": None if row.key is None else row.key.hex()}
+    return found
+
+
+HELD = 200_000
+"""How many keys are kept in memory, each once for every partition in which it stands."""
+
+_Seen = tuple[int, int, bytes | None]
+"""Offset of the record, its timestamp and value."""
+
+
+class Entry(NamedTuple):
+    """The newest record of one key in one partition of the topic.
+
+    Attributes:
+        at_partition: in which partition of the topic it stands.
+        at_offset: where in it.
+        value: None for a tombstone.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    at_partition: int
+    at_offset: int
+    written_at_ms: int
+    value: bytes | None
+
+
+class EntryStore(Protocol):
+    """Keeps what memory should not."""
+
+    def put(self, entries: Iterable[Entry]) -> None:
+        """Let each take the place of what is kept of its key and partition of the topic."""
+
+    def entries(self) -> Iterator[Entry]:
+        """All of them; those of one group, topic and partition one behind the other."""
+
+
+class NewestTimestamps:
+    """Takes the records of the topic, those of a partition in order, and gives the newest rows."""
+
+    def __init__(
+        self, decoder: RowDecoder, open_store: Callable[[], EntryStore], held: int = HELD
+    ) -> None:
+        self._decoder = decoder
+        self._open_store = open_store
+        self._held = held
+        self._store: EntryStore | None = None
+        self._newest: dict[int, dict[bytes | None, _Seen]] = {}
+
+    def take(self, chunk: Chunk) -> Iterator[TimestampRow]:
+        """Remember what decodes; gives the rows of what does not."""
+        here = chunk.partition
+        newest = self._newest.setdefault(here, {})
+        for offset, time, key, value, _ in chunk.rows:
+            sound = value is None or len(value) in VALUE_LENGTHS
+            if not sound or key not in newest:
+                row = self._decoder.row((here, offset), time, key, value)
+                if row is None:
+                    continue
+                if row.error:
+                    yield row
+                    if row.group is None:
+                        continue
+                    value = None  # nobody knows what it was to say: the older one is void
+            newest[key] = (offset, time, value)
+        if sum(map(len, self._newest.values())) > self._held:
+            self._spill()
+
+    def rows(self) -> Iterator[TimestampRow]:
+        """The newest row of each key, by group, topic and partition; deleted ones are left out."""
+        entries: Iterable[Entry]
+        if self._store is None:
+            entries = sorted(self._entries(), key=_key)
+        else:
+            self._spill()
+            entries = self._store.entries()
+        for _, of_one_key in groupby(entries, _key):
+            entry = max(of_one_key, key=lambda e: (e.written_at_ms, e.at_partition))
+            if entry.value is not None:
+                at = entry.at_partition, entry.at_offset
+                key = encode_key(GroupPartition(*entry[:3]))
+                row = self._decoder.row(at, entry.written_at_ms, key, entry.value)
+                if row is not None:
+                    yield row
+
+    def _spill(self) -> None:
+        if self._store is None:
+            self._store = self._open_store()
+        self._store.put(self._entries())
+        self._newest.clear()
+
+    def _entries(self) -> Iterator[Entry]:
+        for partition, newest in self._newest.items():
+            for key, (offset, time, value) in newest.items():
+                yield Entry(*self._decoder.place(key), partition, offset, time, value)
+
+
+def _key(entry: Entry) -> tuple[str, str, int]:
+    return entry[:3]
+
+
+_MISSING = (
+    "name the cluster on which the consumers run with --cluster; the topic is made by consumers"
+    " that have Confluent's ConsumerTimestampsInterceptor, or use drctl.consumer (docs/consumer.md)"
+)
+_FORBIDDEN = f"grant READ and DESCRIBE on topic {TOPIC}"
+_RUN_AGAIN = "see that all brokers run, and run it again"
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What the topic held at one moment.
+
+    Attributes:
+        ranges: what is there to be read, by partition.
+        incomplete: what cannot be read, in words for a person.
+    """
+
+    topic: TopicState
+    ranges: Mapping[int, OffsetRange]
+    incomplete: tuple[str, ...]
+
+    @property
+    def offsets(self) -> int:
+        """How many there are at most."""
+        return sum(held.span for held in self.ranges.values())
+
+    @property
+    def ends(self) -> dict[int, int]:
+        """Where reading goes on."""
+        return {partition: held.end for partition, held in self.ranges.items()}
+
+
+def freeze(cluster: ClusterReader) -> Extent:
+    """Look at the topic.
+
+    Raises:
+        Unknown: there is none, it may not be read, or none of its partitions can be.
+        Unreachable: no broker answered within the deadline.
+    """
+    where = f"topic {TOPIC} of {cluster.name}"
+    state = cluster.topics([TOPIC])[TOPIC]
+    if state is None:
+        raise Unknown(f"cluster {cluster.name} has no topic {TOPIC}", _MISSING)
+    if isinstance(state, Unavailable):
+        forbidden = "authorized" in state.reason
+        raise Unknown(f"{where}: {state.reason}", _FORBIDDEN if forbidden else _RUN_AGAIN)
+    if not state.readable:
+        raise Unknown(f"{where} may not be read by this user", _FORBIDDEN)
+    offsets = cluster.offsets([TopicPartition(TOPIC, number) for number in state.partitions])
+    ranges, incomplete = {}, []
+    for (_, number), found in sorted(offsets.items()):
+        if isinstance(found, Unavailable):
+            incomplete.append(f"partition {number} cannot be read: {found.reason}")
+            continue
+        ranges[number] = OffsetRange(found.log_start, found.last_stable)
+        if found.last_stable < found.end:
+            incomplete.append(_undecided(number, found))
+    if not ranges:
+        raise Unknown(f"{where} cannot be read: {incomplete[0]}", _RUN_AGAIN)
+    return Extent(state, ranges, tuple(incomplete))
+
+
+def read_frozen(
+    reader: RangeReader, extent: Extent, progress: Callable[[int], None]
+) -> Iterator[Chunk]:
+    """All committed records, those of a partition in order.
+
+    Args:
+        progress: told how many offsets are done.
+
+    Raises:
+        ScanFailed: something could not be read to its end.
+    """
+    ranges = {number: held for number, held in extent.ranges.items() if held.span}
+    done, position = 0, {number: held.start for number, held in ranges.items()}
+    wanted = {number: (held,) for number, held in ranges.items()}
+    for chunk in reader.read({TOPIC: wanted}) if wanted else ():
+        behind = chunk.rows[-1][0] + 1
+        done, position[chunk.partition] = done + behind - position[chunk.partition], behind
+        progress(done)
+        yield chunk
+
+
+def _undecided(number: int, offsets: PartitionOffsets) -> str:
+    left = offsets.end - offsets.last_stable
+    return (
+        f"partition {number}: a transaction is open, the {left} offsets from"
+        f" {offsets.last_stable} on cannot be read yet"
+    )

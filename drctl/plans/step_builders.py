@@ -1,0 +1,266 @@
+"""The steps that sequences and runbooks are made of, as a link needs them."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from drctl.engine.recheck_source import ALIVE
+from drctl.model.loss import Mode
+from drctl.model.plan import Duty, Step
+from drctl.plans.inputs import Circumstances, FenceMethod
+
+LIFT = "let producers write to {source} again, the same way"
+START = "let replication from {source} to {target} go on, as it ran before"
+
+
+def preflight(seen: Circumstances, mode: Mode, identity: str = "preflight") -> Step:
+    """Ask every guard."""
+    settings = {"mode": mode.value, "overrides": dict(seen.overrides)}
+    return Step(identity, "preflight", settings, 30)
+
+
+def stock(seen: Circumstances, identity: str = "take-stock") -> Step:
+    """Write down how things stand."""
+    settings = {"clusters": [seen.source, seen.target], "connectors": list(seen.connectors)}
+    return Step(identity, "take-stock", settings, 30)
+
+
+def fence(
+    seen: Circumstances,
+    duty: Duty,
+    identity: str = "fence-producers",
+    settle_s: float = math.inf,
+) -> Step:
+    """Keep producers from the source, by the means that the link has.
+
+    Args:
+        settle_s: how long the ends need to stand still at most, where brokers prove by themselves
+            that they deny writes.
+    """
+    patience_s = 120 if duty is Duty.REQUIRED else 15
+    if seen.fence_method is FenceMethod.ACL:
+        settings = {**fenced(seen), "settle_seconds": min(seen.settle_s, settle_s)}
+        return Step(identity, "fence-producers", settings, patience_s, duty)
+    if seen.fence_method is FenceMethod.COMMAND:
+        return Step(identity, "command-fence", _fence_command(seen, identity), patience_s, duty)
+    text = f"keep all producers from writing to {seen.source}: at the network, or stop them"
+    settings = {
+        **asked(identity, text, LIFT.format(source=seen.source)),
+        "cluster": seen.source,
+        "settle_seconds": seen.settle_s,
+    }
+    return Step(identity, "manual-fence", settings, patience_s, duty)
+
+
+def fenced(seen: Circumstances) -> dict[str, Any]:
+    """What a fence of ACLs needs to know."""
+    return {
+        "link": seen.link,
+        "cluster": seen.source,
+        "principals": list(seen.principals),
+        "settle_seconds": seen.settle_s,
+    }
+
+
+def quiet(seen: Circumstances) -> Iterator[Step]:
+    """Wait until nobody reads on the source, by the means that the link has."""
+    if seen.fence_method is FenceMethod.ACL:
+        window = {"cluster": seen.source, "drain_window": True}
+        yield Step("grace", "quiesce-consumers", window, seen.grace_s, Duty.OPTIONAL)
+        yield Step("fence-consumers", "fence-consumers", fenced(seen), 60)
+        yield _quiet("quiesce", seen, 60, Duty.REQUIRED)
+        return
+    if seen.fence_method is FenceMethod.NONE:
+        text = f"stop the consumers that read the link's topics on {seen.source}"
+        back = f"let the consumers that were stopped read on {seen.source} again"
+        yield Step("stop-consumers", "manual-change", asked("stop-consumers", text, back), 60)
+    yield _quiet("quiesce", seen, 60 + seen.grace_s, Duty.REQUIRED)
+
+
+_STOPPING_S = 180
+"""A task that waits for a dead source lets go of it only after its own timeouts."""
+
+
+def request_stop(seen: Circumstances, identity: str = "request-stop") -> Iterator[Step]:
+    """Have what copies stop while other things are done; nothing where drctl knows no connector.
+
+    The others would wait for its tasks.
+    """
+    if seen.connectors:
+        settings = {"connectors": [seen.connectors[0]], "translate_ahead": True}
+        yield Step(identity, "request-stop", settings, 60)
+
+
+def confirm_stop(
+    seen: Circumstances, identity: str = "confirm-stop", *, lost: bool
+) -> Iterator[Step]:
+    """Stop what no application waits for, and see that all ended; clients are served meanwhile.
+
+    Args:
+        lost: whether the source is lost, and is to stay silent.
+    """
+    if seen.connectors[0 if lost else 1 :]:
+        settings: dict[str, Any] = {"connectors": list(seen.connectors)}
+        if lost:
+            settings["source"] = seen.source
+        yield Step(identity, "confirm-stop", settings, 120, Duty.BEST_EFFORT)
+
+
+def stop(
+    seen: Circumstances,
+    identity: str = "stop-replication",
+    *,
+    tasks_only: bool = False,
+    rest_later: bool = False,
+) -> Step:
+    """Stop what replicates the link: its connectors, by a command of the site, or a person.
+
+    Args:
+        tasks_only: whether it is enough that no task of a connector is left that writes records or
+            offsets.
+        rest_later: whether connectors that write neither are for `confirm_stop`; nobody reads in
+            the groups any more, so that they can be translated meanwhile.
+    """
+    if seen.connectors:
+        settings: dict[str, Any] = {"connectors": list(seen.connectors)}
+        if tasks_only:
+            settings["tasks_only"] = True
+        if rest_later:
+            settings |= {"rest_later": True, "translate_ahead": True}
+        return Step(identity, "stop-replication", settings, _STOPPING_S)
+    if seen.stop_command:
+        argvs = (seen.stop_command, seen.start_command, seen.stopped_command)
+        command = _command(seen, identity, *argvs)
+        return Step(identity, "command-stop-replication", command, 120)
+    text = f"stop replication from {seen.source} to {seen.target}, so that no restart starts it"
+    back = START.format(source=seen.source, target=seen.target)
+    return Step(identity, "manual-stop-replication", asked(identity, text, back), 60)
+
+
+def groups(seen: Circumstances, identity: str = "prepare-groups") -> Step:
+    """Make groups of KIP-848's protocol ready; members that find none end, and say so."""
+    return Step(identity, "prepare-groups", ends(seen), 30, Duty.BEST_EFFORT)
+
+
+def offsets(
+    seen: Circumstances,
+    *,
+    leave_out: bool,
+    lost: bool = False,
+    identity: str = "commit-offsets",
+) -> Step:
+    """Put the groups where they go on.
+
+    Args:
+        lost: the source is lost: the best that is known of a group is what there is.
+    """
+    settings = {
+        "link": seen.link,
+        "cluster": seen.target,
+        "overrides": dict(seen.offset_overrides),
+        "leave_out": leave_out,
+    }
+    if lost:
+        settings["unproven_offsets"] = seen.unproven_offsets
+    return Step(identity, "commit-offsets", settings, 30)
+
+
+def skipping(
+    seen: Circumstances, patience_s: float = 30, identity: str = "skip-producer-ids"
+) -> Step:
+    """Have the target skip producer ids; where that takes too long, producers are restarted."""
+    settings = {**ends(seen), "at_most_seconds": patience_s}
+    return Step(identity, "skip-producer-ids", settings, patience_s, Duty.BEST_EFFORT)
+
+
+def opening(seen: Circumstances, identity: str = "open-target", mode: Mode = Mode.PLANNED) -> Step:
+    """Let the target take writes, where the source is still as it was left."""
+    settings: dict[str, Any] = {
+        "link": seen.link,
+        "cluster": seen.target,
+        "principals": list(seen.principals),
+        "source": seen.source,
+    }
+    if mode is Mode.UNPLANNED:
+        given_up = ALIVE in seen.overrides
+        settings |= {"given_up": True} if given_up else {"must_be_silent": True}
+    return Step(identity, "open-target", settings, 60)
+
+
+def switches(seen: Circumstances, prefix: str = "switch-endpoint") -> Iterator[Step]:
+    """Send clients to the target: a step for each endpoint."""
+    for number, kind in enumerate(seen.endpoints):
+        to: dict[str, Any] = {"number": number, "kind": kind, "to": seen.target}
+        if seen.leaving:
+            to |= {"from": seen.source, "leaving": seen.leaving[number].value}
+        if number in seen.entrances:
+            to["asked"] = True
+        yield Step(f"{prefix}-{number + 1}", "switch-endpoint", to, 120)
+
+
+def clients(seen: Circumstances, identity: str = "verify-clients") -> Step:
+    """See that clients have come, and go on."""
+    known = {"entrances": list(seen.entrances)} if seen.entrances else {}
+    return Step(identity, "verify-clients", {**ends(seen), **known}, 120)
+
+
+def by_command(seen: Circumstances, identity: str, argv: tuple[str, ...]) -> Step:
+    """Run a command of the site; its exit code is the proof."""
+    return Step(identity, "command", _command(seen, identity, argv, (), ()), 120)
+
+
+def begin_back(seen: Circumstances, identity: str = "begin-reverse") -> Step:
+    """Let what copies back begin at what is new, while it is stopped and nothing is written."""
+    settings = {**_turned(seen), "connector": seen.reverse[0]}
+    return Step(identity, "seed-old-replication", settings, 30)
+
+
+def replicate_back(seen: Circumstances, identity: str = "replicate-back") -> Step:
+    """Let it copy; where it does not, clients are served all the same, and it is owed."""
+    settings = {
+        **_turned(seen),
+        "connectors": list(seen.reverse),
+        "seeded_by": "seed-old-replication",
+    }
+    return Step(identity, "start-old-replication", settings, 180, Duty.BEST_EFFORT)
+
+
+def _turned(seen: Circumstances) -> dict[str, Any]:
+    return {"source": seen.target, "target": seen.source}
+
+
+def ends(seen: Circumstances) -> dict[str, Any]:
+    """The names of both clusters."""
+    return {"source": seen.source, "target": seen.target}
+
+
+def asked(question: str, text: str, undo: str = "") -> dict[str, Any]:
+    """What a manual step needs to know."""
+    return {"question": question, "text": text, "undo": undo}
+
+
+def _quiet(identity: str, seen: Circumstances, patience_s: float, duty: Duty) -> Step:
+    return Step(identity, "quiesce-consumers", {"cluster": seen.source}, patience_s, duty)
+
+
+def _fence_command(seen: Circumstances, identity: str) -> dict[str, Any]:
+    argvs = (seen.fence_command, seen.fence_undo, seen.fence_verify)
+    where = {"cluster": seen.source, "settle_seconds": seen.settle_s}
+    return {**_command(seen, identity, *argvs), **where}
+
+
+def _command(
+    seen: Circumstances,
+    identity: str,
+    argv: tuple[str, ...],
+    undo: tuple[str, ...],
+    verify: tuple[str, ...],
+) -> dict[str, Any]:
+    return {
+        "question": identity,
+        "argv": list(argv),
+        "undo": list(undo),
+        "verify": list(verify),
+        "env": {},
+        "timeout_seconds": seen.command_timeout_s,
+    }

@@ -1,0 +1,72 @@
+"""What both clusters say now of the topics of a gap result."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from drctl.model.ports import ClusterReader
+from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState, Unavailable
+from drctl.reconcile.gap_result import FoundPartition
+
+State = TopicState | Unavailable | None
+Log = PartitionOffsets | Unavailable
+
+_NOT_LOOKED_AT = Unavailable("it was not looked at")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """One cluster.
+
+    Attributes:
+        states: None where the cluster says that there is no such topic.
+    """
+
+    cluster_id: str
+    states: Mapping[str, State] = field(default_factory=dict)
+    logs: Mapping[TopicPartition, Log] = field(default_factory=dict)
+
+    def state(self, topic: str) -> State:
+        """Of a topic."""
+        return self.states.get(topic, _NOT_LOOKED_AT)
+
+    def log(self, place: TopicPartition) -> Log:
+        """Of a partition."""
+        return self.logs.get(place, _NOT_LOOKED_AT)
+
+    def topic_id(self, topic: str) -> str:
+        """Kafka's id of a topic; empty where it is not known."""
+        state = self.states.get(topic)
+        return state.topic_id if isinstance(state, TopicState) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStates:
+    """Both clusters."""
+
+    source: ClusterState
+    target: ClusterState
+
+
+def look(
+    source: ClusterReader, target: ClusterReader, partitions: Collection[FoundPartition]
+) -> ClusterStates:
+    """Ask both clusters for topics and offsets.
+
+    Raises:
+        Unreachable: one did not answer.
+    """
+    return ClusterStates(
+        _look(source, {p.place for p in partitions}),
+        _look(target, {TopicPartition(p.target_topic, p.place.partition) for p in partitions}),
+    )
+
+
+def _look(reader: ClusterReader, places: Collection[TopicPartition]) -> ClusterState:
+    states = reader.topics(sorted({place.topic for place in places}))
+    there = [
+        place
+        for place in sorted(places)
+        if isinstance(state := states.get(place.topic), TopicState)
+        and place.partition in state.partitions
+    ]
+    return ClusterState(reader.cluster_id(), states, reader.offsets(there) if there else {})

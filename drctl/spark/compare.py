@@ -1,0 +1,583 @@
+"""Second pass: the records of suspect buckets, compared as multisets of their digests.
+
+Rows shrink to a few fixed-width numbers before they are shuffled, whatever the records' size.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
+from pyspark.sql import functions as F
+
+from drctl.gap.comparison import (
+    INVERSION_EXAMPLES,
+    ONE_CELL,
+    SECOND_SALT,
+    BucketDigest,
+    ComparePlan,
+    Disorder,
+    Identity,
+    Place,
+    Side,
+    TopicPlan,
+    TopicSuspects,
+)
+from drctl.model.gap import Inversion, OrderScope
+
+
+def table(spark: SparkSession, rows: Sequence[tuple[object, ...]], schema: str) -> DataFrame:
+    """These rows, with columns as in a schema string such as `topic string, partition int`.
+
+    They travel as one literal inside the query: `createDataFrame` would start Python workers on
+    the executors.
+    """
+    names = [column.split()[0] for column in schema.split(",")]
+    text = json.dumps([dict(zip(names, row, strict=True)) for row in rows])
+    struct = ", ".join(":".join(column.split()) for column in schema.split(","))
+    parsed = F.from_json(F.lit(text), f"array<struct<{struct}>>")
+    return spark.range(1).select(F.inline(parsed))
+
+
+def milliseconds(timestamp: Column) -> Column:
+    """Kafka's own form of a record timestamp."""
+    return F.unix_millis(timestamp)
+
+
+def source_topic(plan: ComparePlan, side: Side) -> Column:
+    """The source topic's name of a row, whichever side it comes from."""
+    renamed = [t for t in plan.topics if t.name_on(side) != t.topic]
+    if not renamed:
+        return F.col("topic")
+    if len(plan.topics) == 1:
+        return F.lit(plan.topics[0].topic)
+    names = F.create_map(*[F.lit(n) for t in renamed for n in (t.name_on(side), t.topic)])
+    return F.coalesce(names[F.col("topic")], F.col("topic"))
+
+
+def is_topic(topics: Iterable[TopicPlan]) -> Column:
+    """Whether a row belongs to one of these topics (by source name)."""
+    names = [t.topic for t in topics]
+    return F.col("topic").isin(names) if names else F.lit(False)
+
+
+def per_topic(
+    plan: ComparePlan, value: Callable[[TopicPlan], object], column: Callable[[object], Column]
+) -> Column:
+    """`column(value(topic))` for each row's topic; one branch for each distinct value."""
+    groups: dict[object, list[TopicPlan]] = {}
+    for topic in plan.topics:
+        groups.setdefault(value(topic), []).append(topic)
+    (_, *others) = items = list(groups.items())
+    result = column(items[0][0])
+    for key, topics in others:
+        result = F.when(is_topic(topics), column(key)).otherwise(result)
+    return result
+
+
+def unit(plan: ComparePlan) -> Column:
+    """The partition that a row is compared within; -1 for all of its topic together."""
+    return per_topic(
+        plan,
+        lambda topic: topic.by_partition,
+        lambda by_partition: F.col("partition") if by_partition else F.lit(-1),
+    )
+
+
+def _header_text(keep: Callable[[Column], Column]) -> Column:
+    """Headers as text, `[{"key":"..","value":".."},` of each; without value where that is null.
+
+    JSON, for Spark compiles it into the scan's loop, which it does not with lambda functions.
+    """
+    text = keep(F.concat(F.rtrim(F.to_json("headers"), F.lit("]")), F.lit(",")))
+    return F.when(F.size("headers") > 0, text).otherwise(F.lit("["))
+
+
+def _header_pattern(names: Iterable[str]) -> str:
+    """Headers of these names in such a text, in which no quote of a name or value stands bare."""
+    escaped = (re.escape(json.dumps(name, ensure_ascii=False)[1:-1]) for name in sorted(names))
+    return r'\{"key":"(?:' + "|".join(escaped) + r')"(?:,"value":"[^"]*")?\},'
+
+
+def _content(plan: ComparePlan) -> list[Column]:
+    """Key, value and timestamp as far as they count.
+
+    Spark's hashes skip nulls, so each nullable part is preceded by a flag.
+    """
+    parts: list[Column] = []
+    for wanted, name in ((plan.identity.key, "key"), (plan.identity.value, "value")):
+        if wanted:
+            parts += [F.col(name).isNull(), F.col(name)]
+    if plan.identity.timestamp:
+        parts.append(
+            per_topic(
+                plan,
+                lambda topic: topic.timestamps,
+                lambda kept: F.col("timestamp") if kept else F.lit(None).cast("timestamp"),
+            )
+        )
+    return parts
+
+
+def _counted_headers(identity: Identity) -> list[Column]:
+    """The headers that count."""
+    parts = []
+    if identity.headers:
+        parts.append(_header_text(lambda text: _without(text, identity.ignored_headers)))
+    if identity.header_names:
+        parts.append(_header_text(lambda text: _only(text, identity.header_names)))
+    return parts
+
+
+def _without(text: Column, names: Iterable[str]) -> Column:
+    return F.regexp_replace(text, _header_pattern(names), "") if names else text
+
+
+def _only(text: Column, names: Iterable[str]) -> Column:
+    found = F.regexp_extract_all(text, F.lit(f"({_header_pattern(names)})"), 1)
+    return F.concat(F.lit("["), F.array_join(found, ""))
+
+
+def with_digests(plan: ComparePlan, rows: DataFrame) -> DataFrame:
+    """Rows with `digest1` and `digest2`: two independent 64-bit digests of a record's identity."""
+    content = _content(plan)
+    first = F.xxhash64(_long(plan.salt), *content)
+    second = F.xxhash64(_long(plan.salt ^ SECOND_SALT), _long(SECOND_SALT), *content)
+    headers = _counted_headers(plan.identity)
+    if not headers:
+        return rows.withColumns({"digest1": first, "digest2": second})
+    return rows.select(
+        *rows.columns,
+        F.xxhash64(_long(plan.salt), first, second, *headers).alias("digest1"),
+        F.xxhash64(_long(SECOND_SALT), first, second, *headers).alias("digest2"),
+    )
+
+
+def _long(number: int) -> Column:
+    """A small number would be hashed as one of 32 bits."""
+    return F.lit(number).cast("long")
+
+
+def bucket(plan: ComparePlan) -> Column:
+    """The digest bucket of a row: of its time, or of its digest where times do not count."""
+
+    def of_width(width: object) -> Column:
+        if not width:
+            return F.pmod(F.col("digest1"), F.lit(plan.buckets))
+        assert isinstance(width, int)
+        time = milliseconds(F.col("timestamp"))
+        number = F.floor(time / F.lit(width)).cast("long")
+        if width & (width - 1) == 0:
+            number = F.shiftright(time, width.bit_length() - 1)  # the same, without fractions
+        return F.pmod(number, F.lit(plan.buckets))
+
+    return per_topic(plan, lambda topic: topic.bucket_ms, of_width).cast("int")
+
+
+def cell(plan: ComparePlan) -> Column:
+    """The stretch of offsets that a row lies in."""
+    return F.lit(0) if plan.cell_bits >= ONE_CELL else F.shiftright("offset", plan.cell_bits)
+
+
+def size() -> Column:
+    """Key, value and header bytes of a record."""
+    headers = F.aggregate(
+        "headers",
+        F.lit(0).cast("long"),
+        lambda total, h: (
+            total + F.octet_length(h["key"]) + F.coalesce(F.octet_length(h["value"]), F.lit(0))
+        ),
+    )
+    lengths = [F.coalesce(F.octet_length(name), F.lit(0)) for name in ("key", "value")]
+    return (lengths[0] + lengths[1] + F.coalesce(headers, F.lit(0))).cast("long")
+
+
+IDENTITY = ("topic", "unit", "digest1", "digest2")
+
+
+def identified(plan: ComparePlan, side: Side, rows: DataFrame) -> DataFrame:
+    """Rows with their source topic's name, unit, digests and the digest of their key."""
+    named = rows.withColumn("topic", source_topic(plan, side))
+    keyed = named.withColumn("of_key", F.xxhash64(F.lit(plan.salt), F.col("key")))
+    return with_digests(plan, keyed).select(
+        "*",
+        unit(plan).alias("unit"),
+        bucket(plan).alias("bucket"),
+        # Of the whole record where there is no key, so that those records spread out.
+        F.when(F.col("key").isNull(), F.col("digest1"))
+        .otherwise(F.col("of_key"))
+        .alias("key_digest"),
+    )
+
+
+def in_suspect_buckets(
+    spark: SparkSession, suspects: Sequence[TopicSuspects], rows: DataFrame
+) -> DataFrame:
+    """Only the rows whose (topic, unit, bucket) the digests could not settle."""
+    wanted = [
+        (s.plan.topic, -1 if unit is None else unit, bucket)
+        for s in suspects
+        for unit, bucket in sorted(s.buckets, key=repr)
+    ]
+    chosen = table(spark, wanted, "topic string, unit int, bucket int")
+    return rows.join(F.broadcast(chosen), ["topic", "unit", "bucket"], "left_semi")
+
+
+def grouped(sides: Mapping[Side, DataFrame]) -> DataFrame:
+    """One row a distinct record: how often on each side, and where."""
+    narrow = [
+        rows.select(
+            F.xxhash64("topic").alias("topic"),
+            "unit",
+            "digest1",
+            "digest2",
+            "key_digest",
+            F.lit(side is Side.SOURCE).alias("on_source"),
+            "partition",
+            "offset",
+            milliseconds(F.col("timestamp")).alias("time"),
+        )
+        for side, rows in sides.items()
+    ]
+    both = narrow[0] if len(narrow) == 1 else narrow[0].union(narrow[1])
+    # Nearly all are different: adding them up before they are shuffled would be for nothing.
+    both = both.repartition(*IDENTITY)
+    here, there = F.col("on_source"), ~F.col("on_source")
+    return both.groupBy(*IDENTITY).agg(
+        F.sum(here.cast("long")).alias("on_source"),
+        F.sum(there.cast("long")).alias("on_target"),
+        F.max("key_digest").alias("key_digest"),
+        F.min(F.when(here, F.col("offset"))).alias("first_offset"),
+        F.min(F.when(here, F.col("partition"))).alias("source_partition"),
+        F.min(F.when(there, F.col("partition"))).alias("target_partition"),
+        F.max(F.when(there, F.col("time"))).alias("target_time"),
+    )
+
+
+def missing_rows(plan: ComparePlan, source: DataFrame, lacking: DataFrame) -> DataFrame:
+    """The source records that are missing, with the last replicated offset of their key.
+
+    Args:
+        source: identified source rows from the first missing offset of each partition to its end,
+            settled buckets included: those are replicated.
+        lacking: of `grouped`, the records that the source holds more often than the target.
+    """
+    lacks = F.col("on_source") - F.col("on_target")
+    repeated = F.col("on_target") > 0
+    groups = lacking.select(*IDENTITY, lacks.alias("lacks"), repeated.alias("repeated"))
+    rows = source.withColumnRenamed("topic", "topic_name").withColumn(
+        "topic", F.xxhash64("topic_name")
+    )
+    if plan.identity.key:
+        keys = lacking.select("topic", "unit", "key_digest").distinct()
+        rows = rows.join(keys, ["topic", "unit", "key_digest"], "left_semi")
+    rows = _slim(rows.join(groups, list(IDENTITY), "left"))
+    return _with_newer(_with_rank(plan, rows))
+
+
+def _slim(rows: DataFrame) -> DataFrame:
+    """Replicated rows travel without their key: only their position matters."""
+    return rows.select(
+        *IDENTITY,
+        "topic_name",
+        "partition",
+        "offset",
+        milliseconds(F.col("timestamp")).alias("time"),
+        F.when(F.col("lacks").isNotNull(), F.col("key")).alias("key"),
+        F.col("key").isNotNull().alias("keyed"),
+        "key_digest",
+        F.when(F.col("lacks").isNotNull(), size()).alias("size"),
+        "lacks",
+        "repeated",
+    )
+
+
+def _with_rank(plan: ComparePlan, rows: DataFrame) -> DataFrame:
+    """Of equal records the last ones are the missing ones."""
+    # Equal records have equal keys where keys count: one sort then serves both windows.
+    same = ("topic", "unit", "key_digest", "digest1", "digest2") if plan.identity.key else IDENTITY
+    last_first = Window.partitionBy(*same).orderBy(F.desc("offset"), F.desc("partition"))
+    missing = F.coalesce(F.row_number().over(last_first) <= F.col("lacks"), F.lit(False))
+    return rows.withColumn("missing", missing)
+
+
+def _with_newer(rows: DataFrame) -> DataFrame:
+    # By partition also where the unit is a whole topic: offsets of two partitions do not compare.
+    place = Window.partitionBy("topic", "unit", "key_digest", "partition")
+    last = F.max(F.when(~F.col("missing"), F.col("offset"))).over(place)
+    return rows.withColumn("last_replicated", last).where("missing")
+
+
+def newest_replicated(source: DataFrame, lacking: DataFrame) -> DataFrame:
+    """The last replicated offset of each source partition, as `newest`.
+
+    Args:
+        source: identified source rows from the first missing offset of each partition to its end.
+        lacking: as for `missing_rows`.
+    """
+    groups = lacking.select(*IDENTITY, (F.col("on_source") - F.col("on_target")).alias("lacks"))
+    rows = source.withColumn("topic", F.xxhash64("topic")).select(*IDENTITY, "partition", "offset")
+    rows = rows.join(groups, list(IDENTITY), "left")
+    last_first = Window.partitionBy(*IDENTITY).orderBy(F.desc("offset"), F.desc("partition"))
+    among_equals = rows.where("lacks is not null").withColumn(
+        "rank", F.row_number().over(last_first)
+    )
+    replicated = rows.where("lacks is null").select("topic", "partition", "offset")
+    others = among_equals.where("rank > lacks").select("topic", "partition", "offset")
+    return (
+        replicated.union(others).groupBy("topic", "partition").agg(F.max("offset").alias("newest"))
+    )
+
+
+def judged(
+    plan: ComparePlan, missing: DataFrame, surplus: DataFrame, newest: DataFrame | None
+) -> DataFrame:
+    """Missing rows with order verdict, and whether their equal lies in another partition.
+
+    Args:
+        surplus: of `grouped`, the records that the target holds more often than the source.
+        newest: of `newest_replicated`; None where only the order of keys counts.
+    """
+    own = (
+        surplus.where("on_source = 0")
+        .groupBy("topic", "unit", "key_digest")
+        .agg(F.max("target_time").alias("own_time"))
+    )
+    elsewhere = surplus.select("topic", "digest1", "digest2", F.lit(True).alias("found")).distinct()
+    rows = missing.join(own, ["topic", "unit", "key_digest"], "left").join(
+        elsewhere, ["topic", "digest1", "digest2"], "left"
+    )
+    of_key = F.col("keyed") & _newer(plan, "last_replicated", "own_time")
+    rows = rows.withColumn("newer_of_key", of_key)
+    rows = rows.withColumn("misplaced", F.col("found").isNotNull())
+    if newest is None:
+        keyed = F.when(F.col("newer_of_key"), "conflicting").otherwise("safe")
+        return rows.withColumn("order", F.when(F.col("keyed"), keyed).otherwise("unkeyed"))
+    youngest = (
+        surplus.where("on_source = 0")
+        .groupBy("topic", "unit")
+        .agg(F.max("target_time").alias("youngest"))
+    )
+    rows = rows.join(F.broadcast(newest), ["topic", "partition"], "left").join(
+        F.broadcast(youngest), ["topic", "unit"], "left"
+    )
+    behind = _newer(plan, "newest", "youngest")
+    return rows.withColumn("order", F.when(behind, "conflicting").otherwise("safe"))
+
+
+def _newer(plan: ComparePlan, replicated: str, own: str) -> Column:
+    """Whether the target holds something newer: a later copy, or a record of its own."""
+    own_clock = _named(t for t in plan.topics if not t.timestamps)
+    at = F.when(own_clock, F.col(own).isNotNull()).otherwise(F.col(own) >= F.col("time"))
+    later = F.col(replicated) > F.col("offset")
+    return F.coalesce(later, F.lit(False)) | F.coalesce(at, F.lit(False))
+
+
+def classified(
+    spark: SparkSession,
+    plan: ComparePlan,
+    rows: DataFrame,
+    first_replicated: Mapping[tuple[str, int], int],
+) -> DataFrame:
+    """Judged rows with their class.
+
+    Args:
+        first_replicated: the smallest offset of each source partition that is on the target.
+    """
+    may_expire = _expirable(spark, plan, rows, first_replicated)
+    rank = F.row_number().over(
+        Window.partitionBy("topic_name", "unit", "may_expire").orderBy(
+            F.when(F.col("unit") < 0, F.col("time")).otherwise(F.lit(0)), "offset", "partition"
+        )
+    )
+    expired = F.col("may_expire") & (rank <= F.col("deleted"))
+    superseded = _named(t for t in plan.topics if t.compacted) & F.col("newer_of_key")
+    record_class = (
+        F.when(superseded, "superseded").when(expired, "expired").otherwise("unreplicated")
+    )
+    return may_expire.withColumn("class", record_class)
+
+
+def _expirable(
+    spark: SparkSession,
+    plan: ComparePlan,
+    rows: DataFrame,
+    first_replicated: Mapping[tuple[str, int], int],
+) -> DataFrame:
+    limits = [
+        (t.topic, p, deleted, first_replicated.get((t.topic, p)) if t.by_partition else None)
+        for t in plan.topics
+        for p in t.source
+        if (deleted := _deleted(t, p))
+    ]
+    if not limits:
+        nothing = rows.withColumn("deleted", F.lit(0))
+        return nothing.withColumn("may_expire", F.lit(False))
+    schema = "topic_name string, partition int, deleted long, first_replicated long"
+    limited = table(spark, limits, schema)
+    joined = rows.join(F.broadcast(limited), ["topic_name", "partition"], "left")
+    before = F.coalesce(F.col("offset") < F.col("first_replicated"), F.lit(True))
+    return joined.withColumn("may_expire", F.col("deleted").isNotNull() & before)
+
+
+def _deleted(topic: TopicPlan, partition: int) -> int:
+    """How many of its offsets the target no longer holds where a source partition would lie."""
+    if topic.by_partition:
+        return topic.target_deleted.get(partition, 0)
+    return sum(topic.target_deleted.values())
+
+
+def _named(topics: Iterable[TopicPlan]) -> Column:
+    names = [topic.topic for topic in topics]
+    return F.col("topic_name").isin(names) if names else F.lit(False)
+
+
+INVERSIONS = "inversions"
+SCHEMA = (
+    "topic string, partition int, offset long, target_partition int, target_offset long, "
+    "earlier_offset long, earlier_target_offset long"
+)
+LANE = ("topic", "source_partition", "target_partition")
+
+
+def inverted(plan: ComparePlan, sides: Mapping[Side, DataFrame]) -> DataFrame:
+    """One row a record that stands on the target before one that it follows on the source.
+
+    Args:
+        sides: the records of both.
+    """
+    pairs = _pairs(_narrow(plan, Side.SOURCE, sides), _narrow(plan, Side.TARGET, sides))
+    lane = Window.partitionBy(*LANE)
+    if plan.within is OrderScope.KEY:
+        pairs = pairs.where(F.col("key_digest").isNotNull())
+        lane = Window.partitionBy(*LANE, "key_digest")
+    before = lane.orderBy("source_offset").rowsBetween(Window.unboundedPreceding, -1)
+    place = F.struct(F.col("target_offset").alias("there"), F.col("source_offset").alias("here"))
+    rows = pairs.withColumn("last", F.max(place).over(before))
+    return rows.where(F.col("target_offset") < F.col("last.there")).select(
+        *LANE, "source_offset", "target_offset", "last"
+    )
+
+
+def _narrow(plan: ComparePlan, side: Side, sides: Mapping[Side, DataFrame]) -> DataFrame:
+    named = sides[side].withColumn("topic", source_topic(plan, side))
+    keyed = named.withColumn(
+        "key_digest",
+        F.when(F.col("key").isNotNull(), F.xxhash64(F.lit(plan.salt), F.col("key"))),
+    )
+    return with_digests(plan, keyed).select(
+        F.xxhash64("topic").alias("topic"),
+        unit(plan).alias("unit"),
+        "digest1",
+        "digest2",
+        "key_digest" if side is Side.SOURCE else F.lit(None).cast("long").alias("key_digest"),
+        F.lit(side is Side.SOURCE).alias("on_source"),
+        "partition",
+        "offset",
+    )
+
+
+def _pairs(source: DataFrame, target: DataFrame) -> DataFrame:
+    """Each replicated record with its copy: of equal records the first with the first."""
+    both = source.union(target).repartition(*IDENTITY)
+    equal = Window.partitionBy(*IDENTITY, "on_source").orderBy("offset", "partition")
+    here, there = F.col("on_source"), ~F.col("on_source")
+    found = (
+        both.withColumn("number", F.row_number().over(equal))
+        .groupBy(*IDENTITY, "number")
+        .agg(
+            F.max(F.when(here, F.col("partition"))).alias("source_partition"),
+            F.max(F.when(here, F.col("offset"))).alias("source_offset"),
+            F.max(F.when(there, F.col("partition"))).alias("target_partition"),
+            F.max(F.when(there, F.col("offset"))).alias("target_offset"),
+            F.max("key_digest").alias("key_digest"),
+        )
+    )
+    return found.where("source_offset is not null and target_offset is not null").select(
+        *LANE, "source_offset", "target_offset", "key_digest"
+    )
+
+
+def write(
+    spark: SparkSession, rows: DataFrame | None, names: Mapping[int, str], folder: Path
+) -> None:
+    """Write them as Parquet, also where there are none, in place of what was written before.
+
+    Args:
+        rows: of `inverted`; None where a side holds nothing.
+        names: of topics, by the digest that stands for them.
+    """
+    if rows is None:
+        table(spark, [], SCHEMA).write.mode("overwrite").parquet(str(folder))
+        return
+    topics = table(spark, list(names.items()), "topic long, name string")
+    named = rows.join(F.broadcast(topics), "topic").select(
+        F.col("name").alias("topic"),
+        F.col("source_partition").alias("partition"),
+        F.col("source_offset").alias("offset"),
+        "target_partition",
+        "target_offset",
+        F.col("last.here").alias("earlier_offset"),
+        F.col("last.there").alias("earlier_target_offset"),
+    )
+    named.write.mode("overwrite").parquet(str(folder))
+
+
+def read(spark: SparkSession, folder: Path) -> DataFrame:
+    """The rows that were written."""
+    return spark.read.schema(SCHEMA).parquet(str(folder))
+
+
+def disorder(written: DataFrame) -> Disorder:
+    """Add up what was written."""
+    numbers: dict[Place, int] = {
+        (row["topic"], row["partition"]): row["count"]
+        for row in written.groupBy("topic", "partition").count().collect()
+    }
+    if not numbers:
+        return Disorder({})
+    first = written.orderBy("topic", "partition", "offset").limit(INVERSION_EXAMPLES)
+    return Disorder(numbers, tuple(Inversion(**row.asDict()) for row in first.collect()))
+
+
+Names = dict[int, str]
+
+
+def digest_rows(plan: ComparePlan, side: Side, rows: DataFrame) -> DataFrame:
+    """One row a (topic, partition, bucket, cell) of one side."""
+    named = rows.withColumn("topic", source_topic(plan, side))
+    digested = with_digests(plan, named).select(
+        F.xxhash64("topic").alias("topic"),
+        "partition",
+        bucket(plan).alias("bucket"),
+        cell(plan).alias("cell"),
+        "offset",
+        "digest1",
+        "digest2",
+    )
+    return digested.groupBy("topic", "partition", "bucket", "cell").agg(
+        F.count(F.lit(1)).alias("records"),
+        # They wrap around at 64 bits, as they should: the session is not in ANSI mode.
+        F.sum("digest1").alias("sum1"),
+        F.sum("digest2").alias("sum2"),
+        F.min("offset").alias("first"),
+        F.max("offset").alias("last"),
+        F.lit(side.value).alias("side"),
+    )
+
+
+def bucket_digest(row: Row, topic: str) -> BucketDigest:
+    """The value of one collected row."""
+    return BucketDigest(
+        topic=topic,
+        side=Side(row["side"]),
+        partition=row["partition"],
+        bucket=row["bucket"],
+        records=row["records"],
+        sum1=row["sum1"],
+        sum2=row["sum2"],
+        first=row["first"],
+        last=row["last"],
+        cell=row["cell"],
+    )

@@ -1,0 +1,310 @@
+"""The Spark application: digests first, records where digests differ, then what they amount to."""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark import StorageLevel
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from drctl.gap.comparison import (
+    BucketDigest,
+    ComparePlan,
+    Comparison,
+    Disorder,
+    Extra,
+    Missing,
+    Place,
+    Progress,
+    Reads,
+    ScanFailed,
+    Side,
+    TopicSuspects,
+    span_of,
+)
+from drctl.gap.suspects import suspect_span
+from drctl.model.gap import OrderScope
+from drctl.model.topology import OffsetRange
+from drctl.spark import compare, results
+from drctl.spark import compare as disorder
+from drctl.spark.compare import bucket_digest, digest_rows, table
+from drctl.spark.failure import cause_of, was_interrupted
+from drctl.spark.scan import RowReader, TopicRanges, union
+
+POLL_SECONDS = 0.25
+
+
+@contextmanager
+def watched(spark: SparkSession, phase: str, total: int, progress: Progress) -> Iterator[None]:
+    """Report `progress(phase, done, total)` while the body runs Spark jobs.
+
+    Records done are the finished share of the widest stage's tasks: tasks are of about one size.
+    """
+    finished = threading.Event()
+    progress(phase, 0, total)
+    watcher = threading.Thread(
+        target=_watch, args=(spark, phase, total, progress, finished), daemon=True
+    )
+    watcher.start()
+    try:
+        yield
+        progress(phase, total, total)
+    finally:
+        finished.set()
+        watcher.join()
+
+
+def _watch(
+    spark: SparkSession, phase: str, total: int, progress: Progress, finished: threading.Event
+) -> None:
+    tracker = spark.sparkContext.statusTracker()
+    most = 0
+    while not finished.wait(POLL_SECONDS):
+        try:
+            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        except Py4JError:  # the context is closing; the job's own call reports why
+            return
+        tasks = [(s.numTasks, s.numCompletedTasks) for s in stages if s is not None]
+        if tasks:
+            all_tasks, done = max(tasks)
+            most = max(most, total * done // max(1, all_tasks))
+            progress(phase, most, total)
+
+
+RUNS_IN_ALL = 200_000
+RUNS_A_PARTITION = 10_000
+
+
+class SparkComparer:
+    """Compares the two sides of a link in one Spark application.
+
+    Args:
+        rows: where the records come from.
+        out: directory that every executor and the driver can write to. The unreplicated records
+            go to `records` in it, superseded and expired ones to `others`, those in another order
+            to `inversions`, as Parquet.
+    """
+
+    def __init__(self, spark: SparkSession, rows: RowReader, out: Path) -> None:
+        self._spark = spark
+        self._rows = rows
+        self._out = out
+
+    def digest(self, plan: ComparePlan, reads: Reads, progress: Progress) -> Sequence[BucketDigest]:
+        """Digest every record of these ranges.
+
+        Raises:
+            ScanFailed: something could not be read to its end.
+        """
+        names = self._names(plan)
+        with self._job("reading both sides", span_of(reads), progress):
+            frame = union(self._digest_side(plan, side, reads) for side in Side)
+            rows = frame.collect() if frame is not None else []
+        return [bucket_digest(row, names[row["topic"]]) for row in rows]
+
+    def _digest_side(self, plan: ComparePlan, side: Side, reads: Reads) -> DataFrame | None:
+        rows = self._rows.rows(side, on_side(plan, side, reads))
+        return None if rows is None else digest_rows(plan, side, rows)
+
+    def compare(
+        self, plan: ComparePlan, suspects: Sequence[TopicSuspects], progress: Progress
+    ) -> Comparison:
+        """Compare record by record; the missing ones are written as Parquet.
+
+        Raises:
+            ScanFailed: something could not be read to its end.
+        """
+        names = self._names(plan)
+        plan = replace(plan, topics=tuple(s.plan for s in suspects))
+        groups = self._grouped(plan, suspects)
+        if groups is None:
+            return self._nothing_missing({}, progress)
+        kept = groups.where(_needed(plan)).persist(StorageLevel.MEMORY_AND_DISK)
+        with self._job("comparing records", suspect_span(suspects), progress):
+            balance = results.balance(kept, names)
+        starts = _starts(suspects, balance)
+        if not starts:
+            return self._nothing_missing(balance.extra, progress)
+        total = sum(t.source[p].end - o for t in plan.topics for p, o in _of(t.topic, starts))
+        with self._job("finding the records", total, progress):
+            differing = kept.where("on_source != on_target")
+            self._write_missing(plan, differing, starts, _replicated(suspects, balance))
+        kept.unpersist()
+        return self._summarise(suspects, balance.extra, progress)
+
+    def disorder(self, plan: ComparePlan, progress: Progress) -> Disorder:
+        """Look at the order of all replicated records of the plan; writes those in another one.
+
+        Raises:
+            ScanFailed: something could not be read to its end.
+        """
+        reads = plan.everything()
+        sides = {
+            side: rows
+            for side in Side
+            if (rows := self._rows.rows(side, on_side(plan, side, reads))) is not None
+        }
+        folder = self._out / disorder.INVERSIONS
+        with self._job("comparing the order of records", span_of(reads), progress):
+            found = disorder.inverted(plan, sides) if len(sides) == len(Side) else None
+            disorder.write(self._spark, found, self._names(plan), folder)
+            return disorder.disorder(disorder.read(self._spark, folder))
+
+    def _nothing_missing(self, extra: Mapping[Place, Extra], progress: Progress) -> Comparison:
+        with self._job("adding up", 0, progress):
+            results.write(self._spark, None, self._out)
+        return Comparison({}, extra)
+
+    def _grouped(self, plan: ComparePlan, suspects: Sequence[TopicSuspects]) -> DataFrame | None:
+        sides = {}
+        for side in Side:
+            ranges = {s.plan.name_on(side): s.ranges(side) for s in suspects}
+            rows = self._rows.rows(side, ranges)
+            if rows is not None:
+                identified = compare.identified(plan, side, rows)
+                sides[side] = compare.in_suspect_buckets(self._spark, suspects, identified)
+        return compare.grouped(sides) if sides else None
+
+    def _write_missing(
+        self,
+        plan: ComparePlan,
+        differing: DataFrame,
+        starts: Mapping[Place, int],
+        replicated: Mapping[Place, int],
+    ) -> None:
+        tails = {
+            t.topic: {p: (OffsetRange(o, t.source[p].end),) for p, o in _of(t.topic, starts)}
+            for t in plan.topics
+        }
+        source = self._rows.rows(Side.SOURCE, tails)
+        assert source is not None
+        identified = compare.identified(plan, Side.SOURCE, source)
+        lacking = differing.where("on_source > on_target")
+        missing = compare.missing_rows(plan, identified, lacking)
+        newest = None
+        if plan.within is OrderScope.PARTITION:
+            newest = compare.newest_replicated(identified, lacking)
+        surplus = differing.where("on_target > on_source")
+        judged = compare.judged(plan, missing, surplus, newest)
+        classified = compare.classified(self._spark, plan, judged, replicated)
+        results.write(self._spark, classified, self._out)
+
+    def _summarise(
+        self,
+        suspects: Sequence[TopicSuspects],
+        extra: Mapping[Place, Extra],
+        progress: Progress,
+    ) -> Comparison:
+        unreplicated = results.read(self._spark, self._out / results.RECORDS)
+        others = results.read(self._spark, self._out / results.OTHERS)
+        with self._job("adding up", 0, progress):
+            missing = results.summarise(unreplicated.union(others))
+            missing = self._with_runs(suspects, unreplicated, missing)
+            picture = results.histogram(unreplicated, missing)
+            examples = results.examples(unreplicated)
+        return Comparison(missing, extra, picture, examples)
+
+    def _with_runs(
+        self,
+        suspects: Sequence[TopicSuspects],
+        unreplicated: DataFrame,
+        missing: Mapping[Place, Missing],
+    ) -> dict[Place, Missing]:
+        places = [place for place, m in missing.items() if m.unreplicated]
+        dense = {(s.plan.topic, p) for s in suspects for p in s.dense}
+        limit = max(100, min(RUNS_A_PARTITION, RUNS_IN_ALL // max(1, len(places))))
+        found: dict[Place, list[tuple[int, int]]] = {}
+        totals: dict[Place, int] = {}
+        for chosen in ([p for p in places if p in dense], [p for p in places if p not in dense]):
+            if not chosen:
+                continue
+            rows = results.at_places(unreplicated, chosen)
+            frame = (
+                results.dense_runs(rows)
+                if chosen[0] in dense
+                else results.sparse_runs(rows, self._committed(rows))
+            )
+            some, numbers = results.first_runs(frame, limit)
+            found |= some
+            totals |= numbers
+        return {
+            place: replace(m, runs=tuple(found.get(place, ())), runs_total=totals.get(place, 0))
+            for place, m in missing.items()
+        }
+
+    def _committed(self, unreplicated: DataFrame) -> DataFrame:
+        """Offsets of all committed records between the outermost unreplicated ones."""
+        bounds = unreplicated.groupBy("topic", "partition").agg(
+            F.min("offset").alias("start"), F.max("offset").alias("end")
+        )
+        ranges: dict[str, dict[int, tuple[OffsetRange, ...]]] = {}
+        for row in bounds.collect():
+            between = OffsetRange(row["start"], row["end"] + 1)
+            ranges.setdefault(row["topic"], {})[row["partition"]] = (between,)
+        rows = self._rows.rows(Side.SOURCE, ranges)
+        assert rows is not None
+        return rows.select("topic", "partition", "offset")
+
+    def _names(self, plan: ComparePlan) -> dict[int, str]:
+        """Topic names by the digest that stands for them in narrow rows."""
+        frame = table(self._spark, [(t.topic,) for t in plan.topics], "topic string")
+        rows = frame.select("topic", F.xxhash64("topic").alias("digest")).collect()
+        return {row["digest"]: row["topic"] for row in rows}
+
+    @contextmanager
+    def _job(self, phase: str, total: int, progress: Progress) -> Iterator[None]:
+        """Report progress while Spark works; turn its failures into one of ours."""
+        try:
+            with watched(self._spark, phase, total, progress):
+                yield
+        except (PySparkException, Py4JError) as error:
+            if was_interrupted(error):
+                raise KeyboardInterrupt from error
+            raise ScanFailed(cause_of(error)) from error
+
+
+def on_side(plan: ComparePlan, side: Side, reads: Reads) -> TopicRanges:
+    """What to read of one side, by the topics' names there."""
+    ranges = reads[side]
+    return {t.name_on(side): ranges[t.topic] for t in plan.topics if t.topic in ranges}
+
+
+def _needed(plan: ComparePlan) -> Column:
+    """Which groups later steps look at: all that differ, and replicated ones where some expired."""
+    differ = F.col("on_source") != F.col("on_target")
+    expirable = [t.topic for t in plan.topics if any(t.target_deleted.values())]
+    if not expirable:
+        return differ
+    return differ | F.col("topic").isin([F.xxhash64(F.lit(name)) for name in expirable])
+
+
+def _starts(suspects: Sequence[TopicSuspects], balance: results.Balance) -> Mapping[Place, int]:
+    """Where the first missing record of each source partition may be."""
+    starts = dict(balance.starts)
+    lacking = {topic for topic, _ in starts}
+    for s in suspects:
+        # A group of equal records may span partitions there: no one offset stands for it.
+        if not s.plan.by_partition and s.plan.topic in lacking:
+            starts |= {
+                (s.plan.topic, p): results[0].start for p, results in s.source.items() if results
+            }
+    return starts
+
+
+def _replicated(suspects: Sequence[TopicSuspects], balance: results.Balance) -> dict[Place, int]:
+    """The first source offset of each partition that the target still holds."""
+    found = dict(balance.replicated_from)
+    for s in suspects:
+        for partition, offset in s.replicated_from.items():
+            place = (s.plan.topic, partition)
+            found[place] = min(offset, found.get(place, offset))
+    return found
+
+
+def _of(topic: str, starts: Mapping[Place, int]) -> list[tuple[int, int]]:
+    return [(partition, offset) for (name, partition), offset in starts.items() if name == topic]

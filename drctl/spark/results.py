@@ -1,0 +1,250 @@
+"""The missing records as Parquet: unreplicated ones in `records`, all others in `others`."""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from drctl.gap.comparison import ExampleOffset, Extra, Missing, Place
+from drctl.model.gap import Histogram
+from drctl.spark.compare import table
+
+RECORDS = "records"
+OTHERS = "others"
+SCHEMA = (
+    "topic string, partition int, offset long, timestamp timestamp, timestamp_ms long, key binary, "
+    "size long, class string, order string, misplaced boolean, repeated boolean"
+)
+
+
+def write(spark: SparkSession, classified: DataFrame | None, out: Path) -> None:
+    """Write both folders, also where there is nothing to put into them.
+
+    Args:
+        classified: rows of `compare.classified`; None where nothing is missing.
+    """
+    folders = {"true": out / RECORDS, "false": out / OTHERS}
+    scratch = out / "missing"
+    if classified is not None:
+        rows = classified.select(
+            F.col("topic_name").alias("topic"),
+            "partition",
+            "offset",
+            F.timestamp_millis("time").alias("timestamp"),
+            F.col("time").alias("timestamp_ms"),
+            "key",
+            "size",
+            "class",
+            "order",
+            "misplaced",
+            "repeated",
+            (F.col("class") == "unreplicated").alias("unreplicated"),
+        )
+        rows.write.mode("overwrite").partitionBy("unreplicated").parquet(str(scratch))
+    for value, folder in folders.items():
+        shutil.rmtree(folder, ignore_errors=True)
+        written = scratch / f"unreplicated={value}"
+        if written.is_dir():
+            written.rename(folder)
+        else:
+            table(spark, [], SCHEMA).write.parquet(str(folder))
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
+def read(spark: SparkSession, folder: Path) -> DataFrame:
+    """The rows of one folder."""
+    return spark.read.schema(SCHEMA).parquet(str(folder))
+
+
+BLOCK = 100_000
+"""Offsets that one task sorts at a time."""
+
+PLACE = ("topic", "partition")
+
+
+def dense_runs(unreplicated: DataFrame) -> DataFrame:
+    """Rows (topic, partition, start, end) where every offset holds a record."""
+    in_order = Window.partitionBy(*PLACE).orderBy("offset")
+    numbered = unreplicated.withColumn("run", F.col("offset") - F.row_number().over(in_order))
+    return _bounds(numbered)
+
+
+def sparse_runs(unreplicated: DataFrame, committed: DataFrame) -> DataFrame:
+    """The same where offsets may hold no record.
+
+    Args:
+        committed: (topic, partition, offset) of every committed source record between the first
+            and the last unreplicated one of each partition.
+    """
+    before = _with_previous(committed)
+    in_order = Window.partitionBy(*PLACE).orderBy("offset")
+    rows = unreplicated.select(*PLACE, "offset").join(before, [*PLACE, "offset"])
+    previous_missing = F.lag("offset").over(in_order)
+    starts = F.coalesce(previous_missing != F.col("previous"), F.lit(True))
+    flagged = rows.withColumn("starts", starts.cast("int"))
+    return _bounds(flagged.withColumn("run", F.sum("starts").over(in_order)))
+
+
+def _with_previous(committed: DataFrame) -> DataFrame:
+    """Each offset with the committed one before it; sorted block by block, not as a whole."""
+    rows = committed.withColumn("block", F.floor(F.col("offset") / BLOCK))
+    inside = Window.partitionBy(*PLACE, "block").orderBy("offset")
+    last_of_block = rows.groupBy(*PLACE, "block").agg(F.max("offset").alias("last"))
+    blocks = Window.partitionBy(*PLACE).orderBy("block")
+    before_block = last_of_block.select(
+        *PLACE, "block", F.lag("last").over(blocks).alias("before_block")
+    )
+    previous = F.coalesce(F.lag("offset").over(inside), F.col("before_block"))
+    return rows.join(before_block, [*PLACE, "block"]).select(
+        *PLACE, "offset", previous.alias("previous")
+    )
+
+
+def _bounds(numbered: DataFrame) -> DataFrame:
+    return numbered.groupBy(*PLACE, "run").agg(
+        F.min("offset").alias("start"), F.max("offset").alias("end")
+    )
+
+
+def first_runs(
+    runs: DataFrame, limit: int
+) -> tuple[dict[Place, list[tuple[int, int]]], dict[Place, int]]:
+    """The first `limit` runs of each partition, and how many there are of each."""
+    rank = F.row_number().over(Window.partitionBy(*PLACE).orderBy("start"))
+    total = F.count(F.lit(1)).over(Window.partitionBy(*PLACE))
+    chosen = runs.withColumn("total", total).withColumn("rank", rank).where(F.col("rank") <= limit)
+    found: dict[Place, list[tuple[int, int]]] = {}
+    totals: dict[Place, int] = {}
+    for row in chosen.select(*PLACE, "start", "end", "total").collect():
+        place = (row["topic"], row["partition"])
+        found.setdefault(place, []).append((row["start"], row["end"]))
+        totals[place] = row["total"]
+    return {place: sorted(runs) for place, runs in found.items()}, totals
+
+
+def at_places(rows: DataFrame, places: Sequence[Place]) -> DataFrame:
+    """Only the rows of these partitions."""
+    chosen = table(rows.sparkSession, places, "topic string, partition int")
+    return rows.join(F.broadcast(chosen), list(PLACE), "left_semi")
+
+
+HISTOGRAM_BINS = 60
+HISTOGRAM_ROWS = 30
+EXAMPLES = 20
+
+
+def summarise(missing: DataFrame) -> dict[Place, Missing]:
+    """Counts by class and verdict of each source partition, without its runs."""
+    unreplicated = F.col("class") == "unreplicated"
+
+    def number(condition: Column, name: str) -> Column:
+        return F.count(F.when(condition, 1)).alias(name)
+
+    counts = [number(F.col("class") == c, c) for c in ("unreplicated", "superseded", "expired")]
+    counts += [
+        number(unreplicated & (F.col("order") == o), o) for o in ("safe", "conflicting", "unkeyed")
+    ]
+    time = F.when(unreplicated, F.unix_millis("timestamp"))
+    rows = missing.groupBy(*PLACE).agg(
+        *counts,
+        number(unreplicated & F.col("misplaced"), "misplaced"),
+        number(unreplicated & F.col("repeated"), "repeated"),
+        F.sum(F.when(unreplicated, F.col("size")).otherwise(0)).alias("bytes"),
+        F.sum(F.when(unreplicated, 0).otherwise(F.col("size"))).alias("other_bytes"),
+        F.min(time).alias("oldest_timestamp"),
+        F.max(time).alias("newest_timestamp"),
+    )
+    result = {}
+    for row in rows.collect():
+        values = row.asDict()
+        place = (values.pop("topic"), values.pop("partition"))
+        result[place] = Missing(**values)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """What the grouped records say before any of them is looked at.
+
+    Attributes:
+        extra: target records without an equal on the source, by target partition.
+        starts: where the first missing record of each source partition may be.
+        replicated_from: the first source offset of each partition that is on the target, among
+            the records compared one by one.
+    """
+
+    extra: Mapping[Place, Extra]
+    starts: Mapping[Place, int]
+    replicated_from: Mapping[Place, int]
+
+
+def balance(groups: DataFrame, names: Mapping[int, str]) -> Balance:
+    """Add up `compare.grouped` by partition, in one job."""
+    more = F.greatest(F.col("on_target") - F.col("on_source"), F.lit(0))
+    own = F.col("on_source") == 0
+    lacking = F.col("on_source") > F.col("on_target")
+    replicated = (F.col("on_source") > 0) & (F.col("on_target") > 0)
+    rows = groups.groupBy("topic", "source_partition", "target_partition").agg(
+        F.sum(F.when(own, more).otherwise(0)).alias("own"),
+        F.sum(F.when(own, 0).otherwise(more)).alias("again"),
+        F.min(F.when(lacking, F.col("first_offset"))).alias("start"),
+        F.min(F.when(replicated, F.col("first_offset"))).alias("replicated"),
+    )
+    extra: dict[Place, Extra] = {}
+    starts: dict[Place, int] = {}
+    replicated_from: dict[Place, int] = {}
+    for row in rows.collect():
+        source = (names[row["topic"]], row["source_partition"])
+        target = (names[row["topic"]], row["target_partition"])
+        if row["own"] or row["again"]:
+            known = extra.get(target, Extra())
+            extra[target] = Extra(
+                known.only_on_target + row["own"], known.duplicated_on_target + row["again"]
+            )
+        for found, value in ((starts, row["start"]), (replicated_from, row["replicated"])):
+            if value is not None:
+                found[source] = min(value, found.get(source, value))
+    return Balance(extra, starts, replicated_from)
+
+
+def histogram(unreplicated: DataFrame, missing: Mapping[Place, Missing]) -> Histogram | None:
+    """Where in time the records of the worst partitions lie."""
+    worst = sorted(
+        (place for place, m in missing.items() if m.unreplicated),
+        key=lambda place: (-missing[place].unreplicated, place),
+    )[:HISTOGRAM_ROWS]
+    if not worst:
+        return None
+    times = [
+        t
+        for place in worst
+        for t in (missing[place].oldest_timestamp, missing[place].newest_timestamp)
+        if t is not None and t > 0  # records without a timestamp would stretch it back to 1970
+    ]
+    if not times:
+        return None
+    start, end = min(times), max(times)
+    width = (end - start) // HISTOGRAM_BINS + 1
+    bins = (
+        at_places(unreplicated, worst)
+        .withColumn("bin", F.floor((F.unix_millis("timestamp") - start) / width).cast("int"))
+        .where(F.col("bin").between(0, HISTOGRAM_BINS - 1))
+        .groupBy(*PLACE, "bin")
+        .count()
+    )
+    counts = {place: [0] * HISTOGRAM_BINS for place in worst}
+    for row in bins.collect():
+        counts[row["topic"], row["partition"]][row["bin"]] = row["count"]
+    return Histogram(start, width, tuple((t, p, tuple(counts[t, p])) for t, p in worst))
+
+
+def examples(unreplicated: DataFrame) -> tuple[ExampleOffset, ...]:
+    """The oldest unreplicated records."""
+    oldest = unreplicated.orderBy("timestamp", *PLACE, "offset").limit(EXAMPLES)
+    rows = oldest.select(*PLACE, "offset", "size", "order").collect()
+    return tuple(
+        ExampleOffset(r["topic"], r["partition"], r["offset"], r["size"], r["order"]) for r in rows
+    )

@@ -1,0 +1,180 @@
+"""The Spark application of `drctl gap --submit`: answers questions until the client wants no more.
+
+It runs where Spark runs its driver, from a zip that holds what it imports and nothing else.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from drctl.gap.comparison import Progress, RecordComparer, ScanFailed, Side
+from drctl.gap.json import (
+    comparison_to_json,
+    digests_to_json,
+    disorder_to_json,
+    plan_from_json,
+    reads_from_json,
+    suspects_from_json,
+)
+from drctl.spark.comparer import SparkComparer
+from drctl.spark.failure import cause_of
+from drctl.spark.job_folder import (
+    ALIVE,
+    CRASHED,
+    PROGRESS,
+    READY,
+    STOP,
+    JobFolder,
+    answer,
+    question,
+)
+from drctl.spark.scan import KafkaRows
+
+POLL_S = 0.2
+LEASH_S = 180.0
+"""How long the client may be silent; shared folders may show its signs of life late."""
+PROGRESS_S = 0.5
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Answer until told to stop.
+
+    Args:
+        arguments: the job's folder, the folder of client properties, names of source and target.
+    """
+    place, secrets, source, target = arguments
+    folder = JobFolder(Path(place))
+    with _Obituary(folder):
+        spark = SparkSession.builder.getOrCreate()
+        spark.sparkContext.setLogLevel("WARN")
+        leash = Leash(folder, spark.sparkContext.cancelAllJobs)
+        properties = {
+            side: _client_properties(spark, Path(secrets) / f"{name}.properties")
+            for side, name in ((Side.SOURCE, source), (Side.TARGET, target))
+        }
+        rows = KafkaRows(spark, properties, spark.sparkContext.defaultParallelism)
+        folder.put(READY, {"application": spark.sparkContext.applicationId})
+        serve(folder, SparkComparer(spark, rows, folder.path), leash)
+        spark.stop()
+
+
+def serve(folder: JobFolder, comparer: RecordComparer, leash: "Leash") -> None:
+    """Answer one question after the other, as long as the client holds the leash."""
+    number = 1
+    with leash:
+        while not leash.released.is_set():
+            asked = folder.get(question(number))
+            if asked is None:
+                leash.released.wait(POLL_S)
+                continue
+            found = _answered(asked, comparer, throttled(folder, number))
+            if not leash.released.is_set():
+                folder.put(answer(number), found)
+            number += 1
+
+
+def _answered(asked: Mapping[str, Any], comparer: RecordComparer, progress: Progress) -> Any:
+    plan = plan_from_json(asked["plan"])
+    try:
+        if "reads" in asked:
+            digests = comparer.digest(plan, reads_from_json(asked["reads"]), progress)
+            return {"digests": digests_to_json(digests)}
+        if "order" in asked:
+            return {"disorder": disorder_to_json(comparer.disorder(plan, progress))}
+        comparison = comparer.compare(plan, suspects_from_json(asked["suspects"]), progress)
+        return {"comparison": comparison_to_json(comparison)}
+    except ScanFailed as failed:
+        below = failed.__cause__
+        return {"failed": cause_of(below) if isinstance(below, Exception) else failed.message}
+
+
+def throttled(folder: JobFolder, number: int) -> Progress:
+    """Progress of a question as a file, replaced now and then."""
+    said: tuple[str, float] = ("", 0.0)
+
+    def progress(phase: str, done: int, total: int) -> None:
+        nonlocal said
+        now = time.monotonic()
+        if phase != said[0] or now - said[1] >= PROGRESS_S:
+            said = phase, now
+            state = {"question": number, "phase": phase, "done": done, "total": total}
+            folder.put(PROGRESS, state)
+
+    return progress
+
+
+class Leash:
+    """Sees whether somebody still waits for the job; where nobody does, ends what it is at.
+
+    Args:
+        end: ends what Spark is doing; called from another thread.
+
+    Attributes:
+        released: set when the client said stop, or has fallen silent.
+    """
+
+    def __init__(
+        self, folder: JobFolder, end: Callable[[], object], seconds: float = LEASH_S
+    ) -> None:
+        self.released = threading.Event()
+        self._folder = folder
+        self._end = end
+        self._seconds = seconds
+        self._left = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> None:
+        self._watcher.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._left.set()
+        self._watcher.join()
+
+    def _watch(self) -> None:
+        last, since = None, time.monotonic()
+        while not self._left.wait(POLL_S):
+            sign = self._folder.get(ALIVE)
+            if sign is not None and sign != last:
+                last, since = sign, time.monotonic()
+            silent = time.monotonic() - since > self._seconds
+            if silent or self._folder.gone or self._folder.get(STOP) is not None:
+                self.released.set()
+                self._end()
+                return
+
+
+class _Obituary:
+    """Tells the client of an end that nobody foresaw; its own log may be far away."""
+
+    def __init__(self, folder: JobFolder) -> None:
+        self._folder = folder
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        if error is not None and not self._folder.gone:
+            cause = cause_of(error) if isinstance(error, Exception) else type(error).__name__
+            self._folder.put(CRASHED, {"cause": cause})
+
+
+def _client_properties(spark: SparkSession, path: Path) -> dict[str, str]:
+    """A Java properties file, read by Java: sites may write it themselves."""
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    found = jvm.java.util.Properties()
+    reader = jvm.java.io.FileReader(str(path), jvm.java.nio.charset.StandardCharsets.UTF_8)
+    try:
+        found.load(reader)
+    finally:
+        reader.close()
+    return {str(name): str(found.getProperty(name)) for name in found.stringPropertyNames()}

@@ -1,0 +1,259 @@
+"""Keeps producers, or consumers, away from one cluster; proven on every broker."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from drctl.engine.kind import Description, Facts, Kind, Seen, State, Trait
+from drctl.engine.ports import LinkReader, LinkWriter
+from drctl.model.errors import DrctlError, Refused
+from drctl.model.fencing import (
+    Denied,
+    Obedience,
+    Owner,
+    Topics,
+    denials,
+    resting,
+    sign,
+    signed,
+    to_add,
+)
+from drctl.model.plan import Json
+from drctl.model.repairs import Acl, Acls
+from drctl.model.topology import Unavailable
+from drctl.steps.commands import COMMAND_FENCE
+from drctl.steps.manual import MANUAL_FENCE
+from drctl.steps.stop_replication import STOPPED
+
+_WHO = {Denied.WRITE: "producers", Denied.READ: "consumers"}
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Denies principals an operation on the link's topics; rules that were there stay there."""
+
+    name: str
+    traits: Trait
+    operation: Denied
+
+    def describe(self, settings: Json) -> Description:
+        """The step in words."""
+        who, cluster = ", ".join(settings["principals"]), settings["cluster"]
+        proof = "every broker has the rules"
+        if self.operation is Denied.WRITE:
+            proof += ", and end offsets do not move"
+        return Description(
+            f"fence {_WHO[self.operation]} on {cluster}: deny {self.operation} to {who}",
+            proof,
+            "remove exactly the rules that were added",
+        )
+
+    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+        """Which rules are to be added, or signed: those that another link's fence rests on.
+
+        Raises:
+            Refused: the cluster has no authorizer, or its rules cannot be seen.
+        """
+        cluster = settings["cluster"]
+        topics = look.topics()
+        present = look.acls(cluster).acls()
+        if isinstance(present, Unavailable):
+            raise Refused(
+                f"the ACLs of {cluster} cannot be seen: {present.reason}",
+                "allow drctl's user DESCRIBE and ALTER on the cluster, or fence by a command",
+            )
+        if not present.enforced:
+            raise Refused(
+                f"{cluster} has no authorizer: its ACLs keep nobody away",
+                "fence by a command of the site: fence: {method: command, command: [...]}",
+            )
+        rules = denials(settings["principals"], [Topics(t) for t in topics], [self.operation])
+        others = resting(present.rules, settings.get("link", ""))
+        shared = (rule for rule in rules if rule in others)
+        added = dict.fromkeys((*to_add(rules, present), *shared))
+        kept = signed(rules, present.rules, settings.get("link", ""))
+        return {
+            "cluster": cluster,
+            "link": settings.get("link", ""),
+            "topics": list(topics),
+            "rules": [list(rule) for rule in rules],
+            "added": [list(rule) for rule in added],
+            "kept": [list(rule) for rule in kept],
+            "settle_seconds": settings["settle_seconds"],
+        }
+
+    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+        """Add the rules; also those that an earlier run of the link had set, if they are gone."""
+        rules = _rules([*intent["added"], *intent.get("kept", [])])
+        return _complaints(hands.acls(intent["cluster"]).deny(tuple(dict.fromkeys(rules))))
+
+    def verify(self, intent: Json, look: LinkReader) -> Seen:
+        """Whether every broker has them, and nothing grows."""
+        cluster, rules = intent["cluster"], _rules(intent["rules"])
+        present = look.acls(cluster).acls()
+        if rules and isinstance(present, Acls) and not set(rules) & set(present.rules):
+            # Proving waits for brokers that lag. Where a run died first, there is nothing to prove.
+            return Seen(State.WAITING, f"none of {len(rules)} rules is on {cluster} yet")
+        if self.operation is Denied.READ:
+            # That nothing grows was proven when writes were fenced, and is held against the ends
+            # once more before the target opens.
+            return _obeyed(look.acls(cluster).obeyed(rules, intent["topics"]))
+        proof = look.fence(cluster, intent["settle_seconds"]).prove(rules, intent["topics"])
+        ends = {str(place): end for place, end in sorted(proof.stillness.ends.items())}
+        facts = {"ends": ends, "brokers": sorted(proof.obedience.brokers)}
+        if proof.proven:
+            words = (
+                f"all {len(facts['brokers'])} brokers deny it; the ends of"
+                f" {len(ends)} partitions stood still for {intent['settle_seconds']:g} s"
+            )
+            return Seen(State.DONE, words, facts)
+        return Seen(State.WAITING, "; ".join(proof.doubts[:_SHOWN]), facts, proof.doubts)
+
+    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+        """Remove what was added, but for what another link's fence rests on."""
+        return _complaints(hands.acls(intent["cluster"]).restore(_rules(intent["added"])))
+
+    def undone(self, intent: Json, look: LinkReader) -> Seen:
+        """Whether every broker has them no more."""
+        cluster, added = intent["cluster"], _rules(intent["added"])
+        if not added:
+            return Seen(State.DONE, "no rule had been added")
+        others = _needed(look.acls(cluster).acls(), intent.get("link", ""))
+        kept = {rule: others[rule].link for rule in added if rule in others}
+        link = intent.get("link", "")
+        signs = {sign(rule, link) for rule in added} if link else set()
+        gone = (set(added) - kept.keys()) | signs
+        lifted = look.acls(cluster).lifted(gone, intent["topics"])
+        if not lifted.proven:
+            return Seen(State.WAITING, "; ".join(lifted.doubts[:_SHOWN]), {}, lifted.doubts)
+        words = f"{len(added) - len(kept)} rules are gone from every broker of {cluster}"
+        if kept:
+            links = ", ".join(sorted(set(kept.values())))
+            words = f"{words}; {len(kept)} stay, for the fence of link {links} rests on them"
+        return Seen(State.DONE, words)
+
+
+def _obeyed(found: Obedience) -> Seen:
+    facts = {"brokers": sorted(found.brokers)}
+    if found.proven:
+        return Seen(State.DONE, f"all {len(facts['brokers'])} brokers deny it", facts)
+    return Seen(State.WAITING, "; ".join(found.doubts[:_SHOWN]), facts, found.doubts)
+
+
+def _needed(present: Acls | Unavailable, link: str) -> Mapping[Acl, Owner]:
+    """Rules that fences of other links rest on; none where rules cannot be seen."""
+    return {} if isinstance(present, Unavailable) else resting(present.rules, link)
+
+
+def _rules(data: list[list[str]]) -> tuple[Acl, ...]:
+    return tuple(Acl(*each) for each in data)
+
+
+def _complaints(answers: Mapping[Acl, Unavailable | None]) -> tuple[str, ...]:
+    return tuple(
+        f"{rule.principal} {rule.operation} {rule.name}: {why.reason}"
+        for rule, why in answers.items()
+        if why is not None
+    )
+
+
+FENCE_PRODUCERS = Fence("fence-producers", Trait.CHANGES | Trait.FENCES_WRITES, Denied.WRITE)
+FENCE_CONSUMERS = Fence("fence-consumers", Trait.CHANGES, Denied.READ)
+
+
+_WHY = "a cluster that is back stays closed until its records are found and clients are home"
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedSource:
+    """A fence of the source of the other direction; `reverse` names what copies to it."""
+
+    fence: Kind
+    name: str
+
+    @property
+    def traits(self) -> Trait:
+        """What the rules of order need to know."""
+        return self.fence.traits | Trait.OTHER_WAY | Trait.STAYS
+
+    def describe(self, settings: Json) -> Description:
+        """The step in words."""
+        told = self.fence.describe(settings)
+        return Description(told.title, told.proof, f"none: {_WHY}")
+
+    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+        """As the fence does.
+
+        Raises:
+            Refused: it cannot be set.
+            Unreachable: what would be looked at does not answer.
+        """
+        found = self.fence.check(settings, facts, look.other_way())
+        reverse, made_anew = list(settings["reverse"]), settings.get("made_anew", False)
+        return {**found, "reverse": reverse, "made_anew": made_anew}
+
+    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+        """As the fence does.
+
+        Raises:
+            Unknown: no answer came after something was sent.
+        """
+        return self.fence.apply(intent, hands.other_way())
+
+    def verify(self, intent: Json, look: LinkReader) -> Seen:
+        """Whether it holds; and, while nothing copies to the cluster, whether nothing grows."""
+        still = _still(intent, look)
+        asked = {**intent, "topics": _watched(intent, look) if still else []}
+        seen = self.fence.verify(asked, look.other_way())
+        # Ends are no facts of this step: what comes home moves them.
+        facts = {name: value for name, value in seen.facts.items() if name != "ends"}
+        words = seen.words if still else _without_ends(seen)
+        return Seen(seen.state, words, facts, seen.items, seen.owes)
+
+    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+        """Nothing: it stays."""
+        return ()
+
+    def undone(self, intent: Json, look: LinkReader) -> Seen:
+        """That it stays."""
+        return Seen(State.DONE, _WHY, {"stays": self.name} if _changed(intent) else {})
+
+
+def _still(intent: Json, look: LinkReader) -> bool:
+    """Whether end offsets must not move: what copies to the cluster is known, and stopped.
+
+    Where nobody knows it, the search for missing records tells whether anything grew meanwhile.
+    """
+    if not intent["reverse"]:
+        return False
+    try:
+        states = [look.connectors().state(name).state for name in intent["reverse"]]
+    except DrctlError:
+        return True
+    return all(state == STOPPED for state in states)
+
+
+def _watched(intent: Json, look: LinkReader) -> list[str]:
+    """Topics whose ends must not move; some of a cluster that is filled anew are not there yet."""
+    topics: list[str] = intent["topics"]
+    if not intent.get("made_anew"):
+        return topics
+    there = look.site(intent["cluster"]).topic_names()
+    return [topic for topic in topics if topic in there]
+
+
+def _without_ends(seen: Seen) -> str:
+    """The words of a proof that has looked at no end offset."""
+    if seen.state is not State.DONE:
+        return seen.words
+    return f"{seen.words.partition(';')[0]}; replication brings home what is new meanwhile"
+
+
+def _changed(intent: Json) -> bool:
+    """Whether there was anything to do; of what a person did nobody knows."""
+    return bool(intent["added"]) if "added" in intent else not intent.get("already", False)
+
+
+CLOSE_SOURCE = ClosedSource(FENCE_PRODUCERS, "close-source")
+COMMAND_CLOSE_SOURCE = ClosedSource(COMMAND_FENCE, "command-close-source")
+MANUAL_CLOSE_SOURCE = ClosedSource(MANUAL_FENCE, "manual-close-source")

@@ -1,0 +1,278 @@
+"""Makes the link's groups of KIP-848 ready on the target: their members end where there are none.
+
+Positions alone do not make such a group: see `drctl.model.groups`.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
+from time import monotonic
+from typing import Any
+
+from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
+from drctl.engine.ports import LinkReader, LinkWriter
+from drctl.engine.recheck_source import fenced_ends
+from drctl.model.errors import Unreachable
+from drctl.model.groups import Group, GroupProtocol, GroupState
+from drctl.model.plan import Json
+from drctl.model.topology import Unavailable
+
+BATCH = 250
+"""Groups that are made ready together."""
+
+RESTART = "restart members of groups of KIP-848's protocol that end when they are moved"
+
+Groups = Mapping[str, Group | Unavailable]
+
+
+class PrepareGroups:
+    """Creates each as an empty group; what is ready, or read in, is left alone."""
+
+    name = "prepare-groups"
+    traits = Trait.CHANGES | Trait.PREPARES_GROUPS
+
+    def describe(self, settings: Json) -> Description:
+        """The step in words."""
+        source, target = settings["source"], settings["target"]
+        return Description(
+            f"make the groups ready on {target} that are of KIP-848's protocol on {source}",
+            f"{target} describes each as a group of that protocol",
+            "none is needed: empty groups without positions are forgotten by themselves",
+        )
+
+    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+        """Which groups are to be made.
+
+        Raises:
+            Unreachable: the target did not answer.
+        """
+        source, target = settings["source"], settings["target"]
+        try:
+            known = _groups(source, look)
+        except Unreachable as error:
+            return _guesswork(settings, error.message, _groups(target, look))
+        new = [name for name, group in known.items() if _is_new(group)]
+        there = look.groups(target).described(new) if new else {}
+        return {
+            **settings,
+            "create": [name for name in new if _can_be_made(there[name])],
+            "ready": sum(_is_new(each) for each in there.values()),
+            "left": [*_untold(known), *_in_the_way(there, target)],
+            "silent": "",
+            "unknown": [],
+        }
+
+    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+        """Make them; one that is ready stays as it is."""
+        names = intent["create"]
+        if not names:
+            return ()
+        creator, complaints = hands.group_creator(intent["target"]), []
+        for start in range(0, len(names), BATCH):
+            answers = creator.create(names[start : start + BATCH])
+            complaints += [f"{name}: {why.reason}" for name, why in answers.items() if why]
+        return tuple(complaints)
+
+    def verify(self, intent: Json, look: LinkReader) -> Seen:
+        """Of which protocol they are on the target."""
+        names, target = intent["create"], intent["target"]
+        described = look.groups(target).described(names) if names else {}
+        others = tuple(
+            f"{name}: {_said(described[name])}" for name in names if not _is_new(described[name])
+        )
+        facts = {"created": len(names), "ready": intent["ready"], "silent": intent["silent"]}
+        if others:
+            words = f"{len(others)} of {len(names)} groups are not ready on {target}: {others[0]}"
+            return Seen(State.WAITING, f"{words}; {RESTART}", {}, others)
+        words = (
+            f"{len(names) + intent['ready']} groups of KIP-848's protocol are ready on {target},"
+            f" {len(names)} of them new"
+        )
+        return Seen(State.DONE, words, facts, (*intent["left"], *intent["unknown"]), _owes(intent))
+
+    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+        """Nothing: they are empty."""
+        return ()
+
+    def undone(self, intent: Json, look: LinkReader) -> Seen:
+        """They are gone in a while."""
+        return Seen(State.DONE, "empty groups without positions are forgotten by themselves")
+
+
+def _groups(cluster: str, look: LinkReader) -> Groups:
+    """The link's, on one cluster.
+
+    Raises:
+        Unreachable: it did not answer.
+    """
+    return look.groups(cluster).described(look.link_groups(cluster))
+
+
+def _guesswork(settings: Json, silent: str, there: Groups) -> Json:
+    """What the target knows by itself: the type of a group that has positions only is no answer."""
+    return {
+        **settings,
+        "create": [],
+        "ready": sum(map(_is_new, there.values())),
+        "left": [],
+        "silent": silent,
+        "unknown": [name for name, group in there.items() if not _is_new(group)],
+    }
+
+
+def _is_new(group: Group | Unavailable) -> bool:
+    return isinstance(group, Group) and group.protocol is GroupProtocol.CONSUMER
+
+
+def _can_be_made(group: Group | Unavailable) -> bool:
+    # To join where others read would have them rebalance, or change their protocol.
+    return isinstance(group, Group) and not group.active and not _is_new(group)
+
+
+def _untold(groups: Groups) -> Iterator[str]:
+    return (f"{n}: {each.reason}" for n, each in groups.items() if isinstance(each, Unavailable))
+
+
+def _in_the_way(groups: Groups, target: str) -> Iterator[str]:
+    yield from _untold(groups)
+    for name, group in groups.items():
+        if isinstance(group, Group) and group.active and not _is_new(group):
+            yield f"{name}: somebody reads in it on {target}, as a group of another protocol"
+
+
+def _said(group: Group | Unavailable) -> str:
+    if isinstance(group, Unavailable):
+        return group.reason
+    return "not there" if group.state is GroupState.DEAD else group.protocol.value
+
+
+def _owes(intent: Json) -> str:
+    left, unknown = intent["left"], intent["unknown"]
+    if intent["silent"]:
+        told = f"which groups of {intent['source']} are of KIP-848's protocol is not known"
+        others = f" ({len(unknown)} of {intent['target']} may be)" if unknown else ""
+        return f"{RESTART}; {told}{others}: {intent['silent']}"
+    return f"{RESTART}; {len(left)} groups were not made ready: {left[0]}" if left else ""
+
+
+Rows = list[tuple[str, str, int, int]]
+"""Group, topic, partition and committed offset."""
+
+_MOMENT_S = 6.0
+"""Positions that did not move for so long will not soon: clients commit every 5 s by default."""
+
+
+class Quiesce(Polling):
+    """Groups are empty; or, where their reads are fenced, their positions stand still.
+
+    While reads are not fenced yet (`drain_window`) it is enough that waiting gains nothing: every
+    group has committed up to the fenced ends, or no position has moved for a moment.
+    """
+
+    name = "quiesce-consumers"
+    traits = Trait.QUIESCES
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._unmoved: dict[str, tuple[str, float]] = {}
+
+    def describe(self, settings: Json) -> Description:
+        """The step in words."""
+        if settings.get("drain_window", False):
+            title = f"let consumers read {settings['cluster']} to its fenced end"
+            proof = "groups are empty or have committed it all, or no position moves any more"
+            return Description(title, proof)
+        title = f"wait until consumers have left {settings['cluster']}"
+        return Description(title, "groups are empty, or fenced and their positions stand still")
+
+    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+        """Where the groups stand now."""
+        cluster = settings["cluster"]
+        fenced = "fence-consumers" in facts
+        intent: dict[str, Any] = {
+            "cluster": cluster,
+            "fenced": fenced,
+            "digest": _digest(_positions(cluster, look.link_groups(cluster), look)),
+        }
+        if settings.get("drain_window", False):
+            intent["ends"] = fenced_ends(facts)
+        return intent
+
+    def verify(self, intent: Json, look: LinkReader) -> Seen:
+        """Who still reads, and whether positions moved since."""
+        cluster = intent["cluster"]
+        names = look.link_groups(cluster)
+        described = look.groups(cluster).described(names)
+        active = sorted(
+            name
+            for name, group in described.items()
+            if isinstance(group, Unavailable) or group.active
+        )
+        rows = _positions(cluster, names, look)
+        digest = _digest(rows)
+        facts = {"groups": len(names), "digest": digest}
+        if not active:
+            return Seen(State.DONE, f"nobody reads in any of {len(names)} groups", facts)
+        told = f"{len(active)} of {len(names)} groups are read in: {', '.join(active[:3])}"
+        if intent["fenced"] and digest == intent["digest"]:
+            return Seen(State.DONE, f"{told}; their reads are fenced, positions stand still", facts)
+        if "ends" in intent:
+            told = f"{told}; {_left(rows, active, intent['ends'])}"
+            if why := self._gains_nothing(intent, digest, rows, active):
+                return Seen(State.DONE, f"{told}: {why}", facts)
+        return Seen(State.WAITING, told, facts, tuple(active))
+
+    def _gains_nothing(self, intent: Json, digest: str, rows: Rows, active: list[str]) -> str:
+        """Why nobody needs to wait any longer; empty where waiting helps."""
+        if not _unread(rows, active, intent["ends"]):
+            return "waiting gains nothing"
+        # What stood before belongs to another wait where the digest at its beginning was another.
+        kept, since = self._unmoved.get(intent["digest"], ("", 0.0))
+        if kept != digest:
+            self._unmoved[intent["digest"]] = digest, self._clock()
+            return ""
+        waited = self._clock() - since
+        return f"no position has moved for {waited:.0f} s" if waited >= _MOMENT_S else ""
+
+
+def _unread(rows: Rows, active: list[str], ends: Mapping[str, int]) -> int:
+    """Records up to the fenced ends that groups with members have not committed yet."""
+    committed: dict[str, dict[str, dict[int, int]]] = {}
+    for group, topic, partition, offset in rows:
+        committed.setdefault(group, {}).setdefault(topic, {})[partition] = offset
+    unread = 0
+    for place, end in ends.items():
+        topic, _, number = place.rpartition("-")
+        for group in active:
+            found = committed.get(group, {})
+            # Whoever reads a topic reads all of it, as far as anybody can tell.
+            if topic in found or not found:
+                unread += max(0, end - found.get(topic, {}).get(int(number), 0))
+    return unread
+
+
+def _left(rows: Rows, active: list[str], ends: Mapping[str, int]) -> str:
+    unread = _unread(rows, active, ends)
+    return (
+        f"{unread:,} records up to the fenced end are not committed"
+        if unread
+        else ("they have committed all that is there")
+    )
+
+
+def _positions(cluster: str, names: Collection[str], look: LinkReader) -> Rows:
+    """Of all of these groups.
+
+    Raises:
+        Unreachable: those of a group could not be read: whether they stand still is not known.
+    """
+    rows: Rows = []
+    for name, found in look.groups(cluster).committed(names).items():
+        if isinstance(found, Unavailable):
+            raise Unreachable(f"the positions of group {name} cannot be read: {found.reason}")
+        rows += [(name, *place, at.offset) for place, at in found.items()]
+    return sorted(rows)
+
+
+def _digest(rows: Rows) -> str:
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()

@@ -1,0 +1,221 @@
+"""Asks the guards; the plan goes on only where all of them allow it or were passed over."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from drctl.checks.causes import in_words, told_once
+from drctl.checks.diagnosis import standing_against
+from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
+from drctl.engine.ports import LinkReader, LinkWriter
+from drctl.model.errors import Refused, Unknown, Unreachable
+from drctl.model.finding import Finding, Status
+from drctl.model.loss import Mode
+from drctl.model.plan import Json
+from drctl.model.repairs import TopicShape
+from drctl.model.topology import TopicPartition, Unavailable
+
+
+class Preflight(Polling):
+    """Looks at everything that a failover rests on."""
+
+    name = "preflight"
+    traits = Trait.JUDGES
+
+    def describe(self, settings: Json) -> Description:
+        """The step in words."""
+        title = "ask the guards: both clusters, replication, groups, endpoints"
+        passed = ", ".join(sorted(settings["overrides"])) or "none"
+        return Description(title, f"no guard fails (passed over: {passed})")
+
+    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+        """Refuse where a guard stands against it that is not passed over.
+
+        Raises:
+            Refused: one does; each is named.
+        """
+        overrides = settings["overrides"]
+        left_out = settings.get("not_asked", ())
+        said = look.findings(settings["mode"])
+        findings = [each for each in said if each.check not in left_out]
+        standing = failures(findings, overrides, Mode(settings["mode"]))
+        if standing:
+            raise Refused(
+                "; ".join(in_words(standing)),
+                "; ".join(dict.fromkeys(each.cure for each in standing if each.cure)),
+            )
+        others = [each for each in findings if each.status is not Status.OK]
+        told, unseen = told_once(others)
+        return {
+            "warnings": [_told(each) for each in told],
+            "unseen": [
+                {"what": u.because.what, "why": u.because.why, "checks": list(u.checks)}
+                for u in unseen
+            ],
+            "passed_over": {
+                each.check: overrides[each.check] for each in others if each.check in overrides
+            },
+        }
+
+    def verify(self, intent: Json, look: LinkReader) -> Seen:
+        """They were asked a moment ago."""
+        warnings, unseen = intent["warnings"], intent.get("unseen", ())
+        told = "".join(f"; {len(u['checks'])} could not look: {u['what']}" for u in unseen)
+        return Seen(State.DONE, f"no guard fails; {len(warnings)} to know of{told}", intent)
+
+
+def failures(
+    findings: Iterable[Finding], overrides: Mapping[str, str], mode: Mode = Mode.PLANNED
+) -> tuple[Finding, ...]:
+    """Those that stand against the plan; a planned failover needs most."""
+    return standing_against(findings, overrides, mode)
+
+
+def _told(finding: Finding) -> str:
+    unknown = " (not checked)" if finding.status is Status.NOT_CHECKED else ""
+    return f"{finding.check}: {finding.subject}: {finding.reason}{unknown}"
+
+
+_AGAINST = frozenset({Status.FAIL, Status.NOT_CHECKED})
+
+
+class CheckGuards(Polling):
+    """Refuses where one of them fails, could not look, or has nothing to say."""
+
+    name = "check"
+    traits = Trait.JUDGES
+
+    def describe(self, settings: Json) -> Description:
+        """The step in words."""
+        return Description(f"ask the guards: {', '.join(settings['guards'])}", "none of them fails")
+
+    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+        """Ask them.
+
+        Raises:
+            Refused: one stands against it that is not passed over; each is named.
+        """
+        names = settings["guards"]
+        found = [each for each in look.findings(settings["mode"]) if each.check in names]
+        against = list(_against(names, found, settings["overrides"]))
+        if against:
+            cures = dict.fromkeys(each.cure for each in found if _stands(each) and each.cure)
+            raise Refused("; ".join(against), "; ".join(cures))
+        told = [f"{each.check}: {each.subject}: {each.status.value}" for each in found]
+        return {"guards": list(names), "told": told}
+
+    def verify(self, intent: Json, look: LinkReader) -> Seen:
+        """They were asked a moment ago."""
+        return Seen(State.DONE, f"none of {len(intent['guards'])} guards fails", intent)
+
+
+def _against(
+    names: Sequence[str], found: Sequence[Finding], overrides: Mapping[str, str]
+) -> Iterator[str]:
+    for name in names:
+        if name in overrides:
+            continue
+        said = [each for each in found if each.check == name]
+        if not said:
+            yield f"{name}: nobody looked: it does not concern this link"
+        for each in filter(_stands, said):
+            yield f"{each.check}: {each.subject}: {each.reason}"
+
+
+def _stands(finding: Finding) -> bool:
+    return finding.status in _AGAINST
+
+
+FILE = "before.json"
+
+
+class TakeStock(Polling):
+    """Topics and their own settings, ends of logs, positions of groups, connectors."""
+
+    name = "take-stock"
+    traits = Trait.TAKES_STOCK
+
+    def describe(self, settings: Json) -> Description:
+        """The step in words."""
+        title = "write down topics, end offsets, group positions and connectors of both clusters"
+        return Description(title, f"{FILE} in the run's folder, and the journal")
+
+    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+        """Look at everything; what does not answer is written down as not answering."""
+        return {
+            "clusters": {name: _cluster(name, look) for name in settings["clusters"]},
+            "connectors": {name: _connector(name, look) for name in settings["connectors"]},
+        }
+
+    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+        """Keep it beside the journal, too."""
+        hands.keep(FILE, intent)
+        return ()
+
+    def verify(self, intent: Json, look: LinkReader) -> Seen:
+        """It stands in the journal."""
+        clusters = intent["clusters"]
+        facts = {
+            "silent": sorted(name for name, seen in clusters.items() if "error" in seen),
+            "active_groups": {name: seen.get("active", []) for name, seen in clusters.items()},
+        }
+        told = ", ".join(_in_words(name, seen) for name, seen in clusters.items())
+        return Seen(State.DONE, told, facts)
+
+
+def _cluster(name: str, look: LinkReader) -> Mapping[str, Any]:
+    try:
+        site = look.site(name)
+        identity = site.cluster_id()
+        carried = look.link_groups(name)
+        groups = look.groups(name)
+        described, committed = groups.described(carried), groups.committed(carried)
+        overview = site.overview().partitions
+        topics = sorted({*look.topics(), *map(look.target_topic, look.topics())} & overview.keys())
+        places = [TopicPartition(t, number) for t in topics for number in overview[t]]
+        offsets = site.offsets(places)
+        shapes = look.shapes(name).shapes(topics)
+    except Unreachable as error:
+        return {"error": error.message}
+    return {
+        "cluster_id": identity,
+        "topics": {topic: _shape(found) for topic, found in shapes.items()},
+        "ends": {
+            str(place): found.reason if isinstance(found, Unavailable) else found.end
+            for place, found in offsets.items()
+        },
+        "active": sorted(
+            group
+            for group, found in described.items()
+            if not isinstance(found, Unavailable) and found.active
+        ),
+        "positions": {
+            group: found.reason
+            if isinstance(found, Unavailable)
+            else {str(place): at.offset for place, at in found.items()}
+            for group, found in committed.items()
+        },
+    }
+
+
+def _shape(found: TopicShape | Unavailable | None) -> Any:
+    """What a topic is made of, and what it does not have from its brokers."""
+    if found is None:
+        return "it is gone"
+    if isinstance(found, Unavailable):
+        return found.reason
+    own = {key: each.value for key, each in sorted(found.settings.items()) if each.own}
+    return {"partitions": found.partitions, "replicas": found.replicas, "settings": own}
+
+
+def _connector(name: str, look: LinkReader) -> Mapping[str, Any]:
+    try:
+        connectors = look.connectors()
+        return {"state": connectors.state(name).state, "offsets": list(connectors.offsets(name))}
+    except Unknown as error:
+        return {"error": error.message}
+
+
+def _in_words(name: str, seen: Mapping[str, Any]) -> str:
+    if "error" in seen:
+        return f"{name} does not answer"
+    return f"{name}: {len(seen['ends'])} partitions, {len(seen['positions'])} groups"

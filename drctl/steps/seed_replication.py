@@ -1,0 +1,267 @@
+"""Tells a stopped connector where to begin: at the first record that its target has not.
+
+MirrorMaker 2 keeps the last offset that it copied, and goes on behind it; without one it begins at
+the beginning, and copies everything twice.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from drctl.engine.failback_state import (
+    Offsets,
+    drops_copies,
+    filter_to_add,
+    filter_to_take_out,
+    offsets_of,
+    rows,
+)
+from drctl.engine.kind import Description, Facts, Seen, State, Trait
+from drctl.engine.ports import LinkReader, LinkWriter
+from drctl.formats.provenance import HEADER
+from drctl.model.errors import Refused
+from drctl.model.plan import Json
+from drctl.model.text import put
+from drctl.model.topology import TopicPartition
+from drctl.steps.first_records import first_new_records
+from drctl.steps.source_offsets import (
+    ALIAS,
+    alter,
+    by_place,
+    copies_of,
+    kept_offsets,
+    lines_of,
+    log_ends,
+)
+from drctl.steps.stop_replication import STOPPED
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SeedReplication:
+    """Sets source offsets through Connect, and reads them back.
+
+    Attributes:
+        from_search: whether it begins where a search says; else where its source ends now.
+    """
+
+    name: str
+    from_search: bool
+
+    @property
+    def traits(self) -> Trait:
+        """What the rules of order need to know."""
+        return Trait.CHANGES
+
+    def describe(self, settings: Json) -> Description:
+        """The step in words."""
+        source, target = settings["source"], settings["target"]
+        where = f"the first record that {target} has not" if self.from_search else "its end"
+        return Description(
+            f"let connector {settings['connector']} begin at {where}, in each partition of"
+            f" {source}",
+            "Connect keeps these offsets, and the connector is STOPPED",
+            "give it the offsets back that it had",
+        )
+
+    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+        """Which offsets, and what it had.
+
+        Raises:
+            Refused: the connector is not stopped; or it would go on before where it had to begin.
+            UsageError: there is no such connector.
+            Unreachable: a cluster, or every worker, did not answer.
+        """
+        name, connectors = settings["connector"], look.connectors()
+        search = facts["find-missing"] if self.from_search else {}
+        if search.get("begun"):
+            # What has begun at the right place goes on from where it came to.
+            _see_where_it_goes_on(settings, offsets_of(search["boundaries"]), look)
+            begun = {"connector": name, "alias": "", "wanted": [], "before": []}
+            return {**begun, "from": search["boundaries"], "ends": search["ends"]}
+        state = connectors.state(name).state
+        if state != STOPPED:
+            raise Refused(
+                f"connector {name} is {state}: where it begins can be set only while it is stopped",
+                f"stop it: {put('', name, 'stop')}",
+            )
+        start, ends = _from_search(search) if search else _from_logs(settings, look)
+        kept = kept_offsets(name, connectors.offsets(name))
+        return {
+            "connector": name,
+            "alias": connectors.config(name).get(ALIAS, "source"),
+            "wanted": lines_of({place: _last(start[place]) for place in start}),
+            "before": lines_of({place: kept.get(place) for place in start}),
+            "from": rows(start),
+            "ends": rows(ends),
+        }
+
+    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+        """Set them."""
+        return alter(intent, "wanted", hands)
+
+    def verify(self, intent: Json, look: LinkReader) -> Seen:
+        """Whether they read back; one that has gone on since was there."""
+        name, facts = intent["connector"], {"from": intent["from"], "ends": intent["ends"]}
+        if not intent["wanted"]:
+            words = f"nothing has to be set: {name} goes on from where it came to"
+            return Seen(State.DONE, words, facts)
+        kept = kept_offsets(name, look.connectors().offsets(name))
+        wanted, before = by_place(intent["wanted"]), by_place(intent["before"])
+        others = tuple(
+            f"{place}: {name} keeps {kept.get(place)}"
+            for place, at in wanted.items()
+            if not _reached(kept.get(place), at, before.get(place))
+        )
+        if others:
+            words = f"{len(others)} offsets are not there: {'; '.join(others[:_SHOWN])}"
+            return Seen(State.WAITING, words, {}, others)
+        return Seen(State.DONE, f"{name} begins there in {len(wanted)} partitions", facts)
+
+    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+        """Give it back what it had."""
+        return alter(intent, "before", hands)
+
+    def undone(self, intent: Json, look: LinkReader) -> Seen:
+        """Whether it has it."""
+        name = intent["connector"]
+        kept = kept_offsets(name, look.connectors().offsets(name))
+        others = tuple(
+            f"{TopicPartition(topic, number)}"
+            for topic, number, at in intent["before"]
+            if kept.get(TopicPartition(topic, number)) != at
+        )
+        if others:
+            return Seen(State.WAITING, f"{len(others)} offsets are not as before", {}, others)
+        return Seen(State.DONE, f"{name} has the offsets that it had")
+
+
+def _see_where_it_goes_on(settings: Json, boundaries: Offsets, look: LinkReader) -> None:
+    """Without what it kept of how far it came it would copy what is there already.
+
+    Raises:
+        Refused: it would go on with a record that is older than the first new one. What drctl has
+            copied is left out, and may stand between both.
+    """
+    name, connectors = settings["connector"], look.connectors()
+    alias = connectors.config(name).get(ALIAS, "source")
+    kept = kept_offsets(name, connectors.offsets(name), alias)
+    before = {p: kept.get(p, -1) + 1 for p, at in boundaries.items() if kept.get(p, -1) + 1 < at}
+    first = first_new_records(look.site(settings["source"]), before)
+    wrong = tuple(
+        f"{place}, offset {one.offset} where {boundaries[place]} is the first new one"
+        for place, one in sorted(first.items())
+        if one.offset < boundaries[place]
+    )
+    if wrong:
+        told = "; ".join((*wrong[:_SHOWN], *(["..."] if len(wrong) > _SHOWN else [])))
+        raise Refused(
+            f"the way home has begun, and connector {name} (source.cluster.alias {alias}) does not"
+            f" keep how far it came: it would go on with {told}, and copy everything from there on"
+            " a second time",
+            "give it back the name and the alias with which it began; or set its offsets, while it"
+            " is STOPPED, to the last record that has come home: Connect's PATCH"
+            f" /connectors/{name}/offsets",
+        )
+
+
+def _last(start: int) -> int | None:
+    """What MirrorMaker 2 keeps to begin there; nothing, to begin at the beginning."""
+    return start - 1 if start > 0 else None
+
+
+def _reached(kept: int | None, wanted: int | None, before: int | None) -> bool:
+    """Whether it is there, or has gone on from there since; what it had before may be further."""
+    if kept == wanted:
+        return True
+    return kept is not None and kept > (-1 if wanted is None else wanted) and kept != before
+
+
+def _from_search(search: Json) -> tuple[Offsets, Offsets]:
+    """Where it begins, and where its target ends before it does."""
+    return offsets_of(search["boundaries"]), offsets_of(search["ends"])
+
+
+def _from_logs(settings: Json, look: LinkReader) -> tuple[Offsets, Offsets]:
+    start = log_ends(look.site(settings["source"]), look.topics())
+    return start, log_ends(look.site(settings["target"]), copies_of(look))
+
+
+_OUT = "what drctl has copied is there for good, and must not come back with whatever starts it"
+_ALONG = "a cluster that was emptied gets what drctl has copied in no other way"
+_UNSETTLED = frozenset({"UNASSIGNED", "RESTARTING"})
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveCopiesOut:
+    """Adds a filter to its configuration, or takes it out; nothing else of it is read or kept.
+
+    Attributes:
+        out: whether copies are to be left out.
+    """
+
+    name: str
+    out: bool
+
+    @property
+    def traits(self) -> Trait:
+        """What the rules of order need to know."""
+        return Trait.CHANGES | Trait.STAYS
+
+    @property
+    def _why(self) -> str:
+        return _OUT if self.out else _ALONG
+
+    def describe(self, settings: Json) -> Description:
+        """The step in words."""
+        what = "leave out" if self.out else "take along"
+        return Description(
+            f"have connector {settings['connector']} {what} records with header {HEADER}",
+            "its configuration says so",
+            f"none: {self._why}",
+        )
+
+    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+        """Which keys are to be changed.
+
+        Raises:
+            UsageError: there is no such connector.
+            Unreachable: no worker answered.
+        """
+        name = settings["connector"]
+        config = look.connectors().config(name)
+        changes: Mapping[str, str | None] = {}
+        if drops_copies(config) is not self.out:
+            changes = filter_to_add(config) if self.out else filter_to_take_out(config)
+        return {"connector": name, "changes": dict(changes)}
+
+    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+        """Change them."""
+        if intent["changes"]:
+            hands.connectors().configure(intent["connector"], intent["changes"])
+        return ()
+
+    def verify(self, intent: Json, look: LinkReader) -> Seen:
+        """Whether it does so."""
+        name = intent["connector"]
+        drops = drops_copies(look.connectors().config(name))
+        words = f"{name} {'leaves out' if drops else 'takes along'} what drctl has copied"
+        if drops is not self.out:
+            return Seen(State.WAITING, f"{words}, still")
+        return _settled(name, look) or Seen(State.DONE, words)
+
+    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+        """Nothing: it stays."""
+        return ()
+
+    def undone(self, intent: Json, look: LinkReader) -> Seen:
+        """That it stays."""
+        return Seen(State.DONE, self._why, {"stays": self.name} if intent["changes"] else {})
+
+
+def _settled(name: str, look: LinkReader) -> Seen | None:
+    """None once the workers have dealt it out again, as they do when it is configured."""
+    state = look.connectors().state(name).state
+    if _UNSETTLED.isdisjoint(state.split("+")):
+        return None
+    return Seen(State.WAITING, f"{name} is {state}")

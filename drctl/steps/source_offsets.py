@@ -1,0 +1,175 @@
+"""How far a connector of MirrorMaker 2 says that it got, how that is set, and where logs end."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from drctl.checks.connector_settings import REPLICATOR, SOURCE, simple_class
+from drctl.config.mirrors import NAMED, how_to_write, own_producer
+from drctl.engine.failback_state import Offsets
+from drctl.engine.kind import Facts
+from drctl.engine.ports import LinkReader, LinkWriter
+from drctl.formats.connect_offsets import ConnectKey, copied_offset, copied_partition
+from drctl.model.errors import Refused, Unreachable
+from drctl.model.plan import Json
+from drctl.model.ports import ClusterReader
+from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
+from drctl.steps.stop_replication import STOPPED
+
+ALIAS = "source.cluster.alias"
+
+
+def kept_offsets(
+    name: str, entries: Iterable[Mapping[str, Any]], alias: str | None = None
+) -> Offsets:
+    """The last offset that the connector says it copied, by partition.
+
+    Args:
+        alias: of its source, by which it finds them again; None for whatever there is.
+    """
+    found = {}
+    for each in entries:
+        place = copied_partition(ConnectKey(name, dict(each.get("partition") or {})))
+        at = copied_offset(dict(each.get("offset") or {}))
+        if place is not None and at is not None and alias in (None, place.cluster):
+            found[TopicPartition(place.topic, place.partition)] = at
+    return found
+
+
+def lines_of(offsets: Mapping[TopicPartition, int | None]) -> list[list[Any]]:
+    """As they stand in journals: `[topic, partition, offset]` each; no offset is none."""
+    return [[place.topic, place.partition, at] for place, at in sorted(offsets.items())]
+
+
+def by_place(lines: Iterable[Any]) -> Mapping[TopicPartition, int | None]:
+    """From what `lines_of` made."""
+    return {TopicPartition(topic, number): at for topic, number, at in lines}
+
+
+def alter(intent: Json, which: str, hands: LinkWriter) -> tuple[str, ...]:
+    """Have a stopped connector keep these lines of the intent.
+
+    Raises:
+        Unknown: no answer came.
+    """
+    entries = [
+        {
+            "partition": {"cluster": intent["alias"], "topic": topic, "partition": number},
+            "offset": None if at is None else {"offset": at},
+        }
+        for topic, number, at in intent[which]
+    ]
+    if entries:
+        hands.connectors().alter_offsets(intent["connector"], entries)
+    return ()
+
+
+def log_ends(site: ClusterReader, topics: Iterable[str]) -> Offsets:
+    """Where the topics' partitions end; without those of topics that are not there.
+
+    Raises:
+        Unreachable: one of them does not tell.
+    """
+    return {place: log.end for place, log in logs_of(site, topics).items()}
+
+
+def logs_of(
+    site: ClusterReader, topics: Iterable[str]
+) -> Mapping[TopicPartition, PartitionOffsets]:
+    """Where they begin and end; without those of topics that are not there.
+
+    Raises:
+        Unreachable: one of them does not tell.
+    """
+    there = site.overview().partitions
+    places = [TopicPartition(name, n) for name in topics for n in there.get(name, ())]
+    found = {}
+    for place, log in site.offsets(places).items() if places else ():
+        if isinstance(log, Unavailable):
+            raise Unreachable(f"where {place} of {site.name} ends is not known: {log.reason}")
+        found[place] = log
+    return found
+
+
+def copies_of(look: LinkReader) -> tuple[str, ...]:
+    """What the link's topics are called on its target."""
+    return tuple(map(look.target_topic, look.topics()))
+
+
+_NOTHING: Offsets = {}
+
+
+def going_on(facts: Facts, look: LinkReader) -> tuple[str, ...]:
+    """Connectors of the old replication that are not stopped any more, each in words.
+
+    Args:
+        facts: of the steps before; where none has stopped connectors, there is nothing to look at.
+
+    Raises:
+        Unreachable: no worker answered.
+    """
+    boundary = _boundary(facts)
+    if not boundary:
+        return ()
+    connectors = look.other_way().connectors()
+    states = {name: connectors.state(name).state for name in boundary}
+    return tuple(f"{name} is {state}" for name, state in states.items() if state != STOPPED)
+
+
+def gone_on(facts: Facts, look: LinkReader, told: Offsets = _NOTHING) -> tuple[str, ...]:
+    """Partitions in which the old replication is not where it was stopped, each in words.
+
+    Args:
+        facts: as above.
+        told: where a run that was here before may have told it to go on; that is no move.
+
+    Raises:
+        Unreachable: no worker answered.
+    """
+    boundary = _boundary(facts)
+    if not boundary:
+        return ()
+    connectors = look.other_way().connectors()
+    return tuple(
+        words
+        for name, before in boundary.items()
+        for words in _moved(name, before, connectors.offsets(name), told)
+    )
+
+
+def _boundary(facts: Facts) -> Mapping[str, Any]:
+    """What the connectors kept when they were stopped, by name."""
+    found: Mapping[str, Any] = facts.get("keep-stopped", {}).get("boundary", {})
+    return found
+
+
+def _moved(name: str, before: Any, now: Any, told: Offsets) -> Iterator[str]:
+    stood, stands = kept_offsets(name, before), kept_offsets(name, now)
+    for place in sorted(stood.keys() | stands.keys()):
+        was, at = stood.get(place), stands.get(place)
+        if at != was and (place not in told or at != told[place]):
+            yield f"{name} stood at {_at(was)} of {place}, and stands at {_at(at)}"
+
+
+def _at(offset: int | None) -> str:
+    return "the beginning" if offset is None else f"offset {offset}"
+
+
+def must_write_to(target: str, names: Iterable[str], look: LinkReader) -> None:
+    """See that none of them is left to a worker of another cluster.
+
+    Raises:
+        Refused: one is.
+        UsageError: there is no such connector.
+        Unreachable: no worker answered, or not the cluster.
+    """
+    connectors = look.connectors()
+    for name in names:
+        config = connectors.config(name)
+        if simple_class(config) not in (SOURCE, REPLICATOR) or own_producer(config):
+            continue
+        if connectors.kafka_cluster_id() != look.site(target).cluster_id():
+            raise Refused(
+                f"connector {name} would not write to {target}: Connect writes to the cluster of"
+                f" its worker, which is another one, and the connector has no {NAMED}",
+                how_to_write(name, config, target),
+            )

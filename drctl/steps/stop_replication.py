@@ -1,0 +1,358 @@
+"""Stops the connectors that replicate the link; where they came to is the boundary.
+
+Connect takes a stop at once, keeps it, and ends the tasks, which are what copies. The connectors
+themselves may take a minute longer where their source is dead: their schedulers wait for it, and
+copy nothing. So the stop can be requested early (`request-stop`), what rests on it waits for the
+tasks (`stop-replication`), and that the connectors ended is seen at the end (`confirm-stop`).
+
+A worker answers a request only after the tasks that the one before it stopped have ended, and a
+task that waits for a dead source is given 5 s. So where the source is lost, what copies is stopped
+first and by itself, and what no application waits for is stopped last.
+"""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
+from drctl.engine.ports import ConnectorsReader, LinkReader, LinkWriter
+from drctl.model.errors import DrctlError, Unreachable
+from drctl.model.health import AuthenticationFailed
+from drctl.model.plan import Json
+
+STOPPED, RUNNING, PAUSED = "STOPPED", "RUNNING", "PAUSED"
+
+SETTLE_S = 6.0
+"""For so long no task may be seen where several workers run them: each cancels what has not ended
+within `task.shutdown.graceful.timeout.ms` (5 s by default), and only one of them tells."""
+
+WRITES_NO_RECORDS = frozenset(
+    {
+        "org.apache.kafka.connect.mirror.MirrorCheckpointConnector",
+        "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector",
+    }
+)
+"""Connectors of MirrorMaker 2 whose tasks write nothing that applications read."""
+
+COMMITS_OFFSETS = "sync.group.offsets.enabled"
+"""With it, the checkpoint task commits offsets on the target."""
+
+_NOTED = ("before", "workers", "idle")
+"""What later steps need of how connectors stood when they were told to stop."""
+
+Act = Callable[[str, str], None]
+
+
+def halted(facts: Facts) -> str | None:
+    """What was wrong with connectors when a run told them to stop; None where it told none.
+
+    A connector that its own run has stopped says nothing of when replication ended.
+    """
+    requested = facts.get("request-stop")
+    if requested is None:
+        return None
+    stood = requested.get("before", {}).items()
+    told = [f"connector {name} was {state}" for name, state in stood if state != RUNNING]
+    told += [f"connector {name} had no task" for name in requested.get("idle", ())]
+    return "; ".join(told)
+
+
+class StopReplication:
+    """Their tasks end, their configuration and offsets stay."""
+
+    name = "stop-replication"
+    traits = Trait.CHANGES | Trait.STOPS_REPLICATION
+
+    def describe(self, settings: Json) -> Description:
+        """The step in words."""
+        names = ", ".join(settings["connectors"])
+        if settings.get("tasks_only", False):
+            proof = "Connect has no task left that writes records or offsets on the target"
+        else:
+            proof = "Connect says STOPPED of each and of all tasks"
+        return Description(
+            f"stop replication: connectors {names}", proof, "let those go on that ran before"
+        )
+
+    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+        """How they stand now, or stood before they were asked to stop.
+
+        Raises:
+            UsageError: there is no such connector.
+            Unreachable: no worker answered.
+        """
+        if settings.get("translate_ahead", False):
+            look.translate_ahead()
+        names, requested = settings["connectors"], facts.get("request-stop", {})
+        tasks_only = settings.get("tasks_only", False)
+        if tasks_only or settings.get("rest_later", False):
+            connectors = look.connectors()
+            names = [name for name in names if _writes_for_clients(connectors.config(name))]
+        earlier = requested.get("before", {})
+        asked = {name: earlier[name] for name in names if name in earlier}
+        found = _as_they_are([name for name in names if name not in asked], look)
+        states = {**asked, **found["before"]}
+        return {
+            "before": {name: states[name] for name in names},
+            "workers": max(found["workers"], requested.get("workers", 0)),
+            "requested": list(asked),
+            **({"tasks_of": names} if tasks_only else {}),
+        }
+
+    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+        """Stop those that were not asked to; one that is stopped stays so."""
+        return _stop([n for n in intent["before"] if n not in intent["requested"]], hands)
+
+    def verify(self, intent: Json, look: LinkReader) -> Seen:
+        """How they stand now, and how far they came."""
+        connectors = look.connectors()
+        if "tasks_of" in intent:
+            return _without_tasks(intent, connectors)
+        states = {name: connectors.state(name).state for name in intent["before"]}
+        others = tuple(f"{name} is {state}" for name, state in states.items() if state != STOPPED)
+        if others:
+            return Seen(State.WAITING, "; ".join(others), {}, others)
+        facts = {"boundary": _boundary(intent, connectors), "tasks_of": list(states)}
+        return Seen(State.DONE, f"{len(states)} connectors are stopped", facts)
+
+    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+        """Let those go on that ran, and idle that idled."""
+        return _resume(intent, hands)
+
+    def undone(self, intent: Json, look: LinkReader) -> Seen:
+        """Whether they stand as before; one that had failed need only not be stopped."""
+        return _as_before(intent, look)
+
+
+class RequestStop:
+    """Connect keeps that they are to be stopped; their tasks end while other things are done."""
+
+    name = "request-stop"
+    traits = Trait.CHANGES | Trait.REQUESTS_STOP
+
+    def describe(self, settings: Json) -> Description:
+        """The step in words."""
+        names = ", ".join(settings["connectors"])
+        return Description(
+            f"request the stop of connectors {names}",
+            "Connect has stored it: no task of them is configured any more",
+            "let those go on that ran before",
+        )
+
+    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+        """How they stand now, and which workers run them.
+
+        Raises:
+            UsageError: there is no such connector.
+            Unreachable: no worker answered.
+        """
+        if settings.get("translate_ahead", False):
+            look.translate_ahead()
+        names, connectors = settings["connectors"], look.connectors()
+        idle = [name for name in names if not connectors.tasks(name).told]
+        return {**_as_they_are(names, look), "idle": idle}
+
+    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+        """Request all at once: each request by itself would wait for the tasks of the one before.
+
+        Connect answers once the stop is in its configuration topic, and read back from there.
+        """
+        return _stop(list(intent["before"]), hands)
+
+    def verify(self, intent: Json, look: LinkReader) -> Seen:
+        """Whether Connect keeps it."""
+        connectors = look.connectors()
+        others = tuple(
+            f"{name} has {tasks.configured} tasks"
+            for name in intent["before"]
+            if (tasks := connectors.tasks(name)).configured
+        )
+        if others:
+            return Seen(State.WAITING, f"not stored yet: {'; '.join(others)}", {}, others)
+        words = f"Connect has stored that {len(intent['before'])} connectors are to be stopped"
+        return Seen(State.DONE, words, {k: v for k, v in intent.items() if k in _NOTED})
+
+    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+        """Let those go on that ran, and idle that idled."""
+        return _resume(intent, hands)
+
+    def undone(self, intent: Json, look: LinkReader) -> Seen:
+        """Whether they stand as before; one that had failed need only not be stopped."""
+        return _as_before(intent, look)
+
+
+class ConfirmStop:
+    """The connectors end once their schedulers let go of the source; nothing copies meanwhile.
+
+    Those that write neither records nor offsets are told to stop only here: no application waits
+    for them.
+    """
+
+    name = "confirm-stop"
+    traits = Trait.CHANGES
+
+    def describe(self, settings: Json) -> Description:
+        """The step in words."""
+        names, source = ", ".join(settings["connectors"]), settings.get("source", "")
+        silent = f", and {source} stays silent" if source else ""
+        return Description(
+            f"stop what still runs of connectors {names}, and watch all of them end",
+            f"Connect says STOPPED of each and none has a task{silent}",
+            "let those go on that ran before",
+        )
+
+    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+        """Whose tasks had ended before, and how the others stand.
+
+        Raises:
+            UsageError: there is no such connector.
+            Unreachable: no worker answered.
+        """
+        ended = facts.get("stop-replication", {}).get("tasks_of", settings["connectors"])
+        left = [name for name in settings["connectors"] if name not in ended]
+        return {**settings, "ended": ended, "before": _as_they_are(left, look)["before"]}
+
+    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+        """Stop the others; one whose tasks end at once goes first, the next may take 5 s."""
+        return _stop(list(intent.get("before", {}))[::-1], hands, at_once=False)
+
+    def verify(self, intent: Json, look: LinkReader) -> Seen:
+        """Who has not ended, who copies again, and whether the source is back."""
+        connectors, source = look.connectors(), intent.get("source", "")
+        again = tuple(
+            f"{name} has tasks again: {', '.join(tasks.told)}"
+            for name in intent["ended"]
+            if (tasks := connectors.tasks(name)).any
+        )
+        if again:
+            words = (
+                f"{'; '.join(again)}: what they copy is appended after newer records."
+                f" Stop them now: curl -X PUT $CONNECT/connectors/NAME/stop"
+            )
+            return Seen(State.FAILED, words, {}, again)
+        states = {name: connectors.state(name).state for name in intent["connectors"]}
+        others = tuple(f"{name} is {state}" for name, state in states.items() if state != STOPPED)
+        if others:
+            words = "; ".join(others)
+            back = _is_back(source, look)
+            return Seen(State.WAITING, "; ".join(filter(None, (back, words))), {}, others)
+        words = f"{len(states)} connectors are stopped, and none has a task"
+        facts = {"boundary": _boundary({"before": states}, connectors)}
+        # Connectors may have ended because their source is back: it is asked after them.
+        return Seen(State.DONE, words, facts, owes=_is_back(source, look, newly=True))
+
+    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+        """Let those go on that ran, and idle that idled."""
+        return _resume({"before": intent.get("before", {})}, hands)
+
+    def undone(self, intent: Json, look: LinkReader) -> Seen:
+        """Whether they stand as before; one that had failed need only not be stopped."""
+        return _as_before({"before": intent.get("before", {})}, look)
+
+
+def _is_back(source: str, look: LinkReader, *, newly: bool = False) -> str:
+    """What is to be done about a source that answers again; empty where none is lost."""
+    if not source:
+        return ""
+    try:
+        look.alive(source, newly=newly)
+    except AuthenticationFailed:
+        told = f"somebody answers at the addresses of {source}"
+    except Unreachable:
+        return ""
+    else:
+        told = f"{source} answers again"
+    return f"{told}: keep applications from writing there; drctl failback brings it back"
+
+
+def _as_they_are(names: list[str], look: LinkReader) -> Json:
+    connectors = look.connectors()
+    workers = {worker for name in names for worker in connectors.tasks(name).workers}
+    return {
+        "before": {name: connectors.state(name).state for name in names},
+        "workers": len(workers),
+    }
+
+
+def _without_tasks(intent: Json, connectors: ConnectorsReader) -> Seen:
+    names = tuple(intent["tasks_of"])
+    settle_s = SETTLE_S if intent["workers"] > 1 else 0.0
+    left = connectors.tasks_left(names, settle_s)
+    if left:
+        return Seen(State.WAITING, "; ".join(left), {}, tuple(left))
+    # How far they came, Connect says once the last task has ended: see `ConfirmStop`.
+    facts = {"tasks_of": list(names)}
+    return Seen(State.DONE, f"no task of {', '.join(names)} is left: nothing copies", facts)
+
+
+def _writes_for_clients(config: Mapping[str, str]) -> bool:
+    """Whether tasks of a connector write records of applications, or offsets of their groups."""
+    commits = config.get(COMMITS_OFFSETS, "false").lower() == "true"
+    return commits or config.get("connector.class") not in WRITES_NO_RECORDS
+
+
+def _boundary(intent: Json, connectors: ConnectorsReader) -> Json:
+    return {name: list(connectors.offsets(name)) for name in intent["before"]}
+
+
+def _stop(names: list[str], hands: LinkWriter, *, at_once: bool = True) -> tuple[str, ...]:
+    connectors = hands.connectors()
+    return _each(dict.fromkeys(names, ""), lambda name, _: connectors.stop(name), at_once=at_once)
+
+
+def _resume(intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    connectors = hands.connectors()
+
+    def back(name: str, before: str) -> None:
+        if before != STOPPED:
+            (connectors.pause if before == PAUSED else connectors.resume)(name)
+
+    return _each(intent["before"], back)
+
+
+def _as_before(intent: Json, look: LinkReader) -> Seen:
+    connectors = look.connectors()
+    others = []
+    for name, before in intent["before"].items():
+        now = connectors.state(name).state
+        if now != before and (before in (RUNNING, PAUSED, STOPPED) or now == STOPPED):
+            others.append(f"{name} is {now}, was {before}")
+    if others:
+        return Seen(State.WAITING, "; ".join(others), {}, tuple(others))
+    return Seen(State.DONE, "the connectors are as they were")
+
+
+def _each(before: Mapping[str, str], act: Act, *, at_once: bool = True) -> tuple[str, ...]:
+    """One that does not do as told does not keep the others."""
+
+    def complaint(name: str, state: str) -> str:
+        try:
+            act(name, state)
+        except DrctlError as error:
+            return f"{name}: {error.message}"
+        return ""
+
+    with ThreadPoolExecutor(max(1, len(before)) if at_once else 1) as pool:
+        found = list(pool.map(complaint, before.keys(), before.values()))
+    return tuple(filter(None, found))
+
+
+class MeasureLoss(Polling):
+    """From what survived: how far it was copied, until when, and what was seen of the source."""
+
+    name = "measure-loss"
+    traits = Trait.NONE
+
+    def describe(self, settings: Json) -> Description:
+        """The step in words."""
+        title = f"estimate what {settings['target']} lacks of {settings['source']}"
+        return Description(title, "records and seconds, with what makes them uncertain")
+
+    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+        """Of which topics, for whoever compares them once the source is back."""
+        return {"topics": list(look.topics()), "halted": halted(facts)}
+
+    def verify(self, intent: Json, look: LinkReader) -> Seen:
+        """What survived says."""
+        loss = look.loss(halted=intent.get("halted"))
+        facts = {name: told for name, told in loss.to_json().items() if name != "words"}
+        return Seen(State.DONE, loss.words, facts)

@@ -1,0 +1,297 @@
+"""Watches the clients come to the target, go on there, and leave the source."""
+
+import uuid
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
+from drctl.engine.ports import LinkReader, LinkWriter
+from drctl.model.errors import DrctlError, Unreachable
+from drctl.model.groups import Committed, Group
+from drctl.model.health import Silent
+from drctl.model.plan import Json
+from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
+from drctl.steps.open_target import CANARY_TOPIC
+
+Standing = Mapping[str, int]
+"""By group the sum of its positions; it grows where the group goes on in any partition."""
+
+_SHOWN = 3
+
+
+class Left(NamedTuple):
+    """Who has not left a cluster.
+
+    Attributes:
+        stayed: groups in which somebody reads, or may, each in words.
+        unseen: why of others nobody can tell, in words; empty where all were looked at.
+    """
+
+    stayed: tuple[str, ...]
+    unseen: tuple[str, ...]
+
+
+def absent(cluster: str, names: Collection[str], look: LinkReader) -> Mapping[str, str]:
+    """Groups in which nobody reads on a cluster, each in words."""
+    described = look.groups(cluster).described(names) if names else {}
+    found = {}
+    for name in names:
+        group = described[name]
+        if isinstance(group, Unavailable):
+            found[name] = f"{name} cannot be looked at: {group.reason}"
+        elif not group.active:
+            found[name] = name
+    return found
+
+
+def standing(cluster: str, names: Collection[str], look: LinkReader) -> Standing:
+    """How far groups came on a cluster; one whose positions cannot be read is left out."""
+    committed = look.groups(cluster).committed(names) if names else {}
+    return {
+        name: sum(position.offset for position in positions.values())
+        for name, positions in committed.items()
+        if not isinstance(positions, Unavailable)
+    }
+
+
+def still_standing(
+    cluster: str, now: Standing, before: Standing, look: LinkReader
+) -> tuple[str, ...]:
+    """Groups that have something to read, and stand where they stood; each in words."""
+    names = [name for name, total in now.items() if total == before.get(name)]
+    if not names:
+        return ()
+    committed = look.groups(cluster).committed(names)
+    known = {n: p for n, p in committed.items() if not isinstance(p, Unavailable)}
+    places = sorted({place for positions in known.values() for place in positions})
+    ends = look.site(cluster).offsets(places)
+    waiting = {name: _unread(positions, ends) for name, positions in known.items()}
+    return tuple(
+        f"{name} does not go on: {rows[0]}" for name, rows in sorted(waiting.items()) if rows
+    )
+
+
+def undecided(cluster: str, look: LinkReader) -> Mapping[str, int]:
+    """Partitions of the link's topics with records that a transaction holds back: where from.
+
+    Raises:
+        Unreachable: the cluster did not answer.
+    """
+    return {
+        str(place): log.last_stable
+        for place, log in _copies(cluster, look).items()
+        if log.last_stable < log.end
+    }
+
+
+def held_back(cluster: str, before: Mapping[str, int], look: LinkReader) -> tuple[str, ...]:
+    """Those that the very same transaction still holds back, each in words."""
+    if not before:
+        return ()
+    now = undecided(cluster, look)
+    same = [place for place, offset in before.items() if now.get(place) == offset]
+    return tuple(
+        f"{place} does not go on for readers of committed records: a transaction has been open"
+        f" since offset {before[place]}"
+        for place in sorted(same)
+    )
+
+
+def left_behind(cluster: str, known: Collection[str], look: LinkReader) -> Left:
+    """The link's groups in which somebody still reads on a cluster, each with its members.
+
+    Of a cluster that is half dead this says what its living brokers tell: a group whose coordinator
+    is silent is not known to have stayed, nor to have left.
+
+    Args:
+        known: groups that were read in there; where a coordinator is gone no broker lists them.
+
+    Raises:
+        Unreachable: the cluster did not answer.
+    """
+    unseen = []
+    try:
+        names = {*known, *look.link_groups(cluster)}
+    except Unreachable as silent:
+        names = set(known)
+        if not names:
+            raise
+        unseen.append(f"which groups there are beside {_listed(names)}: {silent.message}")
+    described = look.groups(cluster).described(sorted(names))
+    mute = {name: each for name, each in described.items() if isinstance(each, Silent)}
+    unseen = [f"group {name}: {each.reason}" for name, each in sorted(mute.items())] + unseen
+    stayed = tuple(
+        _stayed(name, group, cluster)
+        for name, group in sorted(described.items())
+        if name not in mute and (isinstance(group, Unavailable) or group.active)
+    )
+    return Left(stayed, tuple(unseen))
+
+
+def not_heard(entrances: Iterable[int], cluster: str) -> tuple[str, ...]:
+    """Entrances by which no record came to a cluster, each in words."""
+    return tuple(
+        f"what was written by endpoint {number + 1} is not on {cluster}" for number in entrances
+    )
+
+
+def _copies(cluster: str, look: LinkReader) -> Mapping[TopicPartition, PartitionOffsets]:
+    site = look.site(cluster)
+    there = site.overview().partitions
+    names = sorted({look.target_topic(topic) for topic in look.topics()})
+    places = [TopicPartition(name, n) for name in names for n in there.get(name, ())]
+    known = site.offsets(places).items()
+    return {place: log for place, log in known if not isinstance(log, Unavailable)}
+
+
+def _unread(
+    positions: Mapping[TopicPartition, Committed],
+    ends: Mapping[TopicPartition, PartitionOffsets | Unavailable],
+) -> list[str]:
+    rows = []
+    for place, position in sorted(positions.items()):
+        log = ends.get(place)
+        if isinstance(log, PartitionOffsets) and position.offset < log.last_stable:
+            rows.append(f"it stands at {position.offset} of {log.last_stable} in {place}")
+    return rows
+
+
+def _listed(names: Collection[str]) -> str:
+    shown = ", ".join(sorted(names)[:_SHOWN])
+    return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown
+
+
+def _stayed(name: str, group: Group | Unavailable, cluster: str) -> str:
+    if isinstance(group, Unavailable):
+        return f"whether somebody reads in {name} on {cluster} is not known: {group.reason}"
+    members = [f"{member.client_id}@{member.host}" for member in group.members]
+    who = f" by {_listed(members)}" if members else ""
+    return f"{name} is still read in on {cluster}{who}: restart them, or cut their connections"
+
+
+_STAYED = (
+    "a group in which somebody still reads on {source} is waited for, then named with client id"
+    " and host, and the run ends with exit code 5: restart them, cut their connections, or close"
+    " the listener of {source}; drctl resume looks again. Producers without a group are not seen;"
+    " a fence that holds refuses them until they are moved"
+)
+_NOBODY = "no group was seen to be read in before: there is none to wait for"
+
+
+class VerifyClients(Polling):
+    """Groups that were read in on the source are read in on the target, and nowhere else.
+
+    They go on from where they were put, as far as there is something to read; no transaction on
+    the target keeps them; and a record that came as clients come can be read there.
+    """
+
+    name = "verify-clients"
+    traits = Trait.VERIFIES
+
+    def describe(self, settings: Json) -> Description:
+        """The step in words."""
+        title = f"see the consumers at work on {settings['target']}"
+        proof = "every group that was read in before is read in there, goes on, and has left"
+        stayed = _STAYED.format(source=settings["source"])
+        return Description(title, f"{proof} {settings['source']}", clients=stayed)
+
+    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+        """Whom to wait for, and where they stand now.
+
+        Raises:
+            Unreachable: the target did not answer.
+        """
+        source, target = settings["source"], settings["target"]
+        names = facts.get("take-stock", {}).get("active_groups", {}).get(source, [])
+        return {
+            "source": source,
+            "target": target,
+            "groups": names,
+            "stood": standing(target, names, look),
+            "undecided": undecided(target, look),
+            "entrances": list(settings.get("entrances", ())),
+            "text": uuid.uuid4().hex,
+        }
+
+    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+        """Write a record by each entrance that is known, as a client would."""
+        complaints = []
+        for number in intent["entrances"]:
+            try:
+                canary = hands.canary(intent["target"], number)
+                canary.sing(CANARY_TOPIC, canary_text(intent, number))
+            except DrctlError as error:
+                complaints.append(f"endpoint {number + 1}: {error.message}")
+        return tuple(complaints)
+
+    def verify(self, intent: Json, look: LinkReader) -> Seen:
+        """Who has not come, does not go on, or has stayed."""
+        # Journals of drctl before 0.7 know the target and the groups only.
+        target, names = intent["target"], tuple(intent["groups"])
+        late = absent(target, names, look)
+        come = tuple(name for name in names if name not in late)
+        now = standing(target, come, look)
+        stood: Standing = intent.get("stood", now)
+        slow = still_standing(target, now, stood, look) if "stood" in intent else ()
+        held = held_back(target, intent.get("undecided", {}), look)
+        unheard = tuple(
+            number
+            for number in intent.get("entrances", ())
+            if not look.heard(target, CANARY_TOPIC, canary_text(intent, number))
+        )
+        stayed, unseen = _left(intent, look)
+        missing = (*not_heard(unheard, target), *late.values(), *slow, *held, *stayed)
+        moved = sum(now[name] != stood.get(name) for name in now)
+        facts = {
+            "groups": len(names),
+            "moved": moved,
+            "entrances": len(intent.get("entrances", ())),
+            "not_seen": unseen,
+        }
+        if missing:
+            told = _told(len(late), len(names), missing)
+            return Seen(State.WAITING, told, facts, missing)
+        return Seen(State.DONE, _done(intent, facts), facts)
+
+
+def canary_text(intent: Json, number: int) -> str:
+    """What is sung at an entrance."""
+    return f"{intent['text']}-{number + 1}"
+
+
+def _left(intent: Json, look: LinkReader) -> tuple[tuple[str, ...], str]:
+    """Who has stayed on the source; and why that cannot be seen, of all groups or of some."""
+    source = intent.get("source")
+    if source is None:
+        return (), ""
+    try:
+        found = left_behind(source, intent["groups"], look)
+    except Unreachable as silent:
+        found = Left((), (silent.message,))
+    unseen = f"who has stayed on {source}: {_several(found.unseen)}" if found.unseen else ""
+    return found.stayed, unseen
+
+
+def _several(reasons: tuple[str, ...]) -> str:
+    more = f"; and {len(reasons) - _SHOWN} more" if len(reasons) > _SHOWN else ""
+    return "; ".join(reasons[:_SHOWN]) + more
+
+
+def _told(late: int, groups: int, missing: tuple[str, ...]) -> str:
+    if late:
+        return f"{late} of {groups} groups have not come yet: {'; '.join(missing[:_SHOWN])}"
+    found = "1 thing is" if len(missing) == 1 else f"{len(missing)} things are"
+    return f"{found} not as wanted: {'; '.join(missing[:_SHOWN])}"
+
+
+def _done(intent: Json, facts: Json) -> str:
+    told = _NOBODY
+    if facts["groups"]:
+        told = f"all {facts['groups']} groups are read in on {intent['target']}"
+        told += f", {facts['moved']} of them have gone on" if "stood" in intent else ""
+    if facts["entrances"]:
+        ways = "1 endpoint" if facts["entrances"] == 1 else f"{facts['entrances']} endpoints"
+        told += f"; a record that was written by {ways} is there"
+    if facts["not_seen"]:
+        return f"{told}; not seen: {facts['not_seen']}"
+    return f"{told}; nobody reads on {intent['source']}" if "source" in intent else told

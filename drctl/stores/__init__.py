@@ -1,0 +1,1 @@
+"""What drctl keeps on this machine: journals, ledgers, results as Parquet, temporary data."""

@@ -1,0 +1,438 @@
+"""Journals as files: a line of JSON an entry, each on disk before the next thing happens.
+
+A line that a crash cut short is the last one; whatever it announced was not begun.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from drctl.config.secret import masked_document
+from drctl.engine import run_state
+from drctl.engine.run_state import Head
+from drctl.host.connections import Closing
+from drctl.model.errors import ConfigError, Unknown, UsageError
+from drctl.model.journal import Entry, folder_of, is_run
+from drctl.model.strict_json import read_json
+
+NAME = "journal.jsonl"
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+_KNOWN = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
+
+
+class LineFile(Closing):
+    """Takes lines, and has them on disk when it returns; a context manager.
+
+    Args:
+        hint: what to do when it cannot be written.
+    """
+
+    def __init__(self, file: Path, hint: str) -> None:
+        self._file = file
+        self._hint = hint
+        self._handle: int | None = None
+        self._failed = ""
+
+    def create(self) -> None:
+        """Make the file, and its folder, for its owner alone.
+
+        Raises:
+            Unknown: there is one, or it cannot be made.
+        """
+        folder = self._file.parent
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._handle = os.open(self._file, _NEW, 0o600)
+            # The names too must survive a crash of the machine.
+            for place in (folder, folder.parent):
+                sync_folder(place)
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def go_on(self, size: int) -> None:
+        """Write on behind that many bytes; what stands there is cut off.
+
+        Raises:
+            Unknown: that is not possible.
+        """
+        try:
+            self._handle = os.open(self._file, _KNOWN)
+            os.ftruncate(self._handle, size)
+            os.fsync(self._handle)
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def write(self, lines: Sequence[bytes]) -> None:
+        """Append lines; on disk when this returns. After a failure nothing is taken any more.
+
+        Raises:
+            Unknown: that is not possible.
+        """
+        if self._failed:
+            raise Unknown(self._failed, self._hint)
+        assert self._handle is not None
+        try:
+            _write(self._handle, b"".join(line + b"\n" for line in lines))
+            os.fsync(self._handle)
+        except OSError as error:
+            # Half a line may stand there: only who reads the file anew can go on behind it.
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> Unknown:
+        self._failed = f"the journal {self._file} cannot be written: {error.strerror}"
+        return Unknown(self._failed, self._hint)
+
+    def close(self) -> None:
+        """Let go of the file; may be called again."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+
+class JournalFile(LineFile):
+    """Implements `drctl.model.journal.RunJournal` for runs of one command on this machine.
+
+    Args:
+        hint: what to do where it cannot be written.
+    """
+
+    def __init__(self, folder: Path, run: str, hint: str) -> None:
+        super().__init__(folder_of(folder, run) / NAME, hint)
+        self._run = run
+
+    @property
+    def run(self) -> str:
+        """The name of the run."""
+        return self._run
+
+    @property
+    def where(self) -> str:
+        """The file."""
+        return str(self._file)
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        """Write them down, without secrets; on disk when this returns.
+
+        Raises:
+            Unknown: that is not possible.
+        """
+        if self._handle is None:
+            self.create()
+        told = (json.dumps(masked_document(entry), separators=(",", ":")) for entry in entries)
+        self.write([line.encode() for line in told])
+
+
+def runs(folder: Path) -> Iterator[str]:
+    """The names of all runs, the newest first."""
+    if folder.is_dir():
+        names = (p.parent.name for p in folder.glob(f"*/{NAME}"))
+        yield from sorted(filter(is_run, names), reverse=True)
+
+
+def lines(folder: Path, run: str) -> list[bytes]:
+    """The lines of a run's journal, without one that has no end.
+
+    Raises:
+        UsageError: there is no such run.
+        Unknown: the journal cannot be read.
+    """
+    file = folder / run / NAME
+    if not is_run(run) or not file.is_file():
+        known = list(runs(folder))[:3]
+        hint = f"the newest: {', '.join(known)}" if known else f"there is none in {folder}"
+        raise UsageError(f"there is no run {run!r}", hint)
+    try:
+        return file.read_bytes().split(b"\n")[:-1]
+    except OSError as error:
+        raise Unknown(f"the journal {file} cannot be read: {error.strerror}") from None
+
+
+def entries(folder: Path, run: str) -> list[Any]:
+    """What stands in the journal of a run that moved positions, without a torn last line.
+
+    Raises:
+        UsageError: there is no such run.
+        Unknown: the journal cannot be read, or is damaged.
+    """
+    found: list[Any] = []
+    held = lines(folder, run)
+    for number, line in enumerate(held, 1):
+        try:
+            found.append(read_json(line))
+        except ValueError:
+            if number < len(held):
+                raise Unknown(
+                    f"{folder / run / NAME}:{number}: this line of the journal is damaged",
+                    "restore the file, or put positions back with `drctl offsets apply --from` a"
+                    " snapshot",
+                ) from None
+    return found
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder on disk."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _write(handle: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(handle, data) :]
+
+
+_HINT = "free space, or set state_dir; `drctl resume` then goes on where the journal ends"
+
+
+class RunFile(LineFile):
+    """Implements `drctl.model.journal.HeldJournal`; a context manager."""
+
+    def __init__(self, file: Path, run: str) -> None:
+        super().__init__(file, _HINT)
+        self._run = run
+        self._head = run_state.beginning(run)
+
+    @property
+    def run(self) -> str:
+        """The name of the run."""
+        return self._run
+
+    @property
+    def where(self) -> str:
+        """The file."""
+        return str(self._file)
+
+    @property
+    def head(self) -> Head:
+        """Where its chain goes on."""
+        return self._head
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        """Write them down; on disk when this returns.
+
+        Raises:
+            Unknown: that is not possible.
+        """
+        lines = run_state.seal(entries, self._head)
+        self.write(lines)
+        self._head = run_state.behind(lines, self._head)
+
+    def check(self) -> None:
+        """Nothing: of a file nobody takes a link."""
+
+    def copy(self, lines: Sequence[bytes]) -> None:
+        """Write lines down that were sealed elsewhere.
+
+        Raises:
+            Unknown: that is not possible.
+        """
+        self.write(lines)
+        self._head = run_state.head_of(lines[-1]) if lines else self._head
+
+    def behind(self, lines: Sequence[bytes]) -> None:
+        """Go on behind these lines, with which the file begins.
+
+        Raises:
+            Unknown: that is not possible.
+        """
+        self.go_on(sum(len(line) + 1 for line in lines))
+        self._head = run_state.head_of(lines[-1]) if lines else self._head
+
+
+class RunFiles:
+    """The runs in a folder; implements `drctl.model.journal.JournalReader`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def sound(self, run: str) -> int:
+        """How many of its lines are as they were written.
+
+        Raises:
+            UsageError: there is no such run.
+            Unknown: its file cannot be read.
+        """
+        return run_state.verify(run, self.lines(run)).lines
+
+    def set_aside(self, run: str) -> bool:
+        """Never: the topic tells that, and the run's own lines."""
+        return False
+
+    def runs(self) -> Sequence[str]:
+        """All that are kept, the newest first."""
+        return tuple(runs(self._folder))
+
+    def lines(self, run: str) -> Sequence[bytes]:
+        """The sealed lines of a run, without a torn last one.
+
+        Raises:
+            UsageError: there is no such run.
+            Unknown: its journal cannot be read.
+        """
+        held = lines(self._folder, run)
+        return tuple(held[:-1] if held and _torn(held[-1]) else held)
+
+    def entries(self, run: str) -> Sequence[Entry]:
+        """What a run wrote down.
+
+        Raises:
+            UsageError: there is no such run.
+            Unknown: its journal cannot be read, or is damaged.
+        """
+        return run_state.entries_in(run, self.lines(run), str(self._file(run)))
+
+    def anew(self, run: str) -> RunFile:
+        """The journal of a run that begins.
+
+        Raises:
+            Unknown: there is one of that name, or it cannot be written.
+        """
+        opened = RunFile(self._file(run), run)
+        opened.create()
+        return opened
+
+    def go_on(self, run: str, known: Sequence[bytes] = ()) -> RunFile:
+        """The journal of a run that goes on; made where there is none.
+
+        Args:
+            known: what stands in the topic, which is right. A file that says otherwise is kept
+                beside the new one.
+
+        Raises:
+            UsageError: there is no such run, and nothing is known of it.
+            Unknown: it cannot be read or written, or is damaged and nothing else is known.
+        """
+        if not known:
+            held = self.lines(run)
+            run_state.entries_in(run, held, str(self._file(run)))
+        else:
+            held = self._agreeing(run, known)
+        opened = RunFile(self._file(run), run)
+        if held or not known:
+            opened.behind(held)
+        else:
+            opened.create()
+        opened.copy(known[len(held) :])
+        return opened
+
+    def _agreeing(self, run: str, known: Sequence[bytes]) -> Sequence[bytes]:
+        """The lines that the file has of those that are known; none where there is no file."""
+        if not self._file(run).is_file():
+            return ()
+        held = self.lines(run)
+        if held and list(held) == list(known[: len(held)]):
+            return held
+        self._set_aside(self._file(run))
+        return ()
+
+    def _set_aside(self, file: Path) -> None:
+        number = 1
+        while (aside := file.with_name(f"{NAME}.aside-{number}")).exists():
+            number += 1
+        try:
+            file.rename(aside)
+            sync_folder(file.parent)
+        except OSError as error:
+            raise Unknown(
+                f"the journal {file} cannot be written: {error.strerror}", _HINT
+            ) from error
+
+    def _file(self, run: str) -> Path:
+        return folder_of(self._folder, run) / NAME
+
+
+def _torn(line: bytes) -> bool:
+    try:
+        run_state.opened(line)
+    except run_state.Broken:
+        return True
+    return False
+
+
+_DRILL_HISTORY_HINT = "free space, or set state_dir"
+
+
+class DrillHistory:
+    """A file of lines; a line that a crash cut short is not one."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    @property
+    def where(self) -> str:
+        """The file."""
+        return str(self._file)
+
+    def lines(self) -> Sequence[bytes]:
+        """All whole lines, the oldest first; none where there is no file.
+
+        Raises:
+            Unknown: it cannot be read.
+        """
+        try:
+            return self._file.read_bytes().split(b"\n")[:-1]
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise Unknown(f"{self._file} cannot be read: {error.strerror}") from error
+
+    def append(self, line: bytes) -> None:
+        """Add one; on disk when this returns.
+
+        Raises:
+            Unknown: that is not possible.
+        """
+        try:
+            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            handle = os.open(self._file, flags, 0o600)
+            try:
+                # Behind half a line of a crash the new one begins on its own.
+                torn = b"" if _ended(handle) else b"\n"
+                _write(handle, torn + line + b"\n")
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+            sync_folder(self._file.parent)
+        except OSError as error:
+            raise Unknown(
+                f"{self._file} cannot be written: {error.strerror}", _DRILL_HISTORY_HINT
+            ) from error
+
+
+def _ended(handle: int) -> bool:
+    size = os.fstat(handle).st_size
+    return size == 0 or os.pread(handle, 1, size - 1) == b"\n"
+
+
+class StateFolder:
+    """Implements `drctl.model.journal.JournalPlace`; makes nothing."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @property
+    def where(self) -> str:
+        """The folder."""
+        return str(self._folder)
+
+    def check(self) -> None:
+        """See whether a run could write here: where it is missing, whether it could be made.
+
+        Raises:
+            ConfigError: it could not.
+        """
+        place = self._folder
+        while not place.exists() and place != place.parent:
+            place = place.parent
+        if not place.is_dir():
+            raise ConfigError(f"{place} is no folder", "set state_dir in drctl.yaml")
+        if not os.access(place, os.W_OK | os.X_OK):
+            raise ConfigError(
+                f"this user may not write to {place}", "set state_dir in drctl.yaml to another one"
+            )

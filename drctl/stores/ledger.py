@@ -1,0 +1,245 @@
+"""A ledger in a SQLite file: every change is one transaction, so a crash leaves what was."""
+
+import json
+import sqlite3
+import struct
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from drctl.gap.comparison import Side
+from drctl.gap.ledger import Book, Cell, KnownLog, LogKey, Row, Rules
+from drctl.model.errors import ConfigError
+from drctl.model.strict_json import read_json
+
+_ROW = struct.Struct("<iqQQqq")
+_WAIT_S = 30
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS book (
+    name TEXT PRIMARY KEY, salt INTEGER, buckets INTEGER, cell_bits INTEGER, version INTEGER);
+CREATE TABLE IF NOT EXISTS rules (
+    book TEXT, topic TEXT, target_topic TEXT, timestamps INTEGER, bucket_ms INTEGER,
+    PRIMARY KEY (book, topic)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS log (
+    book TEXT, topic TEXT, side TEXT, partition INTEGER, topic_id TEXT, leader_epoch INTEGER,
+    witness INTEGER, witness_epoch INTEGER,
+    PRIMARY KEY (book, topic, side, partition)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS cell (
+    book TEXT, topic TEXT, side TEXT, partition INTEGER, number INTEGER,
+    first INTEGER, past INTEGER, digested_at INTEGER, digests BLOB,
+    PRIMARY KEY (book, topic, side, partition, number));
+"""
+_Place = tuple[str, str, str, int]
+_OF_LOG = "book = ? AND topic = ? AND side = ? AND partition = ?"
+
+
+class DatabaseLedger:
+    """Implements `drctl.gap.ledger.LedgerStore`; made on first use, readable by its owner only."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    @property
+    def where(self) -> str:
+        """The file."""
+        return str(self._file)
+
+    def book(self, fingerprint: str) -> Book | None:
+        """The book of that name, if there is one.
+
+        Raises:
+            ConfigError: the file is no ledger, or cannot be read.
+        """
+        if not self._file.exists():
+            return None
+        with self._open() as db:
+            return _book(db, fingerprint)
+
+    def begin(self, fingerprint: str, book: Book) -> Book:
+        """Begin a book; gives the one that is there if somebody else was faster.
+
+        Raises:
+            ConfigError: the file is no ledger, or cannot be written.
+        """
+        values = (fingerprint, book.salt, book.buckets, book.cell_bits, book.version)
+        with self._open() as db:
+            db.execute("INSERT OR IGNORE INTO book VALUES (?, ?, ?, ?, ?)", values)
+            return _book(db, fingerprint) or book
+
+    def logs(self, fingerprint: str, topics: Collection[str]) -> Mapping[LogKey, KnownLog]:
+        """What is known of these topics.
+
+        Raises:
+            ConfigError: the file is no ledger, or cannot be read.
+        """
+        if not topics:
+            return {}
+        with self._open() as db:
+            cells = _cells(db, fingerprint)
+            found = db.execute(
+                "SELECT topic, side, partition, topic_id, leader_epoch, witness, witness_epoch"
+                " FROM log WHERE book = ?",
+                (fingerprint,),
+            )
+            return {
+                (key := LogKey(Side(side), topic, partition)): KnownLog(
+                    topic_id, epoch, witness, witness_epoch, cells[key]
+                )
+                for topic, side, partition, topic_id, epoch, witness, witness_epoch in found
+                if topic in topics
+            }
+
+    def keep(
+        self,
+        fingerprint: str,
+        version: int,
+        rules: Mapping[str, Rules],
+        forgotten: Collection[LogKey],
+        changed: Mapping[LogKey, KnownLog],
+    ) -> bool:
+        """Forget logs, then replace what is known of others. False: the version has moved.
+
+        Raises:
+            ConfigError: the file cannot be written.
+        """
+        with self._open() as db:
+            moved = db.execute(
+                "UPDATE book SET version = version + 1 WHERE name = ? AND version = ?",
+                (fingerprint, version),
+            )
+            if moved.rowcount != 1:
+                return False
+            _set_rules(db, fingerprint, rules)
+            for key in forgotten:
+                _forget(db, _place(fingerprint, key))
+            for key, log in changed.items():
+                _set_log(db, _place(fingerprint, key), log)
+        return True
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        """One transaction; everything or nothing of it is kept."""
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            self._file.touch(mode=0o600, exist_ok=True)
+            with closing(sqlite3.connect(self._file, timeout=_WAIT_S)) as db:
+                db.execute("PRAGMA synchronous = FULL")
+                db.executescript(_SCHEMA)
+                with db:
+                    db.execute("BEGIN IMMEDIATE")
+                    yield db
+        except (sqlite3.Error, OSError) as error:
+            raise ConfigError(
+                f"ledger {self._file}: {error}",
+                "is the folder writable, and no other drctl busy with it? A ledger may always be"
+                " deleted: the next run reads everything and begins a new one",
+            ) from error
+
+
+def _book(db: sqlite3.Connection, fingerprint: str) -> Book | None:
+    found = db.execute(
+        "SELECT salt, buckets, cell_bits, version FROM book WHERE name = ?", (fingerprint,)
+    ).fetchone()
+    if found is None:
+        return None
+    rules = db.execute(
+        "SELECT topic, target_topic, timestamps, bucket_ms FROM rules WHERE book = ?",
+        (fingerprint,),
+    )
+    return replace(
+        Book(*found), rules={t: Rules(target, bool(ts), ms) for t, target, ts, ms in rules}
+    )
+
+
+def _cells(db: sqlite3.Connection, fingerprint: str) -> Mapping[LogKey, dict[int, Cell]]:
+    found: dict[LogKey, dict[int, Cell]] = defaultdict(dict)
+    rows = db.execute(
+        "SELECT topic, side, partition, number, first, past, digested_at, digests"
+        " FROM cell WHERE book = ?",
+        (fingerprint,),
+    )
+    for topic, side, partition, number, first, past, at, digests in rows:
+        cell = Cell(number, first, past, at, tuple(map(Row._make, _ROW.iter_unpack(digests))))
+        found[LogKey(Side(side), topic, partition)][number] = cell
+    return found
+
+
+def _set_rules(db: sqlite3.Connection, fingerprint: str, rules: Mapping[str, Rules]) -> None:
+    """Digests by other rules than these are of no use any more."""
+    book = _book(db, fingerprint)
+    changed = {t: r for t, r in rules.items() if book is None or book.rules.get(t) != r}
+    for topic in changed:
+        for table in ("log", "cell"):
+            db.execute(f"DELETE FROM {table} WHERE book = ? AND topic = ?", (fingerprint, topic))
+    db.executemany(
+        "INSERT OR REPLACE INTO rules VALUES (?, ?, ?, ?, ?)",
+        [(fingerprint, t, r.target_topic, r.timestamps, r.bucket_ms) for t, r in changed.items()],
+    )
+
+
+def _place(fingerprint: str, key: LogKey) -> _Place:
+    return fingerprint, key.topic, key.side.value, key.partition
+
+
+def _forget(db: sqlite3.Connection, place: _Place) -> None:
+    db.execute(f"DELETE FROM log WHERE {_OF_LOG}", place)
+    db.execute(f"DELETE FROM cell WHERE {_OF_LOG}", place)
+
+
+def _set_log(db: sqlite3.Connection, place: _Place, log: KnownLog) -> None:
+    facts = (log.topic_id, log.leader_epoch, log.witness, log.witness_epoch)
+    db.execute("INSERT OR REPLACE INTO log VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*place, *facts))
+    found = db.execute(f"SELECT number, first, past FROM cell WHERE {_OF_LOG}", place)
+    stored = {number: (first, past) for number, first, past in found}
+    for number in stored.keys() - log.cells.keys():
+        db.execute(f"DELETE FROM cell WHERE {_OF_LOG} AND number = ?", (*place, number))
+    db.executemany(
+        "INSERT OR REPLACE INTO cell VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (*place, cell.number, cell.start, cell.end, cell.digested_at, _packed(cell.rows))
+            for cell in log.cells.values()
+            # What is known of a range never changes; it is forgotten, or the range grows.
+            if stored.get(cell.number) != (cell.start, cell.end)
+        ],
+    )
+
+
+def _packed(rows: Sequence[Row]) -> bytes:
+    return b"".join(_ROW.pack(*row) for row in rows)
+
+
+ASSUMED = 300_000.0
+"""Offsets a second, of both sides together, where nothing was measured yet."""
+
+_ENOUGH = 200_000
+"""Runs that read fewer offsets measure the start of Spark."""
+
+
+class MeasuredRate:
+    """Keeps the last run's rate in a file; a file that cannot be read measures nothing."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def offsets_a_second(self) -> float | None:
+        """None where nothing was measured."""
+        try:
+            rate = read_json(self._file.read_text(encoding="utf-8"))["offsets_a_second"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return float(rate) if isinstance(rate, int | float) and rate > 0 else None
+
+    def note(self, offsets: int, seconds: float) -> None:
+        """Keep what a run took, if it was long enough to tell something.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        if offsets < _ENOUGH or seconds <= 0:
+            return
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        partial = self._file.with_suffix(".partial")
+        partial.write_text(json.dumps({"offsets_a_second": round(offsets / seconds)}) + "\n")
+        partial.replace(self._file)

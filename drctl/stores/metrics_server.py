@@ -1,0 +1,112 @@
+"""A page of numbers at an address, served from a thread until it is closed."""
+
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
+from socket import AF_INET6
+from threading import Thread
+from types import TracebackType
+from typing import Self
+
+from drctl.config.fields import is_host
+from drctl.model.errors import ConfigError, UsageError
+
+PATH = "/metrics"
+_TIMEOUT_S = 10
+
+
+class MetricsServer:
+    """Answers GET /metrics with what `page` says then; a context manager.
+
+    Args:
+        address: `HOST:PORT`; an IPv6 address in brackets.
+        page: called in another thread.
+
+    Raises:
+        UsageError: that is no address.
+        ConfigError: nobody can listen there.
+    """
+
+    def __init__(self, address: str, page: Callable[[], str], content_type: str) -> None:
+        self._address = address
+        self._place = _parsed(address)
+        self._page = page
+        self._content_type = content_type
+
+    @property
+    def port(self) -> int:
+        """Where it listens; another one than was asked for where that was 0."""
+        return int(self._server.server_address[1])
+
+    def __enter__(self) -> Self:
+        kind = _V6Server if ":" in self._place[0] else _Server
+        try:
+            self._server = kind(self._place, _handler(self._page, self._content_type))
+        except OSError as error:
+            raise ConfigError(
+                f"--listen {self._address}: {error.strerror or error}",
+                "choose an address of this machine and a port that nobody listens at",
+            ) from None
+        self._thread = Thread(target=self._server.serve_forever, name="drctl-metrics", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False  # somebody who never sends a request must not hold drctl
+
+
+class _V6Server(_Server):
+    address_family = AF_INET6
+
+
+def _handler(page: Callable[[], str], content_type: str) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        server_version, sys_version = "drctl", ""
+        timeout = _TIMEOUT_S
+
+        def do_GET(self) -> None:
+            if self.path.split("?")[0] != PATH:
+                self.send_error(404)
+                return
+            body = page().encode()
+            self.send_response(200)
+            self.send_header("Content-Type", content_type)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            """Nothing: stderr is for the engineer."""
+
+    return Handler
+
+
+def _parsed(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    bare = host.removeprefix("[").removesuffix("]")
+    wrong = not host or not (port.isascii() and port.isdigit() and int(port) < 1 << 16)
+    if ":" in bare:
+        try:
+            wrong = wrong or host == bare or ip_address(bare).version != 6
+        except ValueError:
+            wrong = True
+    else:
+        wrong = wrong or not is_host(bare)
+    if wrong:
+        raise UsageError(
+            f"--listen {address}: no address",
+            "write 127.0.0.1:9095, [::1]:9095 or a name with a port",
+        )
+    return bare, int(port)

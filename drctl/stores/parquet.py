@@ -1,0 +1,309 @@
+"""The missing records as Parquet, as Spark writes them: `records` and `others`."""
+
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from drctl.failback.gap_results import Sample
+from drctl.gap.comparison import ScanFailed
+from drctl.gap.held import MissingRow
+from drctl.model.errors import Refused, Unknown
+from drctl.model.gap import Inversion, OrderVerdict, RecordClass
+from drctl.model.topology import TopicPartition
+from drctl.reconcile.gap_result import key_digest
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyarrow.parquet import ParquetFile, ParquetWriter
+
+DATE, RAW = "timestamp", "timestamp_ms"
+
+_WORD = 1 << 63
+
+
+def micros(timestamp_ms: int) -> int | None:
+    """What Parquet holds of it as a date; None where it cannot."""
+    found = timestamp_ms * 1000
+    return found if -_WORD <= found < _WORD else None
+
+
+def column_in(file: "ParquetFile") -> str:
+    """Where the file has timestamps; those of earlier versions have dates alone."""
+    return RAW if RAW in file.schema_arrow.names else DATE
+
+
+def millis(times: "pyarrow.Array") -> "pyarrow.Array":
+    """That column as milliseconds."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_integer(times.type):
+        return times
+    return pc.divide(times.cast(pa.timestamp("us")).cast(pa.int64()), 1000)
+
+
+_GAP_RECORDS_ROWS = 10_000
+_VERDICTS = frozenset(verdict.value for verdict in OrderVerdict)
+_COLUMNS = ("topic", "partition", "offset", "key", "size", "order")
+
+GapRow = tuple[str, int, int, int, bytes | None, int, str]
+"""Topic, partition, offset, timestamp, digest of the key, size, order verdict."""
+
+
+def read_records(folder: Path) -> Iterator[GapRow]:
+    """All rows of all files, in no order.
+
+    Raises:
+        Refused: a file is missing or damaged.
+    """
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        files = sorted(folder.glob("*.parquet"))
+        if not files:
+            raise Refused(f"{folder} holds no records of a gap result", "run `drctl gap` again")
+        for file in files:
+            # Twelve-byte timestamps count nanoseconds otherwise, which end in the year 2262.
+            with ParquetFile(file, coerce_int96_timestamp_unit="us", pre_buffer=False) as opened:
+                columns = [*_COLUMNS, column_in(opened)]
+                for batch in opened.iter_batches(_GAP_RECORDS_ROWS, columns=columns):
+                    yield from _rows(batch.select(columns))
+    except (OSError, ValueError, KeyError, pa.ArrowException) as wrong:
+        raise Refused(f"{folder} is damaged: {wrong}", "run `drctl gap` again") from None
+
+
+def _rows(batch: "pyarrow.RecordBatch") -> Iterator[GapRow]:
+    topics, partitions, offsets, keys, sizes, orders, times = batch.columns
+    verdicts = orders.to_pylist()
+    if strange := set(verdicts) - _VERDICTS:
+        raise ValueError(f"no order verdict: {strange}")
+    yield from zip(
+        topics.to_pylist(),
+        partitions.to_pylist(),
+        offsets.to_pylist(),
+        millis(times).to_pylist(),
+        map(key_digest, keys.to_pylist()),
+        sizes.to_pylist(),
+        verdicts,
+        strict=True,
+    )
+
+
+_SAMPLES_COLUMNS = ("topic", "partition", "offset", "key", "order")
+_BATCH = 1_000
+_LOOKED_THROUGH = 100_000
+_FIRST = (OrderVerdict.CONFLICTING, OrderVerdict.UNKEYED, OrderVerdict.SAFE)
+
+
+def read_samples(folder: Path, number: int) -> tuple[Sample, ...]:
+    """Up to so many, those that would stand behind newer ones first; of a bounded number of rows.
+
+    Raises:
+        Unknown: a file is missing or damaged.
+    """
+    found: dict[str, list[Sample]] = {each.value: [] for each in OrderVerdict}
+    for sample in islice(_samples_rows(folder), _LOOKED_THROUGH):
+        if len(found[sample.order]) < number:
+            found[sample.order].append(sample)
+    return tuple(each for order in _FIRST for each in found[order.value])[:number]
+
+
+def _samples_rows(folder: Path) -> Iterator[Sample]:
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        for file in sorted(folder.glob("*.parquet")):
+            # Twelve-byte timestamps count nanoseconds otherwise, which end in the year 2262.
+            with ParquetFile(file, coerce_int96_timestamp_unit="us") as opened:
+                columns = [*_SAMPLES_COLUMNS, column_in(opened)]
+                for batch in opened.iter_batches(_BATCH, columns=columns):
+                    yield from _samples(batch.select(columns))
+    except (OSError, ValueError, KeyError, pa.ArrowException) as wrong:
+        raise Unknown(f"{folder} is damaged: {wrong}", "run drctl gap again") from None
+
+
+def _samples(batch: "pyarrow.RecordBatch") -> Iterator[Sample]:
+    *columns, times = batch.columns
+    for topic, partition, offset, key, order, at in zip(
+        *(each.to_pylist() for each in (*columns, millis(times))), strict=True
+    ):
+        place = TopicPartition(topic, partition)
+        yield Sample(place, offset, at, key, OrderVerdict(order).value)
+
+
+FILE = "part-00000.snappy.parquet"
+
+
+@contextmanager
+def replaced(folder: Path, schema: "pyarrow.Schema") -> "Iterator[ParquetWriter]":
+    """What writes the file; it is whole when the block ends.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    from pyarrow.parquet import ParquetWriter
+
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    with ParquetWriter(
+        folder / FILE,
+        schema,
+        compression="snappy",
+        # Twelve bytes for a timestamp are out of fashion, but what Spark writes.
+        use_deprecated_int96_timestamps=True,
+        store_schema=False,
+    ) as writer:
+        yield writer
+
+
+INVERSIONS = "inversions"
+
+
+def write_inversions(rows: Iterable[Inversion], folder: Path) -> None:
+    """Write all of them, a bounded number at a time; also if there are none.
+
+    Raises:
+        OSError: there is no room for them.
+    """
+    import pyarrow as pa
+
+    columns = inversions_schema()
+    coming = map(attrgetter(*columns.names), rows)
+    with replaced(folder, columns) as writer:
+        while some := list(islice(coming, _ROWS)):
+            arrays = [
+                pa.array(values, type=column.type)
+                for values, column in zip(zip(*some, strict=True), columns, strict=True)
+            ]
+            writer.write_batch(pa.record_batch(arrays, schema=columns))
+
+
+def inversions_schema() -> "pyarrow.Schema":
+    """The attributes of `Inversion`, with the types of Spark's columns."""
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            ("topic", pa.string()),
+            ("partition", pa.int32()),
+            ("offset", pa.int64()),
+            ("target_partition", pa.int32()),
+            ("target_offset", pa.int64()),
+            ("earlier_offset", pa.int64()),
+            ("earlier_target_offset", pa.int64()),
+        ]
+    )
+
+
+RECORDS = "records"
+OTHERS = "others"
+
+_ROWS = 20_000
+_KEY_BYTES = 8 << 20
+
+
+class ParquetRecords:
+    """Implements `drctl.gap.held.RowWriter`.
+
+    Args:
+        out: the folder of all folders.
+    """
+
+    def __init__(self, out: Path) -> None:
+        self._out = out
+
+    def write(self, rows: Iterable[MissingRow]) -> None:
+        """Write the missing records.
+
+        Raises:
+            ScanFailed: there is no room for them.
+        """
+        try:
+            with _file(self._out / RECORDS) as records, _file(self._out / OTHERS) as others:
+                for row in rows:
+                    unreplicated = row.record_class is RecordClass.UNREPLICATED
+                    (records if unreplicated else others).add(row)
+        except OSError as error:
+            raise ScanFailed(str(error)) from error
+
+    def write_inversions(self, rows: Iterable[Inversion]) -> None:
+        """Write those that stand in another order.
+
+        Raises:
+            ScanFailed: there is no room for them.
+        """
+        try:
+            write_inversions(rows, self._out / INVERSIONS)
+        except OSError as error:
+            raise ScanFailed(str(error)) from error
+
+
+def schema() -> "pyarrow.Schema":
+    """Of both folders' files; the names and types of Spark's."""
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            ("topic", pa.string()),
+            ("partition", pa.int32()),
+            ("offset", pa.int64()),
+            ("timestamp", pa.timestamp("us", "UTC")),
+            ("timestamp_ms", pa.int64()),
+            ("key", pa.binary()),
+            ("size", pa.int64()),
+            ("class", pa.string()),
+            ("order", pa.string()),
+            ("misplaced", pa.bool_()),
+            ("repeated", pa.bool_()),
+        ]
+    )
+
+
+class _Rows:
+    """Rows of one file, which go there in batches of bounded size."""
+
+    def __init__(self, writer: "ParquetWriter", columns: "pyarrow.Schema") -> None:
+        self._writer = writer
+        self._schema = columns
+        self._rows: list[MissingRow] = []
+        self._key_bytes = 0
+
+    def add(self, row: MissingRow) -> None:
+        """Write this row, sooner or later."""
+        self._rows.append(row)
+        self._key_bytes += len(row.key or b"")
+        if len(self._rows) >= _ROWS or self._key_bytes >= _KEY_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is left."""
+        import pyarrow as pa
+
+        if self._rows:
+            columns: list[list[object]] = list(map(list, zip(*self._rows, strict=True)))
+            dates: list[object] = [micros(row.timestamp_ms) for row in self._rows]
+            columns.insert(self._schema.get_field_index("timestamp"), dates)
+            for name in ("class", "order"):
+                at = self._schema.get_field_index(name)
+                columns[at] = list(map(str, columns[at]))
+            arrays = [
+                pa.array(values, type=field.type)
+                for values, field in zip(columns, self._schema, strict=True)
+            ]
+            self._writer.write_batch(pa.record_batch(arrays, schema=self._schema))
+        self._rows, self._key_bytes = [], 0
+
+
+@contextmanager
+def _file(folder: Path) -> Iterator[_Rows]:
+    columns = schema()
+    with replaced(folder, columns) as writer:
+        rows = _Rows(writer, columns)
+        yield rows
+        rows.flush()

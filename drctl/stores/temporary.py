@@ -1,0 +1,244 @@
+"""Implements `EntryStore`: a database in a temporary file that has no name and leaves nothing."""
+
+import marshal
+import sqlite3
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from operator import itemgetter, lt
+from tempfile import TemporaryFile
+from typing import Any
+
+from drctl.model.errors import Refused, Unknown
+from drctl.model.gap import OrderVerdict
+from drctl.model.topology import TopicPartition
+from drctl.offsets.consumer_timestamps import Entry
+from drctl.reconcile.gap_result import Tally, WantedRow
+from drctl.reconcile.progress import RecordSet
+
+_TABLE = """
+CREATE TABLE entries (
+    "group" TEXT, topic TEXT, partition INTEGER,
+    at_partition INTEGER, at_offset INTEGER, written_at_ms INTEGER, value BLOB,
+    PRIMARY KEY ("group", topic, partition, at_partition)
+) WITHOUT ROWID
+"""
+_PUT = "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)"
+_ALL = 'SELECT * FROM entries ORDER BY "group", topic, partition'
+_SETTINGS = (
+    "PRAGMA journal_mode = OFF",
+    "PRAGMA synchronous = OFF",
+    "PRAGMA cache_size = -65536",  # KiB
+)
+
+
+class TemporaryEntries:
+    """Entries in a file that is gone with this object.
+
+    Raises:
+        Unknown: there is no room for it.
+    """
+
+    def __init__(self) -> None:
+        self._database = sqlite3.connect("", isolation_level=None)
+        for statement in (*_SETTINGS, _TABLE):
+            self._database.execute(statement)
+
+    def put(self, entries: Iterable[Entry]) -> None:
+        """Let each take the place of what is kept of its key and partition of the topic.
+
+        Raises:
+            Unknown: there is no room for it.
+        """
+        try:
+            self._database.execute("BEGIN")
+            self._database.executemany(_PUT, entries)
+            self._database.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            raise Unknown(
+                f"what was read does not fit into memory, and not on disk: {error}",
+                "free space in the folder for temporary files, or set SQLITE_TMPDIR to another one",
+            ) from None
+
+    def entries(self) -> Iterator[Entry]:
+        """All of them; those of one group, topic and partition one behind the other."""
+        return (Entry(*row) for row in self._database.execute(_ALL))
+
+
+_SPAN = 14
+"""Bits of an offset: how many of them a drawer is for."""
+
+_HELD = 50_000
+"""Rows that are held at once before they are put away."""
+
+_CODES = {verdict.value: code for code, verdict in enumerate(OrderVerdict)}
+_VERDICTS = tuple(OrderVerdict)
+_OFFSET, _TIMESTAMP, _SIZE, _ORDER = map(itemgetter, (0, 1, 3, 4))
+
+Row = tuple[str, int, int, int, bytes | None, int, str]
+"""Topic, partition, offset, timestamp, digest of the key, size, order verdict."""
+
+
+@dataclass(slots=True)
+class _Drawer:
+    """Where the rows of some offsets lie in the file.
+
+    Attributes:
+        parts: position and length of each part of them.
+        last: the greatest offset.
+        ascending: whether they lie there in order, none twice.
+    """
+
+    parts: list[tuple[int, int]] = field(default_factory=list)
+    last: int = -1
+    ascending: bool = True
+
+
+class TemporaryWantedRows:
+    """Rows in a file that is gone with this object.
+
+    Args:
+        rows: of a gap result, in any order.
+
+    Raises:
+        Refused: an offset stands there twice.
+        Unknown: there is no room for them.
+    """
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._file = TemporaryFile()  # noqa: SIM115
+        self._drawers: dict[TopicPartition, dict[int, _Drawer]] = {}
+        self._tallies: dict[RecordSet, Tally] = {}
+        try:
+            coming = iter(rows)
+            while some := list(islice(coming, _HELD)):
+                self._take(some)
+            self._sort()
+        except OSError as error:
+            raise Unknown(
+                f"the gap result does not fit on disk: {error}",
+                "free space in the folder for temporary files, or set TMPDIR to another one",
+            ) from None
+
+    def tallies(self) -> Mapping[RecordSet, Tally]:
+        """What each lane holds."""
+        return dict(self._tallies)
+
+    def done(self, lane: RecordSet, through: int) -> Tally:
+        """What a lane holds up to this offset."""
+        done = Tally()
+        for number, drawer in sorted(self._drawers.get(lane.place, {}).items()):
+            if number << _SPAN <= through:
+                rows = self._rows(drawer)
+                done = _sum(done, [r for r in rows if r[4] is lane.order and r[0] <= through])
+        return done
+
+    def after(
+        self, place: TopicPartition, through: Mapping[OrderVerdict, int]
+    ) -> Iterator[WantedRow]:
+        """The rows of these lanes of a partition, each lane's behind its offset, in order."""
+        return chain.from_iterable(self._after(place, through))
+
+    def offsets_after(
+        self, place: TopicPartition, through: Mapping[OrderVerdict, int]
+    ) -> Iterator[int]:
+        """Their offsets."""
+        return chain.from_iterable(self._offsets_after(place, through))
+
+    def close(self) -> None:
+        """Give the file back; may be called again."""
+        self._file.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _after(
+        self, place: TopicPartition, through: Mapping[OrderVerdict, int]
+    ) -> Iterator[Sequence[WantedRow]]:
+        for drawer, whole in self._open(place, through):
+            rows = self._rows(drawer)
+            yield rows if whole else [r for r in rows if r[0] > through.get(r[4], r[0])]
+
+    def _offsets_after(
+        self, place: TopicPartition, through: Mapping[OrderVerdict, int]
+    ) -> Iterator[Iterable[int]]:
+        for drawer, whole in self._open(place, through):
+            if whole and len(drawer.parts) == 1:
+                yield array("q", self._part(*drawer.parts[0])[0])
+            else:
+                rows = self._rows(drawer)
+                yield [r[0] for r in rows if r[0] > through.get(r[4], r[0])]
+
+    def _open(
+        self, place: TopicPartition, through: Mapping[OrderVerdict, int]
+    ) -> Iterator[tuple[_Drawer, bool]]:
+        """The drawers that hold any of these, and whether all that they hold is of these."""
+        first, last = min(through.values()), max(through.values())
+        lanes = {lane.order for lane in self._tallies if lane.place == place} <= through.keys()
+        for number, drawer in sorted(self._drawers.get(place, {}).items()):
+            if drawer.last > first:
+                yield drawer, lanes and number << _SPAN > last
+
+    def _take(self, rows: Iterable[Row]) -> None:
+        """Put rows away, each into its drawer."""
+        held = defaultdict[tuple[str, int, int], list[WantedRow]](list)
+        for topic, partition, at, timestamp, key, size, verdict in rows:
+            row = at, timestamp, key, size, _VERDICTS[_CODES[verdict]]
+            held[topic, partition, at >> _SPAN].append(row)
+        for (topic, partition, number), some in held.items():
+            place = TopicPartition(topic, partition)
+            for order in set(map(_ORDER, some)):
+                lane = RecordSet(place, order)
+                before = self._tallies.get(lane, Tally())
+                self._tallies[lane] = _sum(before, [row for row in some if row[4] is order])
+            self._put(self._drawers.setdefault(place, {}).setdefault(number, _Drawer()), some)
+
+    def _put(self, drawer: _Drawer, rows: Sequence[WantedRow]) -> None:
+        offsets, times, keys, sizes, orders = zip(*rows, strict=True)
+        codes = bytes(_CODES[order] for order in orders)
+        numbers = [array("q", each).tobytes() for each in (offsets, times, sizes)]
+        part = marshal.dumps((*numbers, keys, codes))
+        behind = offsets[0] > drawer.last and all(map(lt, offsets, offsets[1:]))
+        drawer.ascending = drawer.ascending and behind
+        drawer.last = max(drawer.last, *offsets)
+        drawer.parts.append((self._file.seek(0, 2), len(part)))
+        self._file.write(part)
+
+    def _sort(self) -> None:
+        """Put the drawers in order whose rows came in none."""
+        for drawer in chain.from_iterable(map(dict.values, self._drawers.values())):
+            if drawer.ascending:
+                continue
+            rows = sorted(self._rows(drawer), key=_OFFSET)
+            drawer.parts, drawer.last, drawer.ascending = [], -1, True
+            self._put(drawer, rows)
+            if not drawer.ascending:
+                raise Refused(
+                    "the gap result names a record twice: it is damaged", "run `drctl gap` again"
+                )
+
+    def _rows(self, drawer: _Drawer) -> list[WantedRow]:
+        rows: list[WantedRow] = []
+        for position, length in drawer.parts:
+            offsets, times, sizes, keys, codes = self._part(position, length)
+            numbers = [array("q", each) for each in (offsets, times, sizes)]
+            orders = map(_VERDICTS.__getitem__, codes)
+            rows += zip(numbers[0], numbers[1], keys, numbers[2], orders, strict=True)
+        return rows
+
+    def _part(self, position: int, length: int) -> tuple[bytes, bytes, bytes, Any, bytes]:
+        self._file.seek(position)
+        part: tuple[bytes, bytes, bytes, Any, bytes] = marshal.loads(self._file.read(length))
+        return part
+
+
+def _sum(tally: Tally, rows: Sequence[WantedRow]) -> Tally:
+    """The tally with these rows, too."""
+    return Tally(
+        tally.records + len(rows),
+        tally.bytes + sum(map(_SIZE, rows)),
+        tally.untimed + sum(time <= 0 for time in map(_TIMESTAMP, rows)),
+        max(tally.last, *map(_OFFSET, rows)) if rows else tally.last,
+    )

@@ -1,1 +1,0 @@
-"""Everything outside drctl, one room each; the rooms do not know each other."""

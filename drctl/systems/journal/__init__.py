@@ -1,1 +1,0 @@
-"""The journals of runs, on this machine."""

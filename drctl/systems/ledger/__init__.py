@@ -1,1 +1,0 @@
-"""Where ledgers are kept."""

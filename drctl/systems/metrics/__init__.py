@@ -1,1 +1,0 @@
-"""Numbers for those who watch: served over HTTP."""

@@ -1,1 +1,0 @@
-"""Parquet files, written by this process."""

@@ -1,1 +1,0 @@
-"""What replicators know of their own progress."""

@@ -1,0 +1,56 @@
+"""How clients leave a source that lives, and what becomes of who stays: a plan's own words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from drctl.engine.kind import Kind, Trait
+from drctl.model.plan import Plan, Step
+from drctl.steps.registry import KINDS
+from drctl.views.run_data import ReportData, Writes
+from drctl.views.text import plain, sentence
+
+_NOWHERE = (
+    "nothing that clients look at is switched: send them to {target} yourself; while {source} lives"
+    " they stay there until they are restarted, or its listener is closed"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LeavingRow:
+    """What a step says of clients that are connected to the source.
+
+    Attributes:
+        step: its id; empty where no step of the plan moves them.
+    """
+
+    step: str
+    words: str
+
+
+def leaving_rows(plan: Plan, kinds: Mapping[str, Kind] = KINDS) -> tuple[LeavingRow, ...]:
+    """In the order of the steps; none where the plan opens nothing to clients."""
+    if not _with(Trait.OPENS, plan, kinds):
+        return ()
+    nowhere = _NOWHERE.format(source=plan.source, target=plan.target)
+    rows = [] if _with(Trait.SWITCHES, plan, kinds) else [LeavingRow("", nowhere)]
+    for step in plan.steps:
+        words = kinds[step.kind].describe(step.settings).clients if step.kind in kinds else ""
+        if words:
+            rows.append(LeavingRow(step.id, words))
+    return tuple(rows)
+
+
+def leaving_lines(plan: Plan) -> tuple[str, ...]:
+    """The same, a printable line each."""
+    return tuple(
+        f"{plain(row.step) or 'no endpoint'}: {sentence(row.words)}" for row in leaving_rows(plan)
+    )
+
+
+def leaving_told(data: ReportData) -> tuple[str, ...]:
+    """The lines of a run's plan, once the target takes writes; before that nobody is moved."""
+    return leaving_lines(data.plan) if data.writes is Writes.TARGET else ()
+
+
+def _with(trait: Trait, plan: Plan, kinds: Mapping[str, Kind]) -> list[Step]:
+    return [step for step in plan.steps if step.kind in kinds and trait in kinds[step.kind].traits]

@@ -1,0 +1,349 @@
+"""What an estimate means, in words.
+
+Pure: an `EstimateResult` in, sentences out. Everything that came from a cluster is made printable
+here. No sentence says that something is missing, or that nothing is, without saying "about".
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from drctl.model.estimate import (
+    ASSUMED,
+    MEANINGS,
+    Doubt,
+    EstimateResult,
+    Missing,
+    PartitionEstimate,
+)
+from drctl.model.event_duplicates import EventDuplicates, PartitionEvents
+from drctl.model.gap import DoomedPartition, Export, GapResult, Truncation
+from drctl.model.text import option, quote
+from drctl.views.text import age, number, plain, plural, sentence, size, utc
+
+NO_PROOF = "An estimate is no proof: run drctl gap --scope tail or full."
+Row = tuple[str, PartitionEstimate]
+
+
+def verdict(result: EstimateResult) -> str:
+    """The answer in one sentence."""
+    totals, target = result.totals, plain(result.target)
+    if not totals.partitions:
+        return f"Estimate: nothing could be looked at. {NO_PROOF}"
+    if not totals.diverging:
+        seen = plural(totals.partitions, "partition")
+        return f"Estimate: no difference that would be a gap shows in {seen}. {NO_PROOF}"
+    where = _where(result)
+    return (
+        f"Estimate: about {plural(totals.missing.estimate, 'record')} of {where} "
+        f"{_be(totals.missing.estimate)} missing on {target} ({bounds(totals.missing)}). {NO_PROOF}"
+    )
+
+
+def circumstances(result: EstimateResult) -> str:
+    """Of what and as of when this is."""
+    at = int(result.started.timestamp() * 1000)
+    return (
+        f"link {plain(result.link)}, {plain(result.source)} to {plain(result.target)}, scope "
+        f"estimate, offsets as of {utc(at)} UTC, took {result.seconds:.1f} s; no record was read"
+    )
+
+
+def bounds(missing: Missing) -> str:
+    """`at least 3, at most 10`; `exactly` is never said."""
+    return f"at least {number(missing.at_least)}, at most {number(missing.at_most)}"
+
+
+def worst(result: EstimateResult) -> tuple[Row, ...]:
+    """All partitions that may lack something, those that seem to lack most first."""
+    rows = [(t.topic, p) for t in result.topics for p in t.partitions if p.diverges]
+    return tuple(sorted(rows, key=_weight))
+
+
+def place(topic: str, partition: PartitionEstimate) -> str:
+    """`orders-3`; the topic where partitions are counted together."""
+    name = plain(topic)
+    return name if partition.partition is None else f"{name}-{partition.partition}"
+
+
+def begin(result: EstimateResult, topic: str, partition: PartitionEstimate) -> str:
+    """When a partition began to differ, in one sentence."""
+    about = f"about {plural(partition.missing.estimate, 'record')}"
+    where = place(topic, partition)
+    if Doubt.NOT_ON_TARGET in partition.uncertainty:
+        since = _since(partition.diverges_from, result)
+        return f"{where} is not on {plain(result.target)} at all: {about}{since}."
+    if partition.stopped_at is not None:
+        return f"Replication of {where} stopped: {about}{_since(partition.stopped_at, result)}."
+    if partition.diverges_from is not None:
+        return f"{where} differs{_since(partition.diverges_from, result)}: {about}."
+    return f"{where} differs, and it cannot be told since when: {about}."
+
+
+def known(result: EstimateResult) -> tuple[str, ...]:
+    """What the offsets tell beside the missing records."""
+    totals, source, target = result.totals, plain(result.source), plain(result.target)
+    said = []
+    if totals.ahead:
+        said.append(
+            f"{target} has about {plural(totals.ahead_on_target, 'offset')} more than {source} in "
+            f"{plural(totals.ahead, 'partition')}: written there, or copied twice."
+        )
+    if totals.undecided:
+        said.append(
+            f"{plural(totals.undecided, 'offset')} of {source} {_be(totals.undecided)} undecided: "
+            "their transactions had not ended."
+        )
+    return tuple(said)
+
+
+def uncertain(result: EstimateResult) -> tuple[str, ...]:
+    """Why the numbers may be off, what concerns most partitions first."""
+    found: Counter[Doubt] = Counter(
+        doubt for t in result.topics for p in t.partitions for doubt in p.uncertainty
+    )
+    said = [
+        f"{plural(count, 'topic' if doubt is Doubt.WHOLE_TOPIC else 'partition')}: "
+        f"{MEANINGS[doubt]}."
+        for doubt, count in found.most_common()
+    ]
+    return (*said, f"Assumed everywhere: {ASSUMED}.")
+
+
+def next_steps(result: EstimateResult) -> tuple[str, ...]:
+    """What to do now, most urgent first."""
+    return tuple(_steps(result))
+
+
+def not_compared(result: EstimateResult) -> tuple[str, ...]:
+    """What was not looked at, a line each."""
+    return tuple(
+        f"{plain(item.topic)}{'' if item.partition is None else f'-{item.partition}'}: "
+        f"{sentence(item.reason)}"
+        for item in result.not_compared
+    )
+
+
+def _steps(result: EstimateResult) -> Iterator[str]:
+    source, target = plain(result.source), plain(result.target)
+    named = {topic for topic, _ in worst(result)}
+    only = f" {option('--topic', next(iter(named)))}" if len(named) == 1 else ""
+    if named and result.totals.ahead:
+        yield (
+            f"Do not start the old replication from {source} to {target}: it would append what it "
+            f"had not copied behind what {target} has taken since."
+        )
+    elif named:
+        yield (
+            f"Find out whether replication from {source} to {target} still runs. If it does, this "
+            "may be plain lag: estimate again in a minute and see whether the numbers fall."
+        )
+    if named:
+        yield (
+            f"Do not truncate, re-create or mirror over these topics of {source}, and look at "
+            "their retention: the missing records may be nowhere else."
+        )
+    if result.not_compared:
+        yield "Clear the reasons listed under not compared: nothing is known of those partitions."
+    yield f"Get proof, and the list of the records: drctl gap --scope full{only}"
+
+
+def _where(result: EstimateResult) -> str:
+    named = sorted({topic for topic, _ in worst(result)})
+    return f"topic {plain(named[0])}" if len(named) == 1 else f"{len(named):,} topics"
+
+
+def _weight(row: Row) -> tuple[int, int, str, int]:
+    topic, found = row
+    return -found.missing.estimate, -found.missing.at_most, topic, found.partition or 0
+
+
+def _since(timestamp_ms: int | None, result: EstimateResult) -> str:
+    if timestamp_ms is None:
+        return ""
+    old = age(timestamp_ms, result.started)
+    return f" since {utc(timestamp_ms)} UTC{f' ({old})' if old else ''}"
+
+
+def _be(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def event_verdict(result: EventDuplicates) -> str:
+    """The answer in one sentence."""
+    totals = result.totals
+    events = plural(totals.events, "event")
+    if totals.repeated:
+        found = f"{number(totals.repeated)} of {events} are there a second time"
+    elif totals.events:
+        found = f"none of {events} is there a second time"
+    else:
+        found = "no event with an identity was found"
+    return f"{found[0].upper()}{found[1:]}." if result.complete else f"Not complete: {found}."
+
+
+def event_circumstances(result: EventDuplicates) -> str:
+    """Of what and as of when this is."""
+    topics = ", ".join(dict.fromkeys(plain(each.topic) for each in result.partitions))
+    return (
+        f"cluster {plain(result.cluster)}, {topics or 'no topic'}, by the identity of"
+        f" {result.format.value} events, offsets as of {result.started:%Y-%m-%d %H:%M:%S} UTC,"
+        f" took {result.seconds:.1f} s"
+    )
+
+
+def unknown(result: EventDuplicates) -> tuple[str, ...]:
+    """What this does not tell."""
+    said = []
+    if lost := result.totals.unidentified:
+        said.append(
+            f"{plural(lost, 'record')} carry no identity that is known (JSON with a source block of"
+            " PostgreSQL, MySQL, MariaDB or MongoDB): nobody can tell whether they are there twice."
+        )
+    for each in result.not_compared:
+        name = (
+            plain(each.topic) if each.partition is None else f"{plain(each.topic)}-{each.partition}"
+        )
+        said.append(f"{name}: {sentence(each.reason)}")
+    return tuple(said)
+
+
+def where(each: PartitionEvents) -> str:
+    """The stretch in which the repeated events of a partition lie."""
+    if each.first is None or each.last is None:
+        return "-"
+    first, last = each.first.offset, each.last
+    return number(first) if first == last else f"{number(first)}-{number(last)}"
+
+
+def first(each: PartitionEvents) -> str:
+    """Its first repeated event."""
+    assert each.first is not None
+    before = f"{plain(each.topic)}-{each.first.first_partition}"
+    told = f": {sentence(each.identity)}" if each.identity else ""
+    return (
+        f"offset {number(each.first.offset)} of {plain(each.topic)}-{each.partition} is offset"
+        f" {number(each.first.first_offset)} of {before} again{told}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """A way to make the source a copy of the target again, and what it costs."""
+
+    name: str
+    records: int
+    bytes: int
+    meaning: str
+
+
+def procedures(result: GapResult, found: Truncation) -> tuple[Procedure, ...]:
+    """Truncate-and-restore of an offset-preserving mirror, and everything that starts anew."""
+    totals, source, target = found.totals, plain(result.source), plain(result.target)
+    cut = sum(each.cut_from is not None for each in found.partitions)
+    back = f"what {target} holds of that comes back from there"
+    return (
+        Procedure(
+            "truncate and restore",
+            totals["records"],
+            totals["bytes"],
+            f"cuts {plural(cut, 'partition')} of {source} where both sides part,"
+            f" {plural(totals['offsets_cut'], 'offset')} in all; {back}",
+        ),
+        Procedure(
+            "rebuild or re-mirror",
+            totals["records"] + totals["others"],
+            totals["bytes"] + totals["other_bytes"],
+            f"deletes topics of {source} and copies them from {target}{_with_others(totals)}",
+        ),
+    )
+
+
+def _with_others(totals: Mapping[str, int]) -> str:
+    others = totals["others"]
+    return f": with them go {plural(others, 'superseded or expired record')}" if others else ""
+
+
+def worst_of(found: Truncation) -> list[DoomedPartition]:
+    """The partitions that lose most first."""
+    return sorted(found.partitions, key=lambda p: (-p.records, -p.others, p.topic, p.partition))
+
+
+def headline(result: GapResult, found: Truncation) -> str:
+    """What is at stake, in one sentence."""
+    totals, source = found.totals, plain(result.source)
+    if not found.partitions:
+        rest = "" if result.complete else " of what was compared"
+        return f"Nothing{rest} would be lost: {plain(result.target)} holds all of it."
+    every = totals["records"] + totals["others"]
+    return (
+        f"Up to {plural(every, 'record')} ({size(totals['bytes'] + totals['other_bytes'])}) of"
+        f" {plural(len(found.partitions), 'partition')} are nowhere but on {source}, and would be"
+        " destroyed."
+    )
+
+
+def unsaid(result: GapResult) -> tuple[str, ...]:
+    """What nobody looked at, and would be destroyed likewise."""
+    said = []
+    if result.not_compared:
+        said.append("What could not be compared (see drctl gap) would be destroyed likewise.")
+    if result.totals.undecided:
+        said.append(
+            f"So would {plural(result.totals.undecided, 'offset')} of transactions that have not"
+            " ended."
+        )
+    if any(p.window and not p.window.whole for p in result.partitions):
+        said.append("Nothing was looked at before the tail: use --scope full before a rebuild.")
+    return tuple(said)
+
+
+def kept(result: GapResult, found: Truncation) -> str:
+    """Where the records are safe, or how to make them so; empty where there are none."""
+    if found.export is not None:
+        return _exported(found.export, found.totals["others"])
+    records, others = found.totals["records"], found.totals["others"]
+    if not records and not others:
+        return ""
+    too = " --others" if others else ""
+    said = f"Export them first: drctl gap --view truncation --export DIR{too}"
+    if not records:
+        return f"{said}."
+    alone = " for the unreplicated ones" if others else ""
+    return (
+        f"{said}, or{alone} drctl reconcile {quote(result.out)} --policy export --conflicting"
+        " export --execute."
+    )
+
+
+def _exported(export: Export, others: int) -> str:
+    said = f"Exported: {plural(export.records, 'record')} to {plain(export.folder)}"
+    said += _gone(export.gone)
+    if export.others is not None:
+        more = plural(export.others, "superseded or expired record")
+        said += f"; {more} to {plain(export.folder)}/others{_gone(export.others_gone)}."
+    elif others:
+        said += ". Superseded and expired ones are not among them: --others takes them, too."
+    else:
+        said += "."
+    return said + _appended(export.appended)
+
+
+def _appended(offsets: int) -> str:
+    """What nobody has looked at."""
+    if not offsets:
+        return ""
+    return (
+        f" The source has grown by {plural(offsets, 'offset')} since the comparison: what they hold"
+        " is not exported. Fence the source, and run it again."
+    )
+
+
+def _gone(count: int) -> str:
+    """Of what could not be exported."""
+    return f" ({number(count)} more {'was' if count == 1 else 'were'} gone before)" if count else ""
+
+
+def offsets(each: DoomedPartition) -> str:
+    """Which offsets a cut takes."""
+    return "-" if each.cut_from is None else f"{number(each.cut_from)}-{number(each.end - 1)}"

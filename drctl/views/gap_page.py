@@ -1,0 +1,390 @@
+"""The gap analysis as one HTML file for people: no script, no network, nothing beside it."""
+
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.metadata import version
+from itertools import groupby, pairwise
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from drctl.model.gap import DoomedPartition, Example, GapResult, Histogram, PartitionGap, TopicGap
+from drctl.resources import shipped
+from drctl.views import estimate_text, gap_text
+from drctl.views import text as printable
+from drctl.views.text import number, plain, plural
+from drctl.views.time_axis import Axis, Tick, percent
+
+LEVELS = 5
+MAX_BINS = 72
+MAX_ROWS = 24
+MAX_CELLS = 120
+_FAR_APART = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A rectangle, in per cent of the strip's width; `height` in per cent of its height."""
+
+    x: float
+    width: float
+    level: int
+    title: str
+    height: float = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One partition of the heat map."""
+
+    topic: str
+    partition: int
+    records: int
+    cells: tuple[Cell, ...]
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """Records by partition and time.
+
+    Attributes:
+        sums: bars of all partitions of the histogram together, also those that are `hidden`.
+        peak: what the highest bar stands for, in words.
+        legend: (level, numbers of records it stands for).
+        records: how many the histogram holds.
+        hidden: how many partitions have no row.
+    """
+
+    rows: tuple[Row, ...]
+    sums: tuple[Cell, ...]
+    peak: str
+    ticks: tuple[Tick, ...]
+    legend: tuple[tuple[int, str], ...]
+    first: str
+    last: str
+    bin_width: str
+    records: int
+    hidden: int
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """The partitions of a topic side by side, in order of their number."""
+
+    cells: tuple[Cell, ...]
+    each: int
+    partitions: int
+
+
+class Scale:
+    """Levels of colour for counts: of equal width, or growing by a factor where counts differ much.
+
+    The lowest level begins at one record, so that nothing missing looks like nothing.
+    """
+
+    def __init__(self, counts: Iterable[int]) -> None:
+        some = [count for count in counts if count]
+        smallest, largest = min(some, default=1), max(some, default=1)
+        if largest <= _FAR_APART * smallest:
+            tops = {-(-largest * n // LEVELS) for n in range(1, LEVELS)}
+        else:
+            tops = {
+                round(smallest * (largest / smallest) ** (n / LEVELS)) for n in range(1, LEVELS)
+            }
+        self._tops = (*sorted(tops - {largest}), largest)
+
+    def level(self, count: int) -> int:
+        """0 for none, up to `LEVELS`."""
+        if not count:
+            return 0
+        below = sum(top < count for top in self._tops)
+        return below + 1 + LEVELS - len(self._tops)
+
+    def legend(self) -> tuple[tuple[int, str], ...]:
+        """Each level with the counts it stands for."""
+        entries = []
+        for low, high in pairwise([0, *self._tops]):
+            text = number(high) if low + 1 == high else f"{low + 1:,} to {high:,}"
+            entries.append((self.level(high), text))
+        return tuple(entries)
+
+
+def heat_map(histogram: Histogram, max_rows: int = MAX_ROWS) -> HeatMap | None:
+    """The picture of a histogram; None where it holds nothing that has a place in time."""
+    ranked = sorted(histogram.rows, key=lambda row: (-sum(row[2]), row[0], row[1]))
+    ranked = [row for row in ranked if sum(row[2])]
+    if not ranked or histogram.width_ms <= 0:
+        return None
+    merge = -(-len(ranked[0][2]) // MAX_BINS)
+    shown = [(t, p, _merge(bins, merge)) for t, p, bins in ranked[:max_rows]]
+    axis = Axis(histogram.start_ms, histogram.width_ms * merge, len(shown[0][2]))
+    scale = Scale(count for _, _, bins in shown for count in bins)
+    columns = zip(*(bins for _, _, bins in ranked), strict=True)
+    sums = _merge([sum(column) for column in columns], merge)
+    busiest = max(range(len(sums)), key=sums.__getitem__)
+    return HeatMap(
+        rows=tuple(_row(topic, partition, bins, axis, scale) for topic, partition, bins in shown),
+        sums=_bars(sums, axis),
+        peak=f"{plural(sums[busiest], 'record')} {axis.span(busiest)}",
+        ticks=axis.ticks(),
+        legend=scale.legend(),
+        first=axis.edge(0),
+        last=axis.edge(axis.bins),
+        bin_width=axis.bin_width(),
+        records=sum(sums),
+        hidden=len(ranked) - len(shown),
+    )
+
+
+def strip(topic: TopicGap, not_compared: frozenset[int], scale: Scale) -> Strip:
+    """One cell a partition, or a few partitions where there are very many."""
+    gaps = sorted(topic.partitions, key=lambda gap: gap.partition)
+    each = -(-len(gaps) // MAX_CELLS)
+    groups = [gaps[n : n + each] for n in range(0, len(gaps), each)]
+    cells = []
+    for n, group in enumerate(groups):
+        count = sum(gap.counts.unreplicated for gap in group)
+        blind = not count and any(gap.partition in not_compared for gap in group)
+        name = _partitions([gap.partition for gap in group])
+        said = "not compared" if blind else plural(count, "record")
+        level = -1 if blind else scale.level(-(-count // len(group)))
+        cells.append(
+            Cell(percent(n, len(groups)), percent(1, len(groups)), level, f"{name}: {said}")
+        )
+    return Strip(tuple(cells), each, len(gaps))
+
+
+def worst_partitions(result: GapResult) -> Sequence[tuple[str, PartitionGap]]:
+    """Topic and partition of everything with a gap, the worst first."""
+    gaps = [
+        (t.topic, gap) for t in result.topics for gap in t.partitions if gap.counts.unreplicated
+    ]
+    return sorted(gaps, key=lambda pair: (-pair[1].counts.unreplicated, pair[0], pair[1].partition))
+
+
+def _merge(bins: Sequence[int], merge: int) -> tuple[int, ...]:
+    return tuple(sum(bins[n : n + merge]) for n in range(0, len(bins), merge))
+
+
+def _row(topic: str, partition: int, bins: Sequence[int], axis: Axis, scale: Scale) -> Row:
+    cells = tuple(
+        Cell(
+            percent(n, axis.bins),
+            percent(1, axis.bins),
+            scale.level(count),
+            f"{plural(count, 'record')} {axis.span(n)}",
+        )
+        for n, count in enumerate(bins)
+        if count
+    )
+    title = f"{plain(topic)}-{partition}: {plural(sum(bins), 'missing record')}"
+    return Row(plain(topic), partition, sum(bins), cells, title)
+
+
+def _bars(sums: Sequence[int], axis: Axis) -> tuple[Cell, ...]:
+    largest = max(sums)
+    return tuple(
+        Cell(
+            percent(n, axis.bins),
+            percent(1, axis.bins),
+            LEVELS,
+            f"{plural(count, 'record')} {axis.span(n)}",
+            max(2.0, percent(count, largest)),
+        )
+        for n, count in enumerate(sums)
+        if count
+    )
+
+
+def _partitions(numbers: Sequence[int]) -> str:
+    if len(numbers) == 1:
+        return f"partition {numbers[0]}"
+    return f"partitions {numbers[0]} to {numbers[-1]}"
+
+
+WORST_PARTITIONS = 25
+TOPICS = 25
+RANGES = 12
+EXAMPLES = 20
+NOT_COMPARED = 20
+NOTES = 50
+SHOWN_BYTES = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Worst:
+    """A partition in the table of the worst ones."""
+
+    topic: str
+    gap: PartitionGap
+    share: float
+    ranges: tuple[tuple[int, int], ...]
+    more_ranges: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRow:
+    """A topic with its share of the gap."""
+
+    name: str
+    target: str
+    missing: int
+    read: int
+    bytes: int
+    share: float
+    strip: Strip
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """An unreplicated record as text."""
+
+    example: Example
+    topic: str
+    key: printable.Shown
+    value: printable.Shown
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something said of several topics."""
+
+    text: str
+    topics: tuple[str, ...]
+
+
+def render(result: GapResult) -> str:
+    """The page; reads nothing but the template."""
+    folder = shipped("templates")
+    style = (folder / "gap.css").read_text(encoding="utf-8")
+    return (
+        _environment(str(folder))
+        .get_template("gap.html.j2")
+        .render(
+            result=result,
+            style=style,
+            style_hash=b64encode(sha256(style.encode()).digest()).decode(),
+            version=version("drctl"),
+            totals=result.totals,
+            gaps=[gap for gap in result.partitions if gap.counts.unreplicated],
+            tone=gap_text.tone(result),
+            words=gap_text,
+            total_lines=gap_text.total_lines(result),
+            order_lines=gap_text.order_lines(result),
+            steps=gap_text.next_steps(result),
+            document=gap_text.DOCUMENT,
+            heat=heat_map(result.histogram) if result.histogram else None,
+            topics=_topics(result),
+            topic_limit=TOPICS,
+            worst=_worst(result),
+            samples=tuple(map(_sample, result.examples[:EXAMPLES])),
+            doomed=_doomed(result),
+            doomed_words=estimate_text,
+            blind=gap_text.blind_spots(result),
+            blind_limit=NOT_COMPARED,
+            notes=_notes(result.topics),
+            note_limit=NOTES,
+        )
+    )
+
+
+def _environment(folder: str) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(folder),
+        autoescape=True,
+        finalize=printable.without_secrets,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    for name in ("number", "plain", "sentence", "plural", "size", "utc", "age"):
+        environment.filters[name] = getattr(printable, name)
+    environment.filters["percent"] = percent
+    environment.filters["share"] = share
+    return environment
+
+
+def share(part: int, whole: int) -> str:
+    """A percentage that never rounds something to nothing, nor nearly all to all."""
+    if not part or not whole:
+        return "0 %"
+    if part == whole:
+        return "100 %"
+    if part / whole < 0.000_01:
+        return "under 0.001 %"
+    value = 100 * part / whole
+    return f"{value:.3f}".rstrip("0").rstrip(".") + " %" if value < 1 else f"{_cut(value)} %"
+
+
+def _cut(value: float) -> str:
+    return f"{value:.1f}" if value < 99.9 else f"{int(value * 1000) / 1000:.3f}"
+
+
+def _topics(result: GapResult) -> tuple[TopicRow, ...]:
+    """Topics with a gap, the worst first, then those with parts not compared."""
+    blind: dict[str, set[int]] = {}
+    for item in result.not_compared:
+        every = {
+            gap.partition for t in result.topics if t.topic == item.topic for gap in t.partitions
+        }
+        found = every if item.partition is None else {item.partition}
+        blind.setdefault(item.topic, set()).update(found)
+    counted = [(topic, topic.counts) for topic in result.topics]
+    counted = [(t, c) for t, c in counted if c.unreplicated or (t.topic in blind and t.partitions)]
+    counted.sort(key=lambda pair: (-pair[1].unreplicated, pair[0].topic))
+    largest = max((counts.unreplicated for _, counts in counted), default=0)
+    scale = Scale(gap.counts.unreplicated for gap in result.partitions)
+    return tuple(
+        TopicRow(
+            name=topic.topic,
+            target=topic.target_topic,
+            missing=counts.unreplicated,
+            read=counts.read_from_source,
+            bytes=sum(gap.bytes for gap in topic.partitions),
+            share=percent(counts.unreplicated, largest or 1),
+            strip=strip(topic, frozenset(blind.get(topic.topic, ())), scale),
+        )
+        for topic, counts in counted
+    )
+
+
+def _worst(result: GapResult) -> tuple[Worst, ...]:
+    """Every partition with a gap, the worst first."""
+    gaps = worst_partitions(result)
+    largest = gaps[0][1].counts.unreplicated if gaps else 1
+    return tuple(
+        Worst(
+            topic=topic,
+            gap=gap,
+            share=percent(gap.counts.unreplicated, largest),
+            ranges=gap.ranges[:RANGES],
+            more_ranges=max(gap.ranges_total, len(gap.ranges)) - len(gap.ranges[:RANGES]),
+        )
+        for topic, gap in gaps[:WORST_PARTITIONS]
+    )
+
+
+def _doomed(result: GapResult) -> tuple[DoomedPartition, ...]:
+    """The partitions that would lose most."""
+    found = result.truncation
+    return () if found is None else tuple(estimate_text.worst_of(found)[:WORST_PARTITIONS])
+
+
+def _sample(example: Example) -> Sample:
+    return Sample(
+        example=example,
+        topic=example.topic,
+        key=printable.show(example.key, SHOWN_BYTES),
+        value=printable.show(example.value, SHOWN_BYTES),
+    )
+
+
+def _notes(topics: Iterable[TopicGap]) -> tuple[Note, ...]:
+    """Each note once, with the topics it is about."""
+    pairs = sorted((note, topic.topic) for topic in topics for note in topic.notes)
+    return tuple(
+        Note(text, tuple(name for _, name in group))
+        for text, group in groupby(pairs, key=lambda pair: pair[0])
+    )

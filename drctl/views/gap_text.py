@@ -1,0 +1,496 @@
+"""The numbers of a gap analysis with their meaning, as lines of a table.
+
+All text that came from a cluster is made printable here.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+
+from drctl.model.errors import ExitCode
+from drctl.model.gap import (
+    Engine,
+    GapResult,
+    Inversion,
+    LedgerUse,
+    OrderScope,
+    PartitionGap,
+    TopicGap,
+    Window,
+)
+from drctl.model.text import quote
+from drctl.views.text import age, number, plain, plural, sentence, utc
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A number with its name and what it means."""
+
+    name: str
+    count: int | None
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Blind:
+    """Partitions of a topic that could not be compared for one reason; all text is printable."""
+
+    topic: str
+    partitions: str
+    reason: str
+
+
+def total_lines(result: GapResult) -> tuple[Line, ...]:
+    """Every total with what it means."""
+    totals, source, target = result.totals, plain(result.source), plain(result.target)
+    return (
+        Line("read from source", totals.read_from_source, f"committed records of {source}"),
+        Line("read from target", totals.read_from_target, f"committed records of {target}"),
+        Line("unreplicated", totals.unreplicated, f"on {source}, with no equal on {target}"),
+        Line(
+            "superseded",
+            totals.superseded,
+            f"not on {target}, which is compacted and holds something later of their key",
+        ),
+        Line(
+            "expired",
+            totals.expired,
+            f"not on {target}, which may have deleted them: it cannot be told any more",
+        ),
+        Line(
+            "undecided",
+            totals.undecided,
+            f"offsets of {source} behind the last stable one: transactions that have not ended",
+        ),
+        Line(
+            "only on target",
+            totals.only_on_target,
+            f"on {target}, with no equal on {source}: for example written since a failover",
+        ),
+        Line(
+            "duplicated on target",
+            totals.duplicated_on_target,
+            f"further copies on {target} of records that {source} holds fewer times",
+        ),
+    )
+
+
+def order_lines(result: GapResult) -> tuple[Line, ...]:
+    """What copying the missing records would do; a count of None was not checked."""
+    order, target = result.order, plain(result.target)
+    within = "of their key" if result.within is OrderScope.KEY else "in their partition"
+    return (
+        Line("safe", order.safe, f"{target} holds nothing later {within}: a copy keeps order"),
+        Line(
+            "conflicting",
+            order.conflicting,
+            f"{target} holds something later {within}: a copy would put the older behind the "
+            "newer; the owner of the data decides",
+        ),
+        Line("unkeyed", order.unkeyed, "no key, so no order by key to keep or to break"),
+        Line("inversions", order.inversions, f"replicated records in another order on {target}"),
+    )
+
+
+def blind_spots(result: GapResult) -> tuple[Blind, ...]:
+    """What could not be compared, partitions with the same topic and reason together."""
+    places: dict[tuple[str, str], list[int]] = {}
+    for item in result.not_compared:
+        numbers = places.setdefault((item.topic, item.reason), [])
+        numbers += [] if item.partition is None else [item.partition]
+    return tuple(
+        Blind(plain(topic), _runs(sorted(numbers)) or "all partitions", sentence(reason))
+        for (topic, reason), numbers in places.items()
+    )
+
+
+def _runs(numbers: list[int]) -> str:
+    """`0-3, 7` for 0, 1, 2, 3, 7."""
+    runs: list[list[int]] = []
+    for n in numbers:
+        if runs and n <= runs[-1][1] + 1:
+            runs[-1][1] = n
+        else:
+            runs.append([n, n])
+    return ", ".join(f"{first}-{last}" if last > first else str(first) for first, last in runs)
+
+
+def offsets(gap: PartitionGap) -> str:
+    """The first missing run of offsets and how many there are beside it."""
+    runs = max(gap.ranges_total, len(gap.ranges))
+    more = f" +{plural(runs - 1, 'run')}" if runs > 1 else ""
+    return "".join(f"{a}-{b}" if b > a else f"{a}" for a, b in gap.ranges[:1]) + more
+
+
+_WITHIN = {OrderScope.KEY: "of the same key", OrderScope.PARTITION: "of the same partition"}
+EXAMPLES = 3
+
+
+def disorder(result: GapResult) -> tuple[str, ...]:
+    """What a look at the order found; nothing where nobody looked."""
+    found, count = result.inversions, result.order.inversions
+    if found is None or count is None:
+        return ()
+    target, within = plain(result.target), _WITHIN[result.within]
+    if not count:
+        return (f"Replicated records {within} have kept their order on {target}.",)
+    said = ", ".join(_said(each) for each in found[:EXAMPLES])
+    more = ", and so on (inversions/ has them all)" if count > EXAMPLES else ""
+    verb = "stands" if count == 1 else "stand"
+    return (
+        f"{plural(count, 'replicated record')} {verb} on {target} before a record {within} that"
+        f" {plain(result.source)} has in front: {said}{more}.",
+    )
+
+
+def _said(each: Inversion) -> str:
+    place = f"{plain(each.topic)}-{each.partition}"
+    there = "" if each.partition == each.target_partition else f" in {each.target_partition}"
+    return (
+        f"{place} {number(each.offset)} (there at {number(each.target_offset)}{there}) and"
+        f" {number(each.earlier_offset)} (there at {number(each.earlier_target_offset)})"
+    )
+
+
+def ledger_facts(result: GapResult) -> tuple[str, ...]:
+    """What the ledger gave to this run, and what of it did not hold any more."""
+    use = result.ledger
+    if use is None:
+        return ()
+    said = [_known(result, use)]
+    reasons = Counter((f.reason, f.side) for f in use.forgotten)
+    said += [
+        f"The ledger of {plural(count, 'partition')} of the {side} was set aside, and these were "
+        f"read again: {plain(reason)}."
+        for (reason, side), count in reasons.items()
+    ]
+    if not use.kept:
+        said.append(f"What was read now is not in the ledger: {plain(use.why_not)}.")
+    return tuple(said)
+
+
+def _known(result: GapResult, use: LedgerUse) -> str:
+    if use.oldest_ms is None:
+        return f"The ledger {plain(use.where)} knew nothing of it: everything was read."
+    return (
+        f"{plural(use.offsets_known, 'offset')} of both sides were not read again: the ledger has "
+        f"their digests. The oldest of them are {age(use.oldest_ms, result.started)}."
+    )
+
+
+def taken_for_granted(result: GapResult) -> tuple[str, ...]:
+    """What lies before the windows of a tail."""
+    windows = [p.window for p in result.partitions if p.window and not p.window.whole]
+    if not windows:
+        return ()
+    said = [
+        f"Whether anything is missing before the tail, in {plural(len(windows), 'partition')}: "
+        f"{plain(_witness(windows[0]))}{_and_others(windows)}. Nothing was missing in the stretch "
+        f"of {number(min(w.margin for w in windows))} offsets or more before these places.",
+        "Copies made twice of records before the tail count as only on the target.",
+    ]
+    return tuple(said)
+
+
+def _witness(window: Window) -> str:
+    return f"{window.evidence} ({window.topic}-{window.partition})"
+
+
+def _and_others(windows: list[Window]) -> str:
+    return f", and so on for {plural(len(windows) - 1, 'more')}" if len(windows) > 1 else ""
+
+
+class Tone(StrEnum):
+    """The three endings of an analysis."""
+
+    FINE = "nothing missing"
+    FOUND = "records missing"
+    INCOMPLETE = "not complete"
+
+
+_TONES = {
+    ExitCode.DONE: Tone.FINE,
+    ExitCode.FOUND: Tone.FOUND,
+    ExitCode.UNKNOWN: Tone.INCOMPLETE,
+}
+
+
+def tone(result: GapResult) -> Tone:
+    """The ending, from the exit code."""
+    return _TONES[result.exit_code]
+
+
+def verdict(result: GapResult) -> str:
+    """The answer in one sentence."""
+    match tone(result):
+        case Tone.INCOMPLETE:
+            return f"Not complete: {_uncovered(result)}; {_so_far(result)}."
+        case Tone.FOUND:
+            return f"{_missing(result)}."
+        case Tone.FINE:
+            return f"Nothing is missing: {_all_found(result)}."
+
+
+def _missing(result: GapResult) -> str:
+    count = result.totals.unreplicated
+    verb = "is" if count == 1 else "are"
+    return (
+        f"{plural(count, 'record')} {_of_topics(result)} {verb} missing on {plain(result.target)}"
+    )
+
+
+def _of_topics(result: GapResult) -> str:
+    names = [topic.topic for topic in result.topics if topic.counts.unreplicated]
+    return f"of topic {plain(names[0])}" if len(names) == 1 else f"of {len(names):,} topics"
+
+
+def _uncovered(result: GapResult) -> str:
+    topics = sum(item.partition is None for item in result.not_compared)
+    partitions = len(result.not_compared) - topics
+    parts = [plural(topics, "topic")] * (topics > 0)
+    parts += [plural(partitions, "partition")] * (partitions > 0)
+    said = [f"{' and '.join(parts)} could not be compared"] if parts else []
+    undecided = result.totals.undecided
+    if undecided:
+        said.append(f"{plural(undecided, 'offset')} {_be(undecided)} undecided")
+    return " and ".join(said)
+
+
+def _be(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _so_far(result: GapResult) -> str:
+    totals = result.totals
+    if totals.unreplicated:
+        return f"in the rest, {_missing(result)}"
+    if totals.read_from_source == 0:
+        return "no record was compared"
+    return f"nothing is missing among the {plural(totals.read_from_source, 'record')} compared"
+
+
+def _all_found(result: GapResult) -> str:
+    totals = result.totals
+    read, target = totals.read_from_source, plain(result.target)
+    if read == 0:
+        return f"{plain(result.source)} holds no record in {plural(len(result.topics), 'topic')}"
+    gone = totals.superseded + totals.expired
+    if not gone:
+        return f"every one of {plural(read, 'record')} was found on {target}"
+    found = f"of {plural(read, 'record')} {number(read - gone)} were found on {target}"
+    return f"{found} and {number(gone)} it no longer needs to hold (superseded or expired)"
+
+
+_ENGINES = {
+    Engine.AUTO: "",
+    Engine.SPARK: ", compared by Spark",
+    Engine.DIRECT: ", compared without Spark",
+}
+
+
+def circumstances(result: GapResult) -> str:
+    """Of what and as of when this is."""
+    return (
+        f"link {plain(result.link)}, {plain(result.source)} to {plain(result.target)}, scope "
+        f"{plain(result.scope)}, offsets as of {utc(_freeze_ms(result))} UTC, "
+        f"took {result.seconds:.1f} s{_ENGINES[result.engine]}"
+    )
+
+
+def known(result: GapResult) -> tuple[str, ...]:
+    """What is true as of the freeze."""
+    totals, source, target = result.totals, plain(result.source), plain(result.target)
+    read = (
+        f"{plural(totals.read_from_source, 'record')} of {plural(len(result.topics), 'topic')} "
+        f"({plural(len(tuple(result.partitions)), 'partition')}) were read from {source}, "
+        f"{number(totals.read_from_target)} from {target}."
+    )
+    count = totals.only_on_target
+    only = (f"{plural(count, 'record')} {_be(count)} only on {target}.",) if count else ()
+    return (read, *facts(result), *only)
+
+
+def facts(result: GapResult) -> tuple[str, ...]:
+    """What is true of the missing records, apart from their number."""
+    target = plain(result.target)
+    said = [_span(result)] if result.totals.unreplicated else []
+    absent = [topic for topic in result.topics if _absent(topic, result)]
+    if absent:
+        named = plain(absent[0].target_topic) if len(absent) == 1 else plural(len(absent), "topic")
+        said.append(f"{target} lacks {named}: everything in it counts as missing.")
+    misplaced = sum(p.misplaced for p in result.partitions)
+    if misplaced:
+        said.append(
+            f"{plural(misplaced, 'missing record')} {_be(misplaced)} on {target}, but in another "
+            "partition."
+        )
+    return (*said, *disorder(result), *ledger_facts(result))
+
+
+def oldest(result: GapResult) -> int | None:
+    """Timestamp of the oldest missing record that has one."""
+    times = [p.oldest_timestamp for p in result.partitions if p.counts.unreplicated]
+    return min((at for at in times if at is not None and at >= 0), default=None)
+
+
+def _span(result: GapResult) -> str:
+    first = oldest(result)
+    times = [p.newest_timestamp for p in result.partitions if p.counts.unreplicated]
+    last = max((at for at in times if at is not None), default=None)
+    if first is None or last is None:
+        return "The missing records carry no time."
+    old = age(first, result.started)
+    return (
+        f"The oldest missing record is from {utc(first)} UTC{f' ({old})' if old else ''}, "
+        f"the newest from {utc(last)} UTC."
+    )
+
+
+def _absent(topic: TopicGap, result: GapResult) -> bool:
+    if any(item.topic == topic.topic for item in result.not_compared):
+        return False
+    return bool(topic.partitions) and all(p.target_range is None for p in topic.partitions)
+
+
+def unknown(result: GapResult) -> tuple[str, ...]:
+    """What this run does not tell."""
+    totals, source, target = result.totals, plain(result.source), plain(result.target)
+    said = []
+    if result.not_compared:
+        said.append("What is missing in the parts that could not be compared (listed below).")
+    if totals.undecided:
+        said.append(
+            f"Whether {plural(totals.undecided, 'offset')} of {source} at or behind the last "
+            "stable offset will count: their transactions had not ended."
+        )
+    if totals.expired:
+        said.append(
+            f"Whether {plural(totals.expired, 'record')} ever reached {target}: its retention has "
+            "passed them."
+        )
+    said += taken_for_granted(result)
+    if result.order.inversions is None:
+        said.append(
+            f"Whether replicated records kept their order on {target}: not checked, --order does."
+        )
+    said.append(
+        f"What was written after {utc(_freeze_ms(result))} UTC, when the offsets were frozen."
+    )
+    return tuple(said)
+
+
+def _freeze_ms(result: GapResult) -> int:
+    return int(result.started.timestamp() * 1000)
+
+
+PAGE = "gap.html"
+DOCUMENT = "gap.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something to do, or to leave alone, and why."""
+
+    what: str
+    why: str
+
+
+def next_steps(result: GapResult) -> tuple[Step, ...]:
+    """What to do now, most urgent first."""
+    steps: list[Step] = []
+    if not result.complete:
+        steps.append(_ask_again(result))
+    if result.totals.unreplicated:
+        steps += [_replication(result), _keep_primary(result), _retention(result)]
+        steps += [_keep_files(result), _decide(result)]
+    elif not result.complete:
+        steps.append(_keep_primary(result))
+    else:
+        steps.append(_nothing(result))
+    if result.complete and result.totals.only_on_target and not result.totals.unreplicated:
+        steps.append(_only_on_target(result))
+    return tuple(steps)
+
+
+def _ask_again(result: GapResult) -> Step:
+    causes = []
+    if result.not_compared:
+        causes.append("clear the reasons listed under not compared")
+    if result.totals.undecided:
+        causes.append(f"let open transactions on {plain(result.source)} end")
+    what = " and ".join(causes)
+    return Step(
+        f"{what[0].upper()}{what[1:]}, then run drctl gap again.",
+        "Until it ends with exit code 0 or 1 nobody can say that nothing else is missing.",
+    )
+
+
+def _replication(result: GapResult) -> Step:
+    source, target = plain(result.source), plain(result.target)
+    if result.totals.only_on_target or result.order.conflicting:
+        return Step(
+            f"Do not start the old replication from {source} to {target} while applications write"
+            f" to {target}.",
+            "It would go on where it stopped and append what it had not copied behind newer "
+            f"records of {target}.",
+        )
+    return Step(
+        f"Find out whether replication from {source} to {target} still runs before you act.",
+        f"No record was found that only {target} holds, so this may be plain lag: then let it "
+        "catch up and run drctl gap again.",
+    )
+
+
+def _keep_primary(result: GapResult) -> Step:
+    what = "The missing records" if result.totals.unreplicated else "Records of unknown fate"
+    return Step(
+        f"Do not truncate, re-create or mirror over topics of {plain(result.source)}.",
+        f"{what} may be nowhere else.",
+    )
+
+
+def _retention(result: GapResult) -> Step:
+    old = age(oldest(result), result.started)
+    what = f"; the oldest missing record is {old}" if old else ""
+    return Step(
+        f"Look at the retention of these topics on {plain(result.source)}.",
+        f"It goes on deleting while you decide{what}.",
+    )
+
+
+def _keep_files(result: GapResult) -> Step:
+    return Step(
+        f"Keep {plain(result.out)}.",
+        f"Its folder {plain(result.records_path)} (Parquet) has a row for every missing record: "
+        "topic, partition, offset, timestamp, key, size, order; the values are only on "
+        f"{plain(result.source)}. Its {DOCUMENT} has the numbers of every partition.",
+    )
+
+
+def _decide(result: GapResult) -> Step:
+    said = [f"{number(line.count)} {line.name}" for line in order_lines(result) if line.count]
+    link, out = (quote(each) for each in (result.link, result.out))
+    return Step(
+        "Decide what to bring over, by what a copy would do to order.",
+        f"{', '.join(said)}: what that means stands under order. `drctl reconcile {out} --policy"
+        f" copy` shows what bringing them over would do, and what was decided before; where clients"
+        f" are on {plain(result.target)} by now, `drctl failback --check-order --link {link}` says"
+        " what comes first. Neither writes anything.",
+    )
+
+
+def _nothing(result: GapResult) -> Step:
+    return Step(
+        "Nothing has to be brought over.",
+        f"This is about what {plain(result.source)} held when its offsets were frozen. If it has "
+        "taken writes since, run drctl gap again.",
+    )
+
+
+def _only_on_target(result: GapResult) -> Step:
+    count, source = result.totals.only_on_target, plain(result.source)
+    return Step(
+        f"Going back to {source} needs {plural(count, 'record')} that only "
+        f"{plain(result.target)} holds.",
+        f"They have to reach {source} before applications return to it.",
+    )

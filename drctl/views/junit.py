@@ -1,0 +1,243 @@
+"""JUnit XML for CI: what the schemas of Ant, Surefire and Jenkins have in common."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from drctl.drill.result import Result, worse
+from drctl.views.drill_text import VERDICTS, figures, untouched
+from drctl.views.run_data import Became, ReportData, Standing, StepReport
+from drctl.views.run_json import detail
+from drctl.views.run_words import BECAME, circumstances, journal_in_words, verdict
+from drctl.views.text import plain, sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case.
+
+    Attributes:
+        found: the element that says what became of it: failure, error, skipped; empty where all
+            is well.
+        kind: of a failure or an error.
+    """
+
+    name: str
+    found: str = ""
+    message: str = ""
+    text: str = ""
+    kind: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """All of it; every text has to be printable.
+
+    Attributes:
+        began: UTC.
+        classname: of every case.
+        properties: names and values.
+        out: what stands in `system-out`.
+    """
+
+    name: str
+    began: datetime
+    host: str
+    classname: str
+    cases: Sequence[Case]
+    properties: Iterable[tuple[str, str]]
+    out: str
+
+
+def document(told: Suite) -> str:
+    """The XML."""
+    found = [case.found for case in told.cases]
+    suites = Element("testsuites")
+    suite = SubElement(
+        suites,
+        "testsuite",
+        id="0",
+        package="drctl",
+        name=told.name,
+        timestamp=f"{told.began.astimezone(UTC):%Y-%m-%dT%H:%M:%S}",
+        hostname=told.host,
+        tests=str(len(found)),
+        failures=str(found.count("failure")),
+        errors=str(found.count("error")),
+        skipped=str(found.count("skipped")),
+        time=f"{sum(case.seconds for case in told.cases):.3f}",
+    )
+    properties = SubElement(suite, "properties")
+    for name, value in told.properties:
+        SubElement(properties, "property", name=name, value=value)
+    for case in told.cases:
+        _add(suite, case, told.classname)
+    SubElement(suite, "system-out").text = told.out
+    SubElement(suite, "system-err").text = ""
+    indent(suites)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suites, encoding="unicode")}\n'
+
+
+def _add(suite: Element, case: Case, classname: str) -> None:
+    element = SubElement(
+        suite, "testcase", classname=classname, name=case.name, time=f"{case.seconds:.3f}"
+    )
+    if not case.found:
+        return
+    told = SubElement(element, case.found, message=case.message)
+    if case.found != "skipped":
+        told.set("type", case.kind)
+    told.text = case.text
+
+
+_OF_STEPS = {
+    Became.DONE: "",
+    # A fence that a dead source cannot have is owed in every such rehearsal.
+    Became.OWED: "skipped",
+    Became.PASSED: "skipped",
+    Became.TAKEN_BACK: "skipped",
+    Became.NOT_BEGUN: "skipped",
+    Became.FAILED: "failure",
+}
+
+
+def drill_to_junit(result: Result) -> str:
+    """The document."""
+    return document(
+        Suite(
+            name=f"drill {plain(result.link)}",
+            began=result.began,
+            host="localhost",
+            classname="drctl.drill",
+            cases=[*_steps(result), *_shown(result)],
+            properties=_properties(result),
+            out="\n".join(_told(result)),
+        )
+    )
+
+
+def _case(name: str, found: str, lines: Sequence[str], seconds: float = 0.0) -> Case:
+    told = [sentence(line).removesuffix(": ") for line in lines] if found else [""]
+    return Case(plain(name), found, told[0], "\n".join(told), plain(name), seconds)
+
+
+def _steps(result: Result) -> Iterator[Case]:
+    for step in result.steps:
+        found = _OF_STEPS.get(Became(step.status), "error")
+        yield _case(step.id, found, (f"{step.status}: {step.detail}",), step.seconds or 0.0)
+
+
+def _shown(result: Result) -> Iterator[Case]:
+    """What each number that it can exit with stands for."""
+    yield _case("goes-through", _broke_off(result), (result.broke_off or "nothing was measured",))
+    if result.measures is None:
+        yield _case("within-policy", "skipped", ("nothing was measured",))
+    else:
+        lines = worse(result.measures, result.limits)
+        yield _case("within-policy", "failure" if lines else "", lines)
+    compared = result.compared
+    if compared is None:
+        yield _case("all-else-as-before", "error", (result.not_compared or untouched(result),))
+    elif compared.unseen:
+        yield _case("all-else-as-before", "error", (*compared.unseen, *compared.differences))
+    else:
+        found = "failure" if compared.differences else ""
+        yield _case("all-else-as-before", found, compared.differences)
+    yield _case("leaves-nothing", "error" if result.left else "", result.left)
+
+
+def _broke_off(result: Result) -> str:
+    if result.unanswered or result.interrupted:
+        return "error"
+    return "failure" if result.broke_off or result.measures is None else ""
+
+
+def _properties(result: Result) -> Iterator[tuple[str, str]]:
+    measures = result.measures
+    for name, value in (
+        ("drill", result.scratch.drill),
+        ("verdict", result.verdict.value),
+        ("exit_code", int(result.exit_code)),
+        ("mode", result.mode),
+        ("inject", result.inject),
+        ("rto_seconds", measures and measures.outage.seconds),
+        ("rpo_records", measures and measures.loss.missing),
+        ("rpo_seconds", measures and measures.loss.seconds),
+        ("reread", measures and measures.translation.reread),
+        ("skipped", measures and measures.translation.skipped),
+    ):
+        yield name, "" if value is None else str(value)
+
+
+def _told(result: Result) -> Iterator[str]:
+    yield f"drill {result.scratch.drill} over link {plain(result.link)}: {VERDICTS[result.verdict]}"
+    yield from (f"{each.name}: {each.value}, {each.how}" for each in figures(result))
+    yield from map(sentence, result.reasons)
+    yield sentence(untouched(result))
+
+
+_ELEMENTS = {
+    Became.PASSED: "skipped",
+    Became.TAKEN_BACK: "skipped",
+    Became.NOT_BEGUN: "skipped",
+    Became.OWED: "failure",
+    Became.FAILED: "failure",
+    Became.UNKNOWN: "error",
+    Became.BEGUN: "error",
+    Became.NOT_TAKEN_BACK: "error",
+}
+
+
+def run_to_junit(data: ReportData) -> str:
+    """The document."""
+    return document(
+        Suite(
+            name=f"{plain(data.plan.name)} {plain(data.plan.link)}",
+            began=data.began,
+            host=plain(data.attempts[-1].host),
+            classname=f"drctl.{plain(data.plan.name)}",
+            cases=[_run_junit_case(step, _result(step, data)) for step in data.steps],
+            properties=_run_junit_properties(data),
+            out=_lines(data),
+        )
+    )
+
+
+def _result(step: StepReport, data: ReportData) -> str:
+    """The element that says what became of it; empty where it was done."""
+    if step.became is Became.DONE and step.owed and step.id in data.owed:
+        return "failure"
+    found = _ELEMENTS.get(step.became, "")
+    ended_here = step.id == (data.ending.step or data.steps[-1].id)
+    if data.ending.standing is not Standing.DONE and ended_here and found in ("", "skipped"):
+        return "error"
+    return found
+
+
+def _run_junit_properties(data: ReportData) -> Iterator[tuple[str, str]]:
+    rto, rpo = data.rto, data.rpo
+    yield "run", plain(data.run)
+    yield "fingerprint", data.plan.fingerprint
+    yield "status", data.ending.standing.value
+    yield "rto_seconds", "" if rto.seconds is None else f"{rto.seconds:.3f}"
+    yield "rpo_records", "" if rpo.records is None else str(rpo.records)
+    yield "rpo_seconds", "" if rpo.seconds is None else f"{rpo.seconds:.3f}"
+    yield "rpo_exact", str(rpo.exact).lower()
+    yield "journal", journal_in_words(data)
+
+
+def _run_junit_case(step: StepReport, found: str) -> Case:
+    message = f"{BECAME[step.became]}: {sentence(step.owed or step.words)}".removesuffix(": ")
+    text = f"{sentence(step.title)}\n{sentence(detail(step))}".rstrip()
+    return Case(plain(step.id), found, message, text, step.became.value, step.seconds or 0.0)
+
+
+def _lines(data: ReportData) -> str:
+    lines = [verdict(data), circumstances(data)]
+    for step in data.steps:
+        told = sentence(detail(step))
+        line = f"{step.number}. {plain(step.id)}: {BECAME[step.became]}: {told}"
+        lines.append(line.removesuffix(": "))
+    return "\n".join(lines)

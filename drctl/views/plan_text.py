@@ -1,0 +1,364 @@
+"""A plan as JSON: the same plan and findings give the same text, so that two can be compared.
+
+But for `loss` and `groups`: they change while nobody does anything, and are left out of what is
+compared.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from drctl.checks.causes import CAUSES, Unseen, told_once, without_consequences
+from drctl.checks.diagnosis import overridable, standing_against
+from drctl.checks.repairs import GUARD
+from drctl.engine.kind import Kind, Trait
+from drctl.model.finding import Finding, Status
+from drctl.model.loss import Loss, Mode
+from drctl.model.plan import Duty, Plan, Step
+from drctl.steps.commit_offsets import Foreseen
+from drctl.steps.failback import PASSED
+from drctl.steps.registry import KINDS
+from drctl.views.client_moves import leaving_rows
+from drctl.views.findings import causes_json, finding_json
+from drctl.views.run_reading import described
+from drctl.views.text import duration, number, plain, plural, sentence
+
+_PASSABLE = frozenset(overridable((*PASSED, GUARD)))
+"""Guards that nobody may pass over are not offered."""
+
+_MOST_NAMED = 5
+
+_COMMANDS = ("curl ", "drctl ", "kafka-")
+"""What cures begin with that are to be pasted."""
+
+_WORST_FIRST = (Status.FAIL, Status.NOT_CHECKED, Status.WARN, Status.OK)
+_DUTIES = {
+    Duty.REQUIRED: "",
+    Duty.BEST_EFFORT: "where it cannot be done, it is owed and the run goes on",
+    Duty.OPTIONAL: "where it cannot be done, the run goes on without",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRow:
+    """A step that would be done.
+
+    Attributes:
+        way_back: empty where the step changes nothing.
+        unless: what becomes of the run where it cannot be done; empty where it ends there.
+        opens: from here on there is no automatic way back.
+    """
+
+    number: int
+    id: str
+    title: str
+    proof: str
+    way_back: str
+    unless: str
+    opens: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GuardRow:
+    """What a guard says.
+
+    Attributes:
+        overridden: the reason why it is passed over; empty where it is not.
+        against: whether the plan is refused for it.
+    """
+
+    status: Status
+    check: str
+    subject: str
+    reason: str
+    cost: str
+    cure: str
+    overridden: str
+    against: bool
+
+
+def step_rows(plan: Plan, kinds: Mapping[str, Kind] = KINDS) -> tuple[PlanRow, ...]:
+    """Every step, in order."""
+    rows = []
+    for place, step in enumerate(plan.steps, 1):
+        words = described(step, kinds)
+        traits = kinds[step.kind].traits if step.kind in kinds else Trait.NONE
+        rows.append(
+            PlanRow(
+                place,
+                plain(step.id),
+                sentence(words.title),
+                sentence(words.proof),
+                sentence(words.way_back) if Trait.CHANGES in traits else "",
+                _DUTIES[step.duty],
+                Trait.OPENS in traits,
+            )
+        )
+    return tuple(rows)
+
+
+def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """In an order that does not hang on who asked first; what others follow from comes first."""
+
+    def place(f: Finding) -> tuple[int, int, str, str, str]:
+        cause = list(CAUSES).index(f.check) if f.check in CAUSES else len(CAUSES)
+        return _WORST_FIRST.index(f.status), cause, f.check, f.subject, f.reason
+
+    return tuple(sorted(findings, key=place))
+
+
+def objections(plan: Plan, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Those for which the plan is refused, the worst first."""
+    return worst_first(standing_against(findings, plan.overrides, mode_of(plan)))
+
+
+class Objection(NamedTuple):
+    """One thing for which a plan is refused.
+
+    Attributes:
+        guard: the first one that says it.
+    """
+
+    guard: str
+    words: str
+    cure: str
+
+
+def objections_told(plan: Plan, findings: Sequence[Finding]) -> tuple[Objection, ...]:
+    """The same, each cause once: what could not be looked at because of it is counted there."""
+    told, unseen = told_once(objections(plan, findings))
+    found = []
+    for each in told:
+        mine = [u for u in unseen if u.said_by == each.check]
+        beside = "".join(f"; {u.count} could not look ({', '.join(u.checks)})" for u in mine)
+        found.append(Objection(each.check, f"{each.subject}: {each.reason}{beside}", each.cure))
+    led = {each.check for each in told}
+    alone = (u for u in unseen if u.said_by not in led)
+    return (*found, *(Objection(u.checks[0], u.words, u.cure) for u in alone))
+
+
+def mode_of(plan: Plan) -> Mode:
+    """What its guards are asked for; a plan that does not say needs most."""
+    told = {step.settings.get("mode") for step in plan.steps}
+    return Mode.UNPLANNED if Mode.UNPLANNED.value in told else Mode.PLANNED
+
+
+def guard_rows(
+    findings: Sequence[Finding], overrides: Mapping[str, str], mode: Mode = Mode.PLANNED
+) -> tuple[GuardRow, ...]:
+    """What the guards say, the worst first; what is well is only counted: see `guards_in_words`.
+
+    What could not be looked at for one cause is one row.
+    """
+    against = standing_against(findings, overrides, mode)
+    told, unseen = told_once([e for e in worst_first(findings) if e.status is not Status.OK])
+    rows = [
+        GuardRow(
+            each.status,
+            plain(each.check),
+            sentence(each.subject),
+            sentence(each.reason),
+            sentence(each.cost),
+            sentence(each.cure),
+            "" if each in against else sentence(overrides.get(each.check, "")),
+            each in against,
+        )
+        for each in told
+    ]
+    failing = sum(row.status is Status.FAIL for row in rows)
+    return (*rows[:failing], *(_unseen_row(u, against) for u in unseen), *rows[failing:])
+
+
+def _unseen_row(unseen: Unseen, against: Sequence[Finding]) -> GuardRow:
+    return GuardRow(
+        Status.NOT_CHECKED,
+        f"{unseen.count} could not look",
+        sentence(unseen.because.why),
+        plain(", ".join(unseen.checks)),
+        "",
+        sentence(unseen.cure),
+        "",
+        any(each in against for each in unseen.findings),
+    )
+
+
+def guards_in_words(
+    findings: Sequence[Finding], overrides: Mapping[str, str], mode: Mode = Mode.PLANNED
+) -> str:
+    """How many say what: `2 fail (1 passed over), 1 not checked, 3 warn, 40 ok`."""
+    against = standing_against(findings, overrides, mode)
+    told = []
+    for status in _WORST_FIRST:
+        said = [each for each in findings if each.status is status]
+        over = [f for f in said if f.check in overrides and f not in against]
+        passed = f" ({number(len(over))} passed over)" if over and status is not Status.OK else ""
+        if said:
+            told.append(f"{number(len(said))} {status.value.replace('-', ' ')}{passed}")
+    return ", ".join(told) or "no guard was asked"
+
+
+def verdict(
+    plan: Plan,
+    findings: Sequence[Finding],
+    violations: Sequence[str],
+    groups: Foreseen | None = None,
+) -> str:
+    """Whether this plan would be carried out, and which groups would have no offset, in words."""
+    against = len(objections_told(plan, findings)) + len(violations)
+    what = (
+        f"{plain(plan.name)} of link {plain(plan.link)}, {plain(plan.source)} to "
+        f"{plain(plan.target)}, {plural(len(plan.steps), 'step')}"
+    )
+    if against:
+        return f"Refused: {what}; {plural(against, 'objection')} below."
+    if groups is not None and groups.without_offset:
+        return f"Ready: {what}; {without_offset(groups.without_offset, plan.target)}."
+    return f"Ready: {what}."
+
+
+def without_offset(names: Sequence[str], target: str) -> str:
+    """What is worst for an application: where it begins, its own settings say."""
+    told = ", ".join(map(plain, names[:_MOST_NAMED]))
+    more = f" and {number(len(names) - _MOST_NAMED)} more" if len(names) > _MOST_NAMED else ""
+    return (
+        f"{plural(len(names), 'group')} would have no committed offset on {plain(target)}:"
+        f" {told}{more} (auto.offset.reset applies; Kafka's default is latest, which skips"
+        " everything before)"
+    )
+
+
+def group_lines(groups: Foreseen) -> tuple[str, ...]:
+    """What is known of the groups' offsets, then of each that has one what that rests on."""
+    again = "how many records are read again is not known"
+    if groups.rereads_at_most is not None:
+        again = f"at most {plural(groups.rereads_at_most, 'record')} read again"
+    if groups.rereads_likely is not None:
+        again += f", likely {number(groups.rereads_likely)}"
+    told = [
+        f"{plural(groups.positions, 'offset')} of {plural(groups.groups, 'group')} committed;"
+        f" {again}"
+    ]
+    for name, each in list(groups.rows.items())[:_MOST_NAMED]:
+        evidence, age, only_if = each.rests_on
+        seen = "" if age is None else f", {duration(age)} old"
+        if only_if:
+            told.append(f"{name}: {evidence}{seen}; skips records only if {only_if}")
+    if len(groups.rows) > _MOST_NAMED:
+        told.append(f"and {number(len(groups.rows) - _MOST_NAMED)} more groups")
+    told += [f"left out: {each}" for each in groups.left_out[:_MOST_NAMED]]
+    return tuple(map(sentence, told))
+
+
+def loss_lines(loss: Loss) -> tuple[str, ...]:
+    """What is probably lost, then what that rests on."""
+    return tuple(map(sentence, (loss.words, *loss.evidence)))
+
+
+def what_to_type(
+    plan: Plan, findings: Sequence[Finding], violations: Sequence[str], execute: str
+) -> tuple[str, ...]:
+    """What to do now; `execute` is the command line that carries the plan out."""
+    now = without_consequences(findings, plan.overrides)
+    against = objections(plan, now)
+    told = [f"The plan itself breaks a rule: {sentence(each)}." for each in violations]
+    told += list(dict.fromkeys(_as_line(sentence(f.cure)) for f in against if f.cure))
+    passable = dict.fromkeys(plain(f.check) for f in against if f.check in _PASSABLE)
+    if passable:
+        told.append(
+            "Or pass over with a reason, guard by guard: --override GUARD=REASON"
+            f" ({', '.join(passable)})"
+        )
+    if not told:
+        told.append(f"Nothing has been changed. To carry it out: {plain(execute)}")
+    return tuple(told)
+
+
+def _as_line(cure: str) -> str:
+    """A sentence; a command line stays as it is to be typed."""
+    if cure.startswith(_COMMANDS):
+        return cure
+    return f"{cure[:1].upper()}{cure[1:]}."
+
+
+def plan_document(
+    plan: Plan,
+    findings: Sequence[Finding],
+    violations: Sequence[str],
+    execute: str,
+    kinds: Mapping[str, Kind] = KINDS,
+    loss: Loss | None = None,
+    groups: Foreseen | None = None,
+) -> dict[str, Any]:
+    """The document.
+
+    Args:
+        findings: what the guards say now.
+        violations: rules of order that the plan breaks.
+        execute: the command line that carries it out.
+        loss: what is probably lost now; None where nobody asked.
+        groups: where groups would resume by what is known now; likewise.
+    """
+    told = told_once([each for each in findings if each.status is not Status.OK])[1]
+    return {
+        "schema": "drctl/plan/1",
+        "name": plan.name,
+        "link": plan.link,
+        "source": plan.source,
+        "target": plan.target,
+        "fingerprint": plan.fingerprint,
+        "basis": dict(sorted(plan.basis.items())),
+        "overrides": [
+            {"guard": guard, "reason": why} for guard, why in sorted(plan.overrides.items())
+        ],
+        "steps": [_step(step, kinds) for step in plan.steps],
+        "clients": [
+            {"step": row.step or None, "words": row.words} for row in leaving_rows(plan, kinds)
+        ],
+        "loss": None if loss is None else loss.to_json(),
+        "groups": None if groups is None else _groups(groups),
+        "findings": [finding_json(each, told) for each in worst_first(findings)],
+        "causes": causes_json(told),
+        "refused": [
+            *({"by": "order", "guard": None, "reason": each, "cure": ""} for each in violations),
+            *(
+                {"by": "guard", "guard": each.guard, "reason": each.words, "cure": each.cure}
+                for each in objections_told(plan, findings)
+            ),
+        ],
+        "execute": execute,
+    }
+
+
+def _step(step: Step, kinds: Mapping[str, Kind]) -> dict[str, Any]:
+    words = described(step, kinds)
+    return {
+        "id": step.id,
+        "kind": step.kind,
+        "title": words.title,
+        "proof": words.proof,
+        "way_back": words.way_back,
+        "settings": dict(step.settings),
+        "duty": step.duty.value,
+        "patience_seconds": step.patience_s,
+    }
+
+
+def _groups(groups: Foreseen) -> dict[str, Any]:
+    return {
+        "positions": groups.positions,
+        "rereads_at_most": groups.rereads_at_most,
+        "rereads_likely": groups.rereads_likely,
+        "without_offset": list(groups.without_offset),
+        "left_out": list(groups.left_out),
+        "groups": [
+            {
+                "group": name,
+                "rereads_at_most": each.at_most,
+                "rereads_likely": each.likely,
+                "rests_on": each.rests_on[0],
+                "age_seconds": None if each.rests_on[1] is None else round(each.rests_on[1], 1),
+                "skips_only_if": each.rests_on[2] or None,
+            }
+            for name, each in groups.rows.items()
+        ],
+    }

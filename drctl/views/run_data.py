@@ -1,0 +1,336 @@
+"""What a run came to, as its journal tells it: every format of the report is made from this.
+
+The texts are as they stand in the journal; whatever shows them makes them printable.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from drctl.engine.run_state import ChainVerdict
+from drctl.model.errors import ExitCode
+from drctl.model.loss import LossRange
+from drctl.model.plan import Duty, Plan
+
+
+class Standing(StrEnum):
+    """How a run stands."""
+
+    DONE = "done"
+    REFUSED = "refused"
+    """Nothing is changed: it was not begun, or everything was put back."""
+    STOPPED = "stopped"
+    UNKNOWN = "unknown"
+    INTERRUPTED = "interrupted"
+    NOT_ENDED = "not-ended"
+    """The journal just stops: it is under way, or its process is gone."""
+
+
+class Became(StrEnum):
+    """What became of a step."""
+
+    DONE = "done"
+    OWED = "owed"
+    """Not done; a later run must."""
+    PASSED = "passed"
+    """Not done, and need not be."""
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    """It may have been done: what would tell did not answer."""
+    BEGUN = "begun"
+    """It was announced, and nothing was written down after that."""
+    TAKEN_BACK = "taken-back"
+    NOT_TAKEN_BACK = "not-taken-back"
+    NOT_BEGUN = "not-begun"
+
+
+class Doing(StrEnum):
+    """What a stretch of time was spent on."""
+
+    LOOKING = "looking"
+    """At what is there, before the step is announced."""
+    EFFECT = "effect"
+    """Something was changed, and it was waited for the proof."""
+    WAITING = "waiting"
+    """For something that drctl does not do itself, or for a proof after a complaint."""
+    TAKING_BACK = "taking-back"
+    NOBODY = "nobody"
+    """Between two who carried it out; after a crash nobody knows when it began."""
+
+
+class Writes(StrEnum):
+    """Where applications can write."""
+
+    AS_BEFORE = "as before"
+    NOWHERE = "nowhere"
+    TARGET = "target"
+    UNKNOWN = "unknown"
+    NOT_TOUCHED = "not touched"
+    """The plan neither fences nor opens anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One who carried the run out, from where it stood.
+
+    Attributes:
+        until: time of the last thing that was written down.
+        ending: how it ended, in words.
+    """
+
+    who: str
+    host: str
+    began: datetime
+    until: datetime
+    ending: str
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of time; `step` is empty where nobody was at work."""
+
+    step: str
+    doing: Doing
+    start: datetime
+    end: datetime
+
+    @property
+    def seconds(self) -> float:
+        """How long; never negative, whatever the clocks of two hosts say."""
+        return max(0.0, (self.end - self.start).total_seconds())
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """A step of the plan and what became of it.
+
+    Attributes:
+        changes: whether it has an effect outside.
+        started: None where it was not begun.
+        seconds: that were spent on it, without the time in which nobody was at work.
+        waited: seconds of those from the announcement on, until it was proven or given up.
+        words: what was seen last.
+        items: what is not as wanted, each named.
+        complaints: of what was sent.
+        owed: what of it a later run must do.
+        taken_back: what was seen when it was taken back, or could not be.
+    """
+
+    number: int
+    id: str
+    kind: str
+    title: str
+    proof: str
+    way_back: str
+    duty: Duty
+    changes: bool
+    became: Became
+    started: datetime | None = None
+    seconds: float | None = None
+    waited: float | None = None
+    words: str = ""
+    items: tuple[str, ...] = ()
+    complaints: tuple[str, ...] = ()
+    owed: str = ""
+    taken_back: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rto:
+    """For how long writes were refused.
+
+    Attributes:
+        seconds: None where a part of the measurement is missing; `how` says which.
+        how: what was measured from what to what.
+        since_command: whether it is the time to recovery: from the command on, for nobody saw when
+            a source that was lost took its last write.
+    """
+
+    seconds: float | None
+    how: str
+    start: datetime | None = None
+    end: datetime | None = None
+    since_command: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rpo:
+    """What was lost: records, and the seconds in which they were written; None: not known.
+
+    Attributes:
+        lost: between which bounds the number lies, and the likely one.
+        evidence: what an estimate rests on, each piece with its age as of then.
+        compared: whether records were compared, though not all of them may tell.
+    """
+
+    lost: LossRange
+    seconds: float | None
+    exact: bool
+    how: str
+    evidence: tuple[str, ...] = ()
+    compared: bool = False
+
+    @property
+    def records(self) -> int | None:
+        """The likely number; the counted one where it is exact."""
+        return self.lost.likely.records
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """What a guard said that did not stand against the run, or was passed over.
+
+    Attributes:
+        checked: whether it could look.
+    """
+
+    words: str
+    checked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """What could not be looked at for one cause, which is told nowhere else.
+
+    Attributes:
+        what: the cause in a few words, by which all else refers to it.
+        why: as it was told.
+        checks: names of those that could not look.
+    """
+
+    what: str
+    why: str
+    checks: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """All of it in one line."""
+        number = len(self.checks)
+        count = f"{number:,} checks" if number != 1 else "1 check"
+        return f"{count} could not look: {self.why} ({', '.join(self.checks)})"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """A group whose positions were written; `rereads_at_most` is None where nobody told.
+
+    Attributes:
+        rereads_likely: with the source lost, if it consumed nothing after the evidence; None where
+            that is not known, or the source answered.
+        rests_on: with the source lost, its oldest evidence; empty where the source answered.
+        age_seconds: of that evidence when it was read; None where that is not known.
+        skips_only_if: the condition under which it skips records; likewise.
+    """
+
+    name: str
+    positions: int
+    rereads_at_most: int | None
+    rereads_likely: int | None = None
+    rests_on: str = ""
+    age_seconds: float | None = None
+    skips_only_if: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """What was committed for consumers.
+
+    Attributes:
+        same: positions that stood there already.
+        rereads_at_most: records that all groups together read again.
+        left_out: positions that were not committed, and why.
+        rereads_likely: with the source lost, if groups consumed nothing after the evidence.
+        without_offset: groups that have no committed offset on the target at all.
+    """
+
+    positions: int
+    same: int
+    rereads_at_most: int | None
+    left_out: tuple[str, ...]
+    groups: tuple[GroupRow, ...]
+    rereads_likely: int | None = None
+    without_offset: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How the run stands, and where.
+
+    Attributes:
+        step: at which it ended or goes on; empty where all are done.
+        exit_code: None where it has not ended.
+        over: whether nobody goes on with it, though something is changed: that is to stay so.
+    """
+
+    standing: Standing
+    step: str
+    words: str
+    items: tuple[str, ...]
+    exit_code: ExitCode | None
+    over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReportData:
+    """A run.
+
+    Attributes:
+        mode: `planned`, `unplanned`; empty where the plan has none.
+        ids: of the clusters by their names, as they were seen.
+        attempts: who began it, and who went on.
+        turned_back: why its effects were taken back; empty where they were not.
+        owed: what a later run must do, by step; where it was abandoned, what stands, too.
+        not_checked: what nobody looked at, or nobody could.
+        until: the last thing that was written down.
+        fenced: whether the source's producers were seen to be fenced, and still are.
+        endpoints: how many of the plan's endpoints were switched, and how many there are.
+        chain: whether the journal is as it was written; None where nobody looked.
+        topics: of the source, that the run moved; empty where the journal does not tell.
+        abandoned: why somebody left it behind; empty where nobody did.
+        set_aside: records that only the returned cluster had and that were not copied: how many
+            were quarantined, exported or discarded.
+        unseen: what could not be looked at before it began, by cause.
+    """
+
+    run: str
+    plan: Plan
+    mode: str
+    ids: Mapping[str, str]
+    attempts: tuple[Attempt, ...]
+    steps: tuple[StepReport, ...]
+    spans: tuple[Span, ...]
+    ending: Ending
+    turned_back: str
+    writes: Writes
+    rto: Rto
+    rpo: Rpo
+    warned: tuple[Warned, ...]
+    owed: Mapping[str, str]
+    positions: Positions | None
+    not_checked: tuple[str, ...]
+    began: datetime
+    until: datetime
+    fenced: bool = False
+    endpoints: tuple[int, int] = (0, 0)
+    chain: ChainVerdict | None = None
+    writes_since: datetime | None = None
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    topics: tuple[str, ...] = ()
+    abandoned: str = ""
+    set_aside: Mapping[str, int] = field(default_factory=dict)
+    unseen: tuple[Unseen, ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        """From its beginning to the last thing that was written down."""
+        return max(0.0, (self.until - self.began).total_seconds())
+
+    @property
+    def switched(self) -> bool:
+        """Whether every endpoint that the plan names sends clients to the target."""
+        return self.endpoints[0] == self.endpoints[1]
+
+    def became(self, *wanted: Became) -> tuple[StepReport, ...]:
+        """The steps of which this became."""
+        return tuple(step for step in self.steps if step.became in wanted)

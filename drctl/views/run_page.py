@@ -1,0 +1,252 @@
+"""A run as one HTML file for people: no script, no network, nothing beside it."""
+
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib.metadata import version
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from drctl.resources import shipped
+from drctl.views import run_lines, run_words, text
+from drctl.views.client_moves import leaving_told
+from drctl.views.run_data import Became, Doing, ReportData, Span, StepReport, Writes
+from drctl.views.run_words import BECAME, length, when
+from drctl.views.text import plain
+from drctl.views.time_axis import Axis, Tick
+
+_CUT = 6.0
+"""Per cent of the width for a time in which nobody was at work, however long."""
+_CUTS_TOGETHER = 30.0
+_THINNEST = 0.5
+_BETWEEN_TICKS = 22.0
+
+LEGEND = (
+    (Doing.LOOKING, "looking before anything is changed"),
+    (Doing.EFFECT, "changing, until it is proven"),
+    (Doing.WAITING, "waiting for a proof"),
+    (Doing.TAKING_BACK, "taking back"),
+    (Doing.NOBODY, "nobody at work, not to scale"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A rectangle, in per cent of the width."""
+
+    x: float
+    width: float
+    doing: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class PictureRow:
+    """A step."""
+
+    number: int
+    id: str
+    became: Became
+    bars: tuple[Bar, ...]
+    seconds: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A run from left to right.
+
+    Attributes:
+        refused: while writes were refused; None where they were not, or nobody knows.
+        refused_for: the same in words.
+        cuts: where the axis leaves out time in which nobody was at work.
+        legend: what is drawn, and what it stands for.
+    """
+
+    rows: tuple[PictureRow, ...]
+    refused: Bar | None
+    refused_for: str
+    cuts: tuple[Bar, ...]
+    ticks: tuple[Tick, ...]
+    legend: tuple[tuple[str, str], ...]
+
+
+def picture(data: ReportData) -> Picture | None:
+    """The timeline; None where no time passed."""
+    spans = data.spans
+    places = _places(spans)
+    if not places:
+        return None
+    bars = [_bar(span, place) for span, place in zip(spans, places, strict=True)]
+    refused = _refused(data, places)
+    seen = {span.doing for span in spans}
+    return Picture(
+        rows=tuple(_row(step, spans, bars) for step in data.steps),
+        refused=refused,
+        refused_for=_refused_for(data) if refused else "",
+        cuts=tuple(
+            bar for span, bar in zip(spans, bars, strict=True) if span.doing is Doing.NOBODY
+        ),
+        ticks=_ticks(spans, places),
+        legend=tuple((doing.value, text) for doing, text in LEGEND if doing in seen),
+    )
+
+
+Place = tuple[float, float]
+
+
+def _places(spans: Sequence[Span]) -> list[Place]:
+    """Where each span begins and how wide it is; one behind the other, as they were written."""
+    worked = sum(span.seconds for span in spans if span.doing is not Doing.NOBODY)
+    absent = [span for span in spans if span.doing is Doing.NOBODY]
+    if worked <= 0:
+        return []
+    cut = min(_CUT, _CUTS_TOGETHER / len(absent)) if absent else 0.0
+    # A short absence is drawn to scale: it needs no cut.
+    widest = worked * cut / (100 - cut * len(absent))
+    lengths = [
+        min(span.seconds, widest) if span.doing is Doing.NOBODY else span.seconds for span in spans
+    ]
+    whole, at, places = sum(lengths), 0.0, []
+    for each in lengths:
+        places.append((100 * at / whole, 100 * each / whole))
+        at += each
+    return places
+
+
+def _bar(span: Span, place: Place) -> Bar:
+    width = max(place[1], _THINNEST)
+    x = min(place[0], 100 - width)
+    what = dict(LEGEND)[span.doing]
+    title = f"{what}: {length(span.seconds)}, from {when(span.start)} UTC"
+    return Bar(round(x, 3), round(width, 3), span.doing.value, title)
+
+
+def _row(step: StepReport, spans: Sequence[Span], bars: Sequence[Bar]) -> PictureRow:
+    mine = tuple(bar for span, bar in zip(spans, bars, strict=True) if span.step == step.id)
+    told = "" if step.seconds is None else f", {length(step.seconds)}"
+    return PictureRow(
+        step.number,
+        plain(step.id),
+        step.became,
+        mine,
+        "" if step.seconds is None else length(step.seconds),
+        f"{plain(step.id)}: {BECAME[step.became]}{told}",
+    )
+
+
+def _refused(data: ReportData, places: Sequence[Place]) -> Bar | None:
+    """From the fence to the moment from which writes are possible again."""
+    if data.rto.start is None or data.writes is Writes.UNKNOWN:
+        return None
+    first = _x(data.rto.start, data.spans, places)
+    last = _x(_writes_again(data), data.spans, places, newest=True)
+    if first is None or last is None or last <= first:
+        return None
+    return Bar(round(first, 3), round(last - first, 3), "refused", _refused_for(data))
+
+
+def _writes_again(data: ReportData) -> datetime:
+    back = [span.end for span in data.spans if span.doing is Doing.TAKING_BACK]
+    if data.writes is Writes.AS_BEFORE and back:
+        return back[-1]
+    return data.rto.end or data.spans[-1].end
+
+
+def _x(
+    at: datetime, spans: Sequence[Span], places: Sequence[Place], *, newest: bool = False
+) -> float | None:
+    """Where a moment lies."""
+    found = None
+    for span, (x, width) in zip(spans, places, strict=True):
+        if span.start <= at <= span.end and span.seconds:
+            share = (at - span.start).total_seconds() / span.seconds
+            found = x + width * share
+            if not newest:
+                break
+    return found
+
+
+def _refused_for(data: ReportData) -> str:
+    start = data.rto.start
+    assert start is not None
+    if data.rto.seconds is not None:
+        return length(data.rto.seconds)
+    seconds = max(0.0, (_writes_again(data) - start).total_seconds())
+    return f"{length(seconds)}{'' if data.writes is Writes.AS_BEFORE else ' so far'}"
+
+
+def _ticks(spans: Sequence[Span], places: Sequence[Place]) -> tuple[Tick, ...]:
+    """Round times; where the axis is cut, when somebody began."""
+    if not any(span.doing is Doing.NOBODY for span in spans):
+        start = int(spans[0].start.timestamp() * 1000)
+        whole = int(1000 * sum(span.seconds for span in spans))
+        return _apart(Axis(start, max(whole, 1), 1).ticks())
+    begins = [(0.0, spans[0].start)]
+    for number, span in enumerate(spans[1:], 1):
+        if spans[number - 1].doing is Doing.NOBODY:
+            begins.append((places[number][0], span.start))
+    ticks: list[Tick] = []
+    for x, at in begins:
+        if not ticks or x - ticks[-1].x >= _BETWEEN_TICKS:
+            anchor = "start" if x < 6 else "end" if x > 94 else "middle"
+            ticks.append(Tick(round(x, 3), f"{at.astimezone(UTC):%H:%M:%S}", anchor))
+    return tuple(ticks)
+
+
+def _apart(ticks: Sequence[Tick]) -> tuple[Tick, ...]:
+    """Without a last one whose text, moved inwards, would touch the one before."""
+    crowded = len(ticks) > 1 and ticks[-1].anchor == "end" and ticks[-1].x - ticks[-2].x < 30
+    return tuple(ticks[:-1] if crowded else ticks)
+
+
+ITEMS = 20
+GROUPS = 25
+NOTES = 50
+
+
+def render(data: ReportData) -> str:
+    """The page; reads nothing but the template."""
+    folder = shipped("templates")
+    # The frame is that of the gap page: one look for everything that drctl hands over.
+    style = "".join((folder / name).read_text(encoding="utf-8") for name in ("gap.css", "run.css"))
+    return (
+        _environment(str(folder))
+        .get_template("run.html.j2")
+        .render(
+            data=data,
+            style=style,
+            style_hash=b64encode(sha256(style.encode()).digest()).decode(),
+            version=version("drctl"),
+            tone=run_words.tone(data),
+            chip=run_words.chip(data),
+            words=run_words,
+            known=run_lines.known(data),
+            unknown=run_lines.unknown(data),
+            steps=run_lines.next_steps(data),
+            clients=leaving_told(data),
+            figures=run_lines.figures(data),
+            picture=picture(data),
+            item_limit=ITEMS,
+            group_limit=GROUPS,
+            note_limit=NOTES,
+        )
+    )
+
+
+def _environment(folder: str) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(folder),
+        autoescape=True,
+        finalize=text.without_secrets,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    for name in ("number", "plain", "sentence", "plural"):
+        environment.filters[name] = getattr(text, name)
+    environment.filters["lasting"] = run_words.length
+    environment.filters["when"] = run_words.when
+    return environment

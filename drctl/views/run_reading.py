@@ -1,0 +1,737 @@
+"""From the entries of a journal to the values of a report."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+from typing import Any
+
+from drctl.engine.entries import Entry, What
+from drctl.engine.kind import Description, Kind, Outcome, Status, Trait
+from drctl.engine.run_state import ChainVerdict, RunState, damaged, opened, read_story
+from drctl.model.errors import Unknown
+from drctl.model.loss import Figure, LossRange, exactly, loss_range, not_known
+from drctl.model.plan import Json, Step
+from drctl.steps.registry import KINDS
+from drctl.views.run_data import (
+    Attempt,
+    Became,
+    Doing,
+    Ending,
+    GroupRow,
+    Positions,
+    ReportData,
+    Rpo,
+    Rto,
+    Span,
+    Standing,
+    StepReport,
+    Unseen,
+    Warned,
+    Writes,
+)
+
+_FORWARD = frozenset({What.DONE, What.FAILED, What.LOOKED, What.OWED, What.PASSED, What.APPLIED})
+_BACKWARD = frozenset({What.UNDOING, What.UNDONE, What.NOT_UNDONE})
+_BEGUN_BACK = "it was begun to take it back, and nothing was written down after that"
+
+
+@dataclass(slots=True)
+class Track:
+    """What is known of a step so far.
+
+    Attributes:
+        announced: whether its effect stands in the journal.
+        proven: when it was first seen to be done, by its present effect.
+        failed: it could not be done, whatever was put back afterwards.
+    """
+
+    became: Became = Became.NOT_BEGUN
+    started: datetime | None = None
+    announced: datetime | None = None
+    proven: datetime | None = None
+    failed: bool = False
+    words: str = ""
+    items: tuple[str, ...] = ()
+    complaints: list[str] = field(default_factory=list)
+    taken_back: str = ""
+
+
+@dataclass(slots=True)
+class Course:
+    """The whole run.
+
+    Attributes:
+        begins: numbers of the entries with which somebody began or went on.
+    """
+
+    tracks: dict[str, Track]
+    spans: list[Span] = field(default_factory=list)
+    begins: list[int] = field(default_factory=list)
+    times: list[datetime] = field(default_factory=list)
+
+
+def moment_of(entry: Entry) -> datetime:
+    """When it was written.
+
+    Raises:
+        KeyError, TypeError, ValueError: it does not say.
+    """
+    at = datetime.fromisoformat(entry["at"])
+    if at.tzinfo is None:
+        raise ValueError(f"{entry['at']} has no time zone")
+    return at
+
+
+def course_of(story: RunState, kinds: Mapping[str, Kind]) -> Course:
+    """Follow the entries.
+
+    Raises:
+        Unknown: one of them is not what this drctl writes.
+    """
+    course = Course({step.id: Track() for step in story.plan.steps})
+    changing = {
+        step.id
+        for step in story.plan.steps
+        if step.kind in kinds and Trait.CHANGES in kinds[step.kind].traits
+    }
+    for entry in story.entries:
+        try:
+            _take(course, entry, changing)
+        except (KeyError, TypeError, ValueError) as wrong:
+            raise damaged(story.run, wrong) from wrong
+    return course
+
+
+def _take(course: Course, entry: Entry, changing: set[str]) -> None:
+    at, what = moment_of(entry), What(entry["entry"])
+    last = course.times[-1] if course.times else at
+    if what in (What.BEGAN, What.RESUMED):
+        course.begins.append(len(course.times))
+        if what is What.RESUMED:
+            course.spans.append(Span("", Doing.NOBODY, last, at))
+    elif step := str(entry.get("step", "")):
+        track = course.tracks[step]
+        doing = _doing(what, track, step in changing)
+        if doing is not None and at > last:
+            course.spans.append(Span(step, doing, last, at))
+        track.started = track.started or last
+        _note(track, what, entry, at)
+    course.times.append(at)
+
+
+def _doing(what: What, track: Track, changes: bool) -> Doing | None:
+    """What the time since the last entry was spent on."""
+    if what in _BACKWARD:
+        return Doing.TAKING_BACK
+    if what is What.INTEND or (what in _FORWARD and track.announced is None):
+        return Doing.LOOKING
+    if what in _FORWARD or what is What.INTERRUPTED:
+        if track.announced is None:
+            return None
+        return Doing.EFFECT if changes and not track.complaints else Doing.WAITING
+    return None
+
+
+def _note(track: Track, what: What, entry: Entry, at: datetime) -> None:
+    match what:
+        case What.INTEND:
+            track.became, track.announced, track.proven = Became.BEGUN, at, None
+            track.words, track.items, track.taken_back = "", (), ""
+            track.complaints.clear()
+        case What.APPLIED:
+            track.complaints += map(str, entry["complaints"])
+        case What.DONE:
+            track.became, track.failed = Became.DONE, False
+            track.proven = track.proven or at
+            _say(track, entry)
+        case What.FAILED:
+            unknown = entry["state"] == "unknown"
+            track.became, track.failed = (Became.UNKNOWN if unknown else Became.FAILED), True
+            _say(track, entry)
+        case What.PASSED:
+            track.became = Became.PASSED
+            _say(track, entry)
+        case What.OWED if track.became is not Became.DONE:
+            track.became, track.words = Became.OWED, str(entry["what"])
+        case What.LOOKED if entry["state"] != "done":
+            track.became, track.proven, track.words = Became.BEGUN, None, str(entry["words"])
+        case What.STALE:
+            track.became, track.announced, track.proven = Became.NOT_BEGUN, None, None
+            track.words = str(entry["words"])
+        case What.UNDOING:
+            track.became, track.taken_back = Became.NOT_TAKEN_BACK, _BEGUN_BACK
+        case What.UNDONE:
+            track.became = Became.FAILED if track.failed else Became.TAKEN_BACK
+            track.taken_back = str(entry["words"])
+        case What.NOT_UNDONE:
+            track.taken_back = str(entry["words"])
+            track.items = tuple(map(str, entry["items"]))
+        case _:
+            pass
+
+
+def _say(track: Track, entry: Entry) -> None:
+    track.words = str(entry["words"])
+    track.items = tuple(map(str, entry["items"]))
+
+
+_ENDINGS = {
+    Standing.DONE: "came to the end",
+    Standing.REFUSED: "ended with nothing changed",
+    Standing.STOPPED: "stopped",
+    Standing.UNKNOWN: "ended without knowing",
+    Standing.INTERRUPTED: "was interrupted",
+    Standing.NOT_ENDED: "wrote nothing more",
+}
+_LEFT_BEHIND = "left it behind"
+
+
+def attempts(story: RunState, kinds: Mapping[str, Kind], course: Course) -> tuple[Attempt, ...]:
+    """Everybody who carried the run out."""
+    found = []
+    edges = [*course.begins, len(story.entries)]
+    for first, after in pairwise(edges):
+        who = story.entries[first].get("who", {})
+        standing, step = _run_ending_stands(story, kinds, story.entries[:after], first)
+        where = f" at {step}" if step else ""
+        left = any(e["entry"] == What.ABANDONED for e in story.entries[first:after])
+        found.append(
+            Attempt(
+                str(who.get("user") or who.get("who") or "somebody"),
+                str(who.get("host") or "an unknown host"),
+                course.times[first],
+                course.times[after - 1],
+                f"{_LEFT_BEHIND if left else _ENDINGS[standing]}{where}",
+            )
+        )
+    return tuple(found)
+
+
+def ending(story: RunState, kinds: Mapping[str, Kind], course: Course) -> Ending:
+    """How the run stands after its last entry."""
+    standing, step = _run_ending_stands(story, kinds, story.entries, course.begins[-1])
+    words, items = _told(story, standing, step)
+    if standing is Standing.NOT_ENDED:
+        return Ending(standing, step, words, items, None)
+    outcome = Outcome(
+        Status(standing.value), owes=bool(story.owed), abandoned=bool(story.abandoned)
+    )
+    over = standing is Standing.STOPPED and bool(story.status) and not story.abandoned
+    return Ending(standing, step, words, items, outcome.exit_code, over)
+
+
+def _run_ending_stands(
+    story: RunState, kinds: Mapping[str, Kind], told: Sequence[Entry], first: int
+) -> tuple[Standing, str]:
+    """After these entries, of which the last attempt begins with the one of this number."""
+    last = told[-1]
+    match What(last["entry"]):
+        case What.ENDED:
+            standing = Standing(last["status"])
+            return standing, "" if standing is Standing.DONE else _turned_at(told) or _next(story)
+        case What.INTERRUPTED:
+            return Standing.INTERRUPTED, str(last["step"])
+        case What.FAILED:
+            return _failed(story, kinds, told)
+        case What.LOOKED if last["state"] == "unknown":
+            return Standing.UNKNOWN, str(last["step"])
+        case What.UNDONE | What.NOT_UNDONE:
+            return _put_back(story, kinds, told, first)
+        case _:
+            return Standing.NOT_ENDED, str(last.get("step", "")) or _next(story)
+
+
+def _failed(
+    story: RunState, kinds: Mapping[str, Kind], told: Sequence[Entry]
+) -> tuple[Standing, str]:
+    step = str(told[-1]["step"])
+    if told[-1]["state"] == "unknown":
+        return Standing.UNKNOWN, step
+    intended = {str(entry["step"]) for entry in told if entry["entry"] == What.INTEND}
+    if not any(Trait.OPENS in _traits(story, kinds, each) for each in intended):
+        # It would have been turned back: whoever wrote this did not come to that.
+        return Standing.NOT_ENDED, step
+    verifies = Trait.VERIFIES in _traits(story, kinds, step)
+    return (Standing.UNKNOWN if verifies else Standing.STOPPED), step
+
+
+def _put_back(
+    story: RunState, kinds: Mapping[str, Kind], told: Sequence[Entry], first: int
+) -> tuple[Standing, str]:
+    """Stopped where each effect was tried; else the one who did it is gone."""
+    undone = {e["effect"] for e in told if e["entry"] == What.UNDONE}
+    standing = {
+        entry["effect"]
+        for entry in told
+        if entry["entry"] == What.INTEND
+        and entry["effect"] not in undone
+        and Trait.CHANGES in _traits(story, kinds, entry["step"])
+    }
+    tried = [e for e in told[first:] if e["entry"] == What.NOT_UNDONE and e["effect"] in standing]
+    if not tried or standing != {entry["effect"] for entry in tried}:
+        return Standing.NOT_ENDED, str(told[-1]["step"])
+    unknown = any(entry["state"] == "unknown" for entry in tried)
+    return (Standing.UNKNOWN if unknown else Standing.STOPPED), str(tried[0]["step"])
+
+
+def _told(story: RunState, standing: Standing, step: str) -> tuple[str, tuple[str, ...]]:
+    """What was seen there, and what is not as wanted, each named."""
+    if standing is Standing.DONE:
+        return "", ()
+    if story.abandoned:
+        return story.abandoned, ()
+    if standing is Standing.REFUSED or (standing is Standing.STOPPED and story.status):
+        return story.turned_back, _items(story, step, What.FAILED)
+    for entry in reversed(story.entries):
+        if entry.get("step") == step and "words" in entry:
+            return str(entry["words"]), tuple(map(str, entry.get("items", ())))
+    return "", ()
+
+
+def _items(story: RunState, step: str, what: What) -> tuple[str, ...]:
+    for entry in reversed(story.entries):
+        if entry["entry"] == what and entry.get("step") == step:
+            return tuple(map(str, entry.get("items", ())))
+    return ()
+
+
+def _turned_at(told: Sequence[Entry]) -> str:
+    return next((str(e["step"]) for e in reversed(told) if e["entry"] == What.TURNED_BACK), "")
+
+
+def _next(story: RunState) -> str:
+    return next((step.id for step in story.plan.steps if not story.is_done(step.id)), "")
+
+
+def _traits(story: RunState, kinds: Mapping[str, Kind], step: str) -> Trait:
+    kind = kinds.get(story.plan.step(step).kind)
+    return Trait.NONE if kind is None else kind.traits
+
+
+_UNSEEN = " (not checked)"
+"""How preflight ends what it noted of a guard that could not look."""
+
+
+def mode(story: RunState) -> str:
+    """Planned or unplanned; empty where the plan does not know it."""
+    for step in story.plan.steps:
+        if step.kind == "preflight":
+            return str(step.settings.get("mode", ""))
+    return ""
+
+
+def cluster_ids(story: RunState) -> dict[str, str]:
+    """What the clusters call themselves."""
+    stock = _intent(story, "take-stock").get("clusters", {})
+    return {
+        str(name): str(seen["cluster_id"])
+        for name, seen in stock.items()
+        if isinstance(seen, Mapping) and "cluster_id" in seen
+    }
+
+
+def topics(story: RunState) -> tuple[str, ...]:
+    """Those of the source that the run moved, as far as a step has noted them."""
+    for kind in ("measure-loss", "fence-producers"):
+        if named := _intent(story, kind).get("topics"):
+            return tuple(map(str, named))
+    seen = _intent(story, "take-stock").get("clusters", {}).get(story.plan.source, {})
+    ends = seen.get("ends", {}) if isinstance(seen, Mapping) else {}
+    return tuple(sorted({str(place).rpartition("-")[0] for place in ends}))
+
+
+def set_aside(story: RunState) -> dict[str, int]:
+    """Records that only the returned cluster had and that were not copied, by what became of them.
+
+    A comparison allows for them: they are on the returned cluster alone.
+    """
+    done = story.facts_by_kind().get("reconcile", {}).get("done", {})
+    known = done if isinstance(done, Mapping) else {}
+    found = {kind: _count(known.get(kind)) or 0 for kind in ("quarantine", "export", "discard")}
+    return {kind: number for kind, number in found.items() if number}
+
+
+def warned(story: RunState) -> tuple[Warned, ...]:
+    """What guards said that let the run go on."""
+    told = story.facts_by_kind().get("preflight", {}).get("warnings", ())
+    return tuple(_warned(each) for each in told)
+
+
+def _warned(told: Any) -> Warned:
+    words = str(told)
+    return Warned(words.removesuffix(_UNSEEN), not words.endswith(_UNSEEN))
+
+
+def unseen(story: RunState) -> tuple[Unseen, ...]:
+    """What the guards could not look at, by cause."""
+    told = story.facts_by_kind().get("preflight", {}).get("unseen", ())
+    return tuple(Unseen(each["what"], each["why"], tuple(each["checks"])) for each in told)
+
+
+def told_shortly(story: RunState) -> RunState:
+    """The same run, in which each step refers to a cause that is told once, by its name."""
+    causes = unseen(story)
+    if not causes:
+        return story
+    first, *more = story.entries
+    return read_story((first, *(_shortly(entry, causes) for entry in more)))
+
+
+def _shortly(value: Any, causes: Sequence[Unseen]) -> Any:
+    if isinstance(value, str):
+        for each in causes:
+            value = value.replace(each.why, each.what)
+        return value
+    if isinstance(value, Mapping):
+        return {name: _shortly(each, causes) for name, each in value.items()}
+    return [_shortly(each, causes) for each in value] if isinstance(value, list | tuple) else value
+
+
+def positions(story: RunState) -> Positions | None:
+    """What was committed for consumers; None where nothing was."""
+    facts, intent = story.facts_by_kind().get("commit-offsets"), _intent(story, "commit-offsets")
+    if facts is None:
+        return None
+    counted = Counter(str(line[0]) for line in intent.get("lines", ()))
+    rows = [_group(name, count, intent) for name, count in counted.items()]
+    rows.sort(key=lambda row: (-(row.rereads_at_most or 0), row.name))
+    return Positions(
+        _count(facts.get("positions")) or 0,
+        _count(facts.get("same")) or 0,
+        _count(facts.get("rereads_at_most")),
+        tuple(map(str, facts.get("left_out", ()))),
+        tuple(rows),
+        _count(facts.get("rereads_likely")),
+        tuple(map(str, facts.get("without_offset", ()))),
+    )
+
+
+def _group(name: str, count: int, intent: Json) -> GroupRow:
+    rereads, likely = intent.get("rereads", {}), intent.get("likely", {})
+    evidence, age, only_if = intent.get("rests_on", {}).get(name) or ("", None, "")
+    again = _count(rereads.get(name)), _count(likely.get(name))
+    # With the source alive there is no condition: its own word counts.
+    if not only_if:
+        return GroupRow(name, count, *again)
+    return GroupRow(name, count, *again, str(evidence), age, str(only_if))
+
+
+def not_checked(story: RunState, course: Course) -> tuple[str, ...]:
+    """What nobody looked at, or nobody could."""
+    return tuple(_not_checked(story, course))
+
+
+def _not_checked(story: RunState, course: Course) -> Iterator[str]:
+    for name in story.facts_by_kind().get("take-stock", {}).get("silent", ()):
+        yield f"{name} did not answer before anything was changed"
+    yield from (each.words for each in warned(story) if not each.checked)
+    unseen = story.facts_by_kind().get("verify-clients", {}).get("not_seen")
+    if unseen:
+        yield str(unseen)
+    for step in story.plan.steps:
+        if step.kind == "switch-endpoint" and story.is_done(step.id) and _by_word(step.settings):
+            number, kind = step.settings["number"] + 1, step.settings["kind"]
+            yield (
+                f"whether a client that connects through endpoint {number} ({kind}) is on"
+                f" {step.settings['to']}: give it `bootstrap`, and drctl connects through it, too"
+            )
+    for name, track in course.tracks.items():
+        if track.became in (Became.PASSED, Became.UNKNOWN, Became.BEGUN):
+            yield f"step {name}: {track.words or 'nobody saw whether it was done'}"
+
+
+def _by_word(settings: Json) -> bool:
+    """Whether an endpoint was only asked where it points; a file says all that there is to know."""
+    return settings.get("kind") != "file" and not settings.get("asked", False)
+
+
+def _intent(story: RunState, kind: str) -> Json:
+    """The newest of a kind that was not taken back."""
+    for step in story.plan.steps:
+        if step.kind == kind and (effect := story.effect_of(step.id)):
+            return effect.intent
+    return {}
+
+
+def _count(value: Any) -> int | None:
+    return int(value) if isinstance(value, int | float) else None
+
+
+def steps_with(story: RunState, kinds: Mapping[str, Kind], trait: Trait) -> tuple[str, ...]:
+    """The steps of the plan's own direction that have a trait, in their order."""
+    traits = {s.id: kinds[s.kind].traits for s in story.plan.steps if s.kind in kinds}
+    return tuple(
+        step for step, its in traits.items() if trait in its and Trait.OTHER_WAY not in its
+    )
+
+
+def rto(story: RunState, kinds: Mapping[str, Kind], course: Course) -> Rto:
+    """From the fence's announcement to the moment from which clients can write on the target.
+
+    Where a source was lost nobody saw when writes began to be refused: then from the command.
+    """
+    commanded = _commanded(story) if story.plan.name.endswith("unplanned") else None
+    start = commanded or next(_fenced(story, kinds), None)
+    last = _last(story, kinds)
+    if last is None:
+        return Rto(None, "not measured: the plan does not open a cluster for writes", start)
+    step, opens = last
+    end = course.tracks[step].proven
+    if end is None:
+        why = "the run was turned back" if story.turned_back else f"step {step} is not done"
+        return Rto(None, f"not measured: {why}", start)
+    if start is None:
+        return Rto(
+            None, "not measured: no fence was set, so nobody saw the first refused write", None, end
+        )
+    seconds = (end - start).total_seconds()
+    if seconds < 0:
+        how = "not measured: it began and ended on hosts whose clocks do not agree"
+        return Rto(None, how, start, end)
+    until = "the target was open" if opens else "the last endpoint was switched"
+    since = "command" if commanded else "beginning of the fence"
+    how = f"from the {since} until {until} and seen to be (step {step})"
+    how += _doubts(story, course, start, end)
+    return Rto(seconds, how, start, end, since_command=commanded is not None)
+
+
+def _commanded(story: RunState) -> datetime | None:
+    """When the command was given; None where its journal does not say it."""
+    told = story.entries[0].get("who", {}).get("commanded", "")
+    try:
+        return datetime.fromisoformat(told)
+    except ValueError:
+        return None
+
+
+def _fenced(story: RunState, kinds: Mapping[str, Kind]) -> Iterator[datetime]:
+    """When writes may have begun to be refused."""
+    fences = steps_with(story, kinds, Trait.FENCES_WRITES)
+    for entry in story.entries:
+        if entry["entry"] == What.INTEND and entry["step"] in fences:
+            yield moment_of(entry)
+
+
+def _last(story: RunState, kinds: Mapping[str, Kind]) -> tuple[str, bool] | None:
+    """The step after which clients can write, and whether it is the one that opens."""
+    opening = steps_with(story, kinds, Trait.OPENS)
+    if not opening:
+        return None
+    switching = steps_with(story, kinds, Trait.SWITCHES)
+    return (switching[-1], False) if switching else (opening[-1], True)
+
+
+def _doubts(story: RunState, course: Course, start: datetime, end: datetime) -> str:
+    """What the number does not hold."""
+    told = []
+    hosts = {
+        str(story.entries[number].get("who", {}).get("host"))
+        for number in course.begins
+        if course.times[number] <= end
+    }
+    if len(hosts) > 1:
+        told.append("by the clocks of several hosts")
+    if story.plan.name.endswith("unplanned"):
+        told.append("without the outage before the run")
+    if any(start <= course.times[number] <= end for number in course.begins):
+        told.append("with the time in which nobody was at work")
+    return f"; {', '.join(told)}" if told else ""
+
+
+def rpo(story: RunState, kinds: Mapping[str, Kind], course: Course) -> Rpo:
+    """What the target lacks: nothing, proven by content; an estimate; or not known."""
+    if not any(course.tracks[step].announced for step in steps_with(story, kinds, Trait.OPENS)):
+        return _not_measured("not measured: the target was not opened")
+    facts = story.facts_by_kind()
+    fell = [step for step in steps_with(story, kinds, Trait.FENCES_WRITES) if step in story.owed]
+    if fell and "drain" in facts:
+        return _not_measured(story.owed[fell[0]])
+    if facts.get("drain", {}).get("missing") == 0:
+        how = "a comparison by content found no missing record behind the fence"
+        return Rpo(exactly(0, how), 0.0, True, how)
+    if "measure-loss" in facts:
+        loss = facts["measure-loss"]
+        return Rpo(
+            loss_range(loss),
+            _seconds(loss.get("seconds")),
+            False,
+            "estimated from what survived; drctl gap makes it exact once the source answers",
+            tuple(map(str, loss.get("evidence", ()))),
+        )
+    if "gap" in facts:
+        found = _number(facts["gap"].get("unreplicated"))
+        how = "a comparison by content, while the source may still have taken writes"
+        lost = LossRange(Figure(found, how), Figure(found, how), Figure(None, how))
+        return Rpo(lost, None, False, how)
+    return _not_measured("not measured: no step of this run has looked for it")
+
+
+def _not_measured(why: str) -> Rpo:
+    return Rpo(not_known(why), None, False, why)
+
+
+def writes(
+    story: RunState, kinds: Mapping[str, Kind], course: Course
+) -> tuple[Writes, datetime | None]:
+    """Where applications can write now, and since when."""
+    fences = steps_with(story, kinds, Trait.FENCES_WRITES)
+    opening = steps_with(story, kinds, Trait.OPENS)
+    if not fences and not opening:
+        return Writes.NOT_TOUCHED, None
+    opened = [course.tracks[step] for step in opening]
+    if any(track.became is Became.DONE for track in opened):
+        return Writes.TARGET, next(t.proven for t in opened if t.became is Became.DONE)
+    if any(track.announced for track in opened):
+        return Writes.UNKNOWN, None
+    found = [course.tracks[step] for step in fences if _stands(story, step)]
+    if not found:
+        return Writes.AS_BEFORE, None
+    if all(track.became is Became.DONE for track in found):
+        return Writes.NOWHERE, next(_fenced(story, kinds), None)
+    return Writes.UNKNOWN, None
+
+
+def _stands(story: RunState, step: str) -> bool:
+    """Whether an effect of it may be there; also one whose successor was announced since."""
+    return any(effect.step == step and not effect.undone for effect in story.effects)
+
+
+def _number(value: Any) -> int | None:
+    return int(value) if isinstance(value, int | float) else None
+
+
+def _seconds(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+_PROVING = (Doing.EFFECT, Doing.WAITING)
+
+
+def report_data(
+    story: RunState, chain: ChainVerdict | None = None, kinds: Mapping[str, Kind] = KINDS
+) -> ReportData:
+    """What the run came to.
+
+    Args:
+        chain: whether its journal is as it was written; None where nobody looked.
+
+    Raises:
+        Unknown: an entry is not what this drctl writes.
+    """
+    not_seen = unseen(story)
+    story = told_shortly(story)
+    course = course_of(story, kinds)
+    end = ending(story, kinds, course)
+    last_writes, since = writes(story, kinds, course)
+    return ReportData(
+        run=story.run,
+        plan=story.plan,
+        mode=mode(story),
+        ids=cluster_ids(story),
+        attempts=attempts(story, kinds, course),
+        steps=_steps(story, kinds, course),
+        spans=tuple(course.spans),
+        ending=end,
+        turned_back=story.turned_back,
+        abandoned=story.abandoned,
+        writes=last_writes,
+        rto=rto(story, kinds, course),
+        rpo=rpo(story, kinds, course),
+        warned=warned(story),
+        # What was put back owes nothing any more.
+        owed={} if end.standing is Standing.REFUSED else _owed(story),
+        positions=positions(story),
+        not_checked=not_checked(story, course),
+        began=course.times[0],
+        until=course.times[-1],
+        fenced=_run_reading_fenced(story, kinds, course),
+        endpoints=_endpoints(story, kinds, course),
+        chain=chain,
+        writes_since=since,
+        overrides={**story.plan.overrides, **story.overrides},
+        topics=topics(story),
+        set_aside=set_aside(story),
+        unseen=not_seen,
+    )
+
+
+def _owed(story: RunState) -> Mapping[str, str]:
+    """By step; of one that is owed and stands as well, both."""
+    told = (story.owed, story.stands)
+    names = dict.fromkeys((*story.owed, *story.stands))
+    return {name: "; ".join(each[name] for each in told if name in each) for name in names}
+
+
+def _run_reading_fenced(story: RunState, kinds: Mapping[str, Kind], course: Course) -> bool:
+    steps = steps_with(story, kinds, Trait.FENCES_WRITES)
+    return any(course.tracks[step].became is Became.DONE for step in steps)
+
+
+def _endpoints(story: RunState, kinds: Mapping[str, Kind], course: Course) -> tuple[int, int]:
+    steps = steps_with(story, kinds, Trait.SWITCHES)
+    return sum(course.tracks[step].became is Became.DONE for step in steps), len(steps)
+
+
+def sound_entries(run: str, lines: Sequence[bytes], chain: ChainVerdict) -> tuple[Entry, ...]:
+    """What a journal tells up to the first line that is not as it was written.
+
+    Raises:
+        Unknown: not even its first line is.
+    """
+    if not chain.lines:
+        raise Unknown(
+            f"nothing of the journal of run {run} is as it was written: {chain.words}",
+            "compare it with its copies: the topic __drctl_journal and the state_dir of whoever"
+            " carried it out",
+        )
+    return tuple(opened(line).entry for line in lines[: chain.lines])
+
+
+def described(step: Step, kinds: Mapping[str, Kind] = KINDS) -> Description:
+    """A step in words; also one that this drctl does not know."""
+    kind = kinds.get(step.kind)
+    if kind is None:
+        return Description(f"{step.id}: a step of a kind that this drctl does not know", "")
+    return kind.describe(step.settings)
+
+
+def _steps(story: RunState, kinds: Mapping[str, Kind], course: Course) -> tuple[StepReport, ...]:
+    return tuple(
+        _step(number, step, story, kinds, course) for number, step in enumerate(story.plan.steps, 1)
+    )
+
+
+def _step(
+    number: int, step: Step, story: RunState, kinds: Mapping[str, Kind], course: Course
+) -> StepReport:
+    track, words = course.tracks[step.id], described(step, kinds)
+    return StepReport(
+        number=number,
+        id=step.id,
+        kind=step.kind,
+        title=words.title,
+        proof=words.proof,
+        way_back=words.way_back,
+        duty=step.duty,
+        changes=step.kind in kinds and Trait.CHANGES in kinds[step.kind].traits,
+        became=track.became,
+        started=track.started,
+        seconds=_run_reading_seconds(step.id, track, course, tuple(Doing)),
+        waited=_run_reading_seconds(step.id, track, course, _PROVING) if track.announced else None,
+        words=track.words,
+        items=track.items,
+        complaints=tuple(track.complaints),
+        owed=story.owed.get(step.id, ""),
+        taken_back=track.taken_back,
+    )
+
+
+def _run_reading_seconds(
+    step: str, track: Track, course: Course, doings: tuple[Doing, ...]
+) -> float | None:
+    if track.started is None:
+        return None
+    spans = (span for span in course.spans if span.step == step and span.doing in doings)
+    return round(sum(span.seconds for span in spans), 3)

@@ -1,0 +1,245 @@
+"""What a run came to, in words: the page, the terminal and the Markdown say the same.
+
+Pure: a `ReportData` in, sentences out. Everything that came from a journal is made printable here.
+"""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from drctl.views.run_data import Became, ReportData, Rpo, Standing, Writes
+from drctl.views.text import number, plain, plural, sentence
+
+
+class Tone(StrEnum):
+    """How a run is to be taken."""
+
+    FINE = "fine"
+    FOUND = "found"
+    """There is something to do."""
+    INCOMPLETE = "incomplete"
+    """Nobody knows yet, or it is not over."""
+
+
+CHIPS = {
+    Standing.DONE: "Done",
+    Standing.REFUSED: "Refused",
+    Standing.STOPPED: "Stopped part-way",
+    Standing.UNKNOWN: "Unknown",
+    Standing.INTERRUPTED: "Interrupted",
+    Standing.NOT_ENDED: "Not ended",
+}
+
+BECAME = {
+    Became.DONE: "done",
+    Became.OWED: "owed",
+    Became.PASSED: "not needed",
+    Became.FAILED: "failed",
+    Became.UNKNOWN: "unknown",
+    Became.BEGUN: "begun",
+    Became.TAKEN_BACK: "taken back",
+    Became.NOT_TAKEN_BACK: "not taken back",
+    Became.NOT_BEGUN: "not begun",
+}
+
+
+def tone(data: ReportData) -> Tone:
+    """How it is to be taken."""
+    if data.ending.standing is Standing.DONE:
+        return Tone.FOUND if data.owed else Tone.FINE
+    if data.ending.standing in (Standing.REFUSED, Standing.STOPPED):
+        return Tone.FOUND
+    return Tone.INCOMPLETE
+
+
+def chip(data: ReportData) -> str:
+    """One word, or two."""
+    if data.ending.standing is Standing.DONE and data.owed:
+        return "Done, and something is owed"
+    if data.abandoned:
+        return "Left behind"
+    return CHIPS[data.ending.standing]
+
+
+def verdict(data: ReportData) -> str:
+    """The answer in one sentence."""
+    at = plain(data.ending.step)
+    match data.ending.standing:
+        case Standing.DONE:
+            return f"{_end(data)}."
+        case Standing.REFUSED:
+            if turning(data) == "refused":
+                return f"Refused at {at}: nothing was changed."
+            return f"Turned back at {at}: everything was put back."
+        case Standing.STOPPED if data.abandoned:
+            return f"Nobody goes on with it; it came to {at}: {_where(data)}."
+        case Standing.STOPPED if data.ending.over:
+            return f"Turned back at {at}: what must stay as it is was left so."
+        case Standing.STOPPED if data.turned_back:
+            return f"Turned back at {_turned_at(data)}, but not everything could be put back."
+        case Standing.STOPPED:
+            return f"Stopped at {at}: {_where(data)}, and {_left(data)}."
+        case Standing.UNKNOWN if _late(data):
+            return f"{at} was not seen in time: look before you act. {writes_now(data)}."
+        case Standing.UNKNOWN:
+            return f"Nobody knows yet what became of {at}: look before you act. {writes_now(data)}."
+        case Standing.INTERRUPTED:
+            before = f"before {at} was done" if at else "after the last step"
+            return f"Interrupted {before}: {_where(data)}."
+        case Standing.NOT_ENDED:
+            behind = f"at {at}" if at else "behind the last step"
+            return f"The journal stops {behind}: {_where(data)}."
+
+
+def _end(data: ReportData) -> str:
+    if data.writes is not Writes.TARGET:
+        return f"All {plural(len(data.steps), 'step')} of {plain(data.plan.name)} are through"
+    moved = f"{plain(data.plan.target)} has taken over from {plain(data.plan.source)}"
+    lost = {True: "no record was left behind", False: lost_in_words(data)}[lossless(data)]
+    return "; ".join(filter(None, (moved, lost, set_aside(data))))
+
+
+_ASIDE = {"quarantine": "in quarantine", "export": "exported", "discard": "discarded"}
+
+
+def set_aside(data: ReportData) -> str:
+    """What was not copied of the records that only the returned cluster had; empty for nothing."""
+    told = [
+        f"{number(count)} {'is' if count == 1 else 'are'} {_ASIDE[kind]}"
+        for kind, count in data.set_aside.items()
+    ]
+    return f"of what only {plain(data.plan.target)} had {', '.join(told)}" if told else ""
+
+
+def lossless(data: ReportData) -> bool:
+    """Whether it is proven that nothing was left behind."""
+    return data.rpo.exact and data.rpo.records == 0
+
+
+def lost_in_words(data: ReportData) -> str:
+    """What the target lacks."""
+    records, seconds = data.rpo.records, data.rpo.seconds
+    if not data.rpo.lost.known and seconds is None:
+        return "how many records were not replicated is not known"
+    if records is None and seconds is not None and not data.rpo.lost.known:
+        return f"about the last {length(seconds)} may not be replicated"
+    if data.rpo.exact and records is not None:
+        return f"{plural(records, 'record')} {'was' if records == 1 else 'were'} left behind"
+    within = f" of the last {length(seconds)}" if seconds and not data.rpo.compared else ""
+    return f"{estimated(data.rpo)}{within} may not be replicated"
+
+
+def estimated(rpo: Rpo) -> str:
+    """How many records are missing on the target; between which bounds, where it is no count."""
+    if rpo.exact and rpo.records is not None:
+        return plural(rpo.records, "record")
+    return rpo.lost.words
+
+
+def writes_now(data: ReportData) -> str:
+    """Where applications can write, as a sentence; names of clusters stay as they are."""
+    text = _where(data)
+    return text if data.writes is Writes.TARGET else text[:1].upper() + text[1:]
+
+
+def _where(data: ReportData) -> str:
+    """Where applications can write, as the end of a sentence."""
+    source, target = plain(data.plan.source), plain(data.plan.target)
+    match data.writes:
+        case Writes.AS_BEFORE:
+            return f"applications can write to {source} as before"
+        case Writes.NOWHERE:
+            return f"nobody can write: {source} is fenced and {target} is not open"
+        case Writes.TARGET:
+            done, total = data.endpoints
+            only = "" if data.switched else f", but {done} of {plural(total, 'endpoint')} switched"
+            return f"{target} takes writes{only}"
+        case Writes.UNKNOWN:
+            return "where applications can write is not known"
+        case Writes.NOT_TOUCHED:
+            return f"{_left(data)} of {plural(len(data.steps), 'step')}"
+
+
+def _left(data: ReportData) -> str:
+    left = len(data.steps) - len(data.became(Became.DONE, Became.PASSED, Became.OWED))
+    return f"{plural(left, 'step')} {'remains' if left == 1 else 'remain'}"
+
+
+def _late(data: ReportData) -> bool:
+    """Whether the last step answered, but not as it should."""
+    return any(s.id == data.ending.step for s in data.became(Became.FAILED))
+
+
+def _turned_at(data: ReportData) -> str:
+    failed = next((step for step in data.steps if step.became is Became.FAILED), None)
+    return plain(failed.id if failed else data.ending.step)
+
+
+def circumstances(data: ReportData) -> str:
+    """Of what and as of when this is."""
+    plan = data.plan
+    return (
+        f"run {plain(data.run)}, {plain(plan.name)}, link {plain(plan.link)}, "
+        f"{plain(plan.source)} to {plain(plan.target)}, {when(data.began)} UTC, "
+        f"took {length(data.seconds)}"
+    )
+
+
+def turning(data: ReportData) -> str:
+    """Whether something had to be put back."""
+    return "turned back" if any(step.taken_back for step in data.steps) else "refused"
+
+
+def rto_in_brief(data: ReportData) -> str:
+    """From when to when, or why nobody knows."""
+    rto = data.rto
+    if rto.seconds is None or rto.start is None or rto.end is None:
+        return sentence(rto.how.removeprefix("not measured: "))
+    return f"{rto.start.astimezone(UTC):%H:%M:%S} to {rto.end.astimezone(UTC):%H:%M:%S} UTC"
+
+
+def rpo_in_brief(data: ReportData) -> str:
+    """How it is known, in few words."""
+    rpo = data.rpo
+    if rpo.exact:
+        return "proven by content"
+    if rpo.compared:
+        return "compared by content, and not all of it can be told"
+    if not rpo.lost.known and rpo.seconds is None:
+        return sentence(rpo.how.removeprefix("not measured: "))
+    within = f"of the last {length(rpo.seconds)}, " if rpo.records and rpo.seconds else ""
+    return f"{within}estimated from what survived"
+
+
+def journal_in_words(data: ReportData) -> str:
+    """Whether the journal is as it was written."""
+    chain = data.chain
+    if chain is None:
+        return "not verified"
+    if chain.harm is not None:
+        return f"NOT as it was written: {sentence(chain.words)}"
+    lines = plural(chain.lines, "line")
+    ended = "" if chain.ended else ", not ended"
+    return f"as it was written: {lines}{ended}, digest {chain.head.digest[:16]}"
+
+
+def closed(text: str) -> str:
+    """Prose that came from outside, as the end of a sentence."""
+    told = sentence(text)
+    return told if told.endswith((".", "!", "?")) else f"{told}."
+
+
+def when(at: datetime | None) -> str:
+    """To the second, UTC, without the zone."""
+    return "-" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def length(seconds: float | None) -> str:
+    """`0.3 s`, `42.1 s`, `3 min 12 s`, `2 h 5 min`."""
+    if seconds is None:
+        return "-"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min" + (f" {whole % 60} s" if whole % 60 else "")
+    return f"{whole // 3600:,} h" + (f" {whole % 3600 // 60} min" if whole % 3600 // 60 else "")

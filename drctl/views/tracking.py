@@ -1,0 +1,170 @@
+"""A pass of `drctl offsets track` in a few lines of text."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from drctl.offsets.anchor_log import ANCHORS_TOPIC
+from drctl.offsets.passes import Tracked
+from drctl.offsets.tracking import Look, Problem
+from drctl.views.metrics import Metric, exposition
+from drctl.views.text import duration, number, plain, plural, sentence, utc
+
+_SHOWN = 20
+
+
+def pass_line(result: Tracked) -> str:
+    """One line, where many passes follow each other."""
+    look = result.look
+    at = utc(result.began_ms)
+    if look is None or result.failed is not None:
+        return f"{at}  failed; {known(result)}"
+    line = f"{at}  {_seen(look)}: {_done(look)}; {result.seconds:.2f} s"
+    return line if result.complete else f"{line}; {plural(len(look.problems), 'problem')}"
+
+
+def pass_lines(result: Tracked, look: Look, target: str, command: str) -> Iterator[str]:
+    """What a single pass found, and did or would do.
+
+    Args:
+        command: that does it.
+    """
+    yield f"{_seen(look)}, looked at in {result.seconds:.2f} s"
+    if result.executed:
+        yield f"{_done(look)}; in topic {ANCHORS_TOPIC} of {plain(target)}, and read back"
+    else:
+        if not result.topic_existed:
+            yield f"topic {ANCHORS_TOPIC} of {plain(target)} would be made"
+        yield f"{number(look.moved)} moved: {plural(look.noted, 'anchor')} would be written, " + (
+            f"{number(len(look.forgotten))} deleted"
+        )
+    if look.bare:
+        held = "has no consumed record left" if look.bare == 1 else "have no consumed record left"
+        yield f"{plural(look.bare, 'position')} {held} to know it by on another cluster"
+    if look.astray:
+        yield f"{plural(look.astray, 'anchor')} of positions that could not be seen: kept, aging"
+    yield from problem_lines(look)
+    if not result.executed:
+        yield known(result)
+        yield f"to write them: {command}"
+
+
+def problem_lines(look: Look) -> Iterator[str]:
+    """What could not be looked at."""
+    for problem in look.problems[:_SHOWN]:
+        yield f"{_where(problem)}: {sentence(problem.reason)}"
+    if len(look.problems) > _SHOWN:
+        yield f"and {number(len(look.problems) - _SHOWN)} more; --output json has all"
+
+
+def known(result: Tracked) -> str:
+    """How old it is what is noted."""
+    if result.known_ms is None or result.age_seconds is None:
+        return "nothing is noted yet"
+    age = duration(result.age_seconds)
+    return f"what is noted is true as of {utc(result.known_ms)} UTC, {age} ago"
+
+
+def _seen(look: Look) -> str:
+    return f"{plural(look.groups, 'group')} with {plural(look.positions, 'position')}"
+
+
+def _done(look: Look) -> str:
+    return (
+        f"{number(look.moved)} moved, {number(look.noted)} noted, "
+        f"{number(len(look.forgotten))} forgotten"
+    )
+
+
+def _where(problem: Problem) -> str:
+    group = f"group {plain(problem.group)}"
+    return f"{group} in {plain(problem.topic)}-{problem.partition}" if problem.topic else group
+
+
+_PREFIX = "drctl_offsets_track_"
+
+
+@dataclass(frozen=True, slots=True)
+class TrackMetrics:
+    """Sums since the start, and the last pass.
+
+    Attributes:
+        labels: of every number.
+        complete_ms: when the last pass began in which all positions were seen.
+        last: the last pass.
+    """
+
+    labels: Mapping[str, str]
+    complete_ms: int | None = None
+    passes: int = 0
+    failures: int = 0
+    moved: int = 0
+    written: int = 0
+    last: Tracked | None = None
+
+    def after(self, result: Tracked) -> "TrackMetrics":
+        """These numbers and one pass more."""
+        look = result.look if result.failed is None else None
+        return replace(
+            self,
+            complete_ms=result.began_ms if result.complete else self.complete_ms,
+            passes=self.passes + 1,
+            failures=self.failures + (result.failed is not None),
+            moved=self.moved + (look.moved if look else 0),
+            written=self.written + (look.noted + len(look.forgotten) if look else 0),
+            last=result,
+        )
+
+    def text(self) -> str:
+        """As Prometheus reads it."""
+        last = self.last
+        look = last.look if last else None
+        return exposition(
+            (
+                _gauge(
+                    "last_complete_pass_timestamp_seconds",
+                    "Start of the last pass in which all positions were seen.",
+                    _seconds(self.complete_ms),
+                ),
+                _gauge(
+                    "known_timestamp_seconds",
+                    "Start of the last pass that was noted: anchors are true as of then.",
+                    _seconds(last.known_ms if last else None),
+                ),
+                _gauge(
+                    "pass_duration_seconds",
+                    "How long the last pass took.",
+                    last.seconds if last else None,
+                ),
+                _gauge("groups", "Groups of the link, last seen.", look.groups if look else None),
+                _gauge(
+                    "positions", "Their positions, last seen.", look.positions if look else None
+                ),
+                _gauge(
+                    "astray",
+                    "Anchors of positions that could not be seen, last time.",
+                    look.astray if look else None,
+                ),
+                _gauge(
+                    "problems",
+                    "What could not be looked at, last time.",
+                    len(look.problems) if look else None,
+                ),
+                _total("passes", "Passes.", self.passes),
+                _total("failures", "Passes that failed.", self.failures),
+                _total("moved", "Positions that were not as they were noted.", self.moved),
+                _total("written", "Anchors written and deleted.", self.written),
+            ),
+            self.labels,
+        )
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000
+
+
+def _gauge(name: str, told: str, value: float | None) -> Metric:
+    return Metric(_PREFIX + name, "gauge", told, value)
+
+
+def _total(name: str, told: str, value: int) -> Metric:
+    return Metric(f"{_PREFIX}{name}_total", "counter", told, value)
