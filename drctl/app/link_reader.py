@@ -210,7 +210,7 @@ class Comparisons:
         """Import what a comparison needs: behind a fence applications would wait for that."""
         from drctl.stores.parquet import schema
 
-        for name in ("analysis", "arrival", "deciding", "direct", "scoping", "truncation"):
+        for name in ("analysis", "answer", "arrival", "direct", "freeze", "scoping"):
             import_module(f"drctl.gap.{name}")
         schema()
 
