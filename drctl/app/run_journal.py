@@ -18,6 +18,8 @@ from drctl.model.journal import Entry, Holder, folder_of
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.config.link import Link
+    from drctl.kafka.journal_reader import JournalTopicReader
+    from drctl.kafka.journal_topic import JournalTopic
     from drctl.model.journal import HeldJournal, RunJournal
 
 
@@ -86,15 +88,17 @@ def who(held: Holder) -> Mapping[str, str]:
     return {"user": held.who, "host": held.host, "process": str(held.pid)}
 
 
-def refuse_while_held(link: "Link") -> None:
+def refuse_while_held(link: "Link", reader: "JournalTopicReader | None" = None) -> None:
     """Who carries out a run is told before anything else: all else changes meanwhile.
+
+    Args:
+        reader: what goes on from there, and need not read it all again.
 
     Raises:
         Refused: somebody who is alive holds the link.
         Unreachable: the cluster that keeps the journal did not answer.
     """
-    reader = run_adapters.journal_reader(link)
-    alive = reader.alive()
+    alive = (reader or run_adapters.journal_reader(link)).alive()
     if alive is not None:
         raise Refused(
             f"link {link.name} is held by run {alive.run}: {alive}",
@@ -103,8 +107,11 @@ def refuse_while_held(link: "Link") -> None:
 
 
 @contextmanager
-def begun(config: "Config", link: "Link", held: Holder) -> Iterator[BothPlaces]:
+def begun(config: "Config", topic: "JournalTopic", held: Holder) -> Iterator[BothPlaces]:
     """The journal of a new run, which holds the link meanwhile.
+
+    Args:
+        topic: the link's; what was read of it is not read again.
 
     Raises:
         Refused: somebody else holds it, or a run stopped part-way.
@@ -112,7 +119,6 @@ def begun(config: "Config", link: "Link", held: Holder) -> Iterator[BothPlaces]:
         Unknown: it cannot be written.
     """
     files = run_adapters.run_files(config)
-    topic = run_adapters.journal_topic(link)
     with (
         topic.take(held) as taken,
         files.anew(held.run) as file,

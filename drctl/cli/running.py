@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from drctl.engine.kind import Outcome
     from drctl.engine.ports import Clock, Watcher
     from drctl.engine.run_state import RunState
+    from drctl.kafka.journal_topic import JournalTopic
     from drctl.model.journal import Entry, HeldJournal
     from drctl.plans.inputs import Circumstances
     from drctl.views.run_data import ReportData
@@ -156,7 +157,12 @@ def show_or_go(
             sight.give_up()
         met = BoundedQuery(partial(sight.meet, given_up=_gives_up_alive(overrides)), _BESIDE_S)
         # The rest is about the target, and goes on while a silent source is waited for.
-        held = BoundedQuery(partial(_refuse_while_held, link), _BESIDE_S) if given.execute else None
+        journal = run_adapters.journal_topic(link)
+        held = (
+            BoundedQuery(partial(_refuse_while_held, link, journal), _BESIDE_S)
+            if given.execute
+            else None
+        )
         if given.lost:
             BoundedQuery(partial(sight.findings, Mode.UNPLANNED.value), _BESIDE_S).answer()
         met.value()
@@ -177,7 +183,7 @@ def show_or_go(
             _warn(plan, sight)
         confirm(plan.target, f"{plan.name} over link {link.name}{giving_up(plan)}", yes=given.yes)
         _refuse_if_changed(plan, without_secrets(make(sight, overrides)))
-        return _carry_out(config, link, way, sight, plan)
+        return _carry_out(config, journal, way, sight, plan)
 
 
 def _gives_up_alive(overrides: Mapping[str, str]) -> bool:
@@ -202,13 +208,13 @@ def _warn(plan: Plan, sight: ClusterLinkReader) -> None:
     warn_of_groups(plan, sight)
 
 
-def _refuse_while_held(link: "Link") -> Unreachable | None:
+def _refuse_while_held(link: "Link", journal: "JournalTopic") -> Unreachable | None:
     """Refuse where somebody changes the link; the error where its journal cannot be asked.
 
     Without a journal nothing is carried out; what stands against the plan is to be said first.
     """
     try:
-        run_journal.refuse_while_held(link)
+        run_journal.refuse_while_held(link, journal)
     except AuthenticationFailed:
         raise
     except Unreachable as silent:
@@ -299,7 +305,7 @@ def _show(prepared: Prepared, way: Way, draw: "Callable[[Prepared], RenderableTy
 
 
 def _carry_out(
-    config: "Config", link: "Link", way: Way, sight: ClusterLinkReader, plan: Plan
+    config: "Config", topic: "JournalTopic", way: Way, sight: ClusterLinkReader, plan: Plan
 ) -> int:
     from drctl.cli.stopping import stoppable
     from drctl.engine.executing import Execution
@@ -307,7 +313,7 @@ def _carry_out(
 
     held = run_journal.holder(run_journal.new_run())
     with (
-        run_journal.begun(config, link, held) as journal,
+        run_journal.begun(config, topic, held) as journal,
         stoppable() as clock,
         watched(plan, journal, clock) as seen,
     ):

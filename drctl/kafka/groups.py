@@ -85,6 +85,8 @@ def list_groups(connection: Connection, deadline: Deadline) -> Listing:
     Raises:
         Unreachable: not every broker answered within the deadline.
     """
+    # One that is known to be silent is not waited for.
+    connection.nodes(deadline)
     failure: KafkaException | None = None
     for timeout, pause in zip(deadline.attempts(), pauses(), strict=False):
         try:

@@ -1,6 +1,7 @@
 """Asks the guards; the plan goes on only where all of them allow it or were passed over."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from drctl.checks.causes import in_words, told_once
@@ -141,10 +142,12 @@ class TakeStock(Polling):
 
     def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
         """Look at everything; what does not answer is written down as not answering."""
-        return {
-            "clusters": {name: _cluster(name, look) for name in settings["clusters"]},
-            "connectors": {name: _connector(name, look) for name in settings["connectors"]},
-        }
+        names = settings["connectors"]
+        with ThreadPoolExecutor(1) as beside:
+            # Connect knows thousands of positions: applications may wait for this.
+            connectors = beside.submit(lambda: {name: _connector(name, look) for name in names})
+            clusters = {name: _cluster(name, look) for name in settings["clusters"]}
+            return {"clusters": clusters, "connectors": connectors.result()}
 
     def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
         """Keep it beside the journal, too."""

@@ -127,7 +127,7 @@ def site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Site:
 
     way = Way(opened, hands, lambda given: {}, lambda plan: "planned")
     monkeypatch.setattr(running, "OVER_LINK", way)
-    monkeypatch.setattr(running.run_journal, "refuse_while_held", lambda link: None)
+    monkeypatch.setattr(running.run_journal, "refuse_while_held", lambda *_: None)
     return made
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drctl.engine.run_state import Broken, Harm, beginning, head_of, opened, seal, verify
+from drctl.engine.run_state import Broken, Harm, beginning, behind, head_of, opened, seal, verify
 from drctl.model.journal import Entry
 
 RUN = "20260305T142011.512000Z"
@@ -46,6 +46,7 @@ def test_sealed_bit_by_bit_or_at_once_is_the_same(
     cut = data.draw(st.integers(1, len(entries)))
     first = seal(entries[:cut], beginning(RUN))
     assert (*first, *seal(entries[cut:], head_of(first[-1]))) == seal(entries, beginning(RUN))
+    assert behind(first, beginning(RUN)) == head_of(first[-1])
 
 
 @given(LISTS, st.data())
