@@ -98,18 +98,17 @@ _COMMAND = "fence by a command of the site: `fence: {method: command, command: [
     Status.FAIL,
     guards=Guards(),
 )
-def possible(observed: Observed) -> Iterator[Verdict]:
+def possible(observed: Observed) -> Verdict:
     """Whether the link's fence would keep anybody away."""
     subject = f"fence of cluster {observed.link.source}"
     method = observed.link.settings.fence.method
     if method == "none":
         reason, cure = "the link has none", "configure `fence: {method: acl, principals: [...]}`"
-        yield _not_possible(subject, reason, "fence.method=none", cure, observed)
-    elif method == "command":
+        return _not_possible(subject, reason, "fence.method=none", cure, observed)
+    if method == "command":
         reason = "whether the site's command keeps producers away shows only when it runs"
         raise NotObserved(subject, reason, "try it out before the night in which it is needed")
-    else:
-        yield _by_acl(subject, observed)
+    return _by_acl(subject, observed)
 
 
 def _by_acl(subject: str, observed: Observed) -> Verdict:
@@ -164,15 +163,14 @@ class Refusal(NamedTuple):
     Status.FAIL,
     guards=Guards(needed=PLANNED),
 )
-def acls(observed: Observed) -> Iterator[Verdict]:
+def acls(observed: Observed) -> Verdict:
     """Whether producers and consumers would be refused on the target."""
     link = observed.link
     subject = f"ACLs of cluster {link.target}"
     cure = "compare the ACLs of both clusters with `kafka-acls --list`"
     target = seen(observed.target_acls, subject, "they are", cure)
     if not target.enforced:
-        yield ok(subject, "it has no authorizer: everybody may do everything")
-        return
+        return ok(subject, "it has no authorizer: everybody may do everything")
     source = seen(observed.source_acls, subject, f"those of cluster {link.source} are", cure)
     known = seen(observed.source_topics, subject, f"the topics of cluster {link.source} are", cure)
     names = link.topics_of(name for name, state in known.items() if state is not None)
@@ -180,17 +178,15 @@ def acls(observed: Observed) -> Iterator[Verdict]:
     refused = refusals(source, target, judged_principals(observed, source, subject), topics)
     if not refused:
         told = f"{len(topics):,} topics, {len(source.rules):,} and {len(target.rules):,} rules"
-        yield ok(subject, "nobody would be refused who is allowed on the source", told)
-        return
+        return ok(subject, "nobody would be refused who is allowed on the source", told)
     who = listed(dict.fromkeys(each.principal for each in refused))
     told = several(f"{e.principal} may not {e.operation} {e.copy}" for e in refused)
     reason = f"{who} may do {len(refused):,} things on the source that they may not do there"
     cost = "they are refused as soon as they come to the target"
     cure = "add the ALLOW rules there: kafka-acls --add"
     if any(each.operation == "WRITE" for each in refused):
-        yield fail(subject, reason, told, cost, cure)
-    else:
-        yield warn(subject, reason, told, cost, cure)
+        return fail(subject, reason, told, cost, cure)
+    return warn(subject, reason, told, cost, cure)
 
 
 def judged_principals(observed: Observed, source: Acls, subject: str) -> tuple[str, ...]:

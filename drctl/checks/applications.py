@@ -70,21 +70,21 @@ def active(observed: Observed) -> Iterator[Verdict]:
     Status.FAIL,
     guards=Guards(PLANNED),
 )
-def unseen(observed: Observed) -> Iterator[Verdict]:
+def unseen(observed: Observed) -> Verdict | None:
     """Whether there may be groups of which nobody hears, and that would begin anywhere."""
     if not observed.link.settings.translate:
-        return
+        return None
     subject = f"groups on cluster {observed.link.source}"
     cure = f"look whether {POSITIONS_TOPIC} has all its leaders: `kafka-topics --describe`"
     found = seen(observed.source_coordinators, subject, "whether all have a coordinator is", cure)
     if found.missing and observed.source_groups == ():
-        yield ok(subject, "there are no groups", f"{POSITIONS_TOPIC} is not there, or not shown")
-    elif found.missing:
+        return ok(subject, "there are no groups", f"{POSITIONS_TOPIC} is not there, or not shown")
+    if found.missing:
         reason = "whether all have a coordinator is not known"
         told = f"drctl's user may not see {POSITIONS_TOPIC}"
-        yield Verdict(Status.NOT_CHECKED, subject, reason, told, cure=cure)
-    elif found.offline:
-        yield fail(
+        return Verdict(Status.NOT_CHECKED, subject, reason, told, cure=cure)
+    if found.offline:
+        return fail(
             subject,
             f"{len(found.offline):,} of {found.partitions:,} partitions of {POSITIONS_TOPIC} have"
             " no leader",
@@ -93,8 +93,7 @@ def unseen(observed: Observed) -> Iterator[Verdict]:
             " positions, and begin where their auto.offset.reset says",
             "bring the brokers back that hold them, or elect leaders: drctl elect",
         )
-    else:
-        yield ok(subject, "every group has a coordinator", f"{found.partitions:,} partitions")
+    return ok(subject, "every group has a coordinator", f"{found.partitions:,} partitions")
 
 
 @check(
@@ -104,17 +103,16 @@ def unseen(observed: Observed) -> Iterator[Verdict]:
     Status.FAIL,
     guards=Guards(PLANNED, PLANNED),
 )
-def left_out(observed: Observed) -> Iterator[Verdict]:
+def left_out(observed: Observed) -> Verdict | None:
     """Whether groups would begin where their auto.offset.reset says."""
     if not observed.link.settings.translate:
-        return
+        return None
     subject = f"groups of link {observed.link.name}"
     cure = "`drctl offsets explain GROUP TOPIC PARTITION` tells what is known of each"
     rows = seen(observed.left_out, subject, "which have a place on the target is", cure)
     if not rows:
-        yield ok(subject, "every position has a place on the target")
-        return
-    yield fail(
+        return ok(subject, "every position has a place on the target")
+    return fail(
         subject,
         f"{len(rows):,} positions of {len(_named(rows)):,} groups have no place on the target:"
         f" {listed(_named(rows))}",
@@ -148,14 +146,14 @@ _STALE_COORDINATOR = (2, 7, 1), (3, 2, 0)
     _FAMILY,
     "the applications' own settings let them move: they are told with `--client`",
 )
-def settings(observed: Observed) -> Iterator[Verdict]:
+def settings(observed: Observed) -> Verdict:
     """Whether anybody looked at what only the applications know."""
     clients = observed.survey.clients
     if not clients:
         reason = "neither cluster knows them: retries, rebootstrap, timeouts, auto.offset.reset"
         raise NotObserved("applications", reason, f"{_GIVE}, one for each (docs/clients.md)")
     told = listed([client.subject for client in clients])
-    yield ok("applications", f"{len(clients):,} were looked at: see rows client-...", told)
+    return ok("applications", f"{len(clients):,} were looked at: see rows client-...", told)
 
 
 @check(
@@ -210,7 +208,7 @@ def _release(text: str) -> tuple[int, ...] | None:
     " own, and not as super users",
     Status.WARN,
 )
-def super_users(observed: Observed) -> Iterator[Verdict]:
+def super_users(observed: Observed) -> Verdict:
     """Whether a fence would keep them away: nothing denies a super user anything."""
     subject = f"applications on cluster {observed.link.source}"
     principals = observed.link.settings.fence.principals
@@ -227,19 +225,13 @@ def super_users(observed: Observed) -> Iterator[Verdict]:
         reason = f"{listed(without)} have no rule that allows them anything"
         cost = "if they work all the same they are super users, whom the fence does not keep away"
         evidence = f"{len(acls.rules):,} rules; brokers do not tell super.users"
-        yield warn(subject, reason, evidence, cost, cure)
-        return
+        return warn(subject, reason, evidence, cost, cure)
     told = f"{listed(principals)}; that they are no super users beside, brokers do not tell"
-    yield ok(subject, "all of them have rules of their own", told)
+    return ok(subject, "all of them have rules of their own", told)
 
 
-@check(
-    "wide-rights",
-    _FAMILY,
-    "no application may do everything with every topic",
-    Status.WARN,
-)
-def wide_rights(observed: Observed) -> Iterator[Verdict]:
+@check("wide-rights", _FAMILY, "no application may do everything with every topic", Status.WARN)
+def wide_rights(observed: Observed) -> Verdict:
     """Whether one application can write to the copies of all others."""
     link = observed.link
     subject = f"ACLs of cluster {link.target}"
@@ -248,8 +240,7 @@ def wide_rights(observed: Observed) -> Iterator[Verdict]:
     if not acls.enforced:
         reason = "it has no authorizer: everybody may do everything"
         cost = "nothing keeps applications from writing to copies before the target is opened"
-        yield warn(subject, reason, "", cost, "give it one; DENY WRITE on copies until then")
-        return
+        return warn(subject, reason, "", cost, "give it one; DENY WRITE on copies until then")
     every = RuleBook(acls.rules)
     principals = link.settings.fence.principals or tuple({r.principal for r in acls.rules})
     wide = [
@@ -264,18 +255,12 @@ def wide_rights(observed: Observed) -> Iterator[Verdict]:
         cost = "what one of them does by mistake reaches all copies; the fence must name each topic"
         cure = "one user an application, with rules for its own topics"
         reason = f"{listed(wide)} may write to every topic"
-        yield warn(subject, reason, "ALLOW on *", cost, cure)
-        return
-    yield ok(subject, "nobody may write to every topic", f"{len(acls.rules):,} rules")
+        return warn(subject, reason, "ALLOW on *", cost, cure)
+    return ok(subject, "nobody may write to every topic", f"{len(acls.rules):,} rules")
 
 
-@check(
-    "groups-on-both",
-    _FAMILY,
-    "no group is read in on both clusters at once",
-    Status.FAIL,
-)
-def on_both(observed: Observed) -> Iterator[Verdict]:
+@check("groups-on-both", _FAMILY, "no group is read in on both clusters at once", Status.FAIL)
+def on_both(observed: Observed) -> Verdict:
     """Whether an application is in two places."""
     link = observed.link
     subject = f"groups on {link.source} and {link.target}"
@@ -295,9 +280,8 @@ def on_both(observed: Observed) -> Iterator[Verdict]:
         told = several(_members(name, here[name], there[name]) for name in both)
         cost = "they work twice, and the position on the target is theirs, not the translated one"
         cure = "stop those on the target until it has been opened"
-        yield fail(subject, reason, told, cost, cure)
-        return
-    yield ok(subject, "none is read in on both", f"{len(here):,} and {len(there):,} groups")
+        return fail(subject, reason, told, cost, cure)
+    return ok(subject, "none is read in on both", f"{len(here):,} and {len(there):,} groups")
 
 
 def _members(name: str, here: object, there: object) -> str:
@@ -305,22 +289,16 @@ def _members(name: str, here: object, there: object) -> str:
     return f"{name}: {counts[0]} members and {counts[1]}"
 
 
-@check(
-    "transactional-ids",
-    _FAMILY,
-    "nobody writes in transactions",
-    Status.WARN,
-)
-def transactional_ids(observed: Observed) -> Iterator[Verdict]:
+@check("transactional-ids", _FAMILY, "nobody writes in transactions", Status.WARN)
+def transactional_ids(observed: Observed) -> Verdict:
     """Whether what belongs together arrives together."""
     subject = f"transactional ids of cluster {observed.link.source}"
     cure = "look at `kafka-transactions list`"
     known = seen(observed.survey.transactional_ids, subject, "they are", cure)
     ours = of_applications(known)
     if not ours:
-        yield ok(subject, "its coordinators know none of an application")
-        return
-    yield warn(
+        return ok(subject, "its coordinators know none of an application")
+    return warn(
         subject,
         f"{len(ours):,} are known: {listed(ours)}",
         "open ones are rows hanging-transactions",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple, TypeVar
 
 from drctl.checks.observed import NOT_LOOKED_AT, Observed, silences
@@ -112,7 +112,8 @@ class NotObserved(Exception):
         self.verdict = Verdict(Status.NOT_CHECKED, subject, reason, evidence, cure=cure)
 
 
-Judge = Callable[[Observed], Iterable[Verdict]]
+Said = Verdict | Iterable[Verdict] | None
+Judge = Callable[[Observed], Said]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ class Check:
     Attributes:
         about: what is true where it is ok, in words for a person.
         worse: what it can say beside ok and not-checked.
-        judge: says at least one thing where the check applies.
+        judge: gives one or more verdicts where the check applies, else None.
         guards: how it stands before a failover; None where only `doctor` asks it.
     """
 
@@ -147,14 +148,17 @@ class Check:
         known = silences(observed)
         return tuple(
             Finding(self.name, *verdict, because=_because(verdict, known))
-            for verdict in self._verdicts(observed)
+            for verdict in verdicts(lambda: self.judge(observed))
         )
 
-    def _verdicts(self, observed: Observed) -> Iterator[Verdict]:
-        try:
-            yield from self.judge(observed)
-        except NotObserved as end:
-            yield end.verdict
+
+def verdicts(judge: Callable[[], Said]) -> Iterator[Verdict]:
+    """Every verdict of a judge; where it cannot observe something, that is its last one."""
+    try:
+        said = judge()
+        yield from (said,) if isinstance(said, Verdict) else said or ()
+    except NotObserved as end:
+        yield end.verdict
 
 
 def _because(verdict: Verdict, known: Iterable[Because]) -> Because | None:
@@ -195,12 +199,8 @@ def asked(value: T | Unavailable, subject: str, what: str, cure: str) -> T | Una
 
 
 def separately(judges: Iterable[Callable[[], Verdict]]) -> Iterator[Verdict]:
-    """One verdict each: what one of them cannot see does not keep the others from being judged."""
-    for judge in judges:
-        try:
-            yield judge()
-        except NotObserved as end:
-            yield end.verdict
+    """One verdict each: what one of them cannot observe does not keep the others from judging."""
+    return chain.from_iterable(map(verdicts, judges))
 
 
 def ok(subject: str, reason: str, evidence: str = "", cost: str = "") -> Verdict:

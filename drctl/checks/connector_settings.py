@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from drctl.checks.check import NotObserved
+from drctl.checks.check import NotObserved, Verdict, fail, ok, warn
 from drctl.checks.observed import Connectors, Observed
 from drctl.model.replication import Connector
 from drctl.model.topology import Unavailable
@@ -14,11 +14,29 @@ T = TypeVar("T")
 _FLAGS = {"true": True, "false": False}
 
 
-class Seen(NamedTuple, Generic[T]):
-    """A setting's value, and how it came to be that."""
+class Value(NamedTuple, Generic[T]):
+    """What a setting says, and what a check says of that.
 
+    Attributes:
+        subject: whose setting it is, in words for a person.
+        evidence: how it came to this value.
+    """
+
+    subject: str
     value: T
     evidence: str
+
+    def ok(self, reason: str, cost: str = "") -> Verdict:
+        """All is well; it may cost something all the same."""
+        return ok(self.subject, reason, self.evidence, cost)
+
+    def warn(self, reason: str, cost: str, cure: str) -> Verdict:
+        """It would cost something."""
+        return warn(self.subject, reason, self.evidence, cost, cure)
+
+    def fail(self, reason: str, cost: str, cure: str) -> Verdict:
+        """A failover would go wrong."""
+        return fail(self.subject, reason, self.evidence, cost, cure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +50,16 @@ class Settings:
     subject: str
     values: Mapping[str, str]
 
-    def text(self, key: str, default: str) -> Seen[str]:
+    def text(self, key: str, default: str) -> Value[str]:
         """The value, or what Kafka takes where there is none.
 
         Raises:
             NotObserved: it stands somewhere else, and only a reference to it here.
         """
         if key not in self.values:
-            return Seen(default, f"{key} is not set; the default is {default or 'empty'}")
+            return Value(
+                self.subject, default, f"{key} is not set; the default is {default or 'empty'}"
+            )
         value = self.values[key].strip()
         if "${" in value:
             raise NotObserved(
@@ -48,9 +68,9 @@ class Settings:
                 f"look at what {key} of {self.subject} refers to",
                 f"{key}={value}",
             )
-        return Seen(value, f"{key}={value}")
+        return Value(self.subject, value, f"{key}={value}")
 
-    def integer(self, key: str, default: int) -> Seen[int]:
+    def integer(self, key: str, default: int) -> Value[int]:
         """The same, as a number.
 
         Raises:
@@ -58,11 +78,11 @@ class Settings:
         """
         seen = self.text(key, str(default))
         try:
-            return Seen(int(seen.value), seen.evidence)
+            return Value(self.subject, int(seen.value), seen.evidence)
         except ValueError:
             raise self._odd(key, "a whole number", seen.evidence) from None
 
-    def flag(self, key: str, default: bool) -> Seen[bool]:
+    def flag(self, key: str, default: bool) -> Value[bool]:
         """The same, as true or false.
 
         Raises:
@@ -71,9 +91,9 @@ class Settings:
         seen = self.text(key, str(default).lower())
         if (value := _FLAGS.get(seen.value.lower())) is None:
             raise self._odd(key, "true or false", seen.evidence)
-        return Seen(value, seen.evidence)
+        return Value(self.subject, value, seen.evidence)
 
-    def words(self, key: str, default: str) -> Seen[tuple[str, ...]]:
+    def words(self, key: str, default: str) -> Value[tuple[str, ...]]:
         """The same, as a list with commas between.
 
         Raises:
@@ -81,7 +101,7 @@ class Settings:
         """
         seen = self.text(key, default)
         listed = (word.strip() for word in seen.value.split(","))
-        return Seen(tuple(word for word in listed if word), seen.evidence)
+        return Value(self.subject, tuple(word for word in listed if word), seen.evidence)
 
     def _odd(self, key: str, kind: str, evidence: str) -> NotObserved:
         return NotObserved(

@@ -43,16 +43,13 @@ def for_sinks(observed: Observed) -> Iterator[Verdict]:
     yield from separately(partial(_sink, sink, observed) for sink in in_kafka)
     if in_kafka:
         return
-    settings = worker_settings(observed)
-    seen = settings.text("consumer.interceptor.classes", "")
+    seen = worker_settings(observed).text("consumer.interceptor.classes", "")
     why = "the sinks here keep their positions elsewhere" if sinks else "no sink runs here"
     if _INTERCEPTOR not in seen.value:
-        yield ok(settings.subject, f"{why}, and the interceptor is not set", seen.evidence)
+        yield seen.ok(f"{why}, and the interceptor is not set")
         return
-    yield warn(
-        settings.subject,
+    yield seen.warn(
         f"{why}: the interceptor is useless",
-        seen.evidence,
         "nothing is translated that would not be otherwise; times are written that nobody needs",
         "remove it from consumer.interceptor.classes",
     )
@@ -73,7 +70,9 @@ def _sink(sink: Connector, observed: Observed) -> Verdict:
     else:
         seen = worker_settings(observed).text(key, "")
     if _INTERCEPTOR in seen.value:
-        return ok(settings.subject, f"the times of its group {group} are written down", seen[1])
+        return ok(
+            settings.subject, f"the times of its group {group} are written down", seen.evidence
+        )
     cure = f"put io.confluent.connect.replicator.offsets.{_INTERCEPTOR} into {override}"
     reason = f"the times of its group {group} are not written down"
     return fail(settings.subject, reason, seen.evidence, f"its group {group} {_UNKNOWN}", cure)
@@ -85,17 +84,13 @@ def _sink(sink: Connector, observed: Observed) -> Verdict:
     "Replicator's own consumer has no interceptor (`src.consumer.interceptor.classes`)",
     Status.WARN,
 )
-def not_itself(observed: Observed) -> Iterator[Verdict]:
+def not_itself(observed: Observed) -> Verdict:
     """Whether the interceptor is where Confluent says that it must not be."""
-    settings = required(observed, REPLICATOR)
-    seen = settings.text("src.consumer.interceptor.classes", "")
+    seen = required(observed, REPLICATOR).text("src.consumer.interceptor.classes", "")
     if _INTERCEPTOR not in seen.value:
-        yield ok(settings.subject, "its consumer has no such interceptor", seen.evidence)
-        return
-    yield warn(
-        settings.subject,
+        return seen.ok("its consumer has no such interceptor")
+    return seen.warn(
         "Replicator's consumer has the interceptor, which is for applications only",
-        seen.evidence,
         "Replicator's own position is written down twice, in ways that need not agree",
         "remove it from src.consumer.interceptor.classes",
     )
@@ -147,7 +142,7 @@ def _may(principal: str, found: dict[str, Access]) -> Verdict:
     Status.WARN,
     Status.FAIL,
 )
-def topic(observed: Observed) -> Iterator[Verdict]:
+def topic(observed: Observed) -> Verdict:
     """Whether times are written down, and kept."""
     subject, look = f"topic {TOPIC} of the source", "run `drctl dump-consumer-timestamps`"
     topics = observed.source_topics
@@ -157,16 +152,14 @@ def topic(observed: Observed) -> Iterator[Verdict]:
     if state is None:
         cost = f"no consumer ever wrote a time down: every group {_UNKNOWN}"
         cure = f"give consumers the {_INTERCEPTOR}, or drctl's consumer (docs/consumer.md)"
-        yield fail(subject, "there is none", "", cost, cure)
-        return
+        return fail(subject, "there is none", "", cost, cure)
     if "cleanup.policy" not in state.config:
         raise NotObserved(subject, "its configuration is not known", look)
     evidence = f"cleanup.policy={state.config['cleanup.policy']}"
     if "delete" not in state.config["cleanup.policy"]:
-        yield ok(subject, "the latest time of each position is kept", evidence)
-        return
+        return ok(subject, "the latest time of each position is kept", evidence)
     kept = state.config.get("retention.ms", "604800000")
-    yield warn(
+    return warn(
         subject,
         "times are deleted when they get old",
         f"{evidence}, retention.ms={kept}",

@@ -34,7 +34,7 @@ _WRITABLE = stat.S_IWGRP | stat.S_IWOTH
     Status.WARN,
     Status.FAIL,
 )
-def permissions(observed: Observed) -> Iterator[Verdict]:
+def permissions(observed: Observed) -> Verdict:
     """Whether another user can read a password, or write drctl.yaml."""
     subject, cure = "files with secrets", "look at them with `ls -l`"
     files = seen(observed.survey.files, subject, "which there are is", cure)
@@ -46,16 +46,15 @@ def permissions(observed: Observed) -> Iterator[Verdict]:
         told = several(f"{each.path} ({each.what}) {each.mode or 0:04o}" for each in writable)
         cost = "another user decides to which cluster drctl sends what, and as whom"
         chmod = f"chmod go-w {arguments(*(str(each.path) for each in writable))}"
-        yield fail(subject, f"{len(writable):,} can be changed by others", told, cost, chmod)
-    elif readable:
+        return fail(subject, f"{len(writable):,} can be changed by others", told, cost, chmod)
+    if readable:
         told = several(f"{each.path} ({each.what}) {each.mode or 0:04o}" for each in readable)
         cost = "every user of this machine can log in to the clusters"
         chmod = f"chmod go-rwx {arguments(*(str(each.path) for each in readable))}"
-        yield warn(subject, f"{len(readable):,} can be read by others", told, cost, chmod)
-    elif missing:
+        return warn(subject, f"{len(readable):,} can be read by others", told, cost, chmod)
+    if missing:
         raise NotObserved(subject, f"{len(missing):,} are not there: {listed(missing)}", cure)
-    else:
-        yield ok(subject, "only their owner may read them", f"{len(known):,} files")
+    return ok(subject, "only their owner may read them", f"{len(known):,} files")
 
 
 _FAMILY = Family.ENDPOINTS

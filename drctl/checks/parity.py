@@ -38,7 +38,7 @@ _USER = "User:"
     Status.WARN,
     Status.FAIL,
 )
-def scram_users(observed: Observed) -> Iterator[Verdict]:
+def scram_users(observed: Observed) -> Verdict:
     """Whether applications can log in; whether with the same password nobody can see."""
     link, survey = observed.link, observed.survey
     subject = f"SCRAM users of cluster {link.target}"
@@ -49,8 +49,7 @@ def scram_users(observed: Observed) -> Iterator[Verdict]:
     applications = {p.removeprefix(_USER) for p in link.settings.fence.principals}
     if not missing:
         told = f"{len(ours):,} users; whether their passwords are the same nobody can see"
-        yield ok(subject, "nobody is missing", told)
-        return
+        return ok(subject, "nobody is missing", told)
     known = sorted(set(missing) & applications)
     told = f"{len(ours):,} on {link.source}, {len(theirs):,} on {link.target}"
     cure = "add them there with the same password: kafka-configs --alter --entity-type users"
@@ -58,10 +57,9 @@ def scram_users(observed: Observed) -> Iterator[Verdict]:
         cure += "; where there were any, read docs/checks.md on KAFKA-20774 before"
     if known:
         cost = "they cannot log in after the switch: an outage of these applications"
-        yield fail(subject, f"applications are missing: {listed(known)}", told, cost, cure)
-    else:
-        cost = "if somebody uses them, they cannot log in after the switch"
-        yield warn(subject, f"{len(missing):,} are missing: {listed(missing)}", told, cost, cure)
+        return fail(subject, f"applications are missing: {listed(known)}", told, cost, cure)
+    cost = "if somebody uses them, they cannot log in after the switch"
+    return warn(subject, f"{len(missing):,} are missing: {listed(missing)}", told, cost, cure)
 
 
 @check(
@@ -70,7 +68,7 @@ def scram_users(observed: Observed) -> Iterator[Verdict]:
     "nobody has a lower quota on the target than on the source",
     Status.WARN,
 )
-def quotas(observed: Observed) -> Iterator[Verdict]:
+def quotas(observed: Observed) -> Verdict:
     """Whether clients are held back on the target, or not held back any more."""
     link, survey = observed.link, observed.survey
     subject = f"client quotas of cluster {link.target}"
@@ -82,14 +80,13 @@ def quotas(observed: Observed) -> Iterator[Verdict]:
     if lower:
         cost = "these clients are slowed down after the switch"
         cure = "give them the source's: kafka-configs --alter"
-        yield warn(subject, f"{len(lower):,} are lower there", several(lower), cost, cure)
-    elif lost:
+        return warn(subject, f"{len(lower):,} are lower there", several(lower), cost, cure)
+    if lost:
         cost = "nothing keeps these clients from taking all of the target"
         cure = "set them there, too: kafka-configs --alter"
-        yield warn(subject, f"{len(lost):,} are missing there", several(lost), cost, cure)
-    else:
-        told = f"{len(ours):,} and {len(theirs):,} quotas"
-        yield ok(subject, "none is lower or missing", told)
+        return warn(subject, f"{len(lost):,} are missing there", several(lost), cost, cure)
+    told = f"{len(ours):,} and {len(theirs):,} quotas"
+    return ok(subject, "none is lower or missing", told)
 
 
 def _differing(
@@ -173,23 +170,19 @@ _LEAST = {
 
 
 @check(
-    "parity-of-retention",
-    _FAMILY,
-    "copies are kept at least as long as their topics",
-    Status.WARN,
+    "parity-of-retention", _FAMILY, "copies are kept at least as long as their topics", Status.WARN
 )
-def retention(observed: Observed) -> Iterator[Verdict]:
+def retention(observed: Observed) -> Verdict:
     """Whether the target deletes what the source would still have."""
     pairs = _pairs(observed)
     subject = f"topics of cluster {observed.link.target}"
     shorter = [(p, key) for p in pairs for key in _KEPT if _less(p, key)]
     if not shorter:
-        yield ok(subject, "copies are kept as long as their topics", f"{len(pairs):,} topics")
-        return
+        return ok(subject, "copies are kept as long as their topics", f"{len(pairs):,} topics")
     told = several(_difference(pair, key) for pair, key in shorter)
     reason = f"{len({p.copy.name for p, _ in shorter}):,} copies are kept for less"
     cost = "what consumers still want to read may be gone there, and lost records are not found"
-    yield warn(subject, reason, told, cost, "give them the source's")
+    return warn(subject, reason, told, cost, "give them the source's")
 
 
 @check(
@@ -198,18 +191,17 @@ def retention(observed: Observed) -> Iterator[Verdict]:
     "copies keep the time of their records where their topics do",
     Status.WARN,
 )
-def timestamps(observed: Observed) -> Iterator[Verdict]:
+def timestamps(observed: Observed) -> Verdict:
     """Whether positions can be translated by time."""
     pairs = _pairs(observed)
     subject = f"topics of cluster {observed.link.target}"
     bad = [p for p in pairs if p.copy.log_append_time and not p.topic.log_append_time]
     if not bad:
-        yield ok(subject, "copies keep the time of their records", f"{len(pairs):,} topics")
-        return
+        return ok(subject, "copies keep the time of their records", f"{len(pairs):,} topics")
     told = several(_difference(pair, _TIMES) for pair in bad)
     cost = "lag in seconds, and positions by time, cannot be told; records are harder to compare"
     reason = f"{len(bad):,} copies have the time at which they were copied"
-    yield warn(subject, reason, told, cost, f"set {_TIMES}=CreateTime on them")
+    return warn(subject, reason, told, cost, f"set {_TIMES}=CreateTime on them")
 
 
 @check(
@@ -218,7 +210,7 @@ def timestamps(observed: Observed) -> Iterator[Verdict]:
     "the target's brokers allow what the source's do, and do not create topics by themselves",
     Status.WARN,
 )
-def brokers(observed: Observed) -> Iterator[Verdict]:
+def brokers(observed: Observed) -> Verdict:
     """Whether defaults of the target surprise clients."""
     here, there = sides(observed)
     subject = f"brokers of cluster {there.name}"
@@ -237,9 +229,8 @@ def brokers(observed: Observed) -> Iterator[Verdict]:
         cost = f"{cost}; {early}" if cost else early
     if told:
         reason = f"{len(told):,} settings are weaker than on the source, or surprise clients"
-        yield warn(subject, reason, several(told), cost, "change them on the target's brokers")
-        return
-    yield ok(subject, "they allow what the source's do", f"compared: {', '.join(_LEAST)}")
+        return warn(subject, reason, several(told), cost, "change them on the target's brokers")
+    return ok(subject, "they allow what the source's do", f"compared: {', '.join(_LEAST)}")
 
 
 @check(
@@ -248,7 +239,7 @@ def brokers(observed: Observed) -> Iterator[Verdict]:
     f"`{_OFFSETS}` has as many partitions on both sides, where it is mirrored",
     Status.FAIL,
 )
-def offsets_partitions(observed: Observed) -> Iterator[Verdict]:
+def offsets_partitions(observed: Observed) -> Verdict:
     """Whether a copied position lies where its group looks for it."""
     counts = []
     for side in sides(observed):
@@ -263,13 +254,12 @@ def offsets_partitions(observed: Observed) -> Iterator[Verdict]:
             subject, "nobody has committed yet on one of them", brokers_DESCRIBE, told
         )
     if counts[0] == counts[1]:
-        yield ok(subject, "it has as many partitions on both", told)
-    elif mirrored:
+        return ok(subject, "it has as many partitions on both", told)
+    if mirrored:
         cost = "a group's positions are looked for in another partition than they were copied to"
         cure = "make the target anew with the source's offsets.topic.num.partitions"
-        yield fail(subject, "they differ, and it is mirrored", told, cost, cure)
-    else:
-        yield ok(subject, "they differ, and it is not mirrored: that costs nothing", told)
+        return fail(subject, "they differ, and it is mirrored", told, cost, cure)
+    return ok(subject, "they differ, and it is not mirrored: that costs nothing", told)
 
 
 def _pairs(observed: Observed) -> list[Pair]:

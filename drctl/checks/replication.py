@@ -1,6 +1,6 @@
 """Replication of the link: whether it runs, how far it is behind, and whether it can be stopped."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
 from drctl.checks.brokers import Side, of_each
@@ -91,10 +91,10 @@ _NIGHT_MS = 24 * 3_600_000
     Status.WARN,
     Status.FAIL,
 )
-def objective(observed: Observed) -> Iterator[Verdict]:
+def objective(observed: Observed) -> Iterable[Verdict]:
     """Whether a cluster that returns still has what was never copied."""
     floor_ms = round(observed.policy.max_rpo_seconds * 1000)
-    yield from of_each(observed, lambda side: _kept(side, floor_ms))
+    return of_each(observed, lambda side: _kept(side, floor_ms))
 
 
 def _kept(side: Side, floor_ms: int) -> Verdict:
@@ -142,16 +142,16 @@ _KINDS_ON_CONNECT = ("mirrormaker2", "confluent-replicator")
     Status.FAIL,
     guards=Guards(BOTH, BOTH),
 )
-def unreachable(observed: Observed) -> Iterator[Verdict]:
+def unreachable(observed: Observed) -> Verdict | None:
     """Whether replication can be stopped, and proven to be."""
     if not _on_connect(observed):
-        return
+        return None
     if observed.link.settings.replicator.connect is None:
         reason = "the link has no worker: whether replication is stopped cannot be seen"
         raise NotObserved("Connect", reason, _CONNECT)
     known = asked(observed.connectors, "Connect", "whether it answers is", _CONNECT)
     if isinstance(known, Unavailable):
-        yield fail(
+        return fail(
             "Connect",
             "it does not answer: replication cannot be proven stopped",
             known.reason,
@@ -159,8 +159,7 @@ def unreachable(observed: Observed) -> Iterator[Verdict]:
             "see that a worker runs; where all of them are gone for good, say so with --override"
             " connect-unreachable=REASON, and keep them from starting",
         )
-        return
-    yield ok("Connect", "it answers", f"connectors: {listed(sorted(known)) or 'none'}")
+    return ok("Connect", "it answers", f"connectors: {listed(sorted(known)) or 'none'}")
 
 
 @check(
@@ -170,23 +169,21 @@ def unreachable(observed: Observed) -> Iterator[Verdict]:
     Status.FAIL,
     guards=Guards(BOTH, PLANNED),
 )
-def named(observed: Observed) -> Iterator[Verdict]:
+def named(observed: Observed) -> Verdict | None:
     """Whether anything is stopped when replication is."""
     if not _on_connect(observed):
-        return
+        return None
     name = observed.link.settings.replicator.connectors.source
     subject = "source connector"
     cost = "nothing is stopped: it goes on to append old records behind new ones on the target"
     cure = "name it: `replicator: {connectors: {source: ...}}` of the link in drctl.yaml"
     if name is None:
-        yield fail(subject, "the link does not name it", "no such key in drctl.yaml", cost, cure)
-        return
+        return fail(subject, "the link does not name it", "no such key in drctl.yaml", cost, cure)
     known = seen(observed.connectors, subject, "whether the workers have it is", cure)
     evidence = f"connectors: {listed(sorted(known)) or 'none'}"
     if name in known:
-        yield ok(f"connector {name}", "it is there, and named", evidence)
-    else:
-        yield fail(f"connector {name}", "the workers have none of this name", evidence, cost, cure)
+        return ok(f"connector {name}", "it is there, and named", evidence)
+    return fail(f"connector {name}", "the workers have none of this name", evidence, cost, cure)
 
 
 @check(
@@ -196,13 +193,13 @@ def named(observed: Observed) -> Iterator[Verdict]:
     Status.FAIL,
     guards=Guards(BOTH, PLANNED),
 )
-def not_running(observed: Observed) -> Iterator[Verdict]:
+def not_running(observed: Observed) -> Iterable[Verdict] | None:
     """Whether a drain would bring anything over."""
     if not _on_connect(observed):
-        return
+        return None
     known = seen(observed.connectors, "Connect", "its connectors are", _CONNECT)
     each = _of_the_link(observed, known).items()
-    yield from separately(partial(_running, *named, observed.mode) for named in each)
+    return separately(partial(_running, *named, observed.mode) for named in each)
 
 
 @check(

@@ -96,7 +96,7 @@ _OLD_MS = 5 * 60_000
     Status.FAIL,
     guards=Guards(PLANNED, PLANNED, overridable=False),
 )
-def unreachable(observed: Observed) -> Iterator[Verdict]:
+def unreachable(observed: Observed) -> Verdict:
     """Whether what is left on the source can be brought over."""
     subject, cure = _subject(observed), "see that its brokers run"
     if not isinstance(observed.target, Silent | Locked):
@@ -106,12 +106,10 @@ def unreachable(observed: Observed) -> Iterator[Verdict]:
     identity = asked(observed.source, subject, "whether it answers is", cure)
     cost = "it can neither be fenced nor drained: records would be left behind"
     if isinstance(identity, Locked):
-        yield fail(subject, _LOCKED, identity.reason, cost, f"{_LOG_IN}; it is not lost")
-        return
+        return fail(subject, _LOCKED, identity.reason, cost, f"{_LOG_IN}; it is not lost")
     if isinstance(identity, Unavailable):
-        yield fail(subject, "it does not answer", identity.reason, cost, cure)
-        return
-    yield ok(subject, "it answers", f"cluster id {identity}")
+        return fail(subject, "it does not answer", identity.reason, cost, cure)
+    return ok(subject, "it answers", f"cluster id {identity}")
 
 
 @check(
@@ -121,7 +119,7 @@ def unreachable(observed: Observed) -> Iterator[Verdict]:
     Status.FAIL,
     guards=Guards(UNPLANNED, UNPLANNED),
 )
-def alive(observed: Observed) -> Iterator[Verdict]:
+def alive(observed: Observed) -> Verdict:
     """Whether clients may still be writing to the source."""
     subject = _subject(observed)
     cure = (
@@ -130,18 +128,16 @@ def alive(observed: Observed) -> Iterator[Verdict]:
     )
     answer = observed.source
     if isinstance(answer, Silent):
-        yield _silent(observed, subject, answer)
-        return
+        return _silent(observed, subject, answer)
     cost = (
         "what is written to it from now on is lost, or must be reconciled: clients that reach it"
         " go on there, and two clusters take writes at once"
     )
     if isinstance(answer, Locked):
         # A wrong password looks like a dead cluster, and is none.
-        yield fail(subject, _LOCKED, answer.reason, cost, f"{_LOG_IN}; {cure}")
-        return
+        return fail(subject, _LOCKED, answer.reason, cost, f"{_LOG_IN}; {cure}")
     identity = seen(answer, subject, "whether it answers is", cure)
-    yield fail(subject, "it still answers", f"cluster id {identity}", cost, cure)
+    return fail(subject, "it still answers", f"cluster id {identity}", cost, cure)
 
 
 def _silent(observed: Observed, subject: str, answer: Silent) -> Verdict:

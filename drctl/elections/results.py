@@ -241,12 +241,7 @@ def _loss(loss: Loss) -> Mapping[str, Any]:
         "elsewhere": loss.elsewhere,
         "longer": [{"broker": node, "log_end": end} for node, end in loss.longer],
         "evidence": [
-            {
-                "words": each.words,
-                "upto": each.upto,
-                "exact": each.exact,
-                "copied": each.copied,
-            }
+            {"words": each.words, "upto": each.upto, "exact": each.exact, "copied": each.copied}
             for each in loss.evidence
         ],
         "groups_behind_the_end": [
