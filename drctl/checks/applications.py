@@ -1,7 +1,7 @@
 """Applications: which clients they have, as whom they come, and where they are now."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from drctl.checks.acls import RuleBook
 from drctl.checks.check import (
@@ -14,25 +14,23 @@ from drctl.checks.check import (
     check,
     fail,
     listed,
+    not_checked,
     ok,
+    reasons,
     seen,
     several,
+    split,
     warn,
 )
 from drctl.checks.observed import Observed
 from drctl.model.finding import Status
 from drctl.model.groups import POSITIONS_TOPIC, Group
-from drctl.model.replication import LeftOut
 from drctl.model.survey import of_applications
-from drctl.model.topology import Unavailable
-
-_GROUPS_FAMILY = Family.GROUPS
-_MEMBERS = 3
 
 
 @check(
     "groups-active-on-target",
-    _GROUPS_FAMILY,
+    Family.GROUPS,
     "nobody reads in the link's groups on the target",
     Status.FAIL,
     guards=Guards(BOTH, PLANNED),
@@ -44,28 +42,27 @@ def active(observed: Observed) -> Iterator[Verdict]:
     subject = f"groups on cluster {observed.link.target}"
     cure = "look at them with `kafka-consumer-groups --describe --state`"
     groups = seen(observed.target_groups, subject, "who reads in them is", cure)
-    reading = [g for _, g in sorted(groups.items()) if isinstance(g, Group) and g.active]
-    unread = {n: why for n, why in groups.items() if isinstance(why, Unavailable)}
+    described, unread = split(dict(sorted(groups.items())))
+    reading = [group for group in described.values() if group.active]
     if reading:
         yield fail(
             subject,
             f"in {len(reading):,} of the link's groups somebody reads",
-            several(map(_groups_members, reading)),
+            several(map(_members, reading)),
             "their positions cannot be written: they go on where they stand there, and what that"
             " skips or repeats nobody knows",
             "stop these consumers; they are to start again when the target has been opened",
         )
     if unread:
-        told = several(f"{name}: {why.reason}" for name, why in sorted(unread.items()))
         reason = f"who reads in {len(unread):,} of them is not known"
-        yield Verdict(Status.NOT_CHECKED, subject, reason, told, cure=cure)
+        yield not_checked(subject, reason, cure, reasons(unread))
     if not reading and not unread:
         yield ok(subject, "nobody reads in the link's groups", f"{len(groups):,} groups")
 
 
 @check(
     "groups-unseen",
-    _GROUPS_FAMILY,
+    Family.GROUPS,
     "before a planned failover, the source has a coordinator for every group",
     Status.FAIL,
     guards=Guards(PLANNED),
@@ -81,8 +78,7 @@ def unseen(observed: Observed) -> Verdict | None:
         return ok(subject, "there are no groups", f"{POSITIONS_TOPIC} is not there, or not shown")
     if found.missing:
         reason = "whether all have a coordinator is not known"
-        told = f"drctl's user may not see {POSITIONS_TOPIC}"
-        return Verdict(Status.NOT_CHECKED, subject, reason, told, cure=cure)
+        raise NotObserved(subject, reason, cure, f"drctl's user may not see {POSITIONS_TOPIC}")
     if found.offline:
         return fail(
             subject,
@@ -98,7 +94,7 @@ def unseen(observed: Observed) -> Verdict | None:
 
 @check(
     "groups-left-out",
-    _GROUPS_FAMILY,
+    Family.GROUPS,
     "before a planned failover, every position of the link's groups has a place on the target",
     Status.FAIL,
     guards=Guards(PLANNED, PLANNED),
@@ -112,23 +108,20 @@ def left_out(observed: Observed) -> Verdict | None:
     rows = seen(observed.left_out, subject, "which have a place on the target is", cure)
     if not rows:
         return ok(subject, "every position has a place on the target")
+    names = dict.fromkeys(row.group for row in rows)
     return fail(
         subject,
-        f"{len(rows):,} positions of {len(_named(rows)):,} groups have no place on the target:"
-        f" {listed(_named(rows))}",
+        f"{len(rows):,} positions of {len(names):,} groups have no place on the target:"
+        f" {listed(names)}",
         several(f"{row.group} {row.partition}: {row.reason}" for row in rows),
         "they begin where their auto.offset.reset says: they skip everything, or read all again",
         cure,
     )
 
 
-def _groups_members(group: Group) -> str:
-    told = listed([f"{m.client_id}@{m.host}" for m in group.members], _MEMBERS)
+def _members(group: Group) -> str:
+    told = listed([f"{m.client_id}@{m.host}" for m in group.members], 3)
     return f"{group.name} is {group.state.value}" + (f", with {told}" if told else "")
-
-
-def _named(rows: tuple[LeftOut, ...]) -> Mapping[str, None]:
-    return dict.fromkeys(row.group for row in rows)
 
 
 _FAMILY = Family.CLIENTS
@@ -177,20 +170,23 @@ def versions(observed: Observed) -> Iterator[Verdict]:
         if client.library != _JAVA:
             yield ok(client.subject, "it is no Java client: these bugs are not its own")
         elif release is None:
-            reason = "which release it has was not said"
-            yield Verdict(Status.NOT_CHECKED, client.subject, reason, cure=_GIVE)
+            yield not_checked(client.subject, "which release it has was not said", _GIVE)
         elif any(first <= release < fixed for first, fixed in _NO_COORDINATOR):
-            cost = "when its coordinator goes, it may never find another one: it reads no more"
-            cure = "use 2.6.2, or 3.2.0 and later"
-            reason = "its release has KAFKA-10793"
-            yield fail(client.subject, reason, f"java {client.release}", cost, cure)
-        elif _STALE_COORDINATOR[0] <= release < _STALE_COORDINATOR[1]:
-            cost = (
-                "where it assigns partitions itself, it may not commit after its coordinator went"
+            yield fail(
+                client.subject,
+                "its release has KAFKA-10793",
+                f"java {client.release}",
+                "when its coordinator goes, it may never find another one: it reads no more",
+                "use 2.6.2, or 3.2.0 and later",
             )
-            reason = "its release may have KAFKA-13563"
-            told = f"java {client.release}"
-            yield warn(client.subject, reason, told, cost, "use 3.2.0 or later")
+        elif _STALE_COORDINATOR[0] <= release < _STALE_COORDINATOR[1]:
+            yield warn(
+                client.subject,
+                "its release may have KAFKA-13563",
+                f"java {client.release}",
+                "where it assigns partitions itself, it may not commit after its coordinator went",
+                "use 3.2.0 or later",
+            )
         else:
             yield ok(client.subject, "its release has neither", f"java {client.release}")
 
@@ -241,14 +237,13 @@ def wide_rights(observed: Observed) -> Verdict:
         reason = "it has no authorizer: everybody may do everything"
         cost = "nothing keeps applications from writing to copies before the target is opened"
         return warn(subject, reason, "", cost, "give it one; DENY WRITE on copies until then")
-    every = RuleBook(acls.rules)
-    principals = link.settings.fence.principals or tuple({r.principal for r in acls.rules})
+    rules = RuleBook(r for r in acls.rules if r.permission == "ALLOW")
+    principals = link.settings.fence.principals or {rule.principal for rule in acls.rules}
     wide = [
         name
         for name in sorted(principals)
         if any(
-            r.permission == "ALLOW" and r.operation in ("ALL", "WRITE") and r.name == "*"
-            for r in every.concerning(name, "*")
+            r.operation in ("ALL", "WRITE") and r.name == "*" for r in rules.concerning(name, "*")
         )
     ]
     if wide:
@@ -267,26 +262,21 @@ def on_both(observed: Observed) -> Verdict:
     cure = "look at them with `kafka-consumer-groups --describe --state` on both"
     here = seen(observed.survey.readers, subject, f"those of {link.source} are", cure)
     there = seen(observed.target_groups, subject, f"those of {link.target} are", cure)
-    both = [
-        name
-        for name, group in sorted(here.items())
-        if isinstance(group, Group)
-        and group.active
-        and isinstance(other := there.get(name), Group)
-        and other.active
-    ]
+    ours, theirs = (
+        {name: g for name, g in groups.items() if isinstance(g, Group) and g.active}
+        for groups in (here, there)
+    )
+    both = sorted(ours.keys() & theirs.keys())
     if both:
         reason = f"{len(both):,} are read in on both: {listed(both)}"
-        told = several(_members(name, here[name], there[name]) for name in both)
+        told = several(
+            f"{name}: {len(ours[name].members)} members and {len(theirs[name].members)}"
+            for name in both
+        )
         cost = "they work twice, and the position on the target is theirs, not the translated one"
         cure = "stop those on the target until it has been opened"
         return fail(subject, reason, told, cost, cure)
     return ok(subject, "none is read in on both", f"{len(here):,} and {len(there):,} groups")
-
-
-def _members(name: str, here: object, there: object) -> str:
-    counts = [len(each.members) if isinstance(each, Group) else 0 for each in (here, there)]
-    return f"{name}: {counts[0]} members and {counts[1]}"
 
 
 @check("transactional-ids", _FAMILY, "nobody writes in transactions", Status.WARN)

@@ -1,6 +1,6 @@
 """A check: a name, a function from what was observed to verdicts, and what it may say."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain, islice
@@ -38,6 +38,7 @@ def duration(milliseconds: int) -> str:
     return f"{seconds / 3600:,.0f} h"
 
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 BOTH = frozenset(Mode)
@@ -109,7 +110,7 @@ class NotObserved(Exception):
 
     def __init__(self, subject: str, reason: str, cure: str, evidence: str = "") -> None:
         super().__init__(reason)
-        self.verdict = Verdict(Status.NOT_CHECKED, subject, reason, evidence, cure=cure)
+        self.verdict = not_checked(subject, reason, cure, evidence)
 
 
 Said = Verdict | Iterable[Verdict] | None
@@ -216,3 +217,27 @@ def warn(subject: str, reason: str, evidence: str, cost: str, cure: str) -> Verd
 def fail(subject: str, reason: str, evidence: str, cost: str, cure: str) -> Verdict:
     """A failover would go wrong."""
     return Verdict(Status.FAIL, subject, reason, evidence, cost, cure)
+
+
+def not_checked(subject: str, reason: str, cure: str, evidence: str = "") -> Verdict:
+    """Nobody looked, or nobody could; the cure says what to look at."""
+    return Verdict(Status.NOT_CHECKED, subject, reason, evidence, cure=cure)
+
+
+def split(
+    answers: Mapping[K, T | Unavailable],
+) -> tuple[dict[K, T], dict[K, Unavailable]]:
+    """What was observed, and what was not."""
+    observed: dict[K, T] = {}
+    unknown: dict[K, Unavailable] = {}
+    for key, each in answers.items():
+        if isinstance(each, Unavailable):
+            unknown[key] = each
+        else:
+            observed[key] = each
+    return observed, unknown
+
+
+def reasons(unknown: Mapping[K, Unavailable]) -> str:
+    """Why each of them is not known."""
+    return several(f"{key}: {each.reason}" for key, each in unknown.items())

@@ -93,9 +93,8 @@ class ClientConfig:
         names = keys.split()
         key = next((name for name in names if name in self.values), None)
         if key is None:
-            return Value(
-                self.subject, default, f"{names[0]} is not set; the default is {default or 'empty'}"
-            )
+            evidence = f"{names[0]} is not set; the default is {default or 'empty'}"
+            return Value(self.subject, default, evidence)
         value = self.values[key].strip()
         if "${" in value:
             reason = f"{key} is a reference, whose value only the application knows"
@@ -110,7 +109,7 @@ class ClientConfig:
         """
         seen = self.text(keys, str(default))
         try:
-            return Value(self.subject, int(seen.value), seen.evidence)
+            return seen.read_as(int(seen.value))
         except ValueError:
             reason = f"{keys.split()[0]} is not a whole number"
             cure = "correct it: the client refuses to start with it"

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from drctl.checks.check import NotObserved, Verdict, fail, ok, warn
+from drctl.checks.check import NotObserved, Verdict, fail, ok, seen, warn
 from drctl.checks.observed import Connectors, Observed
 from drctl.model.replication import Connector
-from drctl.model.topology import Unavailable
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 _FLAGS = {"true": True, "false": False}
 
@@ -25,6 +25,10 @@ class Value(NamedTuple, Generic[T]):
     subject: str
     value: T
     evidence: str
+
+    def read_as(self, value: U) -> "Value[U]":
+        """The same setting, its text read as something else."""
+        return Value(self.subject, value, self.evidence)
 
     def ok(self, reason: str, cost: str = "") -> Verdict:
         """All is well; it may cost something all the same."""
@@ -76,11 +80,11 @@ class Settings:
         Raises:
             NotObserved: it is none, or a reference.
         """
-        seen = self.text(key, str(default))
+        text = self.text(key, str(default))
         try:
-            return Value(self.subject, int(seen.value), seen.evidence)
+            return text.read_as(int(text.value))
         except ValueError:
-            raise self._odd(key, "a whole number", seen.evidence) from None
+            raise self._odd(key, "a whole number", text.evidence) from None
 
     def flag(self, key: str, default: bool) -> Value[bool]:
         """The same, as true or false.
@@ -88,10 +92,10 @@ class Settings:
         Raises:
             NotObserved: it is neither, or a reference.
         """
-        seen = self.text(key, str(default).lower())
-        if (value := _FLAGS.get(seen.value.lower())) is None:
-            raise self._odd(key, "true or false", seen.evidence)
-        return Value(self.subject, value, seen.evidence)
+        text = self.text(key, str(default).lower())
+        if (value := _FLAGS.get(text.value.lower())) is None:
+            raise self._odd(key, "true or false", text.evidence)
+        return text.read_as(value)
 
     def words(self, key: str, default: str) -> Value[tuple[str, ...]]:
         """The same, as a list with commas between.
@@ -99,9 +103,9 @@ class Settings:
         Raises:
             NotObserved: it is a reference.
         """
-        seen = self.text(key, default)
-        listed = (word.strip() for word in seen.value.split(","))
-        return Value(self.subject, tuple(word for word in listed if word), seen.evidence)
+        text = self.text(key, default)
+        words = (word.strip() for word in text.value.split(","))
+        return text.read_as(tuple(filter(None, words)))
 
     def _odd(self, key: str, kind: str, evidence: str) -> NotObserved:
         return NotObserved(
@@ -118,20 +122,15 @@ def worker_settings(observed: Observed) -> Settings:
     Raises:
         NotObserved: nobody has them.
     """
-    if isinstance(observed.worker, Unavailable):
-        raise NotObserved(
-            "Connect workers",
-            f"their configuration is not known: {observed.worker.reason}",
-            "look at the properties file that the workers were started with",
-        )
-    return Settings("Connect workers", observed.worker)
+    subject, look = (
+        "Connect workers",
+        "look at the properties file that the workers were started with",
+    )
+    return Settings(subject, seen(observed.worker, subject, "their configuration is", look))
 
 
-SOURCE, CHECKPOINT, REPLICATOR = (
-    "MirrorSourceConnector",
-    "MirrorCheckpointConnector",
-    "ReplicatorSourceConnector",
-)
+SOURCE, CHECKPOINT = "MirrorSourceConnector", "MirrorCheckpointConnector"
+REPLICATOR = "ReplicatorSourceConnector"
 
 
 def all_connectors(observed: Observed) -> Connectors:
@@ -140,14 +139,11 @@ def all_connectors(observed: Observed) -> Connectors:
     Raises:
         NotObserved: they could not be asked.
     """
-    if isinstance(observed.connectors, Unavailable):
-        raise NotObserved(
-            "Connect",
-            f"its connectors are not known: {observed.connectors.reason}",
-            "set `replicator.connect` of the link in drctl.yaml to the workers' REST interface, or"
-            " look at the connectors' configuration",
-        )
-    return observed.connectors
+    look = (
+        "set `replicator.connect` of the link in drctl.yaml to the workers' REST interface, or"
+        " look at the connectors' configuration"
+    )
+    return seen(observed.connectors, "Connect", "its connectors are", look)
 
 
 def required(observed: Observed, class_name: str) -> Settings:
@@ -184,14 +180,12 @@ def reverse_replicator(observed: Observed) -> Settings:
         NotObserved: it was not seen, or there is none yet.
     """
     look = "deploy it stopped, and set `replicator.reverse` of the link in drctl.yaml"
-    if isinstance(observed.reverse, Unavailable):
-        reason = f"its connectors are not known: {observed.reverse.reason}"
-        raise NotObserved("reverse Replicator", reason, look)
-    reverse = observed.link.settings.replicator.reverse
+    subject, reverse = "reverse Replicator", observed.link.settings.replicator.reverse
+    known = seen(observed.reverse, subject, "its connectors are", look)
     name = reverse.connectors.source if reverse else None
-    found = _one(observed.reverse, REPLICATOR, name, "replicator.reverse.connectors")
+    found = _one(known, REPLICATOR, name, "replicator.reverse.connectors")
     if found is None:
-        raise NotObserved("reverse Replicator", "there is none yet", look)
+        raise NotObserved(subject, "there is none yet", look)
     return settings_of(found)
 
 

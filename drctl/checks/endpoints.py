@@ -12,6 +12,7 @@ from drctl.checks.check import (
     check,
     fail,
     listed,
+    not_checked,
     ok,
     seen,
     several,
@@ -107,7 +108,7 @@ def elsewhere(observed: Observed) -> Iterator[Verdict]:
     for number, state in enumerate(states, 1):
         if isinstance(state, Unavailable):
             reason = f"where it points is not known: {state.reason}"
-            yield Verdict(Status.NOT_CHECKED, f"endpoint {number}", reason, cure=_LOOK)
+            yield not_checked(f"endpoint {number}", reason, _LOOK)
         else:
             yield _place(state, link.source, link.target)
 

@@ -32,7 +32,6 @@ from drctl.config.foreign_patterns import compiled
 from drctl.config.mirrors import renaming
 from drctl.model.finding import Status
 from drctl.model.survey import of_applications
-from drctl.model.topology import Unavailable
 
 _FAMILY = Family.MIRRORMAKER
 _TOPICS_EXCLUDE = r"mm2.*\.internal, .*\.replica, __.*"
@@ -99,10 +98,8 @@ def topics(observed: Observed) -> Iterator[Verdict]:
 def groups(observed: Observed) -> Verdict:
     """Whether groups that the link carries get no checkpoints."""
     settings = required(observed, CHECKPOINT)
-    known = observed.source_groups
-    if isinstance(known, Unavailable):
-        reason = f"the source's groups are not known: {known.reason}"
-        raise NotObserved(settings.subject, reason, f"look at groups of {settings.subject}")
+    look = f"look at groups of {settings.subject}"
+    known = seen(observed.source_groups, settings.subject, "the source's groups are", look)
     wanted = sorted(filter(observed.link.carries_group, known))
     cost = f"{_WITHOUT[CHECKPOINT]} for these groups"
     return _covered(settings, "groups", _GROUPS_EXCLUDE, wanted, Status.WARN, cost)
@@ -121,10 +118,9 @@ def names(observed: Observed) -> Iterator[Verdict]:
 
 
 def _topics(observed: Observed, class_name: str, status: Status) -> Verdict:
-    settings, known = required(observed, class_name), observed.source_topics
-    if isinstance(known, Unavailable):
-        reason = f"the source's topics are not known: {known.reason}"
-        raise NotObserved(settings.subject, reason, f"look at topics of {settings.subject}")
+    settings = required(observed, class_name)
+    look = f"look at topics of {settings.subject}"
+    known = seen(observed.source_topics, settings.subject, "the source's topics are", look)
     wanted = observed.link.topics_of(name for name, state in known.items() if state is not None)
     cost = "they are not replicated: whatever they hold is lost with the source"
     if class_name == CHECKPOINT:

@@ -16,7 +16,9 @@ from drctl.checks.check import (
     check,
     fail,
     listed,
+    not_checked,
     ok,
+    reasons,
     seen,
     several,
     warn,
@@ -135,12 +137,9 @@ def compared(observed: Observed) -> Compared:
         NotObserved: the topics of one side are not known.
     """
     link, subject = observed.link, f"topics of cluster {observed.link.target}"
-    source, target = observed.source_topics, observed.target_topics
-    if isinstance(source, Unavailable):
-        reason = f"those of cluster {link.source} are not known: {source.reason}"
-        raise NotObserved(subject, reason, DESCRIBE)
-    if isinstance(target, Unavailable):
-        raise NotObserved(subject, f"they are not known: {target.reason}", DESCRIBE)
+    ours = f"those of cluster {link.source} are"
+    source = seen(observed.source_topics, subject, ours, DESCRIBE)
+    target = seen(observed.target_topics, subject, "they are", DESCRIBE)
     pairs: list[Pair] = []
     missing: list[str] = []
     unread: dict[str, Unavailable] = {}
@@ -390,16 +389,15 @@ def settings(observed: Observed) -> Iterator[Verdict]:
     if silent:
         reason = f"on one side or both, settings of {listed(silent)} may not be read"
         cure = f"grant drctl's user DESCRIBE_CONFIGS on them, or {DESCRIBE}"
-        yield Verdict(Status.NOT_CHECKED, seen.subject, reason, cure=cure)
+        yield not_checked(seen.subject, reason, cure)
     elif not found and not seen.unread:
         yield ok(seen.subject, "copies are as their topics, or stricter", f"{len(known):,} topics")
 
 
 def _unread(seen: Compared) -> Iterator[Verdict]:
     if seen.unread:
-        why = several(f"{name}: {each.reason}" for name, each in seen.unread.items())
         reason = f"{len(seen.unread):,} of them could not be looked at"
-        yield Verdict(Status.NOT_CHECKED, seen.subject, reason, why, cure=DESCRIBE)
+        yield not_checked(seen.subject, reason, DESCRIBE, reasons(seen.unread))
 
 
 def _min_isr(mode: Mode, seen: Compared, pairs: Sequence[Pair]) -> Iterator[Verdict]:

@@ -16,10 +16,13 @@ from drctl.checks.check import (
     duration,
     fail,
     listed,
+    not_checked,
     ok,
+    reasons,
     seen,
     separately,
     several,
+    split,
     warn,
 )
 from drctl.checks.connector_settings import REPLICATOR, SOURCE, find, simple_class
@@ -46,7 +49,7 @@ def near_tail(observed: Observed) -> Iterator[Verdict]:
     subject = f"unreplicated tails on cluster {observed.link.source}"
     cure = "compare retention.ms of the source's topics with how long replication has stood"
     by_place = seen(observed.tails, subject, "how old they are is", cure)
-    tails = {p: each for p, each in by_place.items() if isinstance(each, Tail)}
+    tails, untold = split(by_place)
     keep = "raise retention.ms of these topics on the source until replication has caught up"
     if lost := _those(tails, lambda tail: tail.lost):
         cost = "they are in no cluster any more"
@@ -60,11 +63,11 @@ def near_tail(observed: Observed) -> Iterator[Verdict]:
         cost = "the source deletes them if replication does not catch up in time"
         reason = f"{_sum(later):,} records have less than a quarter of their retention left"
         yield warn(subject, reason, _retention_told(later), cost, keep)
-    unknown = [f"{p}: {each.reason}" for p, each in by_place.items() if not isinstance(each, Tail)]
+    unknown = [f"{p}: {each.reason}" for p, each in untold.items()]
     unknown += [f"{p}: {tail.by_size}" for p, tail in tails.items() if tail.by_size]
     if unknown:
         reason = f"when {len(unknown):,} of them are deleted is not known"
-        yield Verdict(Status.NOT_CHECKED, subject, reason, several(unknown), cure=cure)
+        yield not_checked(subject, reason, cure, several(unknown))
     elif not (lost or soon or any(tail.later for tail in tails.values())):
         yield ok(subject, "none is near its deletion", f"{len(tails):,} partitions lag")
 
@@ -217,12 +220,10 @@ def lag(observed: Observed) -> Iterator[Verdict]:
     if isinstance(observed.lag, Unavailable):
         reason = f"how many records it lags is not known: {observed.lag.reason}"
         raise NotObserved(subject, reason, cure, _newest(observed))
-    known = {p: each for p, each in observed.lag.items() if not isinstance(each, Unavailable)}
-    unknown = {p: each for p, each in observed.lag.items() if isinstance(each, Unavailable)}
+    known, unknown = split(observed.lag)
     if unknown:
         reason = f"how far {len(unknown):,} of {len(observed.lag):,} partitions lag is not known"
-        told = several(f"{p}: {each.reason}" for p, each in unknown.items())
-        yield Verdict(Status.NOT_CHECKED, subject, reason, told, cure=cure)
+        yield not_checked(subject, reason, cure, reasons(unknown))
     judged = _lagging(subject, known, observed)
     if judged.status is not Status.OK or not unknown:
         yield judged

@@ -1,8 +1,24 @@
-"""Confluent Replicator: settings without which no position, or a wrong one, is translated."""
+"""Confluent Replicator: settings without which no offset, or a wrong one, is translated.
+
+The last checks are about what it translates from: the times that consumers write down.
+"""
 
 from collections.abc import Iterator
+from functools import partial
 
-from drctl.checks.check import Family, NotObserved, Verdict, check, fail, ok, warn
+from drctl.checks.acls import Access, access
+from drctl.checks.check import (
+    Family,
+    NotObserved,
+    Verdict,
+    check,
+    fail,
+    not_checked,
+    ok,
+    seen,
+    separately,
+    warn,
+)
 from drctl.checks.connector_settings import (
     REPLICATOR,
     Settings,
@@ -10,11 +26,15 @@ from drctl.checks.connector_settings import (
     find,
     required,
     reverse_replicator,
+    settings_of,
+    simple_class,
     worker_settings,
 )
 from drctl.checks.observed import Observed
 from drctl.config.fields import UNCHANGED
+from drctl.formats.consumer_timestamps import TOPIC
 from drctl.model.finding import Status
+from drctl.model.replication import Connector
 from drctl.model.topology import TopicState, Unavailable
 
 _FAMILY = Family.REPLICATOR
@@ -300,11 +320,10 @@ def timestamps_kept(observed: Observed) -> Iterator[Verdict]:
     else:
         reason, cure = "copies get the target's time", "set topic.timestamp.type=CreateTime"
         yield kind.fail(reason, cost, cure)
-    if isinstance(observed.target_topics, Unavailable):
-        reason = f"the copies' configuration is not known: {observed.target_topics.reason}"
-        cure = "look at message.timestamp.type of the topics on the target"
-        raise NotObserved("topics of the target", reason, cure)
-    for name, state in sorted(observed.target_topics.items()):
+    look = "look at message.timestamp.type of the topics on the target"
+    what = "the copies' configuration is"
+    copies = seen(observed.target_topics, "topics of the target", what, look)
+    for name, state in sorted(copies.items()):
         if observed.link.source_topic(name) is not None:
             yield _timestamps_of(name, state, cost)
 
@@ -315,9 +334,160 @@ def _timestamps_of(name: str, state: TopicState | Unavailable | None, cost: str)
         known = state.reason if isinstance(state, Unavailable) else "its configuration is not known"
         reason = "there is no such topic" if state is None else known
         cure = f"look at {key} of {name} on the target"
-        return Verdict(Status.NOT_CHECKED, subject, reason, cure=cure)
+        return not_checked(subject, reason, cure)
     evidence = f"{key}={state.config[key]}"
     if not state.log_append_time:
         return ok(subject, "copies keep their timestamps", evidence)
     cure = f"set {key}=CreateTime on the topic; what is in it keeps its wrong times"
     return fail(subject, "copies have the target's time", evidence, cost, cure)
+
+
+_INTERCEPTOR = "ConsumerTimestampsInterceptor"
+_NO_TIMES = "is not translated: it begins on the target where its auto.offset.reset says"
+
+# Their positions are in files or tables at the sink, not in Kafka.
+_OWN_OFFSETS = frozenset({"HdfsSinkConnector", "Hdfs3SinkConnector", "IcebergSinkConnector"})
+
+
+@check(
+    "replicator-interceptor-for-sinks",
+    _FAMILY,
+    "workers have the interceptor in `consumer.interceptor.classes` exactly where sinks with"
+    " positions in Kafka run",
+    Status.WARN,
+    Status.FAIL,
+)
+def interceptor_for_sinks(observed: Observed) -> Iterator[Verdict]:
+    """Whether sinks that would profit write their times down, and nobody else tries to."""
+    connectors = all_connectors(observed).values()
+    sinks = sorted((c for c in connectors if c.kind == "sink"), key=lambda sink: sink.name)
+    in_kafka = [sink for sink in sinks if simple_class(sink.config) not in _OWN_OFFSETS]
+    yield from separately(partial(_sink, sink, observed) for sink in in_kafka)
+    if in_kafka:
+        return
+    interceptors = worker_settings(observed).text("consumer.interceptor.classes", "")
+    why = "the sinks here keep their positions elsewhere" if sinks else "no sink runs here"
+    if _INTERCEPTOR not in interceptors.value:
+        yield interceptors.ok(f"{why}, and the interceptor is not set")
+        return
+    yield interceptors.warn(
+        f"{why}: the interceptor is useless",
+        "nothing is translated that would not be otherwise; times are written that nobody needs",
+        "remove it from consumer.interceptor.classes",
+    )
+
+
+def _sink(sink: Connector, observed: Observed) -> Verdict:
+    settings = settings_of(sink)
+    group = settings.text("consumer.override.group.id", f"connect-{sink.name}").value
+    if not observed.link.carries_group(group):
+        return ok(settings.subject, f"its group {group} is not one of the link")
+    override, key = "consumer.override.interceptor.classes", "consumer.interceptor.classes"
+    if override in sink.config:
+        interceptors = settings.text(override, "")
+    elif isinstance(observed.worker, Unavailable):
+        reason = f"its workers' configuration is not known: {observed.worker.reason}"
+        cure = f"look at {key} in the properties of its workers"
+        raise NotObserved(settings.subject, reason, cure)
+    else:
+        interceptors = worker_settings(observed).text(key, "")
+    if _INTERCEPTOR in interceptors.value:
+        return ok(
+            settings.subject,
+            f"the times of its group {group} are written down",
+            interceptors.evidence,
+        )
+    cure = f"put io.confluent.connect.replicator.offsets.{_INTERCEPTOR} into {override}"
+    reason = f"the times of its group {group} are not written down"
+    return fail(
+        settings.subject, reason, interceptors.evidence, f"its group {group} {_NO_TIMES}", cure
+    )
+
+
+@check(
+    "replicator-no-interceptor-itself",
+    _FAMILY,
+    "Replicator's own consumer has no interceptor (`src.consumer.interceptor.classes`)",
+    Status.WARN,
+)
+def no_interceptor_itself(observed: Observed) -> Verdict:
+    """Whether the interceptor is where Confluent says that it must not be."""
+    interceptors = required(observed, REPLICATOR).text("src.consumer.interceptor.classes", "")
+    if _INTERCEPTOR not in interceptors.value:
+        return interceptors.ok("its consumer has no such interceptor")
+    return interceptors.warn(
+        "Replicator's consumer has the interceptor, which is for applications only",
+        "Replicator's own position is written down twice, in ways that need not agree",
+        "remove it from src.consumer.interceptor.classes",
+    )
+
+
+@check(
+    "replicator-timestamps-acls",
+    _FAMILY,
+    f"the applications (`fence.principals`) may WRITE and DESCRIBE topic `{TOPIC}` of the source",
+    Status.WARN,
+    Status.FAIL,
+)
+def timestamps_acls(observed: Observed) -> Iterator[Verdict]:
+    """Whether consumers may write their times down."""
+    subject = f"ACLs of {TOPIC}"
+    grant = (
+        f"see that you grant WRITE and DESCRIBE on topic {TOPIC} of the source to each application"
+    )
+    known = seen(observed.source_acls, subject, "they are", grant)
+    if not known.enforced:
+        yield ok(subject, "the source has no authorizer: everybody may", "no authorizer")
+        return
+    principals = observed.link.settings.fence.principals
+    if not principals:
+        reason = "drctl.yaml does not say who the applications are"
+        raise NotObserved(subject, reason, "name them in `fence.principals` of the link")
+    for principal in principals:
+        found = {o: access(known.rules, principal, o, TOPIC) for o in ("WRITE", "DESCRIBE")}
+        yield _may(principal, found)
+
+
+def _may(principal: str, found: dict[str, Access]) -> Verdict:
+    evidence = ", ".join(f"{operation}: {grade}" for operation, grade in found.items())
+    cost = f"no time of its groups is written down: each {_NO_TIMES}"
+    lacking = " and ".join(o for o, grade in found.items() if grade is Access.NO)
+    if lacking:
+        cure = f"grant {lacking} on topic {TOPIC} of the source to {principal}"
+        reason = f"no ACL lets it {lacking} (super users need none, which ACLs do not tell)"
+        return fail(principal, reason, evidence, cost, cure)
+    if Access.SOME_HOSTS in found.values():
+        cure = "see that the hosts of its ACLs are all that it runs on"
+        return warn(principal, "it may from some hosts only", evidence, f"elsewhere {cost}", cure)
+    return ok(principal, "it may write times down", evidence)
+
+
+@check(
+    "replicator-timestamps-topic",
+    _FAMILY,
+    f"topic `{TOPIC}` exists on the source, and is compacted only",
+    Status.WARN,
+    Status.FAIL,
+)
+def timestamps_topic(observed: Observed) -> Verdict:
+    """Whether times are written down, and kept."""
+    subject, look = f"topic {TOPIC} of the source", "run `drctl dump-consumer-timestamps`"
+    topics = seen(observed.source_topics, subject, "it is", look)
+    state = seen(topics.get(TOPIC), subject, "it is", look)
+    if state is None:
+        cost = f"no consumer ever wrote a time down: every group {_NO_TIMES}"
+        cure = f"give consumers the {_INTERCEPTOR}, or drctl's consumer (docs/consumer.md)"
+        return fail(subject, "there is none", "", cost, cure)
+    if "cleanup.policy" not in state.config:
+        raise NotObserved(subject, "its configuration is not known", look)
+    evidence = f"cleanup.policy={state.config['cleanup.policy']}"
+    if "delete" not in state.config["cleanup.policy"]:
+        return ok(subject, "the latest time of each position is kept", evidence)
+    kept = state.config.get("retention.ms", "604800000")
+    return warn(
+        subject,
+        "times are deleted when they get old",
+        f"{evidence}, retention.ms={kept}",
+        f"a group that has not consumed for that long {_NO_TIMES}",
+        f"set cleanup.policy=compact on {TOPIC}",
+    )

@@ -12,9 +12,11 @@ from drctl.checks.check import (
     check,
     duration,
     fail,
+    not_checked,
     ok,
     seen,
     several,
+    split,
     warn,
 )
 from drctl.checks.observed import Observed
@@ -58,7 +60,7 @@ def collide(observed: Observed) -> Iterator[Verdict]:
     unread = [*_unread(source), *_unread(target)]
     if unread:
         reason = f"those of {len(unread):,} partitions could not be read"
-        yield Verdict(Status.NOT_CHECKED, subject, reason, several(unread), cure=_LOOK)
+        yield not_checked(subject, reason, _LOOK, several(unread))
     elif not met:
         yield ok(subject, "none of them stands for two", f"{len(source):,} partitions compared")
 
@@ -181,8 +183,8 @@ def hanging(observed: Observed) -> Iterator[Verdict]:
     subject = f"transactions on cluster {observed.link.source}"
     cure = "look for them with `kafka-transactions --bootstrap-server ... find-hanging`"
     by_place = seen(observed.transactions, subject, "which are open is", cure)
-    unread = {p: t for p, t in by_place.items() if isinstance(t, Unavailable)}
-    found = [(p, t) for p, ts in by_place.items() if not isinstance(ts, Unavailable) for t in ts]
+    open_there, unread = split(by_place)
+    found = [(place, each) for place, several_ in open_there.items() for each in several_]
     bad = [(p, t) for p, t in found if t.hanging or _age_ms(t, observed) >= _OLD_MS]
     ageless = [(p, t) for p, t in found if t.timestamp_ms < 0 and not t.hanging]
     if bad:
@@ -200,7 +202,7 @@ def hanging(observed: Observed) -> Iterator[Verdict]:
             + [f"{p} {_told(t, observed)}" for p, t in ageless]
         )
         reason = f"of {len(unread) + len(ageless):,} nobody can say whether they will end"
-        yield Verdict(Status.NOT_CHECKED, subject, reason, told, cure=cure)
+        yield not_checked(subject, reason, cure, told)
     if not bad and not unread and not ageless:
         yield ok(subject, f"{len(found):,} are open, and none is old", _oldest(found, observed))
 

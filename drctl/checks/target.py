@@ -13,6 +13,7 @@ from drctl.checks.check import (
     duration,
     fail,
     listed,
+    not_checked,
     ok,
     seen,
     several,
@@ -177,7 +178,7 @@ def under_min_isr(observed: Observed) -> Iterator[Verdict]:
         first = next(iter(health.unknown.values()))
         reason = f"min.insync.replicas of {listed(sorted(health.unknown))} is not known"
         cure = "grant drctl's user DESCRIBE_CONFIGS on them, or look at them"
-        yield Verdict(Status.NOT_CHECKED, subject, reason, first.reason, cure=cure)
+        yield not_checked(subject, reason, cure, first.reason)
     if not short and not health.unknown:
         yield ok(subject, "every copy has enough replicas in sync", _behind(health))
 
