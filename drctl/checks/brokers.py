@@ -24,7 +24,7 @@ from drctl.model.finding import Status
 from drctl.model.survey import Layout, Replicas
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
 
-DESCRIBE = "`kafka-topics --describe` and `kafka-configs --describe` show it"
+DESCRIBE_CLUSTER = "`kafka-topics --describe` and `kafka-configs --describe` show it"
 
 
 class Side(NamedTuple):
@@ -51,7 +51,9 @@ class Side(NamedTuple):
         Raises:
             NotObserved: nobody has seen them.
         """
-        return seen(self.survey.layout, self.subject, "its brokers and replicas are", DESCRIBE)
+        return seen(
+            self.survey.layout, self.subject, "its brokers and replicas are", DESCRIBE_CLUSTER
+        )
 
     def partitions(self) -> Mapping[TopicPartition, Replicas]:
         """Those that a failover needs: of the link's topics, and of Kafka's and drctl's own.
@@ -72,7 +74,7 @@ class Side(NamedTuple):
         Raises:
             NotObserved: nobody has seen them.
         """
-        known = seen(self.topics, self.subject, "its topics are", DESCRIBE)
+        known = seen(self.topics, self.subject, "its topics are", DESCRIBE_CLUSTER)
         return {
             name: state
             for name, state in sorted(known.items())
@@ -408,8 +410,8 @@ def ids(observed: Observed) -> Verdict:
     """Whether something that talks to both clusters can confuse their brokers."""
     link, survey = observed.link, observed.survey
     subject = f"brokers of {link.source} and {link.target}"
-    here = seen(survey.source.layout, subject, f"those of {link.source} are", DESCRIBE)
-    there = seen(survey.target.layout, subject, f"those of {link.target} are", DESCRIBE)
+    here = seen(survey.source.layout, subject, f"those of {link.source} are", DESCRIBE_CLUSTER)
+    there = seen(survey.target.layout, subject, f"those of {link.target} are", DESCRIBE_CLUSTER)
     common = sorted(here.brokers.keys() & there.brokers.keys())
     if not common:
         return ok(subject, "no id is used twice")
