@@ -11,12 +11,12 @@ from drctl.checks.check import (
     Guards,
     NotObserved,
     Verdict,
-    asked,
     check,
     fail,
     listed,
     ok,
-    seen,
+    require,
+    require_asked,
     several,
     warn,
 )
@@ -113,7 +113,7 @@ def possible(observed: Observed) -> Verdict:
 
 def _by_acl(subject: str, observed: Observed) -> Verdict:
     grant = "grant drctl's user DESCRIBE and ALTER on the cluster"
-    acls = asked(observed.source_acls, subject, "its ACLs are", grant)
+    acls = require_asked(observed.source_acls, subject, "its ACLs are", grant)
     if isinstance(acls, Unavailable):
         reason = "the source's ACLs cannot be seen"
         cure = f"{grant}, or {_COMMAND}"
@@ -123,7 +123,7 @@ def _by_acl(subject: str, observed: Observed) -> Verdict:
     if not acls.enforced:
         reason = "the source has no authorizer: ACLs keep nobody away"
         return _not_possible(subject, reason, "ACLs are not enforced", _COMMAND, observed)
-    rights = seen(observed.source_rights, subject, "what drctl's user may do is", grant)
+    rights = require(observed.source_rights, subject, "what drctl's user may do is", grant)
     evidence = f"it may {', '.join(sorted(rights)) or 'do nothing'} on the cluster"
     if ALTER not in rights:
         reason = "drctl's user may not change ACLs"
@@ -168,11 +168,13 @@ def acls(observed: Observed) -> Verdict:
     link = observed.link
     subject = f"ACLs of cluster {link.target}"
     cure = "compare the ACLs of both clusters with `kafka-acls --list`"
-    target = seen(observed.target_acls, subject, "they are", cure)
+    target = require(observed.target_acls, subject, "they are", cure)
     if not target.enforced:
         return ok(subject, "it has no authorizer: everybody may do everything")
-    source = seen(observed.source_acls, subject, f"those of cluster {link.source} are", cure)
-    known = seen(observed.source_topics, subject, f"the topics of cluster {link.source} are", cure)
+    source = require(observed.source_acls, subject, f"those of cluster {link.source} are", cure)
+    known = require(
+        observed.source_topics, subject, f"the topics of cluster {link.source} are", cure
+    )
     names = link.topics_of(name for name, state in known.items() if state is not None)
     topics = {name: link.target_topic(name) for name in names}
     refused = refusals(source, target, judged_principals(observed, source, subject), topics)
@@ -346,7 +348,7 @@ class _Cluster(NamedTuple):
 
 def _judged(cluster: _Cluster, acls: Acls | Unavailable) -> Verdict:
     grant = f"grant drctl's user DESCRIBE on cluster {cluster.name}, or look at kafka-acls --list"
-    known = seen(acls, cluster.subject, "who may write to them is", grant)
+    known = require(acls, cluster.subject, "who may write to them is", grant)
     if not known.enforced:
         cure = "give it an authorizer; until then let nobody reach it who may not run drctl"
         if not cluster.link.journal_key:

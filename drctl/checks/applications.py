@@ -17,7 +17,7 @@ from drctl.checks.check import (
     not_checked,
     ok,
     reasons,
-    seen,
+    require,
     several,
     split,
     warn,
@@ -41,7 +41,7 @@ def active(observed: Observed) -> Iterator[Verdict]:
         return
     subject = f"groups on cluster {observed.link.target}"
     cure = "look at them with `kafka-consumer-groups --describe --state`"
-    groups = seen(observed.target_groups, subject, "who reads in them is", cure)
+    groups = require(observed.target_groups, subject, "who reads in them is", cure)
     described, unread = split(dict(sorted(groups.items())))
     reading = [group for group in described.values() if group.active]
     if reading:
@@ -73,7 +73,9 @@ def unseen(observed: Observed) -> Verdict | None:
         return None
     subject = f"groups on cluster {observed.link.source}"
     cure = f"look whether {POSITIONS_TOPIC} has all its leaders: `kafka-topics --describe`"
-    found = seen(observed.source_coordinators, subject, "whether all have a coordinator is", cure)
+    found = require(
+        observed.source_coordinators, subject, "whether all have a coordinator is", cure
+    )
     if found.missing and observed.source_groups == ():
         return ok(subject, "there are no groups", f"{POSITIONS_TOPIC} is not there, or not shown")
     if found.missing:
@@ -105,7 +107,7 @@ def left_out(observed: Observed) -> Verdict | None:
         return None
     subject = f"groups of link {observed.link.name}"
     cure = "`drctl offsets explain GROUP TOPIC PARTITION` tells what is known of each"
-    rows = seen(observed.left_out, subject, "which have a place on the target is", cure)
+    rows = require(observed.left_out, subject, "which have a place on the target is", cure)
     if not rows:
         return ok(subject, "every position has a place on the target")
     names = dict.fromkeys(row.group for row in rows)
@@ -212,7 +214,7 @@ def super_users(observed: Observed) -> Verdict:
     if not principals:
         reason = "nobody says who the applications are"
         raise NotObserved(subject, reason, "name them in `fence.principals` of the link")
-    acls = seen(observed.source_acls, subject, "the rules are", cure)
+    acls = require(observed.source_acls, subject, "the rules are", cure)
     if not acls.enforced:
         raise NotObserved(subject, "there is no authorizer: nobody has rules", cure)
     allowed = {rule.principal for rule in acls.rules if rule.permission == "ALLOW"}
@@ -232,7 +234,7 @@ def wide_rights(observed: Observed) -> Verdict:
     link = observed.link
     subject = f"ACLs of cluster {link.target}"
     cure = "look at `kafka-acls --list` there"
-    acls = seen(observed.target_acls, subject, "they are", cure)
+    acls = require(observed.target_acls, subject, "they are", cure)
     if not acls.enforced:
         reason = "it has no authorizer: everybody may do everything"
         cost = "nothing keeps applications from writing to copies before the target is opened"
@@ -260,8 +262,8 @@ def on_both(observed: Observed) -> Verdict:
     link = observed.link
     subject = f"groups on {link.source} and {link.target}"
     cure = "look at them with `kafka-consumer-groups --describe --state` on both"
-    here = seen(observed.survey.readers, subject, f"those of {link.source} are", cure)
-    there = seen(observed.target_groups, subject, f"those of {link.target} are", cure)
+    here = require(observed.survey.readers, subject, f"those of {link.source} are", cure)
+    there = require(observed.target_groups, subject, f"those of {link.target} are", cure)
     ours, theirs = (
         {name: g for name, g in groups.items() if isinstance(g, Group) and g.active}
         for groups in (here, there)
@@ -284,7 +286,7 @@ def transactional_ids(observed: Observed) -> Verdict:
     """Whether what belongs together arrives together."""
     subject = f"transactional ids of cluster {observed.link.source}"
     cure = "look at `kafka-transactions list`"
-    known = seen(observed.survey.transactional_ids, subject, "they are", cure)
+    known = require(observed.survey.transactional_ids, subject, "they are", cure)
     ours = of_applications(known)
     if not ours:
         return ok(subject, "its coordinators know none of an application")

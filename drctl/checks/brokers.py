@@ -14,7 +14,7 @@ from drctl.checks.check import (
     fail,
     listed,
     ok,
-    seen,
+    require,
     separately,
     several,
     warn,
@@ -51,7 +51,7 @@ class Side(NamedTuple):
         Raises:
             NotObserved: nobody has seen them.
         """
-        return seen(
+        return require(
             self.survey.layout, self.subject, "its brokers and replicas are", DESCRIBE_CLUSTER
         )
 
@@ -74,7 +74,7 @@ class Side(NamedTuple):
         Raises:
             NotObserved: nobody has seen them.
         """
-        known = seen(self.topics, self.subject, "its topics are", DESCRIBE_CLUSTER)
+        known = require(self.topics, self.subject, "its topics are", DESCRIBE_CLUSTER)
         return {
             name: state
             for name, state in sorted(known.items())
@@ -410,8 +410,8 @@ def ids(observed: Observed) -> Verdict:
     """Whether something that talks to both clusters can confuse their brokers."""
     link, survey = observed.link, observed.survey
     subject = f"brokers of {link.source} and {link.target}"
-    here = seen(survey.source.layout, subject, f"those of {link.source} are", DESCRIBE_CLUSTER)
-    there = seen(survey.target.layout, subject, f"those of {link.target} are", DESCRIBE_CLUSTER)
+    here = require(survey.source.layout, subject, f"those of {link.source} are", DESCRIBE_CLUSTER)
+    there = require(survey.target.layout, subject, f"those of {link.target} are", DESCRIBE_CLUSTER)
     common = sorted(here.brokers.keys() & there.brokers.keys())
     if not common:
         return ok(subject, "no id is used twice")

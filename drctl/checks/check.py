@@ -176,7 +176,7 @@ def check(
     return lambda judge: Check(name, family, about, worse, judge, guards)
 
 
-def seen(value: T | Unavailable, subject: str, what: str, cure: str) -> T:
+def require(value: T | Unavailable, subject: str, what: str, cure: str) -> T:
     """What was seen.
 
     Args:
@@ -190,13 +190,13 @@ def seen(value: T | Unavailable, subject: str, what: str, cure: str) -> T:
     return value
 
 
-def asked(value: T | Unavailable, subject: str, what: str, cure: str) -> T | Unavailable:
+def require_asked(value: T | Unavailable, subject: str, what: str, cure: str) -> T | Unavailable:
     """The same, where no answer is an answer, too.
 
     Raises:
         NotObserved: nobody asked.
     """
-    return seen(value, subject, what, cure) if value is NOT_LOOKED_AT else value
+    return require(value, subject, what, cure) if value is NOT_LOOKED_AT else value
 
 
 def separately(judges: Iterable[Callable[[], Verdict]]) -> Iterator[Verdict]:

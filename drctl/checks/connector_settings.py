@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from drctl.checks.check import NotObserved, Verdict, fail, ok, seen, warn
+from drctl.checks.check import NotObserved, Verdict, fail, ok, require, warn
 from drctl.checks.observed import Connectors, Observed
 from drctl.model.replication import Connector
 
@@ -126,7 +126,7 @@ def worker_settings(observed: Observed) -> Settings:
         "Connect workers",
         "look at the properties file that the workers were started with",
     )
-    return Settings(subject, seen(observed.worker, subject, "their configuration is", look))
+    return Settings(subject, require(observed.worker, subject, "their configuration is", look))
 
 
 SOURCE, CHECKPOINT = "MirrorSourceConnector", "MirrorCheckpointConnector"
@@ -143,7 +143,7 @@ def all_connectors(observed: Observed) -> Connectors:
         "set `replicator.connect` of the link in drctl.yaml to the workers' REST interface, or"
         " look at the connectors' configuration"
     )
-    return seen(observed.connectors, "Connect", "its connectors are", look)
+    return require(observed.connectors, "Connect", "its connectors are", look)
 
 
 def required(observed: Observed, class_name: str) -> Settings:
@@ -181,7 +181,7 @@ def reverse_replicator(observed: Observed) -> Settings:
     """
     look = "deploy it stopped, and set `replicator.reverse` of the link in drctl.yaml"
     subject, reverse = "reverse Replicator", observed.link.settings.replicator.reverse
-    known = seen(observed.reverse, subject, "its connectors are", look)
+    known = require(observed.reverse, subject, "its connectors are", look)
     name = reverse.connectors.source if reverse else None
     found = _one(known, REPLICATOR, name, "replicator.reverse.connectors")
     if found is None:

@@ -14,7 +14,7 @@ from drctl.checks.check import (
     listed,
     not_checked,
     ok,
-    seen,
+    require,
     several,
     warn,
 )
@@ -38,7 +38,7 @@ _WRITABLE = stat.S_IWGRP | stat.S_IWOTH
 def permissions(observed: Observed) -> Verdict:
     """Whether another user can read a password, or write drctl.yaml."""
     subject, cure = "files with secrets", "look at them with `ls -l`"
-    files = seen(observed.survey.files, subject, "which there are is", cure)
+    files = require(observed.survey.files, subject, "which there are is", cure)
     known = {each.path: each for each in files}
     missing = [each.path for each in known.values() if each.mode is None]
     writable = [each for each in known.values() if each.mode and each.mode & _WRITABLE]
@@ -74,7 +74,7 @@ def unreachable(observed: Observed) -> Iterator[Verdict]:
     settings = observed.link.settings.endpoints
     if not settings:
         return
-    states = seen(observed.endpoints, "endpoints", "whether they answer is", _LOOK)
+    states = require(observed.endpoints, "endpoints", "whether they answer is", _LOOK)
     for number, (state, config) in enumerate(zip(states, settings, strict=True), 1):
         if isinstance(state, Unavailable):
             yield fail(
@@ -104,7 +104,7 @@ def elsewhere(observed: Observed) -> Iterator[Verdict]:
     if not link.settings.endpoints:
         cure = "configure `endpoints` of the link, or write down how clients are moved"
         raise NotObserved("endpoints", "the link has none: drctl moves no client", cure)
-    states = seen(observed.endpoints, "endpoints", "where they point is", _LOOK)
+    states = require(observed.endpoints, "endpoints", "where they point is", _LOOK)
     for number, state in enumerate(states, 1):
         if isinstance(state, Unavailable):
             reason = f"where it points is not known: {state.reason}"

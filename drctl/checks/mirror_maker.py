@@ -14,7 +14,7 @@ from drctl.checks.check import (
     fail,
     listed,
     ok,
-    seen,
+    require,
     separately,
     warn,
 )
@@ -99,7 +99,7 @@ def groups(observed: Observed) -> Verdict:
     """Whether groups that the link carries get no checkpoints."""
     settings = required(observed, CHECKPOINT)
     look = f"look at groups of {settings.subject}"
-    known = seen(observed.source_groups, settings.subject, "the source's groups are", look)
+    known = require(observed.source_groups, settings.subject, "the source's groups are", look)
     wanted = sorted(filter(observed.link.carries_group, known))
     cost = f"{_WITHOUT[CHECKPOINT]} for these groups"
     return _covered(settings, "groups", _GROUPS_EXCLUDE, wanted, Status.WARN, cost)
@@ -120,7 +120,7 @@ def names(observed: Observed) -> Iterator[Verdict]:
 def _topics(observed: Observed, class_name: str, status: Status) -> Verdict:
     settings = required(observed, class_name)
     look = f"look at topics of {settings.subject}"
-    known = seen(observed.source_topics, settings.subject, "the source's topics are", look)
+    known = require(observed.source_topics, settings.subject, "the source's topics are", look)
     wanted = observed.link.topics_of(name for name, state in known.items() if state is not None)
     cost = "they are not replicated: whatever they hold is lost with the source"
     if class_name == CHECKPOINT:
@@ -227,7 +227,7 @@ def aborted(observed: Observed) -> Verdict:
         return level.ok("only what is committed is copied")
     cure = f"set {keys[0]}=read_committed on it"
     what = f"it copies what is aborted, too ({level.evidence}); whether anybody writes in"
-    known = seen(
+    known = require(
         observed.survey.transactional_ids, settings.subject, f"{what} transactions is", cure
     )
     ours = of_applications(known)
@@ -251,7 +251,7 @@ def heartbeat(observed: Observed) -> Verdict:
     cost = "whether replication stands, or the source is idle, cannot be told apart"
     cure = "see that a MirrorHeartbeatConnector runs, and that `heartbeats` is copied"
     subject = "heartbeats of MirrorMaker 2"
-    ages = seen(observed.survey.ages, subject, "how old they are is", cure)
+    ages = require(observed.survey.ages, subject, "how old they are is", cure)
     return _aged(observed, subject, ages.heartbeat_ms, _HEARTBEAT_MS, (cost, cure))
 
 
@@ -263,7 +263,7 @@ def checkpoint(observed: Observed) -> Verdict:
     cost = "groups read again what they consumed since, if nothing better is known"
     cure = "see that the MirrorCheckpointConnector runs, and that a group of the link consumes"
     subject = "checkpoints of MirrorMaker 2"
-    ages = seen(observed.survey.ages, subject, "how old they are is", cure)
+    ages = require(observed.survey.ages, subject, "how old they are is", cure)
     return _aged(observed, subject, ages.checkpoint_ms, _CHECKPOINT_MS, (cost, cure))
 
 

@@ -18,7 +18,7 @@ from drctl.checks.check import (
     not_checked,
     ok,
     reasons,
-    seen,
+    require,
     several,
     warn,
 )
@@ -73,8 +73,8 @@ def compared(observed: Observed) -> Compared:
     """
     link, subject = observed.link, f"topics of cluster {observed.link.target}"
     ours = f"those of cluster {link.source} are"
-    source = seen(observed.source_topics, subject, ours, DESCRIBE)
-    target = seen(observed.target_topics, subject, "they are", DESCRIBE)
+    source = require(observed.source_topics, subject, ours, DESCRIBE)
+    target = require(observed.target_topics, subject, "they are", DESCRIBE)
     pairs: list[Pair] = []
     missing: list[str] = []
     unread: dict[str, Unavailable] = {}
@@ -354,7 +354,9 @@ def _settings(side: Side) -> Mapping[str, str]:
     Raises:
         NotObserved: none does.
     """
-    asked = seen(side.survey.settings, side.subject, "its brokers' settings are", DESCRIBE_CLUSTER)
+    asked = require(
+        side.survey.settings, side.subject, "its brokers' settings are", DESCRIBE_CLUSTER
+    )
     known = [each for each in asked.values() if not isinstance(each, Unavailable) and each]
     if not known:
         why = next((e.reason for e in asked.values() if isinstance(e, Unavailable)), "no answer")
@@ -404,8 +406,8 @@ def scram_users(observed: Observed) -> Verdict:
     link, survey = observed.link, observed.survey
     subject = f"SCRAM users of cluster {link.target}"
     cure = "compare `kafka-configs --describe --entity-type users` of both clusters"
-    ours = seen(survey.source.scram_users, subject, f"those of {link.source} are", cure)
-    theirs = seen(survey.target.scram_users, subject, "they are", cure)
+    ours = require(survey.source.scram_users, subject, f"those of {link.source} are", cure)
+    theirs = require(survey.target.scram_users, subject, "they are", cure)
     missing = sorted(ours - theirs)
     applications = {p.removeprefix("User:") for p in link.settings.fence.principals}
     if not missing:
@@ -434,8 +436,8 @@ def quotas(observed: Observed) -> Verdict:
     link, survey = observed.link, observed.survey
     subject = f"client quotas of cluster {link.target}"
     cure = "compare `kafka-configs --describe --entity-type users` (and clients) of both clusters"
-    ours = seen(survey.source.quotas, subject, f"those of {link.source} are", cure)
-    theirs = seen(survey.target.quotas, subject, "they are", cure)
+    ours = require(survey.source.quotas, subject, f"those of {link.source} are", cure)
+    theirs = require(survey.target.quotas, subject, "they are", cure)
     slower = [
         f"{quota_of(who)}: {key}={rate:g}, on the source {'none' if was is None else f'{was:g}'}"
         for who, limits in theirs.items()

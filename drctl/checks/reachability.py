@@ -9,12 +9,12 @@ from drctl.checks.check import (
     Guards,
     NotObserved,
     Verdict,
-    asked,
     check,
     fail,
     listed,
     ok,
-    seen,
+    require,
+    require_asked,
     several,
     warn,
 )
@@ -40,7 +40,7 @@ def nobody(observed: Observed) -> Verdict:
     """Whether it is rather this machine that reaches nobody than both clusters that are lost."""
     ends = {observed.link.source: observed.source, observed.link.target: observed.target}
     subject, cure = f"clusters {' and '.join(ends)}", "look at this machine's own network first"
-    known = [asked(each, subject, "whether they answer is", cure) for each in ends.values()]
+    known = [require_asked(each, subject, "whether they answer is", cure) for each in ends.values()]
     silent = [each.reason for each in known if isinstance(each, Silent)]
     if len(silent) < len(ends):
         return ok(subject, "not both of them are silent")
@@ -62,7 +62,7 @@ def nobody(observed: Observed) -> Verdict:
 @each_cluster
 def answer(side: Side) -> Verdict:
     """Whether a broker is there that other brokers only believe to be."""
-    asked = seen(side.survey.features, side.subject, "whether its brokers answer is", _LOOK)
+    asked = require(side.survey.features, side.subject, "whether its brokers answer is", _LOOK)
     silent = {node: why for node, why in asked.items() if isinstance(why, Unavailable)}
     if silent:
         told = several(why.reason for _, why in sorted(silent.items()))
@@ -101,7 +101,9 @@ def versions(observed: Observed) -> Iterator[Verdict]:
 
 
 def _one_version(side: Side) -> Verdict:
-    asked = seen(side.survey.features, side.subject, "which versions its brokers are of is", _LOOK)
+    asked = require(
+        side.survey.features, side.subject, "which versions its brokers are of is", _LOOK
+    )
     known = {node: each for node, each in asked.items() if isinstance(each, BrokerFeatures)}
     tops = {node: each.supported.get(_METADATA, 0) for node, each in known.items()}
     if not any(tops.values()):

@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 from drctl.checks import acls, parity
 from drctl.checks.acls import FENCED, Refusal, RuleBook, judged_principals, of_a_fence, refusals
-from drctl.checks.check import NotObserved, seen
+from drctl.checks.check import NotObserved, require
 from drctl.checks.connector_settings import SOURCE, find
 from drctl.checks.observed import Observed
 from drctl.checks.parity import (
@@ -147,11 +147,11 @@ def _read(observed: Observed, looked: Seen) -> "_Books | None":
     """None where the target enforces nothing."""
     link = observed.link
     subject, cure = f"ACLs of cluster {link.target}", "kafka-acls --list"
-    target = seen(observed.target_acls, subject, "they are", cure)
+    target = require(observed.target_acls, subject, "they are", cure)
     if not target.enforced:
         return None
-    source = seen(observed.source_acls, subject, f"those of {link.source} are", cure)
-    topics = seen(observed.source_topics, subject, f"the topics of {link.source} are", cure)
+    source = require(observed.source_acls, subject, f"those of {link.source} are", cure)
+    topics = require(observed.source_topics, subject, f"the topics of {link.source} are", cure)
     names = link.topics_of(name for name, state in topics.items() if state is not None)
     who = judged_principals(observed, source, subject)
     return _Books(observed, looked, source, target, who, names)

@@ -13,7 +13,7 @@ from drctl.checks.check import (
     fail,
     listed,
     ok,
-    seen,
+    require,
     several,
     warn,
 )
@@ -50,7 +50,7 @@ def cycles(observed: Observed) -> Verdict | None:
         # It marks records: row replicator-provenance.
         return None
     cure = "let one direction rename, mark records (provenance headers), or stop one of them"
-    others = seen(observed.neighbours, subject, "the other links are", cure)
+    others = require(observed.neighbours, subject, "the other links are", cure)
     running = _running_back(observed, subject)
     back = [each for each in others if (each.source, each.target) == (link.target, link.source)]
     meant = [each.name for each in back if _round(link, each)]
@@ -165,7 +165,7 @@ def two_only(observed: Observed) -> Verdict:
     link = observed.link
     subject = f"clusters {link.source} and {link.target}"
     cure = "look which other clusters replicate from them or to them"
-    others = seen(observed.neighbours, subject, "the other links are", cure)
+    others = require(observed.neighbours, subject, "the other links are", cure)
     ends = {link.source, link.target}
     beyond = [each for each in others if ends & {each.source, each.target} != set()]
     third = [each for each in beyond if {each.source, each.target} != ends]
@@ -190,7 +190,7 @@ def identical(observed: Observed) -> Verdict | None:
         return None
     subject = f"copies of link {link.name}"
     cure = "`drctl gap --scope full` compares everything"
-    found = seen(observed.survey.sampled, subject, "whether they are the same is", cure)
+    found = require(observed.survey.sampled, subject, "whether they are the same is", cure)
     if found.different:
         told = several(f"{place} offset {offset}" for place, offset in found.different)
         reason = f"{len(found.different):,} of {found.same + len(found.different):,} samples differ"
@@ -208,7 +208,7 @@ def outside_writers(observed: Observed) -> Verdict:
     """Whether an application writes to the target before it is opened."""
     subject = f"copies on cluster {observed.link.target}"
     cure = "look at `kafka-transactions describe-producers` of a copy"
-    by_place = seen(observed.target_producers, subject, "who writes to them is", cure)
+    by_place = require(observed.target_producers, subject, "who writes to them is", cure)
     unread = [f"{p}: {e.reason}" for p, e in by_place.items() if isinstance(e, Unavailable)]
     exactly_once = _exactly_once(observed)
     recent = [
@@ -257,7 +257,7 @@ def source_connectors(observed: Observed) -> Verdict:
     """Whether databases are read into the source by connectors that a failover has to move."""
     subject = "source connectors"
     cure = "see what else writes to the source from a database: `drctl connect status`"
-    known = seen(observed.connectors, subject, "the connectors are", cure)
+    known = require(observed.connectors, subject, "the connectors are", cure)
     others = [c for _, c in sorted(known.items()) if c.kind == "source" and not _mirrors(c)]
     if not others:
         return ok(subject, "the workers of the link run none", f"{len(known):,} connectors")

@@ -15,7 +15,7 @@ from drctl.checks.check import (
     fail,
     not_checked,
     ok,
-    seen,
+    require,
     separately,
     warn,
 )
@@ -322,7 +322,7 @@ def timestamps_kept(observed: Observed) -> Iterator[Verdict]:
         yield kind.fail(reason, cost, cure)
     look = "look at message.timestamp.type of the topics on the target"
     what = "the copies' configuration is"
-    copies = seen(observed.target_topics, "topics of the target", what, look)
+    copies = require(observed.target_topics, "topics of the target", what, look)
     for name, state in sorted(copies.items()):
         if observed.link.source_topic(name) is not None:
             yield _timestamps_of(name, state, cost)
@@ -435,7 +435,7 @@ def timestamps_acls(observed: Observed) -> Iterator[Verdict]:
     grant = (
         f"see that you grant WRITE and DESCRIBE on topic {TOPIC} of the source to each application"
     )
-    known = seen(observed.source_acls, subject, "they are", grant)
+    known = require(observed.source_acls, subject, "they are", grant)
     if not known.enforced:
         yield ok(subject, "the source has no authorizer: everybody may", "no authorizer")
         return
@@ -472,8 +472,8 @@ def _may(principal: str, found: dict[str, Access]) -> Verdict:
 def timestamps_topic(observed: Observed) -> Verdict:
     """Whether times are written down, and kept."""
     subject, look = f"topic {TOPIC} of the source", "run `drctl dump-consumer-timestamps`"
-    topics = seen(observed.source_topics, subject, "it is", look)
-    state = seen(topics.get(TOPIC), subject, "it is", look)
+    topics = require(observed.source_topics, subject, "it is", look)
+    state = require(topics.get(TOPIC), subject, "it is", look)
     if state is None:
         cost = f"no consumer ever wrote a time down: every group {_NO_TIMES}"
         cure = f"give consumers the {_INTERCEPTOR}, or drctl's consumer (docs/consumer.md)"

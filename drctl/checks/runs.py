@@ -11,7 +11,7 @@ from drctl.checks.check import (
     fail,
     listed,
     ok,
-    seen,
+    require,
     several,
     warn,
 )
@@ -40,7 +40,7 @@ def moved(observed: Observed) -> Iterator[Verdict]:
         return
     link = observed.link
     subject = f"clients of link {link.name}"
-    known = seen(observed.whereabouts, subject, "where they are is", "drctl journal")
+    known = require(observed.whereabouts, subject, "where they are is", "drctl journal")
     if known.moved is None:
         yield ok(subject, f"no run has moved them to {link.target}, or they have come home since")
         return
@@ -121,7 +121,7 @@ def unfinished(observed: Observed) -> Verdict | None:
     if where is NOT_LOOKED_AT and runs is NOT_SURVEYED:
         return None
     subject = f"runs of link {observed.link.name}"
-    known = seen(where, subject, "whether one stands half-way is", "drctl journal")
+    known = require(where, subject, "whether one stands half-way is", "drctl journal")
     if known.unfinished is not None:
         return _half_way(subject, known.unfinished)
     # What is owed only `doctor` asks; what one that has ended came to keeps nobody from beginning.

@@ -8,13 +8,13 @@ from drctl.checks.check import (
     Family,
     Guards,
     Verdict,
-    asked,
     check,
     duration,
     fail,
     not_checked,
     ok,
-    seen,
+    require,
+    require_asked,
     several,
     split,
     warn,
@@ -46,8 +46,8 @@ def collide(observed: Observed) -> Iterator[Verdict]:
     """Whether records of a moved producer would be taken for another's."""
     link = observed.link
     subject = f"producer ids on clusters {link.source} and {link.target}"
-    source = seen(observed.source_producers, subject, "those of the source are", _LOOK)
-    target = seen(observed.target_producers, subject, "those of the target are", _LOOK)
+    source = require(observed.source_producers, subject, "those of the source are", _LOOK)
+    target = require(observed.target_producers, subject, "those of the target are", _LOOK)
     met = collisions(source, target, link.target_topic)
     silent = [each for each in met if each.silent]
     refused = [each for each in met if not each.silent]
@@ -105,7 +105,7 @@ def unreachable(observed: Observed) -> Verdict:
         # Nobody is sent to a target that is not there.
         lost = f"`drctl failover --mode unplanned --link {quote(observed.link.name)}`"
         cure = f"{lost} where it is lost; else {cure}"
-    identity = asked(observed.source, subject, "whether it answers is", cure)
+    identity = require_asked(observed.source, subject, "whether it answers is", cure)
     cost = "it can neither be fenced nor drained: records would be left behind"
     if isinstance(identity, Locked):
         return fail(subject, _LOCKED, identity.reason, cost, f"{_LOG_IN}; it is not lost")
@@ -138,7 +138,7 @@ def alive(observed: Observed) -> Verdict:
     if isinstance(answer, Locked):
         # A wrong password looks like a dead cluster, and is none.
         return fail(subject, _LOCKED, answer.reason, cost, f"{_LOG_IN}; {cure}")
-    identity = seen(answer, subject, "whether it answers is", cure)
+    identity = require(answer, subject, "whether it answers is", cure)
     return fail(subject, "it still answers", f"cluster id {identity}", cost, cure)
 
 
@@ -182,7 +182,7 @@ def hanging(observed: Observed) -> Iterator[Verdict]:
     """Whether the last stable offsets will come to the ends behind the fence."""
     subject = f"transactions on cluster {observed.link.source}"
     cure = "look for them with `kafka-transactions --bootstrap-server ... find-hanging`"
-    by_place = seen(observed.transactions, subject, "which are open is", cure)
+    by_place = require(observed.transactions, subject, "which are open is", cure)
     open_there, unread = split(by_place)
     found = [(place, each) for place, several_ in open_there.items() for each in several_]
     bad = [(p, t) for p, t in found if t.hanging or _age_ms(t, observed) >= _OLD_MS]

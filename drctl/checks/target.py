@@ -8,14 +8,14 @@ from drctl.checks.check import (
     Guards,
     NotObserved,
     Verdict,
-    asked,
     check,
     duration,
     fail,
     listed,
     not_checked,
     ok,
-    seen,
+    require,
+    require_asked,
     several,
     warn,
 )
@@ -36,7 +36,7 @@ from drctl.model.topology import Unavailable
 def unwritable(observed: Observed) -> Iterator[Verdict]:
     """Whether what is done can be undone, and gone on with."""
     cure = "see that the topic and the state_dir can be written (docs/journal.md)"
-    places = seen(observed.journal, "journal", "whether it can be written is", cure)
+    places = require(observed.journal, "journal", "whether it can be written is", cure)
     if not places:
         raise NotObserved("journal", "no place was looked at", cure)
     for place, why in places.items():
@@ -68,7 +68,7 @@ def age(observed: Observed) -> Verdict | None:
     anchors = observed.survey.anchors
     if anchors is None:
         return warn(subject, "there are none", "no topic __drctl_anchors", cost, cure)
-    found = seen(anchors, subject, "how old they are is", cure)
+    found = require(anchors, subject, "how old they are is", cure)
     if found.looked_ms is None:
         told = f"{found.anchors:,} anchors"
         return warn(subject, "nobody has looked at all groups", told, cost, cure)
@@ -98,7 +98,7 @@ _LOOK = "see that its brokers run; `kafka-topics --describe` shows what is amiss
 def unreachable(observed: Observed) -> Verdict:
     """Whether there is anything to fail over to."""
     subject = _subject(observed)
-    identity = asked(observed.target, subject, "whether it answers is", _LOOK)
+    identity = require_asked(observed.target, subject, "whether it answers is", _LOOK)
     if isinstance(identity, Locked):
         reason, cure = "somebody is there, and does not let drctl in", "correct how drctl logs in"
         return fail(subject, reason, identity.reason, _NOWHERE, cure)
@@ -189,7 +189,7 @@ def _behind(health: ClusterHealth) -> str:
 
 
 def _health(observed: Observed) -> ClusterHealth:
-    return seen(observed.target_health, _subject(observed), "how it stands is", _LOOK)
+    return require(observed.target_health, _subject(observed), "how it stands is", _LOOK)
 
 
 def _subject(observed: Observed) -> str:
