@@ -11,12 +11,12 @@ from drctl.checks.check import (
     Guards,
     NotObserved,
     Verdict,
-    asked,
     check,
     fail,
     listed,
     ok,
-    seen,
+    require,
+    require_asked,
     several,
     warn,
 )
@@ -98,23 +98,22 @@ _COMMAND = "fence by a command of the site: `fence: {method: command, command: [
     Status.FAIL,
     guards=Guards(),
 )
-def possible(observed: Observed) -> Iterator[Verdict]:
+def possible(observed: Observed) -> Verdict:
     """Whether the link's fence would keep anybody away."""
     subject = f"fence of cluster {observed.link.source}"
     method = observed.link.settings.fence.method
     if method == "none":
         reason, cure = "the link has none", "configure `fence: {method: acl, principals: [...]}`"
-        yield _not_possible(subject, reason, "fence.method=none", cure, observed)
-    elif method == "command":
+        return _not_possible(subject, reason, "fence.method=none", cure, observed)
+    if method == "command":
         reason = "whether the site's command keeps producers away shows only when it runs"
         raise NotObserved(subject, reason, "try it out before the night in which it is needed")
-    else:
-        yield _by_acl(subject, observed)
+    return _by_acl(subject, observed)
 
 
 def _by_acl(subject: str, observed: Observed) -> Verdict:
     grant = "grant drctl's user DESCRIBE and ALTER on the cluster"
-    acls = asked(observed.source_acls, subject, "its ACLs are", grant)
+    acls = require_asked(observed.source_acls, subject, "its ACLs are", grant)
     if isinstance(acls, Unavailable):
         reason = "the source's ACLs cannot be seen"
         cure = f"{grant}, or {_COMMAND}"
@@ -124,7 +123,7 @@ def _by_acl(subject: str, observed: Observed) -> Verdict:
     if not acls.enforced:
         reason = "the source has no authorizer: ACLs keep nobody away"
         return _not_possible(subject, reason, "ACLs are not enforced", _COMMAND, observed)
-    rights = seen(observed.source_rights, subject, "what drctl's user may do is", grant)
+    rights = require(observed.source_rights, subject, "what drctl's user may do is", grant)
     evidence = f"it may {', '.join(sorted(rights)) or 'do nothing'} on the cluster"
     if ALTER not in rights:
         reason = "drctl's user may not change ACLs"
@@ -164,33 +163,32 @@ class Refusal(NamedTuple):
     Status.FAIL,
     guards=Guards(needed=PLANNED),
 )
-def acls(observed: Observed) -> Iterator[Verdict]:
+def acls(observed: Observed) -> Verdict:
     """Whether producers and consumers would be refused on the target."""
     link = observed.link
     subject = f"ACLs of cluster {link.target}"
     cure = "compare the ACLs of both clusters with `kafka-acls --list`"
-    target = seen(observed.target_acls, subject, "they are", cure)
+    target = require(observed.target_acls, subject, "they are", cure)
     if not target.enforced:
-        yield ok(subject, "it has no authorizer: everybody may do everything")
-        return
-    source = seen(observed.source_acls, subject, f"those of cluster {link.source} are", cure)
-    known = seen(observed.source_topics, subject, f"the topics of cluster {link.source} are", cure)
+        return ok(subject, "it has no authorizer: everybody may do everything")
+    source = require(observed.source_acls, subject, f"those of cluster {link.source} are", cure)
+    known = require(
+        observed.source_topics, subject, f"the topics of cluster {link.source} are", cure
+    )
     names = link.topics_of(name for name, state in known.items() if state is not None)
     topics = {name: link.target_topic(name) for name in names}
     refused = refusals(source, target, judged_principals(observed, source, subject), topics)
     if not refused:
         told = f"{len(topics):,} topics, {len(source.rules):,} and {len(target.rules):,} rules"
-        yield ok(subject, "nobody would be refused who is allowed on the source", told)
-        return
+        return ok(subject, "nobody would be refused who is allowed on the source", told)
     who = listed(dict.fromkeys(each.principal for each in refused))
     told = several(f"{e.principal} may not {e.operation} {e.copy}" for e in refused)
     reason = f"{who} may do {len(refused):,} things on the source that they may not do there"
     cost = "they are refused as soon as they come to the target"
     cure = "add the ALLOW rules there: kafka-acls --add"
     if any(each.operation == "WRITE" for each in refused):
-        yield fail(subject, reason, told, cost, cure)
-    else:
-        yield warn(subject, reason, told, cost, cure)
+        return fail(subject, reason, told, cost, cure)
+    return warn(subject, reason, told, cost, cure)
 
 
 def judged_principals(observed: Observed, source: Acls, subject: str) -> tuple[str, ...]:
@@ -350,7 +348,7 @@ class _Cluster(NamedTuple):
 
 def _judged(cluster: _Cluster, acls: Acls | Unavailable) -> Verdict:
     grant = f"grant drctl's user DESCRIBE on cluster {cluster.name}, or look at kafka-acls --list"
-    known = seen(acls, cluster.subject, "who may write to them is", grant)
+    known = require(acls, cluster.subject, "who may write to them is", grant)
     if not known.enforced:
         cure = "give it an authorizer; until then let nobody reach it who may not run drctl"
         if not cluster.link.journal_key:

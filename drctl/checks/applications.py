@@ -1,7 +1,7 @@
 """Applications: which clients they have, as whom they come, and where they are now."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from drctl.checks.acls import RuleBook
 from drctl.checks.check import (
@@ -14,25 +14,23 @@ from drctl.checks.check import (
     check,
     fail,
     listed,
+    not_checked,
     ok,
-    seen,
+    reasons,
+    require,
     several,
+    split,
     warn,
 )
 from drctl.checks.observed import Observed
 from drctl.model.finding import Status
 from drctl.model.groups import POSITIONS_TOPIC, Group
-from drctl.model.replication import LeftOut
 from drctl.model.survey import of_applications
-from drctl.model.topology import Unavailable
-
-_GROUPS_FAMILY = Family.GROUPS
-_MEMBERS = 3
 
 
 @check(
     "groups-active-on-target",
-    _GROUPS_FAMILY,
+    Family.GROUPS,
     "nobody reads in the link's groups on the target",
     Status.FAIL,
     guards=Guards(BOTH, PLANNED),
@@ -43,48 +41,48 @@ def active(observed: Observed) -> Iterator[Verdict]:
         return
     subject = f"groups on cluster {observed.link.target}"
     cure = "look at them with `kafka-consumer-groups --describe --state`"
-    groups = seen(observed.target_groups, subject, "who reads in them is", cure)
-    reading = [g for _, g in sorted(groups.items()) if isinstance(g, Group) and g.active]
-    unread = {n: why for n, why in groups.items() if isinstance(why, Unavailable)}
+    groups = require(observed.target_groups, subject, "who reads in them is", cure)
+    described, unread = split(dict(sorted(groups.items())))
+    reading = [group for group in described.values() if group.active]
     if reading:
         yield fail(
             subject,
             f"in {len(reading):,} of the link's groups somebody reads",
-            several(map(_groups_members, reading)),
+            several(map(_members, reading)),
             "their positions cannot be written: they go on where they stand there, and what that"
             " skips or repeats nobody knows",
             "stop these consumers; they are to start again when the target has been opened",
         )
     if unread:
-        told = several(f"{name}: {why.reason}" for name, why in sorted(unread.items()))
         reason = f"who reads in {len(unread):,} of them is not known"
-        yield Verdict(Status.NOT_CHECKED, subject, reason, told, cure=cure)
+        yield not_checked(subject, reason, cure, reasons(unread))
     if not reading and not unread:
         yield ok(subject, "nobody reads in the link's groups", f"{len(groups):,} groups")
 
 
 @check(
     "groups-unseen",
-    _GROUPS_FAMILY,
+    Family.GROUPS,
     "before a planned failover, the source has a coordinator for every group",
     Status.FAIL,
     guards=Guards(PLANNED),
 )
-def unseen(observed: Observed) -> Iterator[Verdict]:
+def unseen(observed: Observed) -> Verdict | None:
     """Whether there may be groups of which nobody hears, and that would begin anywhere."""
     if not observed.link.settings.translate:
-        return
+        return None
     subject = f"groups on cluster {observed.link.source}"
     cure = f"look whether {POSITIONS_TOPIC} has all its leaders: `kafka-topics --describe`"
-    found = seen(observed.source_coordinators, subject, "whether all have a coordinator is", cure)
+    found = require(
+        observed.source_coordinators, subject, "whether all have a coordinator is", cure
+    )
     if found.missing and observed.source_groups == ():
-        yield ok(subject, "there are no groups", f"{POSITIONS_TOPIC} is not there, or not shown")
-    elif found.missing:
+        return ok(subject, "there are no groups", f"{POSITIONS_TOPIC} is not there, or not shown")
+    if found.missing:
         reason = "whether all have a coordinator is not known"
-        told = f"drctl's user may not see {POSITIONS_TOPIC}"
-        yield Verdict(Status.NOT_CHECKED, subject, reason, told, cure=cure)
-    elif found.offline:
-        yield fail(
+        raise NotObserved(subject, reason, cure, f"drctl's user may not see {POSITIONS_TOPIC}")
+    if found.offline:
+        return fail(
             subject,
             f"{len(found.offline):,} of {found.partitions:,} partitions of {POSITIONS_TOPIC} have"
             " no leader",
@@ -93,44 +91,39 @@ def unseen(observed: Observed) -> Iterator[Verdict]:
             " positions, and begin where their auto.offset.reset says",
             "bring the brokers back that hold them, or elect leaders: drctl elect",
         )
-    else:
-        yield ok(subject, "every group has a coordinator", f"{found.partitions:,} partitions")
+    return ok(subject, "every group has a coordinator", f"{found.partitions:,} partitions")
 
 
 @check(
     "groups-left-out",
-    _GROUPS_FAMILY,
+    Family.GROUPS,
     "before a planned failover, every position of the link's groups has a place on the target",
     Status.FAIL,
     guards=Guards(PLANNED, PLANNED),
 )
-def left_out(observed: Observed) -> Iterator[Verdict]:
+def left_out(observed: Observed) -> Verdict | None:
     """Whether groups would begin where their auto.offset.reset says."""
     if not observed.link.settings.translate:
-        return
+        return None
     subject = f"groups of link {observed.link.name}"
     cure = "`drctl offsets explain GROUP TOPIC PARTITION` tells what is known of each"
-    rows = seen(observed.left_out, subject, "which have a place on the target is", cure)
+    rows = require(observed.left_out, subject, "which have a place on the target is", cure)
     if not rows:
-        yield ok(subject, "every position has a place on the target")
-        return
-    yield fail(
+        return ok(subject, "every position has a place on the target")
+    names = dict.fromkeys(row.group for row in rows)
+    return fail(
         subject,
-        f"{len(rows):,} positions of {len(_named(rows)):,} groups have no place on the target:"
-        f" {listed(_named(rows))}",
+        f"{len(rows):,} positions of {len(names):,} groups have no place on the target:"
+        f" {listed(names)}",
         several(f"{row.group} {row.partition}: {row.reason}" for row in rows),
         "they begin where their auto.offset.reset says: they skip everything, or read all again",
         cure,
     )
 
 
-def _groups_members(group: Group) -> str:
-    told = listed([f"{m.client_id}@{m.host}" for m in group.members], _MEMBERS)
+def _members(group: Group) -> str:
+    told = listed([f"{m.client_id}@{m.host}" for m in group.members], 3)
     return f"{group.name} is {group.state.value}" + (f", with {told}" if told else "")
-
-
-def _named(rows: tuple[LeftOut, ...]) -> Mapping[str, None]:
-    return dict.fromkeys(row.group for row in rows)
 
 
 _FAMILY = Family.CLIENTS
@@ -148,14 +141,14 @@ _STALE_COORDINATOR = (2, 7, 1), (3, 2, 0)
     _FAMILY,
     "the applications' own settings let them move: they are told with `--client`",
 )
-def settings(observed: Observed) -> Iterator[Verdict]:
+def settings(observed: Observed) -> Verdict:
     """Whether anybody looked at what only the applications know."""
     clients = observed.survey.clients
     if not clients:
         reason = "neither cluster knows them: retries, rebootstrap, timeouts, auto.offset.reset"
         raise NotObserved("applications", reason, f"{_GIVE}, one for each (docs/clients.md)")
     told = listed([client.subject for client in clients])
-    yield ok("applications", f"{len(clients):,} were looked at: see rows client-...", told)
+    return ok("applications", f"{len(clients):,} were looked at: see rows client-...", told)
 
 
 @check(
@@ -179,20 +172,23 @@ def versions(observed: Observed) -> Iterator[Verdict]:
         if client.library != _JAVA:
             yield ok(client.subject, "it is no Java client: these bugs are not its own")
         elif release is None:
-            reason = "which release it has was not said"
-            yield Verdict(Status.NOT_CHECKED, client.subject, reason, cure=_GIVE)
+            yield not_checked(client.subject, "which release it has was not said", _GIVE)
         elif any(first <= release < fixed for first, fixed in _NO_COORDINATOR):
-            cost = "when its coordinator goes, it may never find another one: it reads no more"
-            cure = "use 2.6.2, or 3.2.0 and later"
-            reason = "its release has KAFKA-10793"
-            yield fail(client.subject, reason, f"java {client.release}", cost, cure)
-        elif _STALE_COORDINATOR[0] <= release < _STALE_COORDINATOR[1]:
-            cost = (
-                "where it assigns partitions itself, it may not commit after its coordinator went"
+            yield fail(
+                client.subject,
+                "its release has KAFKA-10793",
+                f"java {client.release}",
+                "when its coordinator goes, it may never find another one: it reads no more",
+                "use 2.6.2, or 3.2.0 and later",
             )
-            reason = "its release may have KAFKA-13563"
-            told = f"java {client.release}"
-            yield warn(client.subject, reason, told, cost, "use 3.2.0 or later")
+        elif _STALE_COORDINATOR[0] <= release < _STALE_COORDINATOR[1]:
+            yield warn(
+                client.subject,
+                "its release may have KAFKA-13563",
+                f"java {client.release}",
+                "where it assigns partitions itself, it may not commit after its coordinator went",
+                "use 3.2.0 or later",
+            )
         else:
             yield ok(client.subject, "its release has neither", f"java {client.release}")
 
@@ -210,7 +206,7 @@ def _release(text: str) -> tuple[int, ...] | None:
     " own, and not as super users",
     Status.WARN,
 )
-def super_users(observed: Observed) -> Iterator[Verdict]:
+def super_users(observed: Observed) -> Verdict:
     """Whether a fence would keep them away: nothing denies a super user anything."""
     subject = f"applications on cluster {observed.link.source}"
     principals = observed.link.settings.fence.principals
@@ -218,7 +214,7 @@ def super_users(observed: Observed) -> Iterator[Verdict]:
     if not principals:
         reason = "nobody says who the applications are"
         raise NotObserved(subject, reason, "name them in `fence.principals` of the link")
-    acls = seen(observed.source_acls, subject, "the rules are", cure)
+    acls = require(observed.source_acls, subject, "the rules are", cure)
     if not acls.enforced:
         raise NotObserved(subject, "there is no authorizer: nobody has rules", cure)
     allowed = {rule.principal for rule in acls.rules if rule.permission == "ALLOW"}
@@ -227,100 +223,74 @@ def super_users(observed: Observed) -> Iterator[Verdict]:
         reason = f"{listed(without)} have no rule that allows them anything"
         cost = "if they work all the same they are super users, whom the fence does not keep away"
         evidence = f"{len(acls.rules):,} rules; brokers do not tell super.users"
-        yield warn(subject, reason, evidence, cost, cure)
-        return
+        return warn(subject, reason, evidence, cost, cure)
     told = f"{listed(principals)}; that they are no super users beside, brokers do not tell"
-    yield ok(subject, "all of them have rules of their own", told)
+    return ok(subject, "all of them have rules of their own", told)
 
 
-@check(
-    "wide-rights",
-    _FAMILY,
-    "no application may do everything with every topic",
-    Status.WARN,
-)
-def wide_rights(observed: Observed) -> Iterator[Verdict]:
+@check("wide-rights", _FAMILY, "no application may do everything with every topic", Status.WARN)
+def wide_rights(observed: Observed) -> Verdict:
     """Whether one application can write to the copies of all others."""
     link = observed.link
     subject = f"ACLs of cluster {link.target}"
     cure = "look at `kafka-acls --list` there"
-    acls = seen(observed.target_acls, subject, "they are", cure)
+    acls = require(observed.target_acls, subject, "they are", cure)
     if not acls.enforced:
         reason = "it has no authorizer: everybody may do everything"
         cost = "nothing keeps applications from writing to copies before the target is opened"
-        yield warn(subject, reason, "", cost, "give it one; DENY WRITE on copies until then")
-        return
-    every = RuleBook(acls.rules)
-    principals = link.settings.fence.principals or tuple({r.principal for r in acls.rules})
+        return warn(subject, reason, "", cost, "give it one; DENY WRITE on copies until then")
+    rules = RuleBook(r for r in acls.rules if r.permission == "ALLOW")
+    principals = link.settings.fence.principals or {rule.principal for rule in acls.rules}
     wide = [
         name
         for name in sorted(principals)
         if any(
-            r.permission == "ALLOW" and r.operation in ("ALL", "WRITE") and r.name == "*"
-            for r in every.concerning(name, "*")
+            r.operation in ("ALL", "WRITE") and r.name == "*" for r in rules.concerning(name, "*")
         )
     ]
     if wide:
         cost = "what one of them does by mistake reaches all copies; the fence must name each topic"
         cure = "one user an application, with rules for its own topics"
         reason = f"{listed(wide)} may write to every topic"
-        yield warn(subject, reason, "ALLOW on *", cost, cure)
-        return
-    yield ok(subject, "nobody may write to every topic", f"{len(acls.rules):,} rules")
+        return warn(subject, reason, "ALLOW on *", cost, cure)
+    return ok(subject, "nobody may write to every topic", f"{len(acls.rules):,} rules")
 
 
-@check(
-    "groups-on-both",
-    _FAMILY,
-    "no group is read in on both clusters at once",
-    Status.FAIL,
-)
-def on_both(observed: Observed) -> Iterator[Verdict]:
+@check("groups-on-both", _FAMILY, "no group is read in on both clusters at once", Status.FAIL)
+def on_both(observed: Observed) -> Verdict:
     """Whether an application is in two places."""
     link = observed.link
     subject = f"groups on {link.source} and {link.target}"
     cure = "look at them with `kafka-consumer-groups --describe --state` on both"
-    here = seen(observed.survey.readers, subject, f"those of {link.source} are", cure)
-    there = seen(observed.target_groups, subject, f"those of {link.target} are", cure)
-    both = [
-        name
-        for name, group in sorted(here.items())
-        if isinstance(group, Group)
-        and group.active
-        and isinstance(other := there.get(name), Group)
-        and other.active
-    ]
+    here = require(observed.survey.readers, subject, f"those of {link.source} are", cure)
+    there = require(observed.target_groups, subject, f"those of {link.target} are", cure)
+    ours, theirs = (
+        {name: g for name, g in groups.items() if isinstance(g, Group) and g.active}
+        for groups in (here, there)
+    )
+    both = sorted(ours.keys() & theirs.keys())
     if both:
         reason = f"{len(both):,} are read in on both: {listed(both)}"
-        told = several(_members(name, here[name], there[name]) for name in both)
+        told = several(
+            f"{name}: {len(ours[name].members)} members and {len(theirs[name].members)}"
+            for name in both
+        )
         cost = "they work twice, and the position on the target is theirs, not the translated one"
         cure = "stop those on the target until it has been opened"
-        yield fail(subject, reason, told, cost, cure)
-        return
-    yield ok(subject, "none is read in on both", f"{len(here):,} and {len(there):,} groups")
+        return fail(subject, reason, told, cost, cure)
+    return ok(subject, "none is read in on both", f"{len(here):,} and {len(there):,} groups")
 
 
-def _members(name: str, here: object, there: object) -> str:
-    counts = [len(each.members) if isinstance(each, Group) else 0 for each in (here, there)]
-    return f"{name}: {counts[0]} members and {counts[1]}"
-
-
-@check(
-    "transactional-ids",
-    _FAMILY,
-    "nobody writes in transactions",
-    Status.WARN,
-)
-def transactional_ids(observed: Observed) -> Iterator[Verdict]:
+@check("transactional-ids", _FAMILY, "nobody writes in transactions", Status.WARN)
+def transactional_ids(observed: Observed) -> Verdict:
     """Whether what belongs together arrives together."""
     subject = f"transactional ids of cluster {observed.link.source}"
     cure = "look at `kafka-transactions list`"
-    known = seen(observed.survey.transactional_ids, subject, "they are", cure)
+    known = require(observed.survey.transactional_ids, subject, "they are", cure)
     ours = of_applications(known)
     if not ours:
-        yield ok(subject, "its coordinators know none of an application")
-        return
-    yield warn(
+        return ok(subject, "its coordinators know none of an application")
+    return warn(
         subject,
         f"{len(ours):,} are known: {listed(ours)}",
         "open ones are rows hanging-transactions",

@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 from drctl.checks.check import (
     Family,
+    Judge,
     NotObserved,
     Verdict,
     check,
     fail,
     listed,
     ok,
-    seen,
+    require,
     separately,
     several,
     warn,
@@ -23,7 +24,7 @@ from drctl.model.finding import Status
 from drctl.model.survey import Layout, Replicas
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
 
-DESCRIBE = "`kafka-topics --describe` and `kafka-configs --describe` show it"
+DESCRIBE_CLUSTER = "`kafka-topics --describe` and `kafka-configs --describe` show it"
 
 
 class Side(NamedTuple):
@@ -50,7 +51,9 @@ class Side(NamedTuple):
         Raises:
             NotObserved: nobody has seen them.
         """
-        return seen(self.survey.layout, self.subject, "its brokers and replicas are", DESCRIBE)
+        return require(
+            self.survey.layout, self.subject, "its brokers and replicas are", DESCRIBE_CLUSTER
+        )
 
     def partitions(self) -> Mapping[TopicPartition, Replicas]:
         """Those that a failover needs: of the link's topics, and of Kafka's and drctl's own.
@@ -71,7 +74,7 @@ class Side(NamedTuple):
         Raises:
             NotObserved: nobody has seen them.
         """
-        known = seen(self.topics, self.subject, "its topics are", DESCRIBE)
+        known = require(self.topics, self.subject, "its topics are", DESCRIBE_CLUSTER)
         return {
             name: state
             for name, state in sorted(known.items())
@@ -95,7 +98,12 @@ def sides(observed: Observed) -> tuple[Side, Side]:
 
 def of_each(observed: Observed, judge: Callable[[Side], Verdict]) -> Iterator[Verdict]:
     """One verdict on each cluster; a dead one keeps nobody from judging the other."""
-    yield from separately(partial(judge, side) for side in sides(observed))
+    return separately(partial(judge, side) for side in sides(observed))
+
+
+def each_cluster(judge: Callable[[Side], Verdict]) -> Judge:
+    """Make a judge of a link of one that judges a cluster."""
+    return lambda observed: of_each(observed, judge)
 
 
 _FAMILY = Family.BROKERS
@@ -106,12 +114,9 @@ Partitions = Mapping[TopicPartition, Replicas]
 
 
 @check("partitions-offline", _FAMILY, "every partition has a leader", Status.FAIL)
-def offline(observed: Observed) -> Iterator[Verdict]:
+@each_cluster
+def offline(side: Side) -> Verdict:
     """Whether there are partitions that nobody can read or write."""
-    yield from of_each(observed, _offline)
-
-
-def _offline(side: Side) -> Verdict:
     partitions, alive = side.partitions(), side.layout().brokers
     without = [p for p, each in partitions.items() if each.leader not in alive]
     counted = f"{len(partitions):,} partitions looked at"
@@ -128,12 +133,9 @@ def _offline(side: Side) -> Verdict:
     "every partition has as many replicas in sync as `min.insync.replicas` asks for",
     Status.FAIL,
 )
-def under_min_isr(observed: Observed) -> Iterator[Verdict]:
+@each_cluster
+def under_min_isr(side: Side) -> Verdict:
     """Whether there are partitions that take no record with acks=all."""
-    yield from of_each(observed, _under_min_isr)
-
-
-def _under_min_isr(side: Side) -> Verdict:
     least = {name: _least(state) for name, state in side.configured().items()}
     looked = {p: each for p, each in side.partitions().items() if p.topic in least}
     short = {
@@ -150,12 +152,9 @@ def _under_min_isr(side: Side) -> Verdict:
 
 
 @check("replicas-behind", _FAMILY, "every replica is in sync", Status.WARN)
-def behind(observed: Observed) -> Iterator[Verdict]:
+@each_cluster
+def behind(side: Side) -> Verdict:
     """Whether the next broker that fails takes more with it."""
-    yield from of_each(observed, _behind)
-
-
-def _behind(side: Side) -> Verdict:
     partitions = side.partitions()
     late = {p: each for p, each in partitions.items() if len(each.in_sync) < len(each.assigned)}
     if not late:
@@ -173,12 +172,9 @@ def _behind(side: Side) -> Verdict:
     "where a single replica is in sync, another one is eligible to lead (KIP-966)",
     Status.WARN,
 )
-def eligible(observed: Observed) -> Iterator[Verdict]:
+@each_cluster
+def eligible(side: Side) -> Verdict:
     """Whether the loss of one more broker leaves only an unclean election."""
-    yield from of_each(observed, _eligible)
-
-
-def _eligible(side: Side) -> Verdict:
     late = {p: e for p, e in side.partitions().items() if len(e.in_sync) < len(e.assigned)}
     if not late:
         return ok(side.subject, "every replica is in sync: no other need be eligible")
@@ -198,18 +194,10 @@ def _eligible(side: Side) -> Verdict:
     return warn(side.subject, reason, told, cost, cure)
 
 
-@check(
-    "replication-factor",
-    _FAMILY,
-    "every partition is on more than one broker",
-    Status.WARN,
-)
-def factor(observed: Observed) -> Iterator[Verdict]:
+@check("replication-factor", _FAMILY, "every partition is on more than one broker", Status.WARN)
+@each_cluster
+def factor(side: Side) -> Verdict:
     """Whether a single broker can take data with it."""
-    yield from of_each(observed, _factor)
-
-
-def _factor(side: Side) -> Verdict:
     partitions = side.partitions()
     alone = sorted({p.topic for p, each in partitions.items() if len(each.assigned) < 2})
     factors = sorted({len(each.assigned) for each in partitions.values()})
@@ -228,12 +216,9 @@ def _factor(side: Side) -> Verdict:
     "`min.insync.replicas` is above 1 and below the number of replicas, where there are several",
     Status.WARN,
 )
-def min_isr(observed: Observed) -> Iterator[Verdict]:
+@each_cluster
+def min_isr(side: Side) -> Verdict:
     """Whether acks=all means something, and survives a broker."""
-    yield from of_each(observed, _min_isr)
-
-
-def _min_isr(side: Side) -> Verdict:
     states = side.configured()
     replicas: dict[str, int] = {}
     for place, each in side.partitions().items():
@@ -265,12 +250,9 @@ def _min_isr(side: Side) -> Verdict:
     "no topic of the link has `unclean.leader.election.enable`",
     Status.WARN,
 )
-def unclean(observed: Observed) -> Iterator[Verdict]:
+@each_cluster
+def unclean(side: Side) -> Verdict:
     """Whether a replica that lacks records may become leader by itself."""
-    yield from of_each(observed, _unclean)
-
-
-def _unclean(side: Side) -> Verdict:
     states = side.configured()
     found = [name for name, state in states.items() if state.config.get(_UNCLEAN) == "true"]
     if not found:
@@ -291,12 +273,9 @@ def _unclean(side: Side) -> Verdict:
     "the loss of any one broker takes no partition offline, and leaves all of them writable",
     Status.WARN,
 )
-def loss(observed: Observed) -> Iterator[Verdict]:
+@each_cluster
+def loss(side: Side) -> Verdict:
     """What would go with each broker now."""
-    yield from of_each(observed, _loss)
-
-
-def _loss(side: Side) -> Verdict:
     partitions, brokers = side.partitions(), sorted(side.layout().brokers)
     states = side.configured()
     least = {name: _least(state) for name, state in states.items()}
@@ -349,12 +328,9 @@ _FEW = 10
     "every broker holds replicas, and none more than half as many again as the average",
     Status.WARN,
 )
-def spread(observed: Observed) -> Iterator[Verdict]:
+@each_cluster
+def spread(side: Side) -> Verdict:
     """Whether brokers stand idle, or one of them carries too much."""
-    yield from of_each(observed, _spread)
-
-
-def _spread(side: Side) -> Verdict:
     brokers, partitions = sorted(side.layout().brokers), side.partitions()
     held = Counter(node for each in partitions.values() for node in each.assigned)
     told = several(f"broker {node}: {held[node]:,} replicas" for node in brokers)
@@ -375,12 +351,9 @@ def _spread(side: Side) -> Verdict:
     "the replicas of every partition are in more than one rack",
     Status.WARN,
 )
-def racks(observed: Observed) -> Iterator[Verdict]:
+@each_cluster
+def racks(side: Side) -> Verdict:
     """Whether a rack, or an availability zone, can take partitions with it."""
-    yield from of_each(observed, _racks)
-
-
-def _racks(side: Side) -> Verdict:
     brokers, partitions = side.layout().brokers, side.partitions()
     named = {node: broker.rack for node, broker in brokers.items() if broker.rack}
     if len(named) < len(brokers):
@@ -412,12 +385,9 @@ def _racks(side: Side) -> Verdict:
     "at most a tenth of the partitions are led by another replica than the preferred one",
     Status.WARN,
 )
-def skew(observed: Observed) -> Iterator[Verdict]:
+@each_cluster
+def skew(side: Side) -> Verdict:
     """Whether elections after a restart were never taken back."""
-    yield from of_each(observed, _skew)
-
-
-def _skew(side: Side) -> Verdict:
     partitions = side.partitions()
     several_replicas = {p: each for p, each in partitions.items() if len(each.assigned) > 1}
     moved = [p for p, each in several_replicas.items() if each.leader != each.assigned[0]]
@@ -436,17 +406,16 @@ def _skew(side: Side) -> Verdict:
     _FAMILY,
     "the clusters have no broker id in common, or no gateway stands before both",
 )
-def ids(observed: Observed) -> Iterator[Verdict]:
+def ids(observed: Observed) -> Verdict:
     """Whether something that talks to both clusters can confuse their brokers."""
     link, survey = observed.link, observed.survey
     subject = f"brokers of {link.source} and {link.target}"
-    here = seen(survey.source.layout, subject, f"those of {link.source} are", DESCRIBE)
-    there = seen(survey.target.layout, subject, f"those of {link.target} are", DESCRIBE)
+    here = require(survey.source.layout, subject, f"those of {link.source} are", DESCRIBE_CLUSTER)
+    there = require(survey.target.layout, subject, f"those of {link.target} are", DESCRIBE_CLUSTER)
     common = sorted(here.brokers.keys() & there.brokers.keys())
     if not common:
-        yield ok(subject, "no id is used twice")
-        return
-    yield ok(
+        return ok(subject, "no id is used twice")
+    return ok(
         subject,
         f"ids {listed(common)} are used by both",
         "clients that bootstrap anew forget the ids that they knew (docs/clients.md)",

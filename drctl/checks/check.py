@@ -1,9 +1,9 @@
 """A check: a name, a function from what was observed to verdicts, and what it may say."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple, TypeVar
 
 from drctl.checks.observed import NOT_LOOKED_AT, Observed, silences
@@ -38,6 +38,7 @@ def duration(milliseconds: int) -> str:
     return f"{seconds / 3600:,.0f} h"
 
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 BOTH = frozenset(Mode)
@@ -109,10 +110,11 @@ class NotObserved(Exception):
 
     def __init__(self, subject: str, reason: str, cure: str, evidence: str = "") -> None:
         super().__init__(reason)
-        self.verdict = Verdict(Status.NOT_CHECKED, subject, reason, evidence, cure=cure)
+        self.verdict = not_checked(subject, reason, cure, evidence)
 
 
-Judge = Callable[[Observed], Iterable[Verdict]]
+Said = Verdict | Iterable[Verdict] | None
+Judge = Callable[[Observed], Said]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ class Check:
     Attributes:
         about: what is true where it is ok, in words for a person.
         worse: what it can say beside ok and not-checked.
-        judge: says at least one thing where the check applies.
+        judge: gives one or more verdicts where the check applies, else None.
         guards: how it stands before a failover; None where only `doctor` asks it.
     """
 
@@ -147,14 +149,17 @@ class Check:
         known = silences(observed)
         return tuple(
             Finding(self.name, *verdict, because=_because(verdict, known))
-            for verdict in self._verdicts(observed)
+            for verdict in verdicts(lambda: self.judge(observed))
         )
 
-    def _verdicts(self, observed: Observed) -> Iterator[Verdict]:
-        try:
-            yield from self.judge(observed)
-        except NotObserved as end:
-            yield end.verdict
+
+def verdicts(judge: Callable[[], Said]) -> Iterator[Verdict]:
+    """Every verdict of a judge; where it cannot observe something, that is its last one."""
+    try:
+        said = judge()
+        yield from (said,) if isinstance(said, Verdict) else said or ()
+    except NotObserved as end:
+        yield end.verdict
 
 
 def _because(verdict: Verdict, known: Iterable[Because]) -> Because | None:
@@ -171,7 +176,7 @@ def check(
     return lambda judge: Check(name, family, about, worse, judge, guards)
 
 
-def seen(value: T | Unavailable, subject: str, what: str, cure: str) -> T:
+def require(value: T | Unavailable, subject: str, what: str, cure: str) -> T:
     """What was seen.
 
     Args:
@@ -185,22 +190,18 @@ def seen(value: T | Unavailable, subject: str, what: str, cure: str) -> T:
     return value
 
 
-def asked(value: T | Unavailable, subject: str, what: str, cure: str) -> T | Unavailable:
+def require_asked(value: T | Unavailable, subject: str, what: str, cure: str) -> T | Unavailable:
     """The same, where no answer is an answer, too.
 
     Raises:
         NotObserved: nobody asked.
     """
-    return seen(value, subject, what, cure) if value is NOT_LOOKED_AT else value
+    return require(value, subject, what, cure) if value is NOT_LOOKED_AT else value
 
 
 def separately(judges: Iterable[Callable[[], Verdict]]) -> Iterator[Verdict]:
-    """One verdict each: what one of them cannot see does not keep the others from being judged."""
-    for judge in judges:
-        try:
-            yield judge()
-        except NotObserved as end:
-            yield end.verdict
+    """One verdict each: what one of them cannot observe does not keep the others from judging."""
+    return chain.from_iterable(map(verdicts, judges))
 
 
 def ok(subject: str, reason: str, evidence: str = "", cost: str = "") -> Verdict:
@@ -216,3 +217,27 @@ def warn(subject: str, reason: str, evidence: str, cost: str, cure: str) -> Verd
 def fail(subject: str, reason: str, evidence: str, cost: str, cure: str) -> Verdict:
     """A failover would go wrong."""
     return Verdict(Status.FAIL, subject, reason, evidence, cost, cure)
+
+
+def not_checked(subject: str, reason: str, cure: str, evidence: str = "") -> Verdict:
+    """Nobody looked, or nobody could; the cure says what to look at."""
+    return Verdict(Status.NOT_CHECKED, subject, reason, evidence, cure=cure)
+
+
+def split(
+    answers: Mapping[K, T | Unavailable],
+) -> tuple[dict[K, T], dict[K, Unavailable]]:
+    """What was observed, and what was not."""
+    observed: dict[K, T] = {}
+    unknown: dict[K, Unavailable] = {}
+    for key, each in answers.items():
+        if isinstance(each, Unavailable):
+            unknown[key] = each
+        else:
+            observed[key] = each
+    return observed, unknown
+
+
+def reasons(unknown: Mapping[K, Unavailable]) -> str:
+    """Why each of them is not known."""
+    return several(f"{key}: {each.reason}" for key, each in unknown.items())

@@ -4,13 +4,13 @@ What each setting does was measured: docs/clients.md.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from ipaddress import ip_address
 
-from drctl.checks.check import NotObserved, Verdict, duration, fail, listed, ok, warn
-from drctl.checks.connector_settings import Seen
+from drctl.checks.check import NotObserved, Verdict, duration, fail, listed, ok, verdicts, warn
+from drctl.checks.connector_settings import Value
 from drctl.config.endpoints import EndpointKind
 from drctl.model.finding import Finding, Status
 
@@ -81,7 +81,7 @@ class ClientConfig:
         """Whether it writes; also where nothing tells."""
         return not self.consumes or any(key in self.values for key in _OF_PRODUCERS)
 
-    def text(self, keys: str, default: str) -> Seen[str]:
+    def text(self, keys: str, default: str) -> Value[str]:
         """The value, or what the library takes where there is none.
 
         Args:
@@ -93,14 +93,15 @@ class ClientConfig:
         names = keys.split()
         key = next((name for name in names if name in self.values), None)
         if key is None:
-            return Seen(default, f"{names[0]} is not set; the default is {default or 'empty'}")
+            evidence = f"{names[0]} is not set; the default is {default or 'empty'}"
+            return Value(self.subject, default, evidence)
         value = self.values[key].strip()
         if "${" in value:
             reason = f"{key} is a reference, whose value only the application knows"
             raise NotObserved(self.subject, reason, f"look at what {key} refers to")
-        return Seen(value, f"{key}={value}")
+        return Value(self.subject, value, f"{key}={value}")
 
-    def number(self, keys: str, default: int) -> Seen[int]:
+    def number(self, keys: str, default: int) -> Value[int]:
         """The same, as a whole number.
 
         Raises:
@@ -108,14 +109,14 @@ class ClientConfig:
         """
         seen = self.text(keys, str(default))
         try:
-            return Seen(int(seen.value), seen.evidence)
+            return seen.read_as(int(seen.value))
         except ValueError:
             reason = f"{keys.split()[0]} is not a whole number"
             cure = "correct it: the client refuses to start with it"
             raise NotObserved(self.subject, reason, cure, seen.evidence) from None
 
 
-Judge = Callable[[ClientConfig], Iterable[Verdict]]
+Judge = Callable[[ClientConfig], Verdict | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +141,7 @@ class ClientCheck:
 
     def findings(self, client: ClientConfig) -> tuple[Finding, ...]:
         """What it says."""
-        try:
-            verdicts = tuple(self.judge(client))
-        except NotObserved as end:
-            verdicts = (end.verdict,)
-        return tuple(Finding(self.name, *verdict) for verdict in verdicts)
+        return tuple(Finding(self.name, *each) for each in verdicts(lambda: self.judge(client)))
 
 
 def client_check(name: str, about: str, *worse: Status) -> Callable[[Judge], ClientCheck]:
@@ -171,26 +168,24 @@ _NO_SUCH_PROPERTY = re.compile(r"-Dnetworkaddress\.cache\.ttl=")
     "`metadata.recovery.rebootstrap.trigger.ms` is at most a minute",
     Status.WARN,
 )
-def trigger(client: ClientConfig) -> Iterator[Verdict]:
+def trigger(client: ClientConfig) -> Verdict:
     """When it asks its bootstrap again although brokers seem to be there."""
     key = "metadata.recovery.rebootstrap.trigger.ms"
     since, version = _TRIGGER_SINCE[client.library], client.version
     if version is not None and version < since:
-        yield warn(
+        return warn(
             client.subject,
             f"{client.library.value} {'.'.join(map(str, version))} has no such limit",
             "",
             "it stays with a source that takes connections and answers nothing",
             f"use {client.library.value} {'.'.join(map(str, since))} or later",
         )
-        return
     seen = client.number(key, 300_000)
     if seen.value <= _MOST_TRIGGER_MS:
-        yield ok(client.subject, "it gives a silent source up", seen.evidence)
-        return
+        return seen.ok("it gives a silent source up")
     cost = f"a source that is cut off or hangs may keep it for {duration(seen.value)}"
     cure = f"set {key}=10000"
-    yield warn(client.subject, "it gives a silent source up late", seen.evidence, cost, cure)
+    return seen.warn("it gives a silent source up late", cost, cure)
 
 
 @client_check(
@@ -199,10 +194,10 @@ def trigger(client: ClientConfig) -> Iterator[Verdict]:
     Status.WARN,
     Status.FAIL,
 )
-def dns_cache(client: ClientConfig) -> Iterator[Verdict]:
+def dns_cache(client: ClientConfig) -> Verdict | None:
     """How long its Java goes on with the address that the name had."""
     if client.library is not Library.JAVA or client.endpoint != "dns":
-        return
+        return None
     cure = (
         "start Java with -Dsun.net.inetaddr.ttl=5, or set networkaddress.cache.ttl=5 in its"
         " java.security"
@@ -217,32 +212,28 @@ def dns_cache(client: ClientConfig) -> Iterator[Verdict]:
         evidence = f"{wrong[0]}... is no system property" if wrong else "neither is set"
         reason = f"it keeps addresses for Java's default, {_DNS_DEFAULT_S} s"
         cost = f"it goes to the source's address for up to {_DNS_DEFAULT_S} s after the switch"
-        yield warn(client.subject, reason, evidence, cost, cure)
-    elif (kept_s := int(given[1])) < 0:
+        return warn(client.subject, reason, evidence, cost, cure)
+    if (kept_s := int(given[1])) < 0:
         cost = "it never sees the switch, and must be restarted"
-        yield fail(client.subject, "it keeps addresses for ever", given[0], cost, cure)
-    elif kept_s > _MOST_DNS_S:
+        return fail(client.subject, "it keeps addresses for ever", given[0], cost, cure)
+    if kept_s > _MOST_DNS_S:
         cost = f"it goes to the source's address for up to {kept_s} s after the switch"
-        yield warn(client.subject, f"it keeps addresses for {kept_s} s", given[0], cost, cure)
-    else:
-        yield ok(client.subject, "it forgets addresses soon", given[0])
+        return warn(client.subject, f"it keeps addresses for {kept_s} s", given[0], cost, cure)
+    return ok(client.subject, "it forgets addresses soon", given[0])
 
 
 @client_check(
-    "client-reconnect-backoff",
-    "`reconnect.backoff.max.ms` is at most 2 seconds",
-    Status.WARN,
+    "client-reconnect-backoff", "`reconnect.backoff.max.ms` is at most 2 seconds", Status.WARN
 )
-def reconnect_backoff(client: ClientConfig) -> Iterator[Verdict]:
+def reconnect_backoff(client: ClientConfig) -> Verdict:
     """How long it pauses between attempts, once many have failed."""
     key = "reconnect.backoff.max.ms"
     default = 1_000 if client.library is Library.JAVA else 10_000
     seen = client.number(key, default)
     if seen.value <= _MOST_BACKOFF_MS:
-        yield ok(client.subject, "it tries again soon", seen.evidence)
-        return
+        return seen.ok("it tries again soon")
     cost = f"it may pause for {duration(seen.value)} before it sees where it is sent"
-    yield warn(client.subject, "it pauses long", seen.evidence, cost, f"set {key}=500")
+    return seen.warn("it pauses long", cost, f"set {key}=500")
 
 
 @client_check(
@@ -250,17 +241,16 @@ def reconnect_backoff(client: ClientConfig) -> Iterator[Verdict]:
     "`socket.connection.setup.timeout.ms` is at most 10 seconds",
     Status.WARN,
 )
-def connect_timeout(client: ClientConfig) -> Iterator[Verdict]:
+def connect_timeout(client: ClientConfig) -> Verdict:
     """How long it waits for a connection that nobody answers."""
     key = "socket.connection.setup.timeout.ms"
     default = 10_000 if client.library is Library.JAVA else 30_000
     seen = client.number(key, default)
     if seen.value <= _MOST_CONNECT_MS:
-        yield ok(client.subject, "it gives a connection up in time", seen.evidence)
-        return
+        return seen.ok("it gives a connection up in time")
     cost = f"it waits {duration(seen.value)} for each broker that is cut off"
     cure = f"set {key}=2000"
-    yield warn(client.subject, "it waits long for connections", seen.evidence, cost, cure)
+    return seen.warn("it waits long for connections", cost, cure)
 
 
 @client_check(
@@ -268,17 +258,16 @@ def connect_timeout(client: ClientConfig) -> Iterator[Verdict]:
     "`request.timeout.ms` (librdkafka: `socket.timeout.ms`) is at most 30 seconds",
     Status.WARN,
 )
-def request_timeout(client: ClientConfig) -> Iterator[Verdict]:
+def request_timeout(client: ClientConfig) -> Verdict:
     """How long it waits for an answer on a connection that it has."""
     java = client.library is Library.JAVA
     key = "request.timeout.ms" if java else "socket.timeout.ms"
     seen = client.number(key, 30_000 if java else 60_000)
     if seen.value <= _MOST_REQUEST_MS:
-        yield ok(client.subject, "it gives an answer up in time", seen.evidence)
-        return
+        return seen.ok("it gives an answer up in time")
     cost = f"it waits {duration(seen.value)} for a source that is cut off"
     cure = f"set {key}=10000"
-    yield warn(client.subject, "it waits long for answers", seen.evidence, cost, cure)
+    return seen.warn("it waits long for answers", cost, cure)
 
 
 @client_check(
@@ -286,20 +275,19 @@ def request_timeout(client: ClientConfig) -> Iterator[Verdict]:
     "`delivery.timeout.ms` (librdkafka: `message.timeout.ms`) is at least 2 minutes, or 0",
     Status.WARN,
 )
-def delivery_timeout(client: ClientConfig) -> Iterator[Verdict]:
+def delivery_timeout(client: ClientConfig) -> Verdict | None:
     """How long records may wait for the target."""
     if not client.produces:
-        return
+        return None
     java = client.library is Library.JAVA
     keys = "delivery.timeout.ms" if java else "message.timeout.ms delivery.timeout.ms"
     seen = client.number(keys, 120_000 if java else 300_000)
     # To librdkafka 0 is for ever.
     if seen.value >= _LEAST_DELIVERY_MS or (seen.value == 0 and not java):
-        yield ok(client.subject, "records wait until it has moved", seen.evidence)
-        return
+        return seen.ok("records wait until it has moved")
     cost = f"records that wait longer than {duration(seen.value)} are given up, and reported so"
     cure = "set it to longer than a failover takes, or let the application send them again"
-    yield warn(client.subject, "records may not wait long", seen.evidence, cost, cure)
+    return seen.warn("records may not wait long", cost, cure)
 
 
 _RESTART = "it stays with the source's brokers until it is restarted"
@@ -315,7 +303,7 @@ _CANONICAL = "resolve_canonical_bootstrap_servers_only"
     Status.WARN,
     Status.FAIL,
 )
-def bootstrap(client: ClientConfig) -> Iterator[Verdict]:
+def bootstrap(client: ClientConfig) -> Verdict:
     """Whether it looks at the endpoint at all."""
     seen = client.text("bootstrap.servers metadata.broker.list", "")
     hosts = [_host(word) for word in seen.value.split(",") if word.strip()]
@@ -325,21 +313,18 @@ def bootstrap(client: ClientConfig) -> Iterator[Verdict]:
     if client.endpoint == "file":
         cost = "it is restarted, or goes on at the source"
         cure = "restart it after the switch, or give it a name or a proxy for an endpoint"
-        yield warn(client.subject, "it reads its file only when it starts", "", cost, cure)
-        return
+        return warn(client.subject, "it reads its file only when it starts", "", cost, cure)
     fixed = [host for host in hosts if _is_address(host)]
     if not client.names:
         if client.endpoint == "dns" and len(fixed) == len(hosts):
-            yield _others(client, hosts, seen.evidence)
-            return
+            return _others(client, hosts, seen.evidence)
         reason = "which names the endpoint answers for was not said"
         cure = "compare it with the endpoint of the link"
         raise NotObserved(client.subject, reason, cure, seen.evidence)
     others = [host for host in hosts if host not in map(_plain, client.names)]
     if others:
-        yield _others(client, others, seen.evidence, some=len(others) < len(hosts))
-        return
-    yield ok(client.subject, "it asks the endpoint", seen.evidence)
+        return _others(client, others, seen.evidence, some=len(others) < len(hosts))
+    return seen.ok("it asks the endpoint")
 
 
 def _others(client: ClientConfig, hosts: list[str], evidence: str, some: bool = False) -> Verdict:
@@ -357,7 +342,7 @@ def _others(client: ClientConfig, hosts: list[str], evidence: str, some: bool = 
     "`metadata.recovery.strategy` is `rebootstrap`, and the client knows it",
     Status.FAIL,
 )
-def rebootstrap(client: ClientConfig) -> Iterator[Verdict]:
+def rebootstrap(client: ClientConfig) -> Verdict:
     """Whether it asks its bootstrap again where no broker that it knows is left."""
     key, version = "metadata.recovery.strategy", client.version
     able, by_itself = _ABLE[client.library], _BY_ITSELF[client.library]
@@ -367,53 +352,46 @@ def rebootstrap(client: ClientConfig) -> Iterator[Verdict]:
     cure = f"set {key}=rebootstrap; {client.library.value} knows it from {_dotted(able)} on"
     if seen.value.lower() == "none":
         reason = "it never asks its bootstrap again"
-        yield fail(client.subject, reason, f"{what}: {seen.evidence}", _RESTART, cure)
-    elif version is None:
+        return fail(client.subject, reason, f"{what}: {seen.evidence}", _RESTART, cure)
+    if version is None:
         reason = "which version its library has was not said: older ones never bootstrap anew"
         raise NotObserved(client.subject, reason, cure, seen.evidence)
-    elif version < able:
+    if version < able:
         reason = f"{what} cannot bootstrap anew"
         cure = f"use {client.library.value} {_dotted(by_itself)} or later"
-        yield fail(client.subject, reason, seen.evidence, _RESTART, cure)
-    else:
-        yield ok(client.subject, "it asks its bootstrap again", f"{what}: {seen.evidence}")
+        return seen.fail(reason, _RESTART, cure)
+    return ok(client.subject, "it asks its bootstrap again", f"{what}: {seen.evidence}")
 
 
-@client_check(
-    "client-dns-lookup",
-    f"`client.dns.lookup` is not `{_CANONICAL}`",
-    Status.FAIL,
-)
-def dns_lookup(client: ClientConfig) -> Iterator[Verdict]:
+@client_check("client-dns-lookup", f"`client.dns.lookup` is not `{_CANONICAL}`", Status.FAIL)
+def dns_lookup(client: ClientConfig) -> Verdict | None:
     """Whether it keeps the name, or what the name once stood for."""
     if client.endpoint != "dns":
-        return
+        return None
     seen = client.text("client.dns.lookup", "use_all_dns_ips")
     if seen.value != _CANONICAL:
-        yield ok(client.subject, "it looks its bootstrap up each time", seen.evidence)
-        return
+        return seen.ok("it looks its bootstrap up each time")
     reason = "it keeps what the name stood for when it started"
     cure = "set client.dns.lookup=use_all_dns_ips"
-    yield fail(client.subject, reason, seen.evidence, _RESTART, cure)
+    return seen.fail(reason, _RESTART, cure)
 
 
 @client_check(
     "client-group-protocol",
     "a member of a KIP-848 group finds its group on the target, as a group of that kind",
 )
-def group_protocol(client: ClientConfig) -> Iterator[Verdict]:
+def group_protocol(client: ClientConfig) -> Verdict | None:
     """Whether the target has to know its group beforehand."""
     if not client.consumes:
-        return
+        return None
     seen = client.text("group.protocol", "classic")
     if seen.value.lower() != "consumer":
-        yield ok(client.subject, "its group need not be known on the target", seen.evidence)
-        return
+        return seen.ok("its group need not be known on the target")
     cost = (
         "where its group is not made on the target first, it ends for good (GROUP_ID_NOT_FOUND)"
         " and must be restarted; step prepare-groups makes those that the link carries"
     )
-    yield ok(client.subject, "its group has to be on the target first", seen.evidence, cost)
+    return seen.ok("its group has to be on the target first", cost)
 
 
 @client_check(
@@ -421,21 +399,20 @@ def group_protocol(client: ClientConfig) -> Iterator[Verdict]:
     "`auto.offset.reset` loses nothing where the target has no position of its group",
     Status.WARN,
 )
-def offset_reset(client: ClientConfig) -> Iterator[Verdict]:
+def offset_reset(client: ClientConfig) -> Verdict | None:
     """Where it goes on if its position was not translated."""
     if not client.consumes:
-        return
+        return None
     seen = client.text("auto.offset.reset", "latest")
     word = seen.value.lower()
     if word in ("earliest", "smallest", "beginning"):
-        yield ok(client.subject, "it begins anew: records are read again", seen.evidence)
-        return
+        return seen.ok("it begins anew: records are read again")
     reason, cost = "it skips to the end", "records between its position and the end are not read"
     if word in ("none", "error"):
         reason, cost = "it stops", "it reads nothing until somebody has set its position"
     cure = "set auto.offset.reset=earliest, or see that its group's position is translated"
     where = "where the target has no position of its group, "
-    yield warn(client.subject, where + reason, seen.evidence, cost, cure)
+    return seen.warn(where + reason, cost, cure)
 
 
 @client_check(
@@ -443,18 +420,15 @@ def offset_reset(client: ClientConfig) -> Iterator[Verdict]:
     "it has no `transactional.id`: a transaction belongs to the cluster that it began on",
     Status.FAIL,
 )
-def transactions(client: ClientConfig) -> Iterator[Verdict]:
+def transactions(client: ClientConfig) -> Verdict | None:
     """Whether it may move in the middle of a transaction."""
     if not client.produces:
-        return
+        return None
     if "transactional.id" not in client.values:
-        yield ok(client.subject, "it writes without transactions", "transactional.id is not set")
-        return
+        return ok(client.subject, "it writes without transactions", "transactional.id is not set")
     seen = client.text("transactional.id", "")
-    yield fail(
-        client.subject,
+    return seen.fail(
         "it goes on with a transaction that the target does not know",
-        seen.evidence,
         "what it wrote there hangs: readers of committed records stop in front of it",
         "stop it before clients are moved, and start it afterwards",
     )

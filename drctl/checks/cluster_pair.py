@@ -1,11 +1,14 @@
-"""Both clusters of a link, asked at once; one that is dead keeps nobody from asking the other."""
+"""Both clusters of a link, asked at once, and how far the target lags behind the source.
+
+A cluster that does not answer keeps nobody from asking the other one.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from drctl.checks.bounded_query import BoundedQuery
-from drctl.checks.observed import Topics as observed_Topics
+from drctl.checks.observed import Topics
 from drctl.checks.ports import ClusterPorts, LinkPorts
 from drctl.config.link import Link
 from drctl.formats.consumer_timestamps import TOPIC as CONSUMER_TIMESTAMPS
@@ -25,10 +28,16 @@ from drctl.model.topology import (
     Unavailable,
 )
 
+Logs = Mapping[TopicPartition, OffsetRange | Unavailable]
+Replicated = Mapping[TopicPartition, ReplicatedTo]
+Lags = Mapping[TopicPartition, Lag | Unavailable]
+Tails = Mapping[TopicPartition, Tail | Unavailable]
+Newest = Mapping[TopicPartition, Found | Unavailable]
+
 SOON_MS = 10 * 60_000
 """For so long a drain may last."""
 
-_KEPT_FOR_EVER = -1
+_KEPT_FOREVER = -1
 _NOBODY = "nobody says how far replication came, and the newest copy does not tell"
 
 
@@ -47,36 +56,38 @@ class NewestTimes(NamedTuple):
 
 
 def lags(
-    logs: Mapping[TopicPartition, OffsetRange | Unavailable],
-    told: Mapping[TopicPartition, ReplicatedTo],
+    logs: Logs,
+    replicated: Replicated,
     newest: Mapping[TopicPartition, NewestTimes],
-    why_not_told: str = "",
+    why_unknown: str = "",
 ) -> dict[TopicPartition, Lag | Unavailable]:
     """By partition of the source.
 
     Args:
-        told: how far the replicator says that it came.
-        why_not_told: why it says nothing, where it does not.
+        replicated: how far the replicator says that it came.
+        why_unknown: why it says nothing, where it does not.
     """
-    nobody = Unavailable(f"{_NOBODY}: {why_not_told}" if why_not_told else _NOBODY)
+    nobody = Unavailable(f"{_NOBODY}: {why_unknown}" if why_unknown else _NOBODY)
     return {
         place: log
         if isinstance(log, Unavailable)
-        else _lag(log, told.get(place), newest.get(place)) or nobody
+        else _lag(log, replicated.get(place), newest.get(place)) or nobody
         for place, log in logs.items()
     }
 
 
-def _lag(log: OffsetRange, told: ReplicatedTo | None, newest: NewestTimes | None) -> Lag | None:
+def _lag(
+    log: OffsetRange, replicated: ReplicatedTo | None, newest: NewestTimes | None
+) -> Lag | None:
     if not log.span:
         return Lag(0, 0, "it holds nothing")
-    if told is None and newest is None:
+    if replicated is None and newest is None:
         return None
-    words = [told.evidence] if told is not None else []
+    words = [replicated.evidence] if replicated is not None else []
     if newest is not None:
         words.append(f"its newest copy is of {utc(newest.copied_ms)}")
-    places = [each.offset for each in (told, newest) if each is not None]
-    sure = told.offset if told is not None else max(places)
+    places = [each.offset for each in (replicated, newest) if each is not None]
+    sure = replicated.offset if replicated is not None else max(places)
     records = _behind(log, max(places))
     oldest_ms = newest.first_ms if newest is not None and records else -1
     return Lag(records, _behind(log, sure), ", ".join(words), oldest_ms)
@@ -106,7 +117,7 @@ def limits(topic: TopicState, now_ms: int) -> Limits | Unavailable | None:
     if not text.lstrip("-").isdecimal():
         return Unavailable("its retention.ms is not known")
     kept_ms = int(text)
-    if "delete" not in topic.config.get("cleanup.policy", "delete") or kept_ms == _KEPT_FOR_EVER:
+    if "delete" not in topic.config.get("cleanup.policy", "delete") or kept_ms == _KEPT_FOREVER:
         return None
     return Limits(now_ms - kept_ms + SOON_MS, now_ms - kept_ms + kept_ms // 4)
 
@@ -127,17 +138,14 @@ class Ages(NamedTuple):
     later: int
 
 
-def tail(log: OffsetRange, lag: Lag, told: ReplicatedTo | None, ages: Ages, sized: str) -> Tail:
+def tail(
+    log: OffsetRange, lag: Lag, replicated: ReplicatedTo | None, ages: Ages, sized: str
+) -> Tail:
     """What retention has done, and is about to do, to what lags."""
     begin = log.end - lag.at_most
-    lost = 0 if told is None else max(0, log.start - told.offset)
+    lost = 0 if replicated is None else max(0, log.start - replicated.offset)
     return Tail(lost, max(0, ages.soon - begin), max(0, ages.later - begin), sized)
 
-
-Logs = Mapping[TopicPartition, OffsetRange | Unavailable]
-Told = Mapping[TopicPartition, ReplicatedTo]
-Lags = Mapping[TopicPartition, Lag | Unavailable]
-Tails = Mapping[TopicPartition, Tail | Unavailable]
 
 _FEW = 10
 """So many offsets may be the ends of transactions, which nobody copies, and no record."""
@@ -172,29 +180,31 @@ class Lagging:
 
     link: Link
     source: ClusterReader
-    topics: observed_Topics
-    copies: observed_Topics
-    newest: Mapping[TopicPartition, Found | Unavailable]
+    topics: Topics
+    copies: Topics
+    newest: Newest
     now_ms: int
 
-    def look(self, places: Sequence[TopicPartition], told: Told, why_not_told: str = "") -> Behind:
+    def look(
+        self, places: Sequence[TopicPartition], replicated: Replicated, why_unknown: str = ""
+    ) -> Behind:
         """How far these partitions of the source are behind.
 
         Args:
-            told: how far the replicator says that it came.
-            why_not_told: why it says nothing, where it does not.
+            replicated: how far the replicator says that it came.
+            why_unknown: why it says nothing, where it does not.
 
         Raises:
             Unreachable: the source did not answer.
         """
         logs = log_ranges(self.source, places)
-        found = lags(logs, told, self._by_time(logs, told), why_not_told)
+        found = lags(logs, replicated, self._by_time(logs, replicated), why_unknown)
         found |= self._nothing_but_marks(logs, found)
-        return Behind(found, self._tails(logs, found, told))
+        return Behind(found, self._tails(logs, found, replicated))
 
-    def _by_time(self, logs: Logs, told: Told) -> dict[TopicPartition, NewestTimes]:
+    def _by_time(self, logs: Logs, replicated: Replicated) -> dict[TopicPartition, NewestTimes]:
         """Where on the source what is newer than the newest copy begins."""
-        asked = {p: at for p in logs if (at := self._copied_ms(p, logs[p], told.get(p))) >= 0}
+        asked = {p: at for p in logs if (at := self._copied_ms(p, logs[p], replicated.get(p))) >= 0}
         answers = self.source.look_up([(p, at + 1) for p, at in asked.items()])()
         found = {}
         for (place, at), answer in zip(asked.items(), answers, strict=True):
@@ -205,10 +215,12 @@ class Lagging:
         return found
 
     def _copied_ms(
-        self, place: TopicPartition, log: OffsetRange | Unavailable, told: ReplicatedTo | None
+        self, place: TopicPartition, log: OffsetRange | Unavailable, replicated: ReplicatedTo | None
     ) -> int:
         """The time of the newest copy; -1 where it does not help."""
-        if isinstance(log, Unavailable) or (told is not None and told.offset >= log.end):
+        if isinstance(log, Unavailable) or (
+            replicated is not None and replicated.offset >= log.end
+        ):
             return -1
         copy = self.copies.get(self.link.target_topic(place.topic))
         comparable = isinstance(copy, TopicState) and not copy.log_append_time
@@ -233,25 +245,29 @@ class Lagging:
             if place not in records
         }
 
-    def _tails(self, logs: Logs, found: Lags, told: Told) -> Tails:
+    def _tails(self, logs: Logs, found: Lags, replicated: Replicated) -> Tails:
         """What retention does to those that lag."""
         tails: dict[TopicPartition, Tail | Unavailable] = {}
         known = {}
         for place, lag in found.items():
-            log, topic = logs[place], self.topics.get(place.topic)
-            if not (isinstance(lag, Lag) and isinstance(log, OffsetRange)):
-                continue
-            if isinstance(topic, TopicState) and _lags(log, lag, told.get(place)):
+            log, topic, upto = logs[place], self.topics.get(place.topic), replicated.get(place)
+            if (
+                isinstance(lag, Lag)
+                and isinstance(log, OffsetRange)
+                and isinstance(topic, TopicState)
+                and (lag.at_most > 0 or (upto is not None and upto.offset < log.start))
+            ):
                 known[place] = (log, lag, topic)
         bounds = {p: limits(topic, self.now_ms) for p, (_, _, topic) in known.items()}
         ages = self._ages({p: b for p, b in bounds.items() if isinstance(b, Limits)}, logs)
         for place, (log, lag, topic) in known.items():
             bound, age = bounds[place], ages.get(place, _NEVER)
-            why = next((each for each in (bound, age) if isinstance(each, Unavailable)), None)
-            if isinstance(age, Ages) and why is None:
-                tails[place] = tail(log, lag, told.get(place), age, by_size(topic))
-            elif why is not None:
-                tails[place] = why
+            if isinstance(bound, Unavailable):
+                tails[place] = bound
+            elif isinstance(age, Unavailable):
+                tails[place] = age
+            else:
+                tails[place] = tail(log, lag, replicated.get(place), age, by_size(topic))
         return tails
 
     def _ages(
@@ -299,14 +315,6 @@ def log_ranges(
         else:
             found[place] = next(a for a in (start, end) if isinstance(a, Unavailable))
     return found
-
-
-def _lags(log: OffsetRange, lag: Lag, told: ReplicatedTo | None) -> bool:
-    return lag.at_most > 0 or (told is not None and told.offset < log.start)
-
-
-Topics = Mapping[str, TopicState | Unavailable | None]
-Newest = Mapping[TopicPartition, Found | Unavailable]
 
 
 class Source:
@@ -399,8 +407,8 @@ class Target:
         topics = self.topics.answer()
         states = {} if isinstance(topics, Unavailable) else topics
         # Of very many topics configurations are most of the work: they are read once.
-        told = {n: s.config for n, s in states.items() if isinstance(s, TopicState) and s.config}
-        return self._ports.health.health(self.copies(), told)
+        known = {n: s.config for n, s in states.items() if isinstance(s, TopicState) and s.config}
+        return self._ports.health.health(self.copies(), known)
 
     def _groups(self) -> Mapping[str, Group | Unavailable]:
         groups = self._ports.groups
@@ -424,7 +432,7 @@ class Ends:
         self._link, self._ports, self._now_ms = link, ports, now_ms
         self.source = Source(link, ports.source, patience_s)
         self.target = Target(link, ports.target, self.source, patience_s)
-        self._told = BoundedQuery(self._progress, patience_s)
+        self._replicated = BoundedQuery(self._progress, patience_s)
         self.behind = BoundedQuery(self._behind, patience_s)
 
     def _progress(self) -> Mapping[TopicPartition, ReplicatedTo]:
@@ -434,18 +442,13 @@ class Ends:
     def _behind(self) -> Behind:
         # The readers are asked in turn: these answers come before.
         topics, copies = self.source.topics.value(), self.target.topics.value()
-        newest, told = self.target.newest.answer(), self._told.answer()
-        look = Lagging(
-            self._link,
-            self._ports.source.reader,
-            topics,
-            copies,
-            {} if isinstance(newest, Unavailable) else newest,
-            self._now_ms,
-        )
-        if isinstance(told, Unavailable):
-            return look.look(self.source.places(), {}, told.reason)
-        return look.look(self.source.places(), told)
+        newest, replicated = self.target.newest.answer(), self._replicated.answer()
+        known = {} if isinstance(newest, Unavailable) else newest
+        reader = self._ports.source.reader
+        look = Lagging(self._link, reader, topics, copies, known, self._now_ms)
+        if isinstance(replicated, Unavailable):
+            return look.look(self.source.places(), {}, replicated.reason)
+        return look.look(self.source.places(), replicated)
 
 
 def _places(overview: Overview, topics: Collection[str]) -> list[TopicPartition]:

@@ -4,21 +4,43 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from drctl.checks.check import NotObserved
+from drctl.checks.check import NotObserved, Verdict, fail, ok, require, warn
 from drctl.checks.observed import Connectors, Observed
 from drctl.model.replication import Connector
-from drctl.model.topology import Unavailable
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 _FLAGS = {"true": True, "false": False}
 
 
-class Seen(NamedTuple, Generic[T]):
-    """A setting's value, and how it came to be that."""
+class Value(NamedTuple, Generic[T]):
+    """What a setting says, and what a check says of that.
 
+    Attributes:
+        subject: whose setting it is, in words for a person.
+        evidence: how it came to this value.
+    """
+
+    subject: str
     value: T
     evidence: str
+
+    def read_as(self, value: U) -> "Value[U]":
+        """The same setting, its text read as something else."""
+        return Value(self.subject, value, self.evidence)
+
+    def ok(self, reason: str, cost: str = "") -> Verdict:
+        """All is well; it may cost something all the same."""
+        return ok(self.subject, reason, self.evidence, cost)
+
+    def warn(self, reason: str, cost: str, cure: str) -> Verdict:
+        """It would cost something."""
+        return warn(self.subject, reason, self.evidence, cost, cure)
+
+    def fail(self, reason: str, cost: str, cure: str) -> Verdict:
+        """A failover would go wrong."""
+        return fail(self.subject, reason, self.evidence, cost, cure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +54,16 @@ class Settings:
     subject: str
     values: Mapping[str, str]
 
-    def text(self, key: str, default: str) -> Seen[str]:
+    def text(self, key: str, default: str) -> Value[str]:
         """The value, or what Kafka takes where there is none.
 
         Raises:
             NotObserved: it stands somewhere else, and only a reference to it here.
         """
         if key not in self.values:
-            return Seen(default, f"{key} is not set; the default is {default or 'empty'}")
+            return Value(
+                self.subject, default, f"{key} is not set; the default is {default or 'empty'}"
+            )
         value = self.values[key].strip()
         if "${" in value:
             raise NotObserved(
@@ -48,40 +72,40 @@ class Settings:
                 f"look at what {key} of {self.subject} refers to",
                 f"{key}={value}",
             )
-        return Seen(value, f"{key}={value}")
+        return Value(self.subject, value, f"{key}={value}")
 
-    def integer(self, key: str, default: int) -> Seen[int]:
+    def integer(self, key: str, default: int) -> Value[int]:
         """The same, as a number.
 
         Raises:
             NotObserved: it is none, or a reference.
         """
-        seen = self.text(key, str(default))
+        text = self.text(key, str(default))
         try:
-            return Seen(int(seen.value), seen.evidence)
+            return text.read_as(int(text.value))
         except ValueError:
-            raise self._odd(key, "a whole number", seen.evidence) from None
+            raise self._odd(key, "a whole number", text.evidence) from None
 
-    def flag(self, key: str, default: bool) -> Seen[bool]:
+    def flag(self, key: str, default: bool) -> Value[bool]:
         """The same, as true or false.
 
         Raises:
             NotObserved: it is neither, or a reference.
         """
-        seen = self.text(key, str(default).lower())
-        if (value := _FLAGS.get(seen.value.lower())) is None:
-            raise self._odd(key, "true or false", seen.evidence)
-        return Seen(value, seen.evidence)
+        text = self.text(key, str(default).lower())
+        if (value := _FLAGS.get(text.value.lower())) is None:
+            raise self._odd(key, "true or false", text.evidence)
+        return text.read_as(value)
 
-    def words(self, key: str, default: str) -> Seen[tuple[str, ...]]:
+    def words(self, key: str, default: str) -> Value[tuple[str, ...]]:
         """The same, as a list with commas between.
 
         Raises:
             NotObserved: it is a reference.
         """
-        seen = self.text(key, default)
-        listed = (word.strip() for word in seen.value.split(","))
-        return Seen(tuple(word for word in listed if word), seen.evidence)
+        text = self.text(key, default)
+        words = (word.strip() for word in text.value.split(","))
+        return text.read_as(tuple(filter(None, words)))
 
     def _odd(self, key: str, kind: str, evidence: str) -> NotObserved:
         return NotObserved(
@@ -98,20 +122,15 @@ def worker_settings(observed: Observed) -> Settings:
     Raises:
         NotObserved: nobody has them.
     """
-    if isinstance(observed.worker, Unavailable):
-        raise NotObserved(
-            "Connect workers",
-            f"their configuration is not known: {observed.worker.reason}",
-            "look at the properties file that the workers were started with",
-        )
-    return Settings("Connect workers", observed.worker)
+    subject, look = (
+        "Connect workers",
+        "look at the properties file that the workers were started with",
+    )
+    return Settings(subject, require(observed.worker, subject, "their configuration is", look))
 
 
-SOURCE, CHECKPOINT, REPLICATOR = (
-    "MirrorSourceConnector",
-    "MirrorCheckpointConnector",
-    "ReplicatorSourceConnector",
-)
+SOURCE, CHECKPOINT = "MirrorSourceConnector", "MirrorCheckpointConnector"
+REPLICATOR = "ReplicatorSourceConnector"
 
 
 def all_connectors(observed: Observed) -> Connectors:
@@ -120,14 +139,11 @@ def all_connectors(observed: Observed) -> Connectors:
     Raises:
         NotObserved: they could not be asked.
     """
-    if isinstance(observed.connectors, Unavailable):
-        raise NotObserved(
-            "Connect",
-            f"its connectors are not known: {observed.connectors.reason}",
-            "set `replicator.connect` of the link in drctl.yaml to the workers' REST interface, or"
-            " look at the connectors' configuration",
-        )
-    return observed.connectors
+    look = (
+        "set `replicator.connect` of the link in drctl.yaml to the workers' REST interface, or"
+        " look at the connectors' configuration"
+    )
+    return require(observed.connectors, "Connect", "its connectors are", look)
 
 
 def required(observed: Observed, class_name: str) -> Settings:
@@ -164,14 +180,12 @@ def reverse_replicator(observed: Observed) -> Settings:
         NotObserved: it was not seen, or there is none yet.
     """
     look = "deploy it stopped, and set `replicator.reverse` of the link in drctl.yaml"
-    if isinstance(observed.reverse, Unavailable):
-        reason = f"its connectors are not known: {observed.reverse.reason}"
-        raise NotObserved("reverse Replicator", reason, look)
-    reverse = observed.link.settings.replicator.reverse
+    subject, reverse = "reverse Replicator", observed.link.settings.replicator.reverse
+    known = require(observed.reverse, subject, "its connectors are", look)
     name = reverse.connectors.source if reverse else None
-    found = _one(observed.reverse, REPLICATOR, name, "replicator.reverse.connectors")
+    found = _one(known, REPLICATOR, name, "replicator.reverse.connectors")
     if found is None:
-        raise NotObserved("reverse Replicator", "there is none yet", look)
+        raise NotObserved(subject, "there is none yet", look)
     return settings_of(found)
 
 

@@ -12,8 +12,9 @@ from drctl.checks.check import (
     check,
     fail,
     listed,
+    not_checked,
     ok,
-    seen,
+    require,
     several,
     warn,
 )
@@ -34,10 +35,10 @@ _WRITABLE = stat.S_IWGRP | stat.S_IWOTH
     Status.WARN,
     Status.FAIL,
 )
-def permissions(observed: Observed) -> Iterator[Verdict]:
+def permissions(observed: Observed) -> Verdict:
     """Whether another user can read a password, or write drctl.yaml."""
     subject, cure = "files with secrets", "look at them with `ls -l`"
-    files = seen(observed.survey.files, subject, "which there are is", cure)
+    files = require(observed.survey.files, subject, "which there are is", cure)
     known = {each.path: each for each in files}
     missing = [each.path for each in known.values() if each.mode is None]
     writable = [each for each in known.values() if each.mode and each.mode & _WRITABLE]
@@ -46,16 +47,15 @@ def permissions(observed: Observed) -> Iterator[Verdict]:
         told = several(f"{each.path} ({each.what}) {each.mode or 0:04o}" for each in writable)
         cost = "another user decides to which cluster drctl sends what, and as whom"
         chmod = f"chmod go-w {arguments(*(str(each.path) for each in writable))}"
-        yield fail(subject, f"{len(writable):,} can be changed by others", told, cost, chmod)
-    elif readable:
+        return fail(subject, f"{len(writable):,} can be changed by others", told, cost, chmod)
+    if readable:
         told = several(f"{each.path} ({each.what}) {each.mode or 0:04o}" for each in readable)
         cost = "every user of this machine can log in to the clusters"
         chmod = f"chmod go-rwx {arguments(*(str(each.path) for each in readable))}"
-        yield warn(subject, f"{len(readable):,} can be read by others", told, cost, chmod)
-    elif missing:
+        return warn(subject, f"{len(readable):,} can be read by others", told, cost, chmod)
+    if missing:
         raise NotObserved(subject, f"{len(missing):,} are not there: {listed(missing)}", cure)
-    else:
-        yield ok(subject, "only their owner may read them", f"{len(known):,} files")
+    return ok(subject, "only their owner may read them", f"{len(known):,} files")
 
 
 _FAMILY = Family.ENDPOINTS
@@ -74,7 +74,7 @@ def unreachable(observed: Observed) -> Iterator[Verdict]:
     settings = observed.link.settings.endpoints
     if not settings:
         return
-    states = seen(observed.endpoints, "endpoints", "whether they answer is", _LOOK)
+    states = require(observed.endpoints, "endpoints", "whether they answer is", _LOOK)
     for number, (state, config) in enumerate(zip(states, settings, strict=True), 1):
         if isinstance(state, Unavailable):
             yield fail(
@@ -104,11 +104,11 @@ def elsewhere(observed: Observed) -> Iterator[Verdict]:
     if not link.settings.endpoints:
         cure = "configure `endpoints` of the link, or write down how clients are moved"
         raise NotObserved("endpoints", "the link has none: drctl moves no client", cure)
-    states = seen(observed.endpoints, "endpoints", "where they point is", _LOOK)
+    states = require(observed.endpoints, "endpoints", "where they point is", _LOOK)
     for number, state in enumerate(states, 1):
         if isinstance(state, Unavailable):
             reason = f"where it points is not known: {state.reason}"
-            yield Verdict(Status.NOT_CHECKED, f"endpoint {number}", reason, cure=_LOOK)
+            yield not_checked(f"endpoint {number}", reason, _LOOK)
         else:
             yield _place(state, link.source, link.target)
 

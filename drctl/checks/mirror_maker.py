@@ -14,7 +14,7 @@ from drctl.checks.check import (
     fail,
     listed,
     ok,
-    seen,
+    require,
     separately,
     warn,
 )
@@ -32,7 +32,6 @@ from drctl.config.foreign_patterns import compiled
 from drctl.config.mirrors import renaming
 from drctl.model.finding import Status
 from drctl.model.survey import of_applications
-from drctl.model.topology import Unavailable
 
 _FAMILY = Family.MIRRORMAKER
 _TOPICS_EXCLUDE = r"mm2.*\.internal, .*\.replica, __.*"
@@ -96,16 +95,14 @@ def topics(observed: Observed) -> Iterator[Verdict]:
     "`groups` and `groups.exclude` of the checkpoint connector let all of the link's groups pass",
     Status.WARN,
 )
-def groups(observed: Observed) -> Iterator[Verdict]:
+def groups(observed: Observed) -> Verdict:
     """Whether groups that the link carries get no checkpoints."""
     settings = required(observed, CHECKPOINT)
-    known = observed.source_groups
-    if isinstance(known, Unavailable):
-        reason = f"the source's groups are not known: {known.reason}"
-        raise NotObserved(settings.subject, reason, f"look at groups of {settings.subject}")
+    look = f"look at groups of {settings.subject}"
+    known = require(observed.source_groups, settings.subject, "the source's groups are", look)
     wanted = sorted(filter(observed.link.carries_group, known))
     cost = f"{_WITHOUT[CHECKPOINT]} for these groups"
-    yield _covered(settings, "groups", _GROUPS_EXCLUDE, wanted, Status.WARN, cost)
+    return _covered(settings, "groups", _GROUPS_EXCLUDE, wanted, Status.WARN, cost)
 
 
 @check(
@@ -121,10 +118,9 @@ def names(observed: Observed) -> Iterator[Verdict]:
 
 
 def _topics(observed: Observed, class_name: str, status: Status) -> Verdict:
-    settings, known = required(observed, class_name), observed.source_topics
-    if isinstance(known, Unavailable):
-        reason = f"the source's topics are not known: {known.reason}"
-        raise NotObserved(settings.subject, reason, f"look at topics of {settings.subject}")
+    settings = required(observed, class_name)
+    look = f"look at topics of {settings.subject}"
+    known = require(observed.source_topics, settings.subject, "the source's topics are", look)
     wanted = observed.link.topics_of(name for name, state in known.items() if state is not None)
     cost = "they are not replicated: whatever they hold is lost with the source"
     if class_name == CHECKPOINT:
@@ -156,7 +152,9 @@ def _covered(
     filter_class = settings.text(f"{kind}.filter.class", "")
     if filter_class.value and not filter_class.value.endswith(f"Default{kind.title()}Filter"):
         cure = f"ask whoever wrote it which {key} it lets pass"
-        raise NotObserved(settings.subject, "it has a filter of its own", cure, filter_class[1])
+        raise NotObserved(
+            settings.subject, "it has a filter of its own", cure, filter_class.evidence
+        )
     within, without = settings.words(key, ".*"), settings.words(f"{key}.exclude", excluded)
     evidence = f"{within.evidence}; {without.evidence}"
     passing, stopped = (_matcher(settings, words.value) for words in (within, without))
@@ -192,12 +190,9 @@ _CHECKPOINT_MS = 10 * 60_000
 
 
 @check(
-    "mm2-converters",
-    _FAMILY,
-    "no converter of the source connector changes records",
-    Status.FAIL,
+    "mm2-converters", _FAMILY, "no converter of the source connector changes records", Status.FAIL
 )
-def converters(observed: Observed) -> Iterator[Verdict]:
+def converters(observed: Observed) -> Verdict:
     """Whether copies hold the same bytes."""
     settings = required(observed, SOURCE)
     known = {key: settings.text(key, "").value for key in _CONVERTERS if key in settings.values}
@@ -206,14 +201,13 @@ def converters(observed: Observed) -> Iterator[Verdict]:
     if changing:
         told = ", ".join(f"{key}={name}" for key, name in changing.items())
         cost = "copies hold other bytes: consumers cannot read them, and nothing is found again"
-        yield fail(settings.subject, "records are changed on their way", told, cost, cure)
-        return
+        return fail(settings.subject, "records are changed on their way", told, cost, cure)
     missing = [key for key in ("key.converter", "value.converter") if key not in known]
     if missing:
         reason = f"{' and '.join(missing)} are the worker's, which it does not tell"
         cure = f"see that the worker's converters are {_BYTES}, or say so in the connector"
         raise NotObserved(settings.subject, reason, cure)
-    yield ok(settings.subject, "records are copied as they are", f"converters {_BYTES}")
+    return ok(settings.subject, "records are copied as they are", f"converters {_BYTES}")
 
 
 @check(
@@ -223,25 +217,23 @@ def converters(observed: Observed) -> Iterator[Verdict]:
     " transactions",
     Status.WARN,
 )
-def aborted(observed: Observed) -> Iterator[Verdict]:
+def aborted(observed: Observed) -> Verdict:
     """Whether what an application has taken back is copied as a record."""
     settings = required(observed, SOURCE)
     keys = ("source.consumer.isolation.level", "consumer.isolation.level")
     key = next((key for key in keys if key in settings.values), keys[1])
     level = settings.text(key, "read_uncommitted")
     if level.value == "read_committed":
-        yield ok(settings.subject, "only what is committed is copied", level.evidence)
-        return
+        return level.ok("only what is committed is copied")
     cure = f"set {keys[0]}=read_committed on it"
     what = f"it copies what is aborted, too ({level.evidence}); whether anybody writes in"
-    known = seen(
+    known = require(
         observed.survey.transactional_ids, settings.subject, f"{what} transactions is", cure
     )
     ours = of_applications(known)
     if not ours:
-        yield ok(settings.subject, "nobody writes in transactions", level.evidence)
-        return
-    yield warn(
+        return level.ok("nobody writes in transactions")
+    return warn(
         settings.subject,
         "it copies what is aborted, too, as records that everybody reads",
         f"{level.evidence}; {len(ours):,} transactional ids are known: {listed(ours)}",
@@ -252,33 +244,27 @@ def aborted(observed: Observed) -> Iterator[Verdict]:
 
 
 @check(
-    "mm2-heartbeat-age",
-    _FAMILY,
-    "the newest copied heartbeat is at most a minute old",
-    Status.WARN,
+    "mm2-heartbeat-age", _FAMILY, "the newest copied heartbeat is at most a minute old", Status.WARN
 )
-def heartbeat(observed: Observed) -> Iterator[Verdict]:
+def heartbeat(observed: Observed) -> Verdict:
     """Whether replication lives though nothing is written."""
     cost = "whether replication stands, or the source is idle, cannot be told apart"
     cure = "see that a MirrorHeartbeatConnector runs, and that `heartbeats` is copied"
     subject = "heartbeats of MirrorMaker 2"
-    ages = seen(observed.survey.ages, subject, "how old they are is", cure)
-    yield _aged(observed, subject, ages.heartbeat_ms, _HEARTBEAT_MS, (cost, cure))
+    ages = require(observed.survey.ages, subject, "how old they are is", cure)
+    return _aged(observed, subject, ages.heartbeat_ms, _HEARTBEAT_MS, (cost, cure))
 
 
 @check(
-    "mm2-checkpoint-age",
-    _FAMILY,
-    "the newest checkpoint is at most 10 minutes old",
-    Status.WARN,
+    "mm2-checkpoint-age", _FAMILY, "the newest checkpoint is at most 10 minutes old", Status.WARN
 )
-def checkpoint(observed: Observed) -> Iterator[Verdict]:
+def checkpoint(observed: Observed) -> Verdict:
     """Whether positions of groups are still written down."""
     cost = "groups read again what they consumed since, if nothing better is known"
     cure = "see that the MirrorCheckpointConnector runs, and that a group of the link consumes"
     subject = "checkpoints of MirrorMaker 2"
-    ages = seen(observed.survey.ages, subject, "how old they are is", cure)
-    yield _aged(observed, subject, ages.checkpoint_ms, _CHECKPOINT_MS, (cost, cure))
+    ages = require(observed.survey.ages, subject, "how old they are is", cure)
+    return _aged(observed, subject, ages.checkpoint_ms, _CHECKPOINT_MS, (cost, cure))
 
 
 def _aged(
@@ -303,15 +289,13 @@ _NO_SYNCS = (
 
 
 @check("mm2-syncs-emitted", _FAMILY, "`emit.offset-syncs.enabled` is true", Status.FAIL)
-def syncs_emitted(observed: Observed) -> Iterator[Verdict]:
+def syncs_emitted(observed: Observed) -> Verdict:
     """Whether offsets are paired at all."""
-    settings = required(observed, SOURCE)
-    enabled = settings.flag("emit.offset-syncs.enabled", True)
+    enabled = required(observed, SOURCE).flag("emit.offset-syncs.enabled", True)
     if enabled.value:
-        yield ok(settings.subject, "offsets of both sides are paired", enabled.evidence)
-        return
+        return enabled.ok("offsets of both sides are paired")
     reason, cure = "offsets are not paired, nor checkpoints made", "set emit.offset-syncs.enabled"
-    yield fail(settings.subject, reason, enabled.evidence, _NO_SYNCS, f"{cure}=true")
+    return enabled.fail(reason, _NO_SYNCS, f"{cure}=true")
 
 
 @check(
@@ -327,42 +311,36 @@ def location(observed: Observed) -> Iterator[Verdict]:
     written = writer.text(_LOCATION, "source")
     cure = f"set {_LOCATION}=target on both connectors"
     if written.value == "target":
-        yield ok(writer.subject, "offset syncs are kept on the target", written.evidence)
+        yield written.ok("offset syncs are kept on the target")
     else:
         reason = "offset syncs are kept on the source"
         cost = "they die with it: how far a checkpoint is off, nobody can tell then"
-        yield warn(writer.subject, reason, written.evidence, cost, cure)
-    reader = required(observed, CHECKPOINT)
-    read = reader.text(_LOCATION, "source")
+        yield written.warn(reason, cost, cure)
+    read = required(observed, CHECKPOINT).text(_LOCATION, "source")
     if read.value == written.value:
-        yield ok(reader.subject, "it reads them where they are written", read.evidence)
+        yield read.ok("it reads them where they are written")
         return
     reason = f"it reads offset syncs on the other cluster than where {writer.subject} writes them"
-    yield fail(reader.subject, reason, read.evidence, f"no checkpoint is made: {_NO_SYNCS}", cure)
+    yield read.fail(reason, f"no checkpoint is made: {_NO_SYNCS}", cure)
 
 
 @check("mm2-syncs-density", _FAMILY, f"`offset.lag.max` is at most {_SPARSE}", Status.WARN)
-def density(observed: Observed) -> Iterator[Verdict]:
+def density(observed: Observed) -> Verdict:
     """How far apart the pairs lie."""
-    settings = required(observed, SOURCE)
-    apart = settings.integer("offset.lag.max", 100)
+    apart = required(observed, SOURCE).integer("offset.lag.max", 100)
     cost = f"a group with lag reads about {apart.value} records of each partition again, or more"
     if apart.value <= _SPARSE:
-        yield ok(settings.subject, "offset syncs lie close together", apart.evidence, cost)
-        return
+        return apart.ok("offset syncs lie close together", cost)
     reason, cure = "offset syncs lie far apart", "lower offset.lag.max; its default is 100"
-    yield warn(settings.subject, reason, apart.evidence, cost, cure)
+    return apart.warn(reason, cost, cure)
 
 
 @check(
-    "mm2-syncs-replicas",
-    _FAMILY,
-    "`offset-syncs.topic.replication.factor` is above 1",
-    Status.WARN,
+    "mm2-syncs-replicas", _FAMILY, "`offset-syncs.topic.replication.factor` is above 1", Status.WARN
 )
-def syncs_replicas(observed: Observed) -> Iterator[Verdict]:
+def syncs_replicas(observed: Observed) -> Verdict:
     """Whether the pairs survive a broker."""
-    yield replicas_of(required(observed, SOURCE), "offset-syncs")
+    return replicas_of(required(observed, SOURCE), "offset-syncs")
 
 
 def replicas_of(settings: Settings, topic: str) -> Verdict:
@@ -377,11 +355,9 @@ def replicas_of(settings: Settings, topic: str) -> Verdict:
         reason, cure = "the brokers' default decides", f"describe the topic of {topic}"
         raise NotObserved(settings.subject, reason, cure, factor.evidence)
     if factor.value > 1:
-        return ok(settings.subject, f"{topic} have {factor.value} replicas", factor.evidence)
-    return warn(
-        settings.subject,
+        return factor.ok(f"{topic} have {factor.value} replicas")
+    return factor.warn(
         f"{topic} have one replica (unless the topic was made by hand)",
-        factor.evidence,
         "one lost broker takes them all",
         f"raise {key}, and reassign the topic that exists",
     )
@@ -394,7 +370,7 @@ def replicas_of(settings: Settings, topic: str) -> Verdict:
     Status.WARN,
     Status.FAIL,
 )
-def start(observed: Observed) -> Iterator[Verdict]:
+def start(observed: Observed) -> Verdict:
     """What is done with records that came before MirrorMaker 2 looked."""
     settings = required(observed, SOURCE)
     keys = ("source.consumer.auto.offset.reset", "consumer.auto.offset.reset")
@@ -402,14 +378,13 @@ def start(observed: Observed) -> Iterator[Verdict]:
     seen = settings.text(key, "earliest")
     cure = f"remove {key}: the default is earliest"
     if seen.value == "earliest":
-        yield ok(settings.subject, "topics are copied from their beginning", seen.evidence)
-    elif seen.value == "none":
+        return seen.ok("topics are copied from their beginning")
+    if seen.value == "none":
         cost = "it stops at the first partition that is new or cut off, and copies nothing more"
-        yield warn(settings.subject, "it does not begin by itself", seen.evidence, cost, cure)
-    else:
-        reason = "records before its first look, or behind a cut-off position, are not copied"
-        cost = "groups that stood among them skip them"
-        yield fail(settings.subject, reason, seen.evidence, cost, cure)
+        return seen.warn("it does not begin by itself", cost, cure)
+    reason = "records before its first look, or behind a cut-off position, are not copied"
+    cost = "groups that stood among them skip them"
+    return seen.fail(reason, cost, cure)
 
 
 @check(
@@ -418,23 +393,17 @@ def start(observed: Observed) -> Iterator[Verdict]:
     "the workers have `exactly.once.source.support=enabled`",
     Status.WARN,
 )
-def exactly_once(observed: Observed) -> Iterator[Verdict]:
+def exactly_once(observed: Observed) -> Verdict:
     """Whether records can be copied twice."""
-    connector = required(observed, SOURCE)
-    if connector.text("exactly.once.support", "requested").value == "required":
+    support = required(observed, SOURCE).text("exactly.once.support", "requested")
+    if support.value == "required":
         # Connect does not run a connector that requires what its workers do not support.
-        evidence = connector.text("exactly.once.support", "").evidence
-        yield ok(connector.subject, "it runs with exactly-once support only", evidence)
-        return
-    settings = worker_settings(observed)
-    seen = settings.text("exactly.once.source.support", "disabled")
+        return support.ok("it runs with exactly-once support only")
+    seen = worker_settings(observed).text("exactly.once.source.support", "disabled")
     if seen.value.lower() == "enabled":
-        yield ok(settings.subject, "no record is copied twice", seen.evidence)
-        return
-    yield warn(
-        settings.subject,
+        return seen.ok("no record is copied twice")
+    return seen.warn(
         "after a crash, records are copied twice",
-        seen.evidence,
         "groups read such copies again, beyond the bound that a translation gives",
         "set exactly.once.source.support, first to preparing and then to enabled, on all workers",
     )
@@ -448,15 +417,13 @@ _UNKNOWN = (
 
 
 @check("mm2-checkpoints-emitted", _FAMILY, "`emit.checkpoints.enabled` is true", Status.FAIL)
-def checkpoints_emitted(observed: Observed) -> Iterator[Verdict]:
+def checkpoints_emitted(observed: Observed) -> Verdict:
     """Whether positions are written down at all."""
-    settings = required(observed, CHECKPOINT)
-    enabled = settings.flag("emit.checkpoints.enabled", True)
+    enabled = required(observed, CHECKPOINT).flag("emit.checkpoints.enabled", True)
     if enabled.value:
-        yield ok(settings.subject, "checkpoints are made", enabled.evidence)
-        return
+        return enabled.ok("checkpoints are made")
     reason, cure = "no checkpoints are made", "set emit.checkpoints.enabled=true"
-    yield fail(settings.subject, reason, enabled.evidence, _UNKNOWN, cure)
+    return enabled.fail(reason, _UNKNOWN, cure)
 
 
 @check(
@@ -466,20 +433,18 @@ def checkpoints_emitted(observed: Observed) -> Iterator[Verdict]:
     Status.WARN,
     Status.FAIL,
 )
-def pace(observed: Observed) -> Iterator[Verdict]:
+def pace(observed: Observed) -> Verdict:
     """How old a checkpoint can be."""
-    settings = required(observed, CHECKPOINT)
-    interval = settings.integer("emit.checkpoints.interval.seconds", 60)
+    interval = required(observed, CHECKPOINT).integer("emit.checkpoints.interval.seconds", 60)
     seconds = f"every {interval.value} s"
     cost = f"groups read again what they consumed in the last {interval.value} s or more"
     cure = "set emit.checkpoints.interval.seconds to 60, its default, or less"
     if interval.value <= 0:
-        yield fail(settings.subject, "no checkpoints are made", interval.evidence, _UNKNOWN, cure)
-    elif interval.value > _SLOW_S:
+        return interval.fail("no checkpoints are made", _UNKNOWN, cure)
+    if interval.value > _SLOW_S:
         reason = f"checkpoints are made {seconds} only"
-        yield warn(settings.subject, reason, interval.evidence, cost, cure)
-    else:
-        yield ok(settings.subject, f"checkpoints are made {seconds}", interval.evidence, cost)
+        return interval.warn(reason, cost, cure)
+    return interval.ok(f"checkpoints are made {seconds}", cost)
 
 
 @check(
@@ -488,9 +453,9 @@ def pace(observed: Observed) -> Iterator[Verdict]:
     "`checkpoints.topic.replication.factor` is above 1",
     Status.WARN,
 )
-def checkpoints_replicas(observed: Observed) -> Iterator[Verdict]:
+def checkpoints_replicas(observed: Observed) -> Verdict:
     """Whether checkpoints survive a broker."""
-    yield replicas_of(required(observed, CHECKPOINT), "checkpoints")
+    return replicas_of(required(observed, CHECKPOINT), "checkpoints")
 
 
 @check(
@@ -499,17 +464,13 @@ def checkpoints_replicas(observed: Observed) -> Iterator[Verdict]:
     "`sync.group.offsets.enabled` is false: positions are written by drctl, with bounds",
     Status.WARN,
 )
-def group_sync(observed: Observed) -> Iterator[Verdict]:
+def group_sync(observed: Observed) -> Verdict:
     """Whether MirrorMaker 2 moves groups on the target by itself."""
-    settings = required(observed, CHECKPOINT)
-    enabled = settings.flag("sync.group.offsets.enabled", False)
+    enabled = required(observed, CHECKPOINT).flag("sync.group.offsets.enabled", False)
     if not enabled.value:
-        yield ok(settings.subject, "MirrorMaker 2 moves no group", enabled.evidence)
-        return
-    yield warn(
-        settings.subject,
+        return enabled.ok("MirrorMaker 2 moves no group")
+    return enabled.warn(
         "MirrorMaker 2 moves groups on the target, and never back",
-        enabled.evidence,
         "a group that went back on the source skips records on the target; to correct that,"
         " `drctl offsets apply` wants an override",
         "set sync.group.offsets.enabled=false, and use `drctl offsets apply`",

@@ -2,19 +2,19 @@
 
 from collections.abc import Iterator, Mapping
 
-from drctl.checks.brokers import Side, of_each, sides
+from drctl.checks.brokers import Side, each_cluster, of_each, sides
 from drctl.checks.causes import NOBODY
 from drctl.checks.check import (
     Family,
     Guards,
     NotObserved,
     Verdict,
-    asked,
     check,
     fail,
     listed,
     ok,
-    seen,
+    require,
+    require_asked,
     several,
     warn,
 )
@@ -36,19 +36,15 @@ _METADATA = "metadata.version"
     Status.FAIL,
     guards=Guards(overridable=False),
 )
-def nobody(observed: Observed) -> Iterator[Verdict]:
+def nobody(observed: Observed) -> Verdict:
     """Whether it is rather this machine that reaches nobody than both clusters that are lost."""
-    ends = {
-        observed.link.source: observed.source,
-        observed.link.target: observed.target,
-    }
+    ends = {observed.link.source: observed.source, observed.link.target: observed.target}
     subject, cure = f"clusters {' and '.join(ends)}", "look at this machine's own network first"
-    known = [asked(each, subject, "whether they answer is", cure) for each in ends.values()]
+    known = [require_asked(each, subject, "whether they answer is", cure) for each in ends.values()]
     silent = [each.reason for each in known if isinstance(each, Silent)]
     if len(silent) < len(ends):
-        yield ok(subject, "not both of them are silent")
-        return
-    yield fail(
+        return ok(subject, "not both of them are silent")
+    return fail(
         subject,
         f"neither answers: {cure}",
         "; ".join(silent),
@@ -63,13 +59,10 @@ def nobody(observed: Observed) -> Iterator[Verdict]:
     "every broker of both clusters answers when it is asked alone",
     Status.FAIL,
 )
-def answer(observed: Observed) -> Iterator[Verdict]:
+@each_cluster
+def answer(side: Side) -> Verdict:
     """Whether a broker is there that other brokers only believe to be."""
-    yield from of_each(observed, _answers)
-
-
-def _answers(side: Side) -> Verdict:
-    asked = seen(side.survey.features, side.subject, "whether its brokers answer is", _LOOK)
+    asked = require(side.survey.features, side.subject, "whether its brokers answer is", _LOOK)
     silent = {node: why for node, why in asked.items() if isinstance(why, Unavailable)}
     if silent:
         told = several(why.reason for _, why in sorted(silent.items()))
@@ -108,7 +101,9 @@ def versions(observed: Observed) -> Iterator[Verdict]:
 
 
 def _one_version(side: Side) -> Verdict:
-    asked = seen(side.survey.features, side.subject, "which versions its brokers are of is", _LOOK)
+    asked = require(
+        side.survey.features, side.subject, "which versions its brokers are of is", _LOOK
+    )
     known = {node: each for node, each in asked.items() if isinstance(each, BrokerFeatures)}
     tops = {node: each.supported.get(_METADATA, 0) for node, each in known.items()}
     if not any(tops.values()):

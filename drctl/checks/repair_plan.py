@@ -5,13 +5,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeGuard
 
-from drctl.checks import acls as parity_acls
-from drctl.checks import parity
+from drctl.checks import acls, parity
 from drctl.checks.acls import FENCED, Refusal, RuleBook, judged_principals, of_a_fence, refusals
-from drctl.checks.check import NotObserved, seen
+from drctl.checks.check import NotObserved, require
 from drctl.checks.connector_settings import SOURCE, find
 from drctl.checks.observed import Observed
-from drctl.checks.parity import Pair, compared
+from drctl.checks.parity import (
+    Pair,
+    compared,
+    does_less,
+    does_more,
+    limit,
+    lower,
+    number,
+    policies,
+    quota_of,
+)
 from drctl.checks.repairs import (
     NOT_OURS,
     Extension,
@@ -39,7 +48,7 @@ _SHARED = (
 
 
 def people_left(observed: Observed) -> Iterator[Left]:
-    """Everybody who is missing, and every quota that is missing or lower."""
+    """SCRAM users that are missing, and quotas that are missing or lower."""
     yield from _users(observed)
     yield from _quotas(observed)
 
@@ -69,34 +78,25 @@ def _quotas(observed: Observed) -> Iterator[Left]:
         # One that the source does not have is lower there than none.
         changes = {key: value for key, value in wanted.items() if there.get(key, 0.0) < value}
         if changes:
-            limits = _limits(changes)
+            limits = ",".join(f"{key}={value:g}" for key, value in sorted(changes.items()))
             told = "lower" if changes.keys() & there.keys() else "not"
-            what = f"quota {limits} of {_name(who)} is {told} on {observed.link.target}"
+            what = f"quota {limits} of {quota_of(who)} is {told} on {observed.link.target}"
             yield _quota(observed, who, what, option("--add-config", limits))
         more = sorted(there.keys() - wanted.keys())
         if more:
-            what = f"quota {','.join(more)} of {_name(who)} is not on {observed.link.source}"
+            what = f"quota {','.join(more)} of {quota_of(who)} is not on {observed.link.source}"
             yield _quota(observed, who, what, option("--delete-config", ",".join(more)))
 
 
 def _quota(observed: Observed, who: Entity, what: str, change: str) -> Left:
-    kinds = ((_TYPES.get(kind, kind), name) for kind, name in who)
-    named = " ".join(f"{option('--entity-type', kind)} {_entity(name)}" for kind, name in kinds)
+    named = " ".join(
+        f"{option('--entity-type', _TYPES.get(kind, kind))} "
+        + ("--entity-default" if name is None else option("--entity-name", name))
+        for kind, name in who
+    )
     cure = f"on {observed.link.target}: kafka-configs --alter {change} {named}"
     cost = "these clients are slowed down after the switch, or nothing bounds them"
     return Left(_QUOTAS, what, _SHARED, cost, cure)
-
-
-def _limits(changes: Mapping[str, float]) -> str:
-    return ",".join(f"{key}={value:g}" for key, value in sorted(changes.items()))
-
-
-def _name(who: Entity) -> str:
-    return ", ".join(f"{kind} {name if name is not None else '(default)'}" for kind, name in who)
-
-
-def _entity(name: str | None) -> str:
-    return "--entity-default" if name is None else option("--entity-name", name)
 
 
 _CHECK = "parity-of-acls"
@@ -118,10 +118,13 @@ def rules_to_add(observed: Observed, looked: Seen) -> Fixes:
     wanted: dict[Acl, Fix[Acl]] = {}
     left: list[Left] = []
     for refusal in books.refusals:
-        denied = books.denying(refusal)
-        if denied:
-            left.append(_denied(refusal, denied[0]))
-        for rule in () if denied else books.allowing(refusal):
+        if denied := books.denying(refusal):
+            what = f"{refusal.principal} may not {refusal.operation} {refusal.copy}"
+            why = f"a rule of the target denies it, and drctl deletes none: {in_words(denied[0])}"
+            cure = "see why it is there; kafka-acls --remove"
+            left.append(Left(_CHECK, what, why, f"it {_REFUSED}", cure))
+            continue
+        for rule in books.allowing(refusal):
             wanted.setdefault(rule, _fix(observed, rule, _REFUSED))
     for rule, why_not in books.denials():
         if why_not:
@@ -144,11 +147,11 @@ def _read(observed: Observed, looked: Seen) -> "_Books | None":
     """None where the target enforces nothing."""
     link = observed.link
     subject, cure = f"ACLs of cluster {link.target}", "kafka-acls --list"
-    target = seen(observed.target_acls, subject, "they are", cure)
+    target = require(observed.target_acls, subject, "they are", cure)
     if not target.enforced:
         return None
-    source = seen(observed.source_acls, subject, f"those of {link.source} are", cure)
-    topics = seen(observed.source_topics, subject, f"the topics of {link.source} are", cure)
+    source = require(observed.source_acls, subject, f"those of {link.source} are", cure)
+    topics = require(observed.source_topics, subject, f"the topics of {link.source} are", cure)
     names = link.topics_of(name for name, state in topics.items() if state is not None)
     who = judged_principals(observed, source, subject)
     return _Books(observed, looked, source, target, who, names)
@@ -264,13 +267,6 @@ def _rule(refusal: Refusal, name: str, pattern: str, host: str) -> Acl:
     return Acl(name, pattern, refusal.principal, host, refusal.operation, _ALLOW)
 
 
-def _denied(refusal: Refusal, rule: Acl) -> Left:
-    what = f"{refusal.principal} may not {refusal.operation} {refusal.copy}"
-    why = f"a rule of the target denies it, and drctl deletes none: {in_words(rule)}"
-    cure = "see why it is there; kafka-acls --remove"
-    return Left(_CHECK, what, why, f"it {_REFUSED}", cure)
-
-
 def _fix(observed: Observed, rule: Acl, why: str) -> Fix[Acl]:
     users = observed.survey.target.scram_users
     name = rule.principal.removeprefix(_USER)
@@ -307,35 +303,27 @@ class Judged:
     why: str
 
 
-def _lower(topic: str, copy: str) -> bool:
-    return _number(copy) < _number(topic)
-
-
 def _shorter(topic: str, copy: str) -> bool:
-    return _limit(copy) < _limit(topic)
-
-
-def _other_policy(topic: str, copy: str) -> bool:
-    return bool(_policies(copy) - _policies(topic)) or _policies(copy) < _policies(topic)
-
-
-def _time_of_copying(topic: str, copy: str) -> bool:
-    return copy == "LogAppendTime" != topic
+    return (limit(copy) or 0) < (limit(topic) or 0)
 
 
 JUDGED: Mapping[str, Judged] = {
     MIN_ISR: Judged(
-        _WEAKER, _lower, "acknowledged records are on fewer brokers than the applications count on"
+        _WEAKER, lower, "acknowledged records are on fewer brokers than the applications count on"
     ),
-    "max.message.bytes": Judged(
-        _WEAKER, _lower, "the target refuses records that the source takes"
+    "max.message.bytes": Judged(_WEAKER, lower, "the target refuses records that the source takes"),
+    POLICY: Judged(
+        _WEAKER,
+        lambda topic, copy: does_more(topic, copy) or does_less(topic, copy),
+        "the target deletes what the source keeps",
     ),
-    POLICY: Judged(_WEAKER, _other_policy, "the target deletes what the source keeps"),
     "retention.ms": Judged(_KEPT, _shorter, _GONE),
     "retention.bytes": Judged(_KEPT, _shorter, _GONE),
     "delete.retention.ms": Judged(_KEPT, _shorter, _GONE),
     "message.timestamp.type": Judged(
-        _TIME, _time_of_copying, "positions by time, and lag in seconds, cannot be told"
+        _TIME,
+        lambda topic, copy: copy == "LogAppendTime" != topic,
+        "positions by time, and lag in seconds, cannot be told",
     ),
 }
 """Those that are changed, and no others."""
@@ -402,9 +390,9 @@ class _Difference:
 
     def _note(self) -> str:
         count = self.theirs.replicas
-        if self.key == MIN_ISR and _number(self.wanted.value) == count > 1:
+        if self.key == MIN_ISR and number(self.wanted.value) == count > 1:
             return f"it has {count} replicas: without one broker it takes no record"
-        new = _policies(self.wanted.value) - _policies(self.there.value)
+        new = policies(self.wanted.value) - policies(self.there.value)
         if self.key == POLICY and new:
             return f"from then on it does what {', '.join(sorted(new))} means, as the source does"
         return ""
@@ -414,13 +402,13 @@ class _Difference:
         copy, key, value = self.pair.copy.name, self.key, self.wanted.value
         if keeps_its_topics(self.observed):
             yield self._left(NOT_OURS, "see what the mirror takes over")
-        if key == MIN_ISR and _number(value) > self.theirs.replicas:
+        if key == MIN_ISR and number(value) > self.theirs.replicas:
             yield self._left(
                 f"it has {replicas(self.theirs.replicas)}: with {key}={value} it would take no"
                 " record with acks=all",
                 "raise its replication factor first: kafka-reassign-partitions",
             )
-        if key == POLICY and _policies(self.there.value) < _policies(value):
+        if key == POLICY and policies(self.there.value) < policies(value):
             yield self._left(
                 "to set it deletes records on the target, and what is deleted is not put back",
                 f"on {self.observed.link.target}: kafka-configs --alter --entity-type topics"
@@ -490,20 +478,6 @@ def replicas(number: int) -> str:
     return "1 replica" if number == 1 else f"{number} replicas"
 
 
-def _number(text: str) -> int:
-    return int(text) if text.isdecimal() else 0
-
-
-def _limit(text: str) -> float:
-    if not text.lstrip("-").isdecimal():
-        return 0
-    return float("inf") if int(text) < 0 else int(text)
-
-
-def _policies(text: str) -> frozenset[str]:
-    return frozenset(text.replace(" ", "").split(","))
-
-
 _MISSING, _FEWER = "topics-missing-on-target", "fewer-partitions-on-target"
 _NOT_TAKEN_ALONG = (
     "follower.replication.throttled.replicas",
@@ -536,7 +510,7 @@ def topics_to_make(observed: Observed, seen: Seen) -> Fixes:
     return Fixes(topics=tuple(fixes), left=tuple(left))
 
 
-def partitions_to_add(observed: Observed) -> Fixes:
+def partitions_to_add(observed: Observed, _seen: Seen) -> Fixes:
     """Copies that have fewer partitions than their topics.
 
     A record keeps the number of its partition when it is copied: more of them on the target move
@@ -618,7 +592,7 @@ _PARITY = (
     parity.missing,
     parity.fewer,
     parity.settings,
-    parity_acls.acls,
+    acls.acls,
     parity.retention,
     parity.timestamps,
     parity.scram_users,
@@ -655,29 +629,19 @@ def concerned(observed: Observed) -> tuple[str, ...]:
 def all_fixes(observed: Observed, seen: Seen) -> Fixes:
     """What would be changed, and what is left."""
     found = Fixes()
-    makers: tuple[Callable[[], Fixes], ...] = (
-        lambda: rules_to_add(observed, seen),
-        lambda: settings_to_fix(observed, seen),
-        lambda: partitions_to_add(observed),
-        lambda: topics_to_make(observed, seen),
-    )
-    for make in makers:
+    for fixes in (rules_to_add, settings_to_fix, partitions_to_add, topics_to_make):
         try:
-            found += make()
+            found += fixes(observed, seen)
         except NotObserved:
-            # Its check says so, too: see below.
-            continue
-    left = (*people_left(observed), *_not_seen(observed))
-    return found + Fixes(left=left, beyond=(*_of_brokers(observed), *_other_rules(observed)))
+            continue  # Its check says so, too: see `_not_observed`.
+    left = (*people_left(observed), *_not_observed(observed))
+    beyond = tuple(_of_brokers(observed))
+    if isinstance(observed.target_acls, Acls) and observed.target_acls.enforced:
+        beyond += (_OTHER_RULES,)
+    return found + Fixes(left=left, beyond=beyond)
 
 
-def _other_rules(observed: Observed) -> Iterator[Left]:
-    acls = observed.target_acls
-    if isinstance(acls, Acls) and acls.enforced:
-        yield _OTHER_RULES
-
-
-def _not_seen(observed: Observed) -> Iterator[Left]:
+def _not_observed(observed: Observed) -> Iterator[Left]:
     for check in _PARITY:
         for finding in check.findings(observed):
             if finding.status is Status.NOT_CHECKED:
@@ -687,9 +651,7 @@ def _not_seen(observed: Observed) -> Iterator[Left]:
 def _of_brokers(observed: Observed) -> Iterator[Left]:
     for check in _BY_HAND:
         for finding in check.findings(observed):
-            if finding.status is Status.NOT_CHECKED:
-                continue
-            if finding.status is not Status.OK:
+            if finding.status in (Status.WARN, Status.FAIL):
                 yield _left(finding, _OUT_OF_REACH)
 
 

@@ -1,6 +1,6 @@
 """Replication of the link: whether it runs, how far it is behind, and whether it can be stopped."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 from drctl.checks.brokers import Side, of_each
@@ -11,128 +11,33 @@ from drctl.checks.check import (
     Guards,
     NotObserved,
     Verdict,
-    asked,
     check,
     duration,
     fail,
     listed,
+    not_checked,
     ok,
-    seen,
+    reasons,
+    require,
+    require_asked,
     separately,
     several,
+    split,
     warn,
 )
 from drctl.checks.connector_settings import REPLICATOR, SOURCE, find, simple_class
 from drctl.checks.observed import Connectors, Observed
+from drctl.config.reverse_link import ON_CONNECT
 from drctl.model.finding import Status
 from drctl.model.loss import Mode
 from drctl.model.moments import utc
-from drctl.model.replication import Connector, Lag, Tail
+from drctl.model.replication import Connector, Lag
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
-
-Tails = Mapping[TopicPartition, Tail]
-
-
-@check(
-    "retention-near-tail",
-    Family.RETENTION,
-    "the source keeps what was not replicated yet for longer than a quarter of its `retention.ms`",
-    Status.WARN,
-    Status.FAIL,
-    guards=Guards(PLANNED),
-)
-def near_tail(observed: Observed) -> Iterator[Verdict]:
-    """Whether records are deleted before they are copied."""
-    subject = f"unreplicated tails on cluster {observed.link.source}"
-    cure = "compare retention.ms of the source's topics with how long replication has stood"
-    by_place = seen(observed.tails, subject, "how old they are is", cure)
-    tails = {p: each for p, each in by_place.items() if isinstance(each, Tail)}
-    keep = "raise retention.ms of these topics on the source until replication has caught up"
-    if lost := _those(tails, lambda tail: tail.lost):
-        cost = "they are in no cluster any more"
-        reason = f"{_sum(lost):,} records were deleted before they were copied"
-        yield fail(subject, reason, _retention_told(lost), cost, keep)
-    if soon := _those(tails, lambda tail: tail.soon):
-        cost = "the source deletes them while replication is drained"
-        reason = f"{_sum(soon):,} records are about to be deleted before they are copied"
-        yield fail(subject, reason, _retention_told(soon), cost, keep)
-    elif later := _those(tails, lambda tail: tail.later):
-        cost = "the source deletes them if replication does not catch up in time"
-        reason = f"{_sum(later):,} records have less than a quarter of their retention left"
-        yield warn(subject, reason, _retention_told(later), cost, keep)
-    unknown = [f"{p}: {each.reason}" for p, each in by_place.items() if not isinstance(each, Tail)]
-    unknown += [f"{p}: {tail.by_size}" for p, tail in tails.items() if tail.by_size]
-    if unknown:
-        reason = f"when {len(unknown):,} of them are deleted is not known"
-        yield Verdict(Status.NOT_CHECKED, subject, reason, several(unknown), cure=cure)
-    elif not (lost or soon or any(tail.later for tail in tails.values())):
-        yield ok(subject, "none is near its deletion", f"{len(tails):,} partitions lag")
-
-
-def _those(tails: Tails, count: Callable[[Tail], int]) -> dict[TopicPartition, int]:
-    return {p: count(tail) for p, tail in tails.items() if count(tail)}
-
-
-def _sum(counts: Mapping[TopicPartition, int]) -> int:
-    return sum(counts.values())
-
-
-def _retention_told(counts: Mapping[TopicPartition, int]) -> str:
-    return several(f"{place}: {count:,}" for place, count in counts.items())
-
-
-_NIGHT_MS = 24 * 3_600_000
-
-
-@check(
-    "retention-objective",
-    Family.RETENTION,
-    "topics and copies are kept for a day at least, and for longer than `policy.max_rpo_seconds`",
-    Status.WARN,
-    Status.FAIL,
-)
-def objective(observed: Observed) -> Iterator[Verdict]:
-    """Whether a cluster that returns still has what was never copied."""
-    floor_ms = round(observed.policy.max_rpo_seconds * 1000)
-    yield from of_each(observed, lambda side: _kept(side, floor_ms))
-
-
-def _kept(side: Side, floor_ms: int) -> Verdict:
-    kept = {name: _retention(state) for name, state in side.configured().items()}
-    known = {name: ms for name, ms in kept.items() if ms is not None}
-    short = {name: ms for name, ms in known.items() if ms <= floor_ms}
-    night = {name: ms for name, ms in known.items() if floor_ms < ms < _NIGHT_MS}
-    cure = "raise retention.ms of these topics"
-    if short:
-        cost = "records are deleted within the time by which replication may be behind"
-        reason = f"{len(short):,} topics are kept for less than policy.max_rpo_seconds"
-        return fail(side.subject, reason, _retention_window_told(short), cost, cure)
-    if night:
-        cost = "a cluster that returns after a night deletes what was not copied before it is read"
-        reason = f"{len(night):,} topics are kept for less than a day"
-        return warn(side.subject, reason, _retention_window_told(night), cost, cure)
-    told = f"{len(kept):,} topics, {len(kept) - len(known):,} without an end by time"
-    return ok(side.subject, "all are kept for a day or longer", told)
-
-
-def _retention_window_told(rows: dict[str, int]) -> str:
-    return several(f"{name}: retention.ms={ms} ({duration(ms)})" for name, ms in rows.items())
-
-
-def _retention(state: TopicState) -> int | None:
-    """Milliseconds; None where it deletes nothing for its age."""
-    text = state.config.get("retention.ms", "")
-    if "delete" not in state.config.get("cleanup.policy", "delete"):
-        return None
-    return int(text) if text.isdecimal() else None
-
 
 _FAMILY = Family.REPLICATION
 _RUNNING = "RUNNING"
 _BY_HAND = ("STOPPED", "PAUSED")
 _CONNECT = "set `replicator.connect` of the link in drctl.yaml to the workers' REST interface"
-_IDLE = "it runs, and has nothing to do"
-_KINDS_ON_CONNECT = ("mirrormaker2", "confluent-replicator")
 
 
 @check(
@@ -142,16 +47,16 @@ _KINDS_ON_CONNECT = ("mirrormaker2", "confluent-replicator")
     Status.FAIL,
     guards=Guards(BOTH, BOTH),
 )
-def unreachable(observed: Observed) -> Iterator[Verdict]:
+def unreachable(observed: Observed) -> Verdict | None:
     """Whether replication can be stopped, and proven to be."""
     if not _on_connect(observed):
-        return
+        return None
     if observed.link.settings.replicator.connect is None:
         reason = "the link has no worker: whether replication is stopped cannot be seen"
         raise NotObserved("Connect", reason, _CONNECT)
-    known = asked(observed.connectors, "Connect", "whether it answers is", _CONNECT)
+    known = require_asked(observed.connectors, "Connect", "whether it answers is", _CONNECT)
     if isinstance(known, Unavailable):
-        yield fail(
+        return fail(
             "Connect",
             "it does not answer: replication cannot be proven stopped",
             known.reason,
@@ -159,8 +64,7 @@ def unreachable(observed: Observed) -> Iterator[Verdict]:
             "see that a worker runs; where all of them are gone for good, say so with --override"
             " connect-unreachable=REASON, and keep them from starting",
         )
-        return
-    yield ok("Connect", "it answers", f"connectors: {listed(sorted(known)) or 'none'}")
+    return ok("Connect", "it answers", f"connectors: {listed(sorted(known)) or 'none'}")
 
 
 @check(
@@ -170,23 +74,21 @@ def unreachable(observed: Observed) -> Iterator[Verdict]:
     Status.FAIL,
     guards=Guards(BOTH, PLANNED),
 )
-def named(observed: Observed) -> Iterator[Verdict]:
+def named(observed: Observed) -> Verdict | None:
     """Whether anything is stopped when replication is."""
     if not _on_connect(observed):
-        return
+        return None
     name = observed.link.settings.replicator.connectors.source
     subject = "source connector"
     cost = "nothing is stopped: it goes on to append old records behind new ones on the target"
     cure = "name it: `replicator: {connectors: {source: ...}}` of the link in drctl.yaml"
     if name is None:
-        yield fail(subject, "the link does not name it", "no such key in drctl.yaml", cost, cure)
-        return
-    known = seen(observed.connectors, subject, "whether the workers have it is", cure)
+        return fail(subject, "the link does not name it", "no such key in drctl.yaml", cost, cure)
+    known = require(observed.connectors, subject, "whether the workers have it is", cure)
     evidence = f"connectors: {listed(sorted(known)) or 'none'}"
     if name in known:
-        yield ok(f"connector {name}", "it is there, and named", evidence)
-    else:
-        yield fail(f"connector {name}", "the workers have none of this name", evidence, cost, cure)
+        return ok(f"connector {name}", "it is there, and named", evidence)
+    return fail(f"connector {name}", "the workers have none of this name", evidence, cost, cure)
 
 
 @check(
@@ -196,13 +98,13 @@ def named(observed: Observed) -> Iterator[Verdict]:
     Status.FAIL,
     guards=Guards(BOTH, PLANNED),
 )
-def not_running(observed: Observed) -> Iterator[Verdict]:
+def not_running(observed: Observed) -> Iterable[Verdict] | None:
     """Whether a drain would bring anything over."""
     if not _on_connect(observed):
-        return
-    known = seen(observed.connectors, "Connect", "its connectors are", _CONNECT)
-    each = _of_the_link(observed, known).items()
-    yield from separately(partial(_running, *named, observed.mode) for named in each)
+        return None
+    known = require(observed.connectors, "Connect", "its connectors are", _CONNECT)
+    connectors = _of_the_link(observed, known).items()
+    return separately(partial(_running, *each, observed.mode) for each in connectors)
 
 
 @check(
@@ -220,12 +122,10 @@ def lag(observed: Observed) -> Iterator[Verdict]:
     if isinstance(observed.lag, Unavailable):
         reason = f"how many records it lags is not known: {observed.lag.reason}"
         raise NotObserved(subject, reason, cure, _newest(observed))
-    known = {p: each for p, each in observed.lag.items() if not isinstance(each, Unavailable)}
-    unknown = {p: each for p, each in observed.lag.items() if isinstance(each, Unavailable)}
+    known, unknown = split(observed.lag)
     if unknown:
         reason = f"how far {len(unknown):,} of {len(observed.lag):,} partitions lag is not known"
-        told = several(f"{p}: {each.reason}" for p, each in unknown.items())
-        yield Verdict(Status.NOT_CHECKED, subject, reason, told, cure=cure)
+        yield not_checked(subject, reason, cure, reasons(unknown))
     judged = _lagging(subject, known, observed)
     if judged.status is not Status.OK or not unknown:
         yield judged
@@ -270,7 +170,7 @@ def _newest(observed: Observed) -> str:
 
 def _on_connect(observed: Observed) -> bool:
     replicator = observed.link.settings.replicator
-    return replicator.kind in _KINDS_ON_CONNECT or replicator.connect is not None
+    return replicator.kind in ON_CONNECT or replicator.connect is not None
 
 
 def _of_the_link(observed: Observed, known: Connectors) -> dict[str, Connector | None]:
@@ -287,7 +187,6 @@ def _of_the_link(observed: Observed, known: Connectors) -> dict[str, Connector |
 
 def _running(name: str, connector: Connector | None, mode: Mode) -> Verdict:
     subject = f"connector {name}"
-    cure = _cure_of(connector)
     if connector is None:
         reason, evidence = "the workers have no such connector", ""
         cure = "deploy it, or correct `replicator.connectors` of the link in drctl.yaml"
@@ -295,20 +194,20 @@ def _running(name: str, connector: Connector | None, mode: Mode) -> Verdict:
         cure = "ask Connect: GET /connectors/NAME/status"
         raise NotObserved(subject, "its state is not known", cure)
     else:
+        cure = "restart what has failed, and look into the worker's log for why"
+        if connector.state in _BY_HAND:
+            cure = "somebody stopped it: let it go on, unless that is meant to be so"
         reason, evidence = _stopped(connector)
         if not reason:
             tasks = len(connector.tasks)
-            return ok(subject, f"it and its {tasks} tasks run" if tasks else _IDLE)
+            return ok(
+                subject,
+                f"it and its {tasks} tasks run" if tasks else "it runs, and has nothing to do",
+            )
     cost = "what the target lacks is not brought over: a drain would wait in vain"
     if mode is Mode.UNPLANNED:
         return ok(subject, f"{reason}: nothing is waited for any more", evidence)
     return fail(subject, reason, evidence, cost, cure)
-
-
-def _cure_of(connector: Connector | None) -> str:
-    if connector is not None and connector.state in _BY_HAND:
-        return "somebody stopped it: let it go on, unless that is meant to be so"
-    return "restart what has failed, and look into the worker's log for why"
 
 
 def _stopped(connector: Connector) -> tuple[str, str]:
@@ -322,3 +221,94 @@ def _stopped(connector: Connector) -> tuple[str, str]:
     # One that makes checkpoints has no task as long as there is no group.
     idle = not connector.tasks and simple_class(connector.config) in (SOURCE, REPLICATOR)
     return ("it has no task", "") if idle else ("", "")
+
+
+_DAY_MS = 24 * 3_600_000
+
+
+@check(
+    "retention-near-tail",
+    Family.RETENTION,
+    "the source keeps what was not replicated yet for longer than a quarter of its `retention.ms`",
+    Status.WARN,
+    Status.FAIL,
+    guards=Guards(PLANNED),
+)
+def near_tail(observed: Observed) -> Iterator[Verdict]:
+    """Whether records are deleted before they are copied."""
+    subject = f"unreplicated tails on cluster {observed.link.source}"
+    cure = "compare retention.ms of the source's topics with how long replication has stood"
+    tails, untold = split(require(observed.tails, subject, "how old they are is", cure))
+    keep = "raise retention.ms of these topics on the source until replication has caught up"
+    lost, evidence = _count({p: tail.lost for p, tail in tails.items()})
+    if lost:
+        cost = "they are in no cluster any more"
+        reason = f"{lost:,} records were deleted before they were copied"
+        yield fail(subject, reason, evidence, cost, keep)
+    soon, soon_evidence = _count({p: tail.soon for p, tail in tails.items()})
+    later, later_evidence = _count({p: tail.later for p, tail in tails.items()})
+    if soon:
+        cost = "the source deletes them while replication is drained"
+        reason = f"{soon:,} records are about to be deleted before they are copied"
+        yield fail(subject, reason, soon_evidence, cost, keep)
+    elif later:
+        cost = "the source deletes them if replication does not catch up in time"
+        reason = f"{later:,} records have less than a quarter of their retention left"
+        yield warn(subject, reason, later_evidence, cost, keep)
+    unknown = [f"{p}: {each.reason}" for p, each in untold.items()]
+    unknown += [f"{p}: {tail.by_size}" for p, tail in tails.items() if tail.by_size]
+    if unknown:
+        reason = f"when {len(unknown):,} of them are deleted is not known"
+        yield not_checked(subject, reason, cure, several(unknown))
+    elif not (lost or soon or later):
+        yield ok(subject, "none is near its deletion", f"{len(tails):,} partitions lag")
+
+
+def _count(tails: Mapping[TopicPartition, int]) -> tuple[int, str]:
+    """How many records in all, and of each partition that has any."""
+    counts = {place: count for place, count in tails.items() if count}
+    evidence = several(f"{place}: {count:,}" for place, count in counts.items())
+    return sum(counts.values()), evidence
+
+
+@check(
+    "retention-objective",
+    Family.RETENTION,
+    "topics and copies are kept for a day at least, and for longer than `policy.max_rpo_seconds`",
+    Status.WARN,
+    Status.FAIL,
+)
+def objective(observed: Observed) -> Iterable[Verdict]:
+    """Whether a cluster that returns still has what was never copied."""
+    floor_ms = round(observed.policy.max_rpo_seconds * 1000)
+    return of_each(observed, lambda side: _kept(side, floor_ms))
+
+
+def _kept(side: Side, floor_ms: int) -> Verdict:
+    kept = {name: _retention(state) for name, state in side.configured().items()}
+    known = {name: ms for name, ms in kept.items() if ms is not None}
+    short = {name: ms for name, ms in known.items() if ms <= floor_ms}
+    night = {name: ms for name, ms in known.items() if floor_ms < ms < _DAY_MS}
+    cure = "raise retention.ms of these topics"
+    if short:
+        cost = "records are deleted within the time by which replication may be behind"
+        reason = f"{len(short):,} topics are kept for less than policy.max_rpo_seconds"
+        return fail(side.subject, reason, _retentions(short), cost, cure)
+    if night:
+        cost = "a cluster that returns after a night deletes what was not copied before it is read"
+        reason = f"{len(night):,} topics are kept for less than a day"
+        return warn(side.subject, reason, _retentions(night), cost, cure)
+    told = f"{len(kept):,} topics, {len(kept) - len(known):,} without an end by time"
+    return ok(side.subject, "all are kept for a day or longer", told)
+
+
+def _retentions(rows: dict[str, int]) -> str:
+    return several(f"{name}: retention.ms={ms} ({duration(ms)})" for name, ms in rows.items())
+
+
+def _retention(state: TopicState) -> int | None:
+    """Milliseconds; None where it deletes nothing for its age."""
+    text = state.config.get("retention.ms", "")
+    if "delete" not in state.config.get("cleanup.policy", "delete"):
+        return None
+    return int(text) if text.isdecimal() else None

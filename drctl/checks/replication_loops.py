@@ -1,7 +1,6 @@
 """Whether records could go round, and whether copies are what they should be."""
 
 import re
-from collections.abc import Iterator
 
 from drctl.checks.check import (
     BOTH,
@@ -14,7 +13,7 @@ from drctl.checks.check import (
     fail,
     listed,
     ok,
-    seen,
+    require,
     several,
     warn,
 )
@@ -43,15 +42,15 @@ _LOOK = "look whether both directions run at once"
     Status.FAIL,
     guards=Guards(BOTH),
 )
-def cycles(observed: Observed) -> Iterator[Verdict]:
+def cycles(observed: Observed) -> Verdict | None:
     """Whether both directions copy the same topics under the same names."""
     link = observed.link
     subject = f"links between {link.source} and {link.target}"
     if link.settings.replicator.kind == "confluent-replicator":
         # It marks records: row replicator-provenance.
-        return
+        return None
     cure = "let one direction rename, mark records (provenance headers), or stop one of them"
-    others = seen(observed.neighbours, subject, "the other links are", cure)
+    others = require(observed.neighbours, subject, "the other links are", cure)
     running = _running_back(observed, subject)
     back = [each for each in others if (each.source, each.target) == (link.target, link.source)]
     meant = [each.name for each in back if _round(link, each)]
@@ -59,14 +58,13 @@ def cycles(observed: Observed) -> Iterator[Verdict]:
     if running:
         reason = f"connectors {listed(running)} copy back under the same names"
         stop = "; ".join(put("", name, "stop") for name in running)
-        yield fail(subject, reason, "neither direction is stopped", cost, f"{cure}: {stop}")
-    elif meant and not isinstance(observed.connectors, Unavailable):
-        yield ok(subject, f"link {listed(meant)} would, and nothing of it runs now", "", cost)
-    elif meant:
+        return fail(subject, reason, "neither direction is stopped", cost, f"{cure}: {stop}")
+    if meant and not isinstance(observed.connectors, Unavailable):
+        return ok(subject, f"link {listed(meant)} would, and nothing of it runs now", "", cost)
+    if meant:
         reason = f"link {listed(meant)} copies back, and whether it runs now cannot be seen"
         raise NotObserved(subject, reason, _LOOK)
-    else:
-        yield ok(subject, "nothing copies back under the same names")
+    return ok(subject, "nothing copies back under the same names")
 
 
 def _round(link: Link, other: Link) -> bool:
@@ -162,22 +160,21 @@ def _keeps_names(connector: Connector) -> bool:
     "the clusters of the link replicate with each other and with no third one",
     Status.WARN,
 )
-def two_only(observed: Observed) -> Iterator[Verdict]:
+def two_only(observed: Observed) -> Verdict:
     """Whether a failover would concern somebody else, too."""
     link = observed.link
     subject = f"clusters {link.source} and {link.target}"
     cure = "look which other clusters replicate from them or to them"
-    others = seen(observed.neighbours, subject, "the other links are", cure)
+    others = require(observed.neighbours, subject, "the other links are", cure)
     ends = {link.source, link.target}
     beyond = [each for each in others if ends & {each.source, each.target} != set()]
     third = [each for each in beyond if {each.source, each.target} != ends]
     if not third:
-        yield ok(subject, "drctl.yaml has no link of theirs with a third cluster")
-        return
+        return ok(subject, "drctl.yaml has no link of theirs with a third cluster")
     told = several(f"{each.name}: {each.source} to {each.target}" for each in third)
     cost = "when clients move, these links go on from a cluster that takes no writes any more"
     cure = "plan the failover of each link; the order is nobody's but yours"
-    yield warn(subject, f"{len(third):,} links join them to others", told, cost, cure)
+    return warn(subject, f"{len(third):,} links join them to others", told, cost, cure)
 
 
 @check(
@@ -186,38 +183,32 @@ def two_only(observed: Observed) -> Iterator[Verdict]:
     "where the link keeps offsets, samples at the same offsets are the same records",
     Status.FAIL,
 )
-def identical(observed: Observed) -> Iterator[Verdict]:
+def identical(observed: Observed) -> Verdict | None:
     """Whether an offset means the same record on both sides."""
     link = observed.link
     if link.settings.replicator.kind != "offset-preserving":
-        return
+        return None
     subject = f"copies of link {link.name}"
     cure = "`drctl gap --scope full` compares everything"
-    found = seen(observed.survey.sampled, subject, "whether they are the same is", cure)
+    found = require(observed.survey.sampled, subject, "whether they are the same is", cure)
     if found.different:
         told = several(f"{place} offset {offset}" for place, offset in found.different)
         reason = f"{len(found.different):,} of {found.same + len(found.different):,} samples differ"
         cost = "groups would go on at other records than they stopped at"
         cure = "the mirror does not keep offsets: set another replicator.kind, or mirror anew"
-        yield fail(subject, reason, told, cost, cure)
-    elif found.unread or not found.same:
+        return fail(subject, reason, told, cost, cure)
+    if found.unread or not found.same:
         reason = f"of {len(found.unread):,} samples one side could not be read"
         raise NotObserved(subject, reason, cure, several(found.unread))
-    else:
-        yield ok(subject, f"{found.same:,} samples are the same records")
+    return ok(subject, f"{found.same:,} samples are the same records")
 
 
-@check(
-    "outside-writers",
-    _FAMILY,
-    "only replication writes to the copies",
-    Status.WARN,
-)
-def outside_writers(observed: Observed) -> Iterator[Verdict]:
+@check("outside-writers", _FAMILY, "only replication writes to the copies", Status.WARN)
+def outside_writers(observed: Observed) -> Verdict:
     """Whether an application writes to the target before it is opened."""
     subject = f"copies on cluster {observed.link.target}"
     cure = "look at `kafka-transactions describe-producers` of a copy"
-    by_place = seen(observed.target_producers, subject, "who writes to them is", cure)
+    by_place = require(observed.target_producers, subject, "who writes to them is", cure)
     unread = [f"{p}: {e.reason}" for p, e in by_place.items() if isinstance(e, Unavailable)]
     exactly_once = _exactly_once(observed)
     recent = [
@@ -235,13 +226,12 @@ def outside_writers(observed: Observed) -> Iterator[Verdict]:
             "find and stop them; deny WRITE on the copies to everybody but the replicator. Where"
             " the replicator itself writes so, this is it"
         )
-        yield warn(subject, reason, told, cost, cure)
-    elif unread:
+        return warn(subject, reason, told, cost, cure)
+    if unread:
         reason = f"of {len(unread):,} partitions it is not known"
         raise NotObserved(subject, reason, cure, several(unread))
-    else:
-        told = "producers that are not idempotent leave no trace"
-        yield ok(subject, "no idempotent producer wrote to them in the last 10 minutes", told)
+    told = "producers that are not idempotent leave no trace"
+    return ok(subject, "no idempotent producer wrote to them in the last 10 minutes", told)
 
 
 def _exactly_once(observed: Observed) -> bool:
@@ -263,17 +253,16 @@ def _writer(place: TopicPartition, each: Producer, now_ms: int) -> str:
     "the workers run no source connectors beside the mirror, whose offsets would have to move",
     Status.WARN,
 )
-def source_connectors(observed: Observed) -> Iterator[Verdict]:
+def source_connectors(observed: Observed) -> Verdict:
     """Whether databases are read into the source by connectors that a failover has to move."""
     subject = "source connectors"
     cure = "see what else writes to the source from a database: `drctl connect status`"
-    known = seen(observed.connectors, subject, "the connectors are", cure)
+    known = require(observed.connectors, subject, "the connectors are", cure)
     others = [c for _, c in sorted(known.items()) if c.kind == "source" and not _mirrors(c)]
     if not others:
-        yield ok(subject, "the workers of the link run none", f"{len(known):,} connectors")
-        return
+        return ok(subject, "the workers of the link run none", f"{len(known):,} connectors")
     told = several(f"{c.name} ({simple_class(c.config)})" for c in others)
-    yield warn(
+    return warn(
         subject,
         f"{len(others):,} read into Kafka from elsewhere",
         told,

@@ -1,8 +1,24 @@
-"""Confluent Replicator: settings without which no position, or a wrong one, is translated."""
+"""Confluent Replicator: settings without which no offset, or a wrong one, is translated.
+
+The last checks are about what it translates from: the times that consumers write down.
+"""
 
 from collections.abc import Iterator
+from functools import partial
 
-from drctl.checks.check import Family, NotObserved, Verdict, check, fail, ok, warn
+from drctl.checks.acls import Access, access
+from drctl.checks.check import (
+    Family,
+    NotObserved,
+    Verdict,
+    check,
+    fail,
+    not_checked,
+    ok,
+    require,
+    separately,
+    warn,
+)
 from drctl.checks.connector_settings import (
     REPLICATOR,
     Settings,
@@ -10,11 +26,15 @@ from drctl.checks.connector_settings import (
     find,
     required,
     reverse_replicator,
+    settings_of,
+    simple_class,
     worker_settings,
 )
 from drctl.checks.observed import Observed
 from drctl.config.fields import UNCHANGED
+from drctl.formats.consumer_timestamps import TOPIC
 from drctl.model.finding import Status
+from drctl.model.replication import Connector
 from drctl.model.topology import TopicState, Unavailable
 
 _FAMILY = Family.REPLICATOR
@@ -28,15 +48,13 @@ _CONVERTER = "io.confluent.connect.replicator.util.ByteArrayConverter"
     "`offset.timestamps.commit` is true: Replicator's own position is translated, too",
     Status.FAIL,
 )
-def own_timestamps(observed: Observed) -> Iterator[Verdict]:
+def own_timestamps(observed: Observed) -> Verdict:
     """Whether the reverse Replicator will know where to begin."""
-    settings = required(observed, REPLICATOR)
-    kept = settings.flag("offset.timestamps.commit", True)
+    kept = required(observed, REPLICATOR).flag("offset.timestamps.commit", True)
     if kept.value:
-        yield ok(settings.subject, "Replicator's own position is translated", kept.evidence)
-        return
+        return kept.ok("Replicator's own position is translated")
     reason, cure = "its own position is not translated", "set offset.timestamps.commit=true"
-    yield fail(settings.subject, reason, kept.evidence, _COPIED_AGAIN, cure)
+    return kept.fail(reason, _COPIED_AGAIN, cure)
 
 
 @check(
@@ -45,17 +63,13 @@ def own_timestamps(observed: Observed) -> Iterator[Verdict]:
     "`offset.topic.commit` is true: how far Replicator got is in its group",
     Status.WARN,
 )
-def own_offsets(observed: Observed) -> Iterator[Verdict]:
+def own_offsets(observed: Observed) -> Verdict:
     """Whether the source can tell how far it got."""
-    settings = required(observed, REPLICATOR)
-    kept = settings.flag("offset.topic.commit", True)
+    kept = required(observed, REPLICATOR).flag("offset.topic.commit", True)
     if kept.value:
-        yield ok(settings.subject, "how far it got is in its group", kept.evidence)
-        return
-    yield warn(
-        settings.subject,
+        return kept.ok("how far it got is in its group")
+    return kept.warn(
         "how far it got is not in its group",
-        kept.evidence,
         "its lag cannot be seen, so nobody knows before the failover how much would be missing",
         "set offset.topic.commit=true",
     )
@@ -67,15 +81,13 @@ def own_offsets(observed: Observed) -> Iterator[Verdict]:
     "`offset.start` of the reverse Replicator is `consumer`: it begins at the translated position",
     Status.FAIL,
 )
-def reverse_start(observed: Observed) -> Iterator[Verdict]:
+def reverse_start(observed: Observed) -> Verdict:
     """Where the way back would begin."""
-    settings = reverse_replicator(observed)
-    start = settings.text("offset.start", "connect")
+    start = reverse_replicator(observed).text("offset.start", "connect")
     if start.value == "consumer":
-        yield ok(settings.subject, "it begins at the translated position", start.evidence)
-        return
+        return start.ok("it begins at the translated position")
     reason, cure = "it ignores the translated position", "set offset.start=consumer on it"
-    yield fail(settings.subject, reason, start.evidence, _COPIED_AGAIN, cure)
+    return start.fail(reason, _COPIED_AGAIN, cure)
 
 
 @check(
@@ -84,16 +96,15 @@ def reverse_start(observed: Observed) -> Iterator[Verdict]:
     "`src.consumer.group.id`, else the connector's name, is the same in both directions",
     Status.FAIL,
 )
-def group_id(observed: Observed) -> Iterator[Verdict]:
+def group_id(observed: Observed) -> Verdict:
     """Whether the reverse Replicator takes over the position of the first."""
     there, back = required(observed, REPLICATOR), reverse_replicator(observed)
     ours, theirs = _group(there), _group(back)
     subject, evidence = f"{there.subject}, {back.subject}", f"{ours!r} there, {theirs!r} back"
     if ours == theirs:
-        yield ok(subject, "both directions have one group id", evidence)
-        return
+        return ok(subject, "both directions have one group id", evidence)
     reason, cure = "the directions have different group ids", f"set src.consumer.group.id={ours}"
-    yield fail(subject, reason, evidence, _COPIED_AGAIN, f"{cure} on {back.subject}")
+    return fail(subject, reason, evidence, _COPIED_AGAIN, f"{cure} on {back.subject}")
 
 
 @check(
@@ -104,22 +115,20 @@ def group_id(observed: Observed) -> Iterator[Verdict]:
     Status.WARN,
     Status.FAIL,
 )
-def provenance(observed: Observed) -> Iterator[Verdict]:
+def provenance(observed: Observed) -> Verdict:
     """Whether a copy says where it comes from."""
     settings = required(observed, REPLICATOR)
     enabled = settings.flag("provenance.header.enable", False)
     if enabled.value:
-        yield ok(settings.subject, "copies say where they come from", enabled.evidence)
-        return
+        return enabled.ok("copies say where they come from")
     replicator = observed.link.settings.replicator
     reverse = replicator.reverse
     same = reverse is not None and replicator.rename == reverse.rename == UNCHANGED
     reason, cure = "copies do not say where they come from", "set provenance.header.enable=true"
     if same:
         cost = "both directions at once, with the same topic names, copy records round for ever"
-        yield fail(settings.subject, reason, enabled.evidence, cost, cure)
-    else:
-        yield warn(settings.subject, reason, enabled.evidence, _COPIED_AGAIN, cure)
+        return enabled.fail(reason, cost, cure)
+    return enabled.warn(reason, _COPIED_AGAIN, cure)
 
 
 @check(
@@ -128,22 +137,20 @@ def provenance(observed: Observed) -> Iterator[Verdict]:
     f"`header.converter` is `{_CONVERTER}` where provenance headers are written",
     Status.FAIL,
 )
-def header_converter(observed: Observed) -> Iterator[Verdict]:
+def header_converter(observed: Observed) -> Verdict:
     """Whether Replicator can read the headers that it wrote."""
     settings = required(observed, REPLICATOR)
     enabled = settings.flag("provenance.header.enable", False)
     if not enabled.value:
-        yield ok(settings.subject, "no provenance header is written", enabled.evidence)
-        return
+        return enabled.ok("no provenance header is written")
     if "header.converter" not in settings.values:
         settings = worker_settings(observed)
     converter = settings.text("header.converter", "SimpleHeaderConverter")
     if converter.value == _CONVERTER:
-        yield ok(settings.subject, "provenance headers stay readable", converter.evidence)
-        return
+        return converter.ok("provenance headers stay readable")
     reason, cure = "provenance headers are not kept as bytes", f"set header.converter={_CONVERTER}"
     cost = f"Replicator does not recognise its own copies; {_COPIED_AGAIN}"
-    yield fail(settings.subject, reason, converter.evidence, cost, f"{cure} on the connector")
+    return converter.fail(reason, cost, f"{cure} on the connector")
 
 
 def _group(settings: Settings) -> str:
@@ -161,19 +168,18 @@ _EXPIRY_MS = 600_000
 
 
 @check("replicator-connector", _FAMILY, "the link's Replicator is on the workers", Status.FAIL)
-def connector(observed: Observed) -> Iterator[Verdict]:
+def connector(observed: Observed) -> Verdict:
     """Whether there is one."""
     found = find(observed, REPLICATOR)
     if found is None:
-        yield fail(
+        return fail(
             "Connect",
             "the link's Replicator is not on the workers",
             f"connectors: {', '.join(sorted(all_connectors(observed))) or 'none'}",
             "nothing is replicated, and no position translated",
             "deploy it, or correct `replicator.connectors.source` of the link in drctl.yaml",
         )
-        return
-    yield ok(f"connector {found.name}", "it is on the workers")
+    return ok(f"connector {found.name}", "it is on the workers")
 
 
 @check(
@@ -182,17 +188,15 @@ def connector(observed: Observed) -> Iterator[Verdict]:
     "`offset.translator.tasks.max` lets at least one task translate",
     Status.FAIL,
 )
-def translates(observed: Observed) -> Iterator[Verdict]:
+def translates(observed: Observed) -> Verdict:
     """Whether it translates at all."""
-    settings = required(observed, REPLICATOR)
-    tasks = settings.integer("offset.translator.tasks.max", -1)
+    tasks = required(observed, REPLICATOR).integer("offset.translator.tasks.max", -1)
     if tasks.value == 0:
         cure = "set offset.translator.tasks.max=-1"
         reason = "offset translation is off"
-        yield fail(settings.subject, reason, tasks.evidence, _AT_RESET, cure)
-        return
+        return tasks.fail(reason, _AT_RESET, cure)
     how_many = "all tasks translate" if tasks.value < 0 else f"{tasks.value} tasks may translate"
-    yield ok(settings.subject, how_many, tasks.evidence)
+    return tasks.ok(how_many)
 
 
 @check(
@@ -201,20 +205,18 @@ def translates(observed: Observed) -> Iterator[Verdict]:
     "with `offset.translator.tasks.separate`, `tasks.max` leaves tasks for both kinds of work",
     Status.WARN,
 )
-def separate_tasks(observed: Observed) -> Iterator[Verdict]:
+def separate_tasks(observed: Observed) -> Verdict:
     """Whether tasks that only translate leave some that replicate."""
     settings = required(observed, REPLICATOR)
     separate = settings.flag("offset.translator.tasks.separate", False)
     if not separate.value:
-        yield ok(settings.subject, "tasks that replicate also translate", separate.evidence)
-        return
+        return separate.ok("tasks that replicate also translate")
     translating = settings.integer("offset.translator.tasks.max", -1)
     everything = settings.integer("tasks.max", 1)
     evidence = "; ".join(each.evidence for each in (separate, translating, everything))
     if everything.value > max(1, translating.value):
-        yield ok(settings.subject, "there are tasks for both kinds of work", evidence)
-        return
-    yield warn(
+        return ok(settings.subject, "there are tasks for both kinds of work", evidence)
+    return warn(
         settings.subject,
         "translating and replicating need tasks of their own, and there are too few",
         evidence,
@@ -231,7 +233,7 @@ def separate_tasks(observed: Observed) -> Iterator[Verdict]:
     Status.WARN,
     Status.FAIL,
 )
-def pace(observed: Observed) -> Iterator[Verdict]:
+def pace(observed: Observed) -> Verdict:
     """How old the last translated position can be."""
     settings = required(observed, REPLICATOR)
     period = settings.integer("offset.translator.batch.period.ms", 60_000)
@@ -243,13 +245,12 @@ def pace(observed: Observed) -> Iterator[Verdict]:
     if period.value <= 0 or size.value <= 0:
         reason = "batches of translations have no time or no room"
         cure = "remove the setting: its default is sound"
-        yield fail(settings.subject, reason, evidence, _AT_RESET, cure)
-    elif period.value > _SLOW_MS:
+        return fail(settings.subject, reason, evidence, _AT_RESET, cure)
+    if period.value > _SLOW_MS:
         cure = "lower offset.translator.batch.period.ms; its default is 60000"
         reason = f"positions are translated every {seconds} only"
-        yield warn(settings.subject, reason, evidence, cost, cure)
-    else:
-        yield ok(settings.subject, f"positions are translated every {seconds}", evidence, cost)
+        return warn(settings.subject, reason, evidence, cost, cure)
+    return ok(settings.subject, f"positions are translated every {seconds}", evidence, cost)
 
 
 @check(
@@ -259,10 +260,9 @@ def pace(observed: Observed) -> Iterator[Verdict]:
     Status.WARN,
     Status.FAIL,
 )
-def expiry(observed: Observed) -> Iterator[Verdict]:
+def expiry(observed: Observed) -> Verdict:
     """How long a translation waits for replication to catch up."""
-    settings = required(observed, REPLICATOR)
-    limit = settings.integer("fetch.offset.expiry.ms", _EXPIRY_MS)
+    limit = required(observed, REPLICATOR).integer("fetch.offset.expiry.ms", _EXPIRY_MS)
     cost = (
         f"where replication lags by more than {limit.value / 1000:g} s, positions are dropped and"
         " groups go on from older ones"
@@ -270,13 +270,12 @@ def expiry(observed: Observed) -> Iterator[Verdict]:
     cure = f"set fetch.offset.expiry.ms={_EXPIRY_MS} or more"
     if limit.value <= 0:
         reason = "translations are dropped at once"
-        yield fail(settings.subject, reason, limit.evidence, _AT_RESET, cure)
-    elif limit.value < _EXPIRY_MS:
+        return limit.fail(reason, _AT_RESET, cure)
+    if limit.value < _EXPIRY_MS:
         reason = "translations wait for replication less long than by default"
-        yield warn(settings.subject, reason, limit.evidence, cost, cure)
-    else:
-        reason = "translations wait long enough for replication to catch up"
-        yield ok(settings.subject, reason, limit.evidence, cost)
+        return limit.warn(reason, cost, cure)
+    reason = "translations wait long enough for replication to catch up"
+    return limit.ok(reason, cost)
 
 
 @check(
@@ -285,16 +284,15 @@ def expiry(observed: Observed) -> Iterator[Verdict]:
     "`fetch.offset.retry.backoff.ms` is below `fetch.offset.expiry.ms`",
     Status.WARN,
 )
-def retry(observed: Observed) -> Iterator[Verdict]:
+def retry(observed: Observed) -> Verdict:
     """Whether a failed translation is tried again before it expires."""
     settings = required(observed, REPLICATOR)
     backoff = settings.integer("fetch.offset.retry.backoff.ms", 100)
     limit = settings.integer("fetch.offset.expiry.ms", _EXPIRY_MS)
     evidence = f"{backoff.evidence}; {limit.evidence}"
     if backoff.value < limit.value:
-        yield ok(settings.subject, "a failed translation is tried again", evidence)
-        return
-    yield warn(
+        return ok(settings.subject, "a failed translation is tried again", evidence)
+    return warn(
         settings.subject,
         "a translation that fails once expires before it is tried again",
         evidence,
@@ -316,18 +314,16 @@ def timestamps_kept(observed: Observed) -> Iterator[Verdict]:
         "positions are looked up by times that the copies do not have: groups skip records, or"
         " read very many again"
     )
-    settings = required(observed, REPLICATOR)
-    kind = settings.text("topic.timestamp.type", "CreateTime")
+    kind = required(observed, REPLICATOR).text("topic.timestamp.type", "CreateTime")
     if kind.value == "CreateTime":
-        yield ok(settings.subject, "new copies keep timestamps", kind.evidence)
+        yield kind.ok("new copies keep timestamps")
     else:
         reason, cure = "copies get the target's time", "set topic.timestamp.type=CreateTime"
-        yield fail(settings.subject, reason, kind.evidence, cost, cure)
-    if isinstance(observed.target_topics, Unavailable):
-        reason = f"the copies' configuration is not known: {observed.target_topics.reason}"
-        cure = "look at message.timestamp.type of the topics on the target"
-        raise NotObserved("topics of the target", reason, cure)
-    for name, state in sorted(observed.target_topics.items()):
+        yield kind.fail(reason, cost, cure)
+    look = "look at message.timestamp.type of the topics on the target"
+    what = "the copies' configuration is"
+    copies = require(observed.target_topics, "topics of the target", what, look)
+    for name, state in sorted(copies.items()):
         if observed.link.source_topic(name) is not None:
             yield _timestamps_of(name, state, cost)
 
@@ -338,9 +334,160 @@ def _timestamps_of(name: str, state: TopicState | Unavailable | None, cost: str)
         known = state.reason if isinstance(state, Unavailable) else "its configuration is not known"
         reason = "there is no such topic" if state is None else known
         cure = f"look at {key} of {name} on the target"
-        return Verdict(Status.NOT_CHECKED, subject, reason, cure=cure)
+        return not_checked(subject, reason, cure)
     evidence = f"{key}={state.config[key]}"
     if not state.log_append_time:
         return ok(subject, "copies keep their timestamps", evidence)
     cure = f"set {key}=CreateTime on the topic; what is in it keeps its wrong times"
     return fail(subject, "copies have the target's time", evidence, cost, cure)
+
+
+_INTERCEPTOR = "ConsumerTimestampsInterceptor"
+_NO_TIMES = "is not translated: it begins on the target where its auto.offset.reset says"
+
+# Their positions are in files or tables at the sink, not in Kafka.
+_OWN_OFFSETS = frozenset({"HdfsSinkConnector", "Hdfs3SinkConnector", "IcebergSinkConnector"})
+
+
+@check(
+    "replicator-interceptor-for-sinks",
+    _FAMILY,
+    "workers have the interceptor in `consumer.interceptor.classes` exactly where sinks with"
+    " positions in Kafka run",
+    Status.WARN,
+    Status.FAIL,
+)
+def interceptor_for_sinks(observed: Observed) -> Iterator[Verdict]:
+    """Whether sinks that would profit write their times down, and nobody else tries to."""
+    connectors = all_connectors(observed).values()
+    sinks = sorted((c for c in connectors if c.kind == "sink"), key=lambda sink: sink.name)
+    in_kafka = [sink for sink in sinks if simple_class(sink.config) not in _OWN_OFFSETS]
+    yield from separately(partial(_sink, sink, observed) for sink in in_kafka)
+    if in_kafka:
+        return
+    interceptors = worker_settings(observed).text("consumer.interceptor.classes", "")
+    why = "the sinks here keep their positions elsewhere" if sinks else "no sink runs here"
+    if _INTERCEPTOR not in interceptors.value:
+        yield interceptors.ok(f"{why}, and the interceptor is not set")
+        return
+    yield interceptors.warn(
+        f"{why}: the interceptor is useless",
+        "nothing is translated that would not be otherwise; times are written that nobody needs",
+        "remove it from consumer.interceptor.classes",
+    )
+
+
+def _sink(sink: Connector, observed: Observed) -> Verdict:
+    settings = settings_of(sink)
+    group = settings.text("consumer.override.group.id", f"connect-{sink.name}").value
+    if not observed.link.carries_group(group):
+        return ok(settings.subject, f"its group {group} is not one of the link")
+    override, key = "consumer.override.interceptor.classes", "consumer.interceptor.classes"
+    if override in sink.config:
+        interceptors = settings.text(override, "")
+    elif isinstance(observed.worker, Unavailable):
+        reason = f"its workers' configuration is not known: {observed.worker.reason}"
+        cure = f"look at {key} in the properties of its workers"
+        raise NotObserved(settings.subject, reason, cure)
+    else:
+        interceptors = worker_settings(observed).text(key, "")
+    if _INTERCEPTOR in interceptors.value:
+        return ok(
+            settings.subject,
+            f"the times of its group {group} are written down",
+            interceptors.evidence,
+        )
+    cure = f"put io.confluent.connect.replicator.offsets.{_INTERCEPTOR} into {override}"
+    reason = f"the times of its group {group} are not written down"
+    return fail(
+        settings.subject, reason, interceptors.evidence, f"its group {group} {_NO_TIMES}", cure
+    )
+
+
+@check(
+    "replicator-no-interceptor-itself",
+    _FAMILY,
+    "Replicator's own consumer has no interceptor (`src.consumer.interceptor.classes`)",
+    Status.WARN,
+)
+def no_interceptor_itself(observed: Observed) -> Verdict:
+    """Whether the interceptor is where Confluent says that it must not be."""
+    interceptors = required(observed, REPLICATOR).text("src.consumer.interceptor.classes", "")
+    if _INTERCEPTOR not in interceptors.value:
+        return interceptors.ok("its consumer has no such interceptor")
+    return interceptors.warn(
+        "Replicator's consumer has the interceptor, which is for applications only",
+        "Replicator's own position is written down twice, in ways that need not agree",
+        "remove it from src.consumer.interceptor.classes",
+    )
+
+
+@check(
+    "replicator-timestamps-acls",
+    _FAMILY,
+    f"the applications (`fence.principals`) may WRITE and DESCRIBE topic `{TOPIC}` of the source",
+    Status.WARN,
+    Status.FAIL,
+)
+def timestamps_acls(observed: Observed) -> Iterator[Verdict]:
+    """Whether consumers may write their times down."""
+    subject = f"ACLs of {TOPIC}"
+    grant = (
+        f"see that you grant WRITE and DESCRIBE on topic {TOPIC} of the source to each application"
+    )
+    known = require(observed.source_acls, subject, "they are", grant)
+    if not known.enforced:
+        yield ok(subject, "the source has no authorizer: everybody may", "no authorizer")
+        return
+    principals = observed.link.settings.fence.principals
+    if not principals:
+        reason = "drctl.yaml does not say who the applications are"
+        raise NotObserved(subject, reason, "name them in `fence.principals` of the link")
+    for principal in principals:
+        found = {o: access(known.rules, principal, o, TOPIC) for o in ("WRITE", "DESCRIBE")}
+        yield _may(principal, found)
+
+
+def _may(principal: str, found: dict[str, Access]) -> Verdict:
+    evidence = ", ".join(f"{operation}: {grade}" for operation, grade in found.items())
+    cost = f"no time of its groups is written down: each {_NO_TIMES}"
+    lacking = " and ".join(o for o, grade in found.items() if grade is Access.NO)
+    if lacking:
+        cure = f"grant {lacking} on topic {TOPIC} of the source to {principal}"
+        reason = f"no ACL lets it {lacking} (super users need none, which ACLs do not tell)"
+        return fail(principal, reason, evidence, cost, cure)
+    if Access.SOME_HOSTS in found.values():
+        cure = "see that the hosts of its ACLs are all that it runs on"
+        return warn(principal, "it may from some hosts only", evidence, f"elsewhere {cost}", cure)
+    return ok(principal, "it may write times down", evidence)
+
+
+@check(
+    "replicator-timestamps-topic",
+    _FAMILY,
+    f"topic `{TOPIC}` exists on the source, and is compacted only",
+    Status.WARN,
+    Status.FAIL,
+)
+def timestamps_topic(observed: Observed) -> Verdict:
+    """Whether times are written down, and kept."""
+    subject, look = f"topic {TOPIC} of the source", "run `drctl dump-consumer-timestamps`"
+    topics = require(observed.source_topics, subject, "it is", look)
+    state = require(topics.get(TOPIC), subject, "it is", look)
+    if state is None:
+        cost = f"no consumer ever wrote a time down: every group {_NO_TIMES}"
+        cure = f"give consumers the {_INTERCEPTOR}, or drctl's consumer (docs/consumer.md)"
+        return fail(subject, "there is none", "", cost, cure)
+    if "cleanup.policy" not in state.config:
+        raise NotObserved(subject, "its configuration is not known", look)
+    evidence = f"cleanup.policy={state.config['cleanup.policy']}"
+    if "delete" not in state.config["cleanup.policy"]:
+        return ok(subject, "the latest time of each position is kept", evidence)
+    kept = state.config.get("retention.ms", "604800000")
+    return warn(
+        subject,
+        "times are deleted when they get old",
+        f"{evidence}, retention.ms={kept}",
+        f"a group that has not consumed for that long {_NO_TIMES}",
+        f"set cleanup.policy=compact on {TOPIC}",
+    )

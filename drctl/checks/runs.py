@@ -11,7 +11,7 @@ from drctl.checks.check import (
     fail,
     listed,
     ok,
-    seen,
+    require,
     several,
     warn,
 )
@@ -40,7 +40,7 @@ def moved(observed: Observed) -> Iterator[Verdict]:
         return
     link = observed.link
     subject = f"clients of link {link.name}"
-    known = seen(observed.whereabouts, subject, "where they are is", "drctl journal")
+    known = require(observed.whereabouts, subject, "where they are is", "drctl journal")
     if known.moved is None:
         yield ok(subject, f"no run has moved them to {link.target}, or they have come home since")
         return
@@ -115,26 +115,24 @@ def _stops(observed: Observed) -> str:
     Status.FAIL,
     guards=Guards(BOTH, overridable=False),
 )
-def unfinished(observed: Observed) -> Iterator[Verdict]:
+def unfinished(observed: Observed) -> Verdict | None:
     """Whether somebody is in the middle of it, or was."""
     where, runs = observed.whereabouts, observed.survey.runs
     if where is NOT_LOOKED_AT and runs is NOT_SURVEYED:
-        return
+        return None
     subject = f"runs of link {observed.link.name}"
-    known = seen(where, subject, "whether one stands half-way is", "drctl journal")
+    known = require(where, subject, "whether one stands half-way is", "drctl journal")
     if known.unfinished is not None:
-        yield _half_way(subject, known.unfinished)
-        return
+        return _half_way(subject, known.unfinished)
     # What is owed only `doctor` asks; what one that has ended came to keeps nobody from beginning.
     every = () if isinstance(runs, Unavailable) else runs
     owed = [run for run in every if run.owed]
     if owed:
         told = several(f"{run.run}: {owe}" for run in owed for owe in run.owed)
         cost = "what was left out then is still to be done before the lost cluster may return"
-        yield warn(subject, f"{len(owed):,} owe something", told, cost, "do it; drctl report RUN")
-    else:
-        told = f"the newest: {every[0].run} ({every[0].status})" if every else ""
-        yield ok(subject, "none stands half-way", told)
+        return warn(subject, f"{len(owed):,} owe something", told, cost, "do it; drctl report RUN")
+    told = f"the newest: {every[0].run} ({every[0].status})" if every else ""
+    return ok(subject, "none stands half-way", told)
 
 
 def _half_way(subject: str, run: Unfinished) -> Verdict:

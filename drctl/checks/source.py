@@ -8,13 +8,15 @@ from drctl.checks.check import (
     Family,
     Guards,
     Verdict,
-    asked,
     check,
     duration,
     fail,
+    not_checked,
     ok,
-    seen,
+    require,
+    require_asked,
     several,
+    split,
     warn,
 )
 from drctl.checks.observed import Observed
@@ -44,8 +46,8 @@ def collide(observed: Observed) -> Iterator[Verdict]:
     """Whether records of a moved producer would be taken for another's."""
     link = observed.link
     subject = f"producer ids on clusters {link.source} and {link.target}"
-    source = seen(observed.source_producers, subject, "those of the source are", _LOOK)
-    target = seen(observed.target_producers, subject, "those of the target are", _LOOK)
+    source = require(observed.source_producers, subject, "those of the source are", _LOOK)
+    target = require(observed.target_producers, subject, "those of the target are", _LOOK)
     met = collisions(source, target, link.target_topic)
     silent = [each for each in met if each.silent]
     refused = [each for each in met if not each.silent]
@@ -58,7 +60,7 @@ def collide(observed: Observed) -> Iterator[Verdict]:
     unread = [*_unread(source), *_unread(target)]
     if unread:
         reason = f"those of {len(unread):,} partitions could not be read"
-        yield Verdict(Status.NOT_CHECKED, subject, reason, several(unread), cure=_LOOK)
+        yield not_checked(subject, reason, _LOOK, several(unread))
     elif not met:
         yield ok(subject, "none of them stands for two", f"{len(source):,} partitions compared")
 
@@ -96,22 +98,20 @@ _OLD_MS = 5 * 60_000
     Status.FAIL,
     guards=Guards(PLANNED, PLANNED, overridable=False),
 )
-def unreachable(observed: Observed) -> Iterator[Verdict]:
+def unreachable(observed: Observed) -> Verdict:
     """Whether what is left on the source can be brought over."""
     subject, cure = _subject(observed), "see that its brokers run"
     if not isinstance(observed.target, Silent | Locked):
         # Nobody is sent to a target that is not there.
         lost = f"`drctl failover --mode unplanned --link {quote(observed.link.name)}`"
         cure = f"{lost} where it is lost; else {cure}"
-    identity = asked(observed.source, subject, "whether it answers is", cure)
+    identity = require_asked(observed.source, subject, "whether it answers is", cure)
     cost = "it can neither be fenced nor drained: records would be left behind"
     if isinstance(identity, Locked):
-        yield fail(subject, _LOCKED, identity.reason, cost, f"{_LOG_IN}; it is not lost")
-        return
+        return fail(subject, _LOCKED, identity.reason, cost, f"{_LOG_IN}; it is not lost")
     if isinstance(identity, Unavailable):
-        yield fail(subject, "it does not answer", identity.reason, cost, cure)
-        return
-    yield ok(subject, "it answers", f"cluster id {identity}")
+        return fail(subject, "it does not answer", identity.reason, cost, cure)
+    return ok(subject, "it answers", f"cluster id {identity}")
 
 
 @check(
@@ -121,7 +121,7 @@ def unreachable(observed: Observed) -> Iterator[Verdict]:
     Status.FAIL,
     guards=Guards(UNPLANNED, UNPLANNED),
 )
-def alive(observed: Observed) -> Iterator[Verdict]:
+def alive(observed: Observed) -> Verdict:
     """Whether clients may still be writing to the source."""
     subject = _subject(observed)
     cure = (
@@ -130,18 +130,16 @@ def alive(observed: Observed) -> Iterator[Verdict]:
     )
     answer = observed.source
     if isinstance(answer, Silent):
-        yield _silent(observed, subject, answer)
-        return
+        return _silent(observed, subject, answer)
     cost = (
         "what is written to it from now on is lost, or must be reconciled: clients that reach it"
         " go on there, and two clusters take writes at once"
     )
     if isinstance(answer, Locked):
         # A wrong password looks like a dead cluster, and is none.
-        yield fail(subject, _LOCKED, answer.reason, cost, f"{_LOG_IN}; {cure}")
-        return
-    identity = seen(answer, subject, "whether it answers is", cure)
-    yield fail(subject, "it still answers", f"cluster id {identity}", cost, cure)
+        return fail(subject, _LOCKED, answer.reason, cost, f"{_LOG_IN}; {cure}")
+    identity = require(answer, subject, "whether it answers is", cure)
+    return fail(subject, "it still answers", f"cluster id {identity}", cost, cure)
 
 
 def _silent(observed: Observed, subject: str, answer: Silent) -> Verdict:
@@ -184,9 +182,9 @@ def hanging(observed: Observed) -> Iterator[Verdict]:
     """Whether the last stable offsets will come to the ends behind the fence."""
     subject = f"transactions on cluster {observed.link.source}"
     cure = "look for them with `kafka-transactions --bootstrap-server ... find-hanging`"
-    by_place = seen(observed.transactions, subject, "which are open is", cure)
-    unread = {p: t for p, t in by_place.items() if isinstance(t, Unavailable)}
-    found = [(p, t) for p, ts in by_place.items() if not isinstance(ts, Unavailable) for t in ts]
+    by_place = require(observed.transactions, subject, "which are open is", cure)
+    open_there, unread = split(by_place)
+    found = [(place, each) for place, several_ in open_there.items() for each in several_]
     bad = [(p, t) for p, t in found if t.hanging or _age_ms(t, observed) >= _OLD_MS]
     ageless = [(p, t) for p, t in found if t.timestamp_ms < 0 and not t.hanging]
     if bad:
@@ -204,7 +202,7 @@ def hanging(observed: Observed) -> Iterator[Verdict]:
             + [f"{p} {_told(t, observed)}" for p, t in ageless]
         )
         reason = f"of {len(unread) + len(ageless):,} nobody can say whether they will end"
-        yield Verdict(Status.NOT_CHECKED, subject, reason, told, cure=cure)
+        yield not_checked(subject, reason, cure, told)
     if not bad and not unread and not ageless:
         yield ok(subject, f"{len(found):,} are open, and none is old", _oldest(found, observed))
 

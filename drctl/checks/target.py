@@ -8,13 +8,14 @@ from drctl.checks.check import (
     Guards,
     NotObserved,
     Verdict,
-    asked,
     check,
     duration,
     fail,
     listed,
+    not_checked,
     ok,
-    seen,
+    require,
+    require_asked,
     several,
     warn,
 )
@@ -35,7 +36,7 @@ from drctl.model.topology import Unavailable
 def unwritable(observed: Observed) -> Iterator[Verdict]:
     """Whether what is done can be undone, and gone on with."""
     cure = "see that the topic and the state_dir can be written (docs/journal.md)"
-    places = seen(observed.journal, "journal", "whether it can be written is", cure)
+    places = require(observed.journal, "journal", "whether it can be written is", cure)
     if not places:
         raise NotObserved("journal", "no place was looked at", cure)
     for place, why in places.items():
@@ -56,33 +57,30 @@ _OLD_MS, _DEAD_MS = 5 * 60_000, 24 * 3_600_000
     Status.WARN,
     Status.FAIL,
 )
-def age(observed: Observed) -> Iterator[Verdict]:
+def age(observed: Observed) -> Verdict | None:
     """How old the best evidence of positions is."""
     link = observed.link
     if not link.settings.translate:
-        return
+        return None
     subject = f"anchors on cluster {link.target}"
     cure = f"drctl offsets track --link {quote(link.name)} --execute, as a service"
     cost = "with a dead source, groups go on where only the replicator's own notes say"
     anchors = observed.survey.anchors
     if anchors is None:
-        yield warn(subject, "there are none", "no topic __drctl_anchors", cost, cure)
-        return
-    found = seen(anchors, subject, "how old they are is", cure)
+        return warn(subject, "there are none", "no topic __drctl_anchors", cost, cure)
+    found = require(anchors, subject, "how old they are is", cure)
     if found.looked_ms is None:
         told = f"{found.anchors:,} anchors"
-        yield warn(subject, "nobody has looked at all groups", told, cost, cure)
-        return
+        return warn(subject, "nobody has looked at all groups", told, cost, cure)
     age_ms = max(0, observed.now_ms - found.looked_ms)
     told = f"{found.anchors:,} anchors; the last look was {duration(age_ms)} ago"
     if age_ms > _DEAD_MS:
         reason = "nobody has looked for more than a day"
-        yield fail(subject, reason, told, "positions of yesterday: groups read a day again", cure)
-    elif age_ms > _OLD_MS:
+        return fail(subject, reason, told, "positions of yesterday: groups read a day again", cure)
+    if age_ms > _OLD_MS:
         cost = "groups read again what they consumed since then"
-        yield warn(subject, "they are old", told, cost, cure)
-    else:
-        yield ok(subject, "somebody keeps them", told)
+        return warn(subject, "they are old", told, cost, cure)
+    return ok(subject, "somebody keeps them", told)
 
 
 _FAMILY = Family.TARGET
@@ -97,18 +95,16 @@ _LOOK = "see that its brokers run; `kafka-topics --describe` shows what is amiss
     Status.FAIL,
     guards=Guards(BOTH, BOTH, overridable=False),
 )
-def unreachable(observed: Observed) -> Iterator[Verdict]:
+def unreachable(observed: Observed) -> Verdict:
     """Whether there is anything to fail over to."""
     subject = _subject(observed)
-    identity = asked(observed.target, subject, "whether it answers is", _LOOK)
+    identity = require_asked(observed.target, subject, "whether it answers is", _LOOK)
     if isinstance(identity, Locked):
         reason, cure = "somebody is there, and does not let drctl in", "correct how drctl logs in"
-        yield fail(subject, reason, identity.reason, _NOWHERE, cure)
-        return
+        return fail(subject, reason, identity.reason, _NOWHERE, cure)
     if isinstance(identity, Unavailable):
-        yield fail(subject, "it does not answer", identity.reason, _NOWHERE, _LOOK)
-        return
-    yield ok(subject, "it answers", f"cluster id {identity}")
+        return fail(subject, "it does not answer", identity.reason, _NOWHERE, _LOOK)
+    return ok(subject, "it answers", f"cluster id {identity}")
 
 
 @check(
@@ -118,14 +114,13 @@ def unreachable(observed: Observed) -> Iterator[Verdict]:
     Status.FAIL,
     guards=Guards(),
 )
-def no_controller(observed: Observed) -> Iterator[Verdict]:
+def no_controller(observed: Observed) -> Verdict:
     """Whether the target can elect leaders, and change ACLs and topics."""
     health, subject = _health(observed), _subject(observed)
     if not isinstance(health.controller, Unavailable):
         told = f"node {health.controller.node}, epoch {health.controller.epoch}"
-        yield ok(subject, "it has a controller", told)
-        return
-    yield fail(
+        return ok(subject, "it has a controller", told)
+    return fail(
         subject,
         "it is not known to have a controller",
         health.controller.reason,
@@ -143,15 +138,14 @@ def no_controller(observed: Observed) -> Iterator[Verdict]:
     Status.FAIL,
     guards=Guards(BOTH, BOTH),
 )
-def offline(observed: Observed) -> Iterator[Verdict]:
+def offline(observed: Observed) -> Verdict:
     """Whether there are copies that nobody can read or write."""
     health = _health(observed)
     counted = f"{health.partitions:,} partitions looked at"
     if not health.offline:
-        yield ok(_subject(observed), "every copy has a leader", counted)
-        return
+        return ok(_subject(observed), "every copy has a leader", counted)
     absent = f"; brokers {listed(health.absent)} are absent" if health.absent else ""
-    yield fail(
+    return fail(
         _subject(observed),
         f"{len(health.offline):,} partitions have no leader: {listed(health.offline)}",
         f"{counted}{absent}",
@@ -184,7 +178,7 @@ def under_min_isr(observed: Observed) -> Iterator[Verdict]:
         first = next(iter(health.unknown.values()))
         reason = f"min.insync.replicas of {listed(sorted(health.unknown))} is not known"
         cure = "grant drctl's user DESCRIBE_CONFIGS on them, or look at them"
-        yield Verdict(Status.NOT_CHECKED, subject, reason, first.reason, cure=cure)
+        yield not_checked(subject, reason, cure, first.reason)
     if not short and not health.unknown:
         yield ok(subject, "every copy has enough replicas in sync", _behind(health))
 
@@ -195,7 +189,7 @@ def _behind(health: ClusterHealth) -> str:
 
 
 def _health(observed: Observed) -> ClusterHealth:
-    return seen(observed.target_health, _subject(observed), "how it stands is", _LOOK)
+    return require(observed.target_health, _subject(observed), "how it stands is", _LOOK)
 
 
 def _subject(observed: Observed) -> str:

@@ -93,29 +93,29 @@ def parse(text: str) -> Document:
     document = Document()
     try:
         node = yaml.SafeLoader(text).get_single_node()
-        document.root = _Reading(document.problems).node(node, ()) if node else None
+        document.root = _TreeBuilder(document.problems).node(node, ()) if node else None
     except yaml.reader.ReaderError as error:
         document.problems.append(_unreadable(text, error))
     except yaml.MarkedYAMLError as error:
         document.problems.append(_syntax(error))
-    except (RecursionError, _TooMuch):
+    except (RecursionError, _TooLarge):
         document.problems.append(Problem(Mark(1, 1), (), "is nested or repeated beyond reason"))
     return document
 
 
-class _TooMuch(Exception):
+class _TooLarge(Exception):
     """The tree grows beyond any sensible configuration."""
 
 
 @dataclass(slots=True)
-class _Reading:
+class _TreeBuilder:
     problems: list[Problem]
     count: int = 0
 
     def node(self, node: yaml.Node, path: Path) -> Node:
         self.count += 1
         if self.count > _MOST_NODES or len(path) > _DEEPEST:
-            raise _TooMuch
+            raise _TooLarge
         mark = _mark(node.start_mark)
         if not node.tag.startswith(_PREFIX) or "python" in node.tag:
             self.problems.append(Problem(mark, path, "tags (words that begin with !) mean nothing"))

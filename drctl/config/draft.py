@@ -298,7 +298,4 @@ def _workers(found: FoundMirror, indent: str) -> list[str]:
     connectors = ", ".join(
         f"{role}: {json.dumps(n)}" for role, n in found.mirror.connectors.items()
     )
-    return [
-        f"{indent}connect: {words(found.urls)}",
-        f"{indent}connectors: {{{connectors}}}",
-    ]
+    return [f"{indent}connect: {words(found.urls)}", f"{indent}connectors: {{{connectors}}}"]

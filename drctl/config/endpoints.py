@@ -97,22 +97,20 @@ def _each_with_port(text: str) -> str:
 
 
 def _resolver(text: str) -> str:
-    host, port = host_and_port(text, default=53)
-    try:
-        return _joined(str(ip_address(host)), port)
-    except ValueError:
-        raise ValueError("must be ADDRESS or ADDRESS:PORT of a resolver") from None
+    return _address(
+        *host_and_port(text, default=53), "must be ADDRESS or ADDRESS:PORT of a resolver"
+    )
 
 
 def _server_address(text: str) -> str:
-    host, port = host_and_port(text)
+    return _address(*host_and_port(text), "must be ADDRESS:PORT: HAProxy takes no host name here")
+
+
+def _address(host: str, port: int, otherwise: str) -> str:
     try:
-        return _joined(str(ip_address(host)), port)
+        address = str(ip_address(host))
     except ValueError:
-        raise ValueError("must be ADDRESS:PORT: HAProxy takes no host name here") from None
-
-
-def _joined(address: str, port: int) -> str:
+        raise ValueError(otherwise) from None
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 

@@ -1,11 +1,12 @@
 """Connectors' configurations -> what they replicate, in the words of drctl.yaml.
 
+Also under which name a topic's records arrive, and how a connector is told to write elsewhere.
 Only named fields are taken over: the configurations hold passwords.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from drctl.config.fields import UNCHANGED
 from drctl.config.foreign_patterns import compiled
@@ -39,7 +40,7 @@ class Mirror:
     exclude: tuple[str, ...] = ()
     groups: tuple[str, ...] = (".*",)
     rename: str = UNCHANGED
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
 
 def mirrors(configs: Configs) -> tuple[Mirror, ...]:
@@ -91,17 +92,21 @@ def _mirrormaker(name: str, configs: Configs) -> Mirror:
 
 
 def _replicator(name: str, config: Mapping[str, str]) -> Mirror:
-    listed = map(pattern_of, _words(config.get("topic.whitelist", "")))
-    pattern = config.get("topic.regex", "")
     return Mirror(
         kind="confluent-replicator",
         connectors={"source": name},
         source_brokers=brokers(config.get("src.kafka.bootstrap.servers", "")),
         target_brokers=brokers(config.get("dest.kafka.bootstrap.servers", "")),
-        topics=(*listed, *filter(None, [pattern])) or (".*",),
+        topics=_listed_topics(config) or (".*",),
         exclude=tuple(map(pattern_of, _words(config.get("topic.blacklist", "")))),
         rename=config.get("topic.rename.format", UNCHANGED),
     )
+
+
+def _listed_topics(config: Mapping[str, str]) -> tuple[str, ...]:
+    """Patterns of what Replicator copies."""
+    listed = map(pattern_of, _words(config.get("topic.whitelist", "")))
+    return (*listed, *filter(None, [config.get("topic.regex", "")]))
 
 
 def renaming(config: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
@@ -125,7 +130,7 @@ def _simple_class(config: Mapping[str, str]) -> str:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    return tuple(word.strip() for word in text.split(",") if word.strip())
+    return tuple(filter(None, (word.strip() for word in text.split(","))))
 
 
 _EXCLUDED = (r"mm2.*\.internal", r".*\.replica", "__.*")
@@ -145,40 +150,34 @@ def arrives_as(config: Mapping[str, str], topic: str) -> Arrival:
         if not _passes(config, topic):
             return None
         return _routed(config, _renamed(config, topic))
-    except _Untold as untold:
+    except _Unknown as untold:
         return Unavailable(str(untold))
 
 
-class _Untold(Exception):
+class _Unknown(Exception):
     """Only the connector itself knows."""
 
 
 def _passes(config: Mapping[str, str], topic: str) -> bool:
     if _is_replicator(config):
-        listed = map(pattern_of, _mirror_names_words(config.get("topic.whitelist", "")))
-        patterns = (*listed, *filter(None, [config.get("topic.regex", "")]))
-        return _matches(patterns, topic) and not _matches(
-            map(pattern_of, _mirror_names_words(config.get("topic.blacklist", ""))), topic
+        return _matches(_listed_topics(config), topic) and not _matches(
+            map(pattern_of, _words(config.get("topic.blacklist", ""))), topic
         )
     own = config.get("topic.filter.class", _FILTER)
     if not own.endswith(_FILTER):
-        raise _Untold(f"it has a filter of its own, {own}")
-    within = _mirror_names_words(config.get("topics", ".*"))
-    without = (
-        _mirror_names_words(config["topics.exclude"]) if "topics.exclude" in config else _EXCLUDED
-    )
+        raise _Unknown(f"it has a filter of its own, {own}")
+    within = _words(config.get("topics", ".*"))
+    without = _words(config["topics.exclude"]) if "topics.exclude" in config else _EXCLUDED
     return _matches(within, topic) and not (_matches(without, topic) or _comes_back(config, topic))
 
 
 def _comes_back(config: Mapping[str, str], topic: str) -> bool:
     """Whether MirrorMaker 2's default policy takes it for a copy of what its target has."""
-    if not config.get("replication.policy.class", "DefaultReplicationPolicy").endswith(
-        "DefaultReplicationPolicy"
-    ):
+    if not config.get("replication.policy.class", _DEFAULT).endswith(_DEFAULT):
         return False
     separator = config.get("replication.policy.separator", ".")
     if not separator:
-        raise _Untold("its replication.policy.separator is empty")
+        raise _Unknown("its replication.policy.separator is empty")
     parts = topic.split(separator)
     return config.get("target.cluster.alias", "target") in parts[:-1]
 
@@ -188,37 +187,32 @@ def _renamed(config: Mapping[str, str], topic: str) -> str:
         return config.get("topic.rename.format", UNCHANGED).replace(UNCHANGED, topic)
     rename, unsure = renaming(config)
     if unsure:
-        raise _Untold(unsure[0])
+        raise _Unknown(unsure[0])
     return rename.replace(UNCHANGED, topic)
 
 
 def _routed(config: Mapping[str, str], topic: str) -> str:
     """Behind its transforms, in their order."""
-    for of, kind in _transforms(config):
+    for name in _words(config.get("transforms", "")):
+        of = f"transforms.{name}."
+        kind = config.get(f"{of}type", "")
         if kind == _ROUTER:
             topic = _by_regex(config, of, topic)
         elif kind == _BY_TIME or not kind.startswith(_TRANSFORMS):
-            raise _Untold(f"its transform {kind} may give records another topic")
+            raise _Unknown(f"its transform {kind} may give records another topic")
     return topic
-
-
-def _transforms(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Of each, how its keys begin and its class."""
-    for name in _mirror_names_words(config.get("transforms", "")):
-        of = f"transforms.{name}."
-        yield of, config.get(f"{of}type", "")
 
 
 def _by_regex(config: Mapping[str, str], of: str, topic: str) -> str:
     if f"{of}predicate" in config:
-        raise _Untold(f"{of}predicate says which records get another topic")
+        raise _Unknown(f"{of}predicate says which records get another topic")
     found = _compiled(config.get(f"{of}regex", "")).fullmatch(topic)
     if found is None:
         return topic
     text = config.get(f"{of}replacement", "")
     groups = [int(number) for number in _GROUP.findall(text)]
     if "\\" in text or "${" in text or max(groups, default=0) > len(found.groups()):
-        raise _Untold(f"only Java understands what it makes of {topic}: {text!r}")
+        raise _Unknown(f"only Java understands what it makes of {topic}: {text!r}")
     # Java's $1 is Python's \g<1>.
     return found.expand(_GROUP.sub(r"\\g<\1>", text))
 
@@ -230,16 +224,12 @@ def _matches(patterns: Iterable[str], topic: str) -> bool:
 def _compiled(pattern: str) -> re.Pattern[str]:
     found = compiled(pattern)
     if found is None:
-        raise _Untold(f"its pattern {pattern!r} is left to Java")
+        raise _Unknown(f"its pattern {pattern!r} is left to Java")
     return found
 
 
 def _is_replicator(config: Mapping[str, str]) -> bool:
     return _REPLICATOR in config.get("connector.class", "")
-
-
-def _mirror_names_words(text: str) -> tuple[str, ...]:
-    return tuple(filter(None, (word.strip() for word in text.split(","))))
 
 
 _OVERRIDE = "producer.override."

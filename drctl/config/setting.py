@@ -8,14 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from drctl.config.secret import (
-    MASK,
-    Secret,
-    hide_user_info,
-    names_secret,
-    remember,
-    user_info,
-)
+from drctl.config.secret import MASK, Secret, hide_user_info, names_secret, remember, user_info
 from drctl.model.errors import ConfigError
 from drctl.model.text import arguments
 

@@ -143,7 +143,7 @@ def candidate_of(partition: Partition, alive: Collection[int]) -> Candidate | No
 
 def loss_of(
     partition: Partition,
-    sight: PartitionStates,
+    states: PartitionStates,
     evidence: Sequence[Evidence],
     groups: Sequence[Beyond],
 ) -> Loss | None:
@@ -152,14 +152,14 @@ def loss_of(
     Args:
         groups: where groups stand in this partition.
     """
-    chosen = candidate_of(partition, sight.alive)
+    chosen = candidate_of(partition, states.alive)
     if chosen is None:
         return None
     unasked = Unavailable("it was not asked")
-    end = sight.log_ends.get(Replica(partition.place, chosen.node), unasked)
+    end = states.log_ends.get(Replica(partition.place, chosen.node), unasked)
     known = end if isinstance(end, int) else -1
-    ends = [(n, sight.log_ends.get(Replica(partition.place, n))) for n in partition.replicas]
-    longer = [(n, e) for n, e in ends if n in sight.alive and isinstance(e, int) and e > known]
+    ends = [(n, states.log_ends.get(Replica(partition.place, n))) for n in partition.replicas]
+    longer = [(n, e) for n, e in ends if n in states.alive and isinstance(e, int) and e > known]
     told = [each for each in evidence if each.place == partition.place]
     return Loss(
         chosen,

@@ -112,24 +112,24 @@ def parse_overrides(given: Iterable[str]) -> dict[Guard, str]:
 
 
 def preferred_plan(
-    cluster: str, sight: PartitionStates, places: Collection[TopicPartition] | None
+    cluster: str, states: PartitionStates, places: Collection[TopicPartition] | None
 ) -> ElectionPlan:
     """Give partitions back to their first replicas.
 
     Args:
         places: only these; None takes all whose first replica does not lead them.
     """
-    lines = [_preferred(each, sight) for each in sight.partitions if not places]
+    lines = [_preferred(each, states) for each in states.partitions if not places]
     for place in places or ():
-        found = sight.find(place)
-        lines.append(_absent(place) if found is None else _preferred(found, sight))
+        found = states.find(place)
+        lines.append(_absent(place) if found is None else _preferred(found, states))
     kept = [line for line in lines if places or line.action is not Action.NOTHING]
-    return ElectionPlan(Kind.PREFERRED, cluster, sight.cluster_id, tuple(kept), {})
+    return ElectionPlan(Kind.PREFERRED, cluster, states.cluster_id, tuple(kept), {})
 
 
 def unclean_plan(
     cluster: str,
-    sight: PartitionStates,
+    states: PartitionStates,
     places: Sequence[TopicPartition],
     evidence: Sequence[Evidence],
     groups: Mapping[TopicPartition, Sequence[Beyond]],
@@ -139,23 +139,23 @@ def unclean_plan(
     """Have these partitions led by whoever lives, and say what is lost."""
     lines = []
     for place in places:
-        found = sight.find(place)
+        found = states.find(place)
         if found is None:
             lines.append(_absent(place))
             continue
         dark = found.leader is None
-        loss = loss_of(found, sight, evidence, groups.get(place, ())) if dark else None
-        lines.append(_unclean(found, loss, sight, overrides))
-    told = (*_unread(sight), *notes)
+        loss = loss_of(found, states, evidence, groups.get(place, ())) if dark else None
+        lines.append(_unclean(found, loss, states, overrides))
+    told = (*_unread(states), *notes)
     return ElectionPlan(
-        Kind.UNCLEAN, cluster, sight.cluster_id, tuple(lines), dict(overrides), told
+        Kind.UNCLEAN, cluster, states.cluster_id, tuple(lines), dict(overrides), told
     )
 
 
-def _unread(sight: PartitionStates) -> Iterable[str]:
+def _unread(states: PartitionStates) -> Iterable[str]:
     """A group whose coordinator is gone is not listed, and nobody says that it is missing."""
-    kept = [each for each in sight.partitions if each.place.topic == POSITIONS_TOPIC]
-    dark = sum(not sight.led(each) for each in kept)
+    kept = [each for each in states.partitions if each.place.topic == POSITIONS_TOPIC]
+    dark = sum(not states.led(each) for each in kept)
     if dark:
         yield (
             f"{dark} of {len(kept)} partitions of {POSITIONS_TOPIC} have no leader: the positions"
@@ -168,11 +168,11 @@ def _absent(place: TopicPartition) -> Line:
     return Line(place, None, Action.REFUSE, refused=(Objection(Guard.NOT_THERE, reason),))
 
 
-def _preferred(seen: Partition, sight: PartitionStates) -> Line:
+def _preferred(seen: Partition, states: PartitionStates) -> Line:
     node = seen.preferred
     if seen.leader == node:
         return Line(seen.place, seen, Action.NOTHING, node)
-    if node not in sight.alive:
+    if node not in states.alive:
         against = Objection(Guard.DOWN, f"broker {node}, its first replica, does not answer")
     elif not seen.holds_everything(node):
         against = Objection(Guard.NOT_IN_SYNC, f"broker {node}, its first replica, is behind")
@@ -182,9 +182,9 @@ def _preferred(seen: Partition, sight: PartitionStates) -> Line:
 
 
 def _unclean(
-    seen: Partition, loss: Loss | None, sight: PartitionStates, overrides: Mapping[Guard, str]
+    seen: Partition, loss: Loss | None, states: PartitionStates, overrides: Mapping[Guard, str]
 ) -> Line:
-    found = tuple(_against(seen, loss, sight))
+    found = tuple(_against(seen, loss, states))
     refused = tuple(each for each in found if each.guard not in overrides)
     passed = tuple(each for each in found if each.guard in overrides)
     action = Action.REFUSE if refused else Action.ELECT
@@ -192,12 +192,12 @@ def _unclean(
     return Line(seen.place, seen, action, to, refused, passed, loss)
 
 
-def _against(seen: Partition, loss: Loss | None, sight: PartitionStates) -> Iterable[Objection]:
+def _against(seen: Partition, loss: Loss | None, states: PartitionStates) -> Iterable[Objection]:
     if seen.leader is not None:
-        yield Objection(Guard.LED, _led(seen, sight))
+        yield Objection(Guard.LED, _led(seen, states))
         return
-    if isinstance(sight.controller, Unavailable):
-        reason = f"nobody can be elected without a controller: {sight.controller.reason}"
+    if isinstance(states.controller, Unavailable):
+        reason = f"nobody can be elected without a controller: {states.controller.reason}"
         yield Objection(Guard.NO_CONTROLLER, reason)
     if loss is None:
         nodes = ", ".join(map(str, seen.replicas))
@@ -214,8 +214,8 @@ def _against(seen: Partition, loss: Loss | None, sight: PartitionStates) -> Iter
         )
 
 
-def _led(seen: Partition, sight: PartitionStates) -> str:
-    if sight.led(seen):
+def _led(seen: Partition, states: PartitionStates) -> str:
+    if states.led(seen):
         return f"broker {seen.leader} leads it"
     return (
         f"the cluster takes broker {seen.leader} for its leader, which does not answer here: the"

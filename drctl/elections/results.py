@@ -121,22 +121,22 @@ def nothing_asked(plan: ElectionPlan) -> ElectionResult:
 Document = dict[str, Any]
 
 
-def show_document(cluster: str, sight: PartitionStates, shown: tuple[Partition, ...]) -> Document:
+def show_document(cluster: str, states: PartitionStates, shown: tuple[Partition, ...]) -> Document:
     """Partitions without leaders, and who is there."""
-    controller = sight.controller
+    controller = states.controller
     return {
         "schema": "drctl/elect-show/1",
-        "cluster": {"name": cluster, "id": sight.cluster_id},
+        "cluster": {"name": cluster, "id": states.cluster_id},
         "controller": controller.node if isinstance(controller, Controller) else None,
         "brokers": {
-            "alive": sorted(sight.alive),
+            "alive": sorted(states.alive),
             "silent": [
-                {"broker": node, "reason": why.reason} for node, why in sight.silent.items()
+                {"broker": node, "reason": why.reason} for node, why in states.silent.items()
             ],
         },
-        "partitions": len(sight.partitions),
-        "leaderless": [_partition(each, sight) for each in shown],
-        "absent": sorted(sight.absent),
+        "partitions": len(states.partitions),
+        "leaderless": [_partition(each, states) for each in shown],
+        "absent": sorted(states.absent),
     }
 
 
@@ -172,8 +172,8 @@ def _head(plan: ElectionPlan) -> Document:
     }
 
 
-def _partition(seen: Partition, sight: PartitionStates) -> Document:
-    ends = {node: sight.log_ends.get(Replica(seen.place, node)) for node in seen.replicas}
+def _partition(seen: Partition, states: PartitionStates) -> Document:
+    ends = {node: states.log_ends.get(Replica(seen.place, node)) for node in seen.replicas}
     return {
         "topic": seen.place.topic,
         "partition": seen.place.partition,
@@ -182,7 +182,7 @@ def _partition(seen: Partition, sight: PartitionStates) -> Document:
         "replicas": [
             {
                 "broker": node,
-                "alive": node in sight.alive,
+                "alive": node in states.alive,
                 "in_sync": node in seen.in_sync,
                 "eligible": None if seen.eligible is None else node in seen.eligible,
                 "last_known": None if seen.last_known is None else node in seen.last_known,
@@ -211,23 +211,20 @@ def _line(line: Line) -> Document:
 
 
 def _result(each: LineResult) -> Document:
-    found = _line(each.line)
-    found["outcome"] = each.outcome.value
-    found["leader_now"] = each.leader
-    found["reason"] = each.reason
-    found["refused"] = [_objection(one) for one in each.objections]
-    loss = each.line.loss
-    found["measured"] = None if loss is None or each.cut is None else _measured(each)
-    return found
-
-
-def _measured(each: LineResult) -> Mapping[str, Any]:
     cut = each.cut
-    return {
+    measured = {
         "cut": cut if isinstance(cut, int) else None,
         "why_not": cut.reason if isinstance(cut, Unavailable) else "",
         "lost": _range(each.lost),
         "as_stated": each.as_stated,
+    }
+    return {
+        **_line(each.line),
+        "outcome": each.outcome.value,
+        "leader_now": each.leader,
+        "reason": each.reason,
+        "refused": [_objection(one) for one in each.objections],
+        "measured": None if each.line.loss is None or cut is None else measured,
     }
 
 
@@ -241,12 +238,7 @@ def _loss(loss: Loss) -> Mapping[str, Any]:
         "elsewhere": loss.elsewhere,
         "longer": [{"broker": node, "log_end": end} for node, end in loss.longer],
         "evidence": [
-            {
-                "words": each.words,
-                "upto": each.upto,
-                "exact": each.exact,
-                "copied": each.copied,
-            }
+            {"words": each.words, "upto": each.upto, "exact": each.exact, "copied": each.copied}
             for each in loss.evidence
         ],
         "groups_behind_the_end": [

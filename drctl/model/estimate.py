@@ -3,7 +3,7 @@
 `to_json` is the document `drctl/gap-estimate/1`. It is never proof; see docs/gap.md.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -234,10 +234,7 @@ class EstimateResult:
                 }
                 for topic in self.topics
             ],
-            "not_compared": [
-                {"topic": item.topic, "partition": item.partition, "reason": item.reason}
-                for item in self.not_compared
-            ],
+            "not_compared": [asdict(item) for item in self.not_compared],
         }
 
 
@@ -283,8 +280,8 @@ def _missing_json(missing: Missing) -> dict[str, int]:
 def _partition_json(partition: PartitionEstimate) -> dict[str, Any]:
     return {
         "partition": partition.partition,
-        "source_range": _range_json(partition.source_range),
-        "target_range": _range_json(partition.target_range),
+        "source_range": list(partition.source_range) if partition.source_range else None,
+        "target_range": list(partition.target_range) if partition.target_range else None,
         "source_offsets": partition.source_offsets,
         "target_offsets": partition.target_offsets,
         **_missing_json(partition.missing),
@@ -292,13 +289,9 @@ def _partition_json(partition: PartitionEstimate) -> dict[str, Any]:
         "undecided": partition.undecided,
         "diverges_from": _moment_json(partition.diverges_from),
         "stopped_at": _moment_json(partition.stopped_at),
-        "stretches": [_stretch_json(stretch) for stretch in partition.stretches],
+        "stretches": [asdict(stretch) for stretch in partition.stretches],
         "uncertainty": [doubt.value for doubt in partition.uncertainty],
     }
-
-
-def _range_json(offsets: OffsetRange | None) -> list[int] | None:
-    return None if offsets is None else [offsets.start, offsets.end]
 
 
 def _moment_json(timestamp_ms: int | None) -> dict[str, Any] | None:
@@ -310,12 +303,3 @@ def _moment_json(timestamp_ms: int | None) -> dict[str, Any] | None:
         moment = _EPOCH + timedelta(milliseconds=timestamp_ms)
         utc = moment.isoformat(timespec="milliseconds")
     return {"ms": timestamp_ms, "utc": utc}
-
-
-def _stretch_json(stretch: Stretch) -> dict[str, int | None]:
-    return {
-        "from_ms": stretch.from_ms,
-        "to_ms": stretch.to_ms,
-        "source_offsets": stretch.source_offsets,
-        "target_offsets": stretch.target_offsets,
-    }

@@ -157,7 +157,7 @@ class Plan:
         name, link, source, target = (
             _text(data[each]) for each in ("name", "link", "source", "target")
         )
-        basis, overrides = (_told(data[each]) for each in ("basis", "overrides"))
+        basis, overrides = (_texts(data[each]) for each in ("basis", "overrides"))
         return cls(name, link, source, target, steps, basis, overrides)
 
 
@@ -184,7 +184,7 @@ def _mapping(value: object) -> Json:
     return value
 
 
-def _told(value: object) -> dict[str, str]:
+def _texts(value: object) -> dict[str, str]:
     return {name: _text(each) for name, each in _mapping(value).items()}
 
 
@@ -203,7 +203,7 @@ def _changes(planned: Plan, now: Plan) -> Iterator[str]:
     yield from _differing(_there(before), _there(after))
     kept, wanted = [n for n in before if n in after], [n for n in after if n in before]
     for name in kept:
-        yield from _differing(_plan_changes_told(before[name]), _plan_changes_told(after[name]))
+        yield from _differing(_settings_of(before[name]), _settings_of(after[name]))
     if kept != wanted:
         yield f"the order of its steps: {', '.join(kept)} -> {', '.join(wanted)}"
 
@@ -224,10 +224,8 @@ def _there(steps: Mapping[str, Step]) -> Mapping[str, str]:
     return {f"step {name}": "there" for name in steps}
 
 
-def _plan_changes_told(step: Step) -> Mapping[str, str]:
-    """What it is told, as JSON; its settings may be called as what stands beside them."""
-    beside = {"kind": step.kind, "patience": step.patience_s, "duty": step.duty.value}
-    told = {**{f"its {name}": value for name, value in beside.items()}, **step.settings}
-    return {
-        f"step {step.id}, {name}": json.dumps(value, sort_keys=True) for name, value in told.items()
-    }
+def _settings_of(step: Step) -> Mapping[str, str]:
+    """Each as JSON; a setting may have the name of one of the step's own."""
+    own = {"its kind": step.kind, "its patience": step.patience_s, "its duty": step.duty.value}
+    values = {**own, **step.settings}
+    return {f"step {step.id}, {name}": json.dumps(values[name], sort_keys=True) for name in values}
