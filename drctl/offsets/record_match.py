@@ -335,14 +335,10 @@ def _copied(
             end = run.offsets.end + 2 * (run.copies.span + FURTHER)
             whole[run] = OffsetRange(start, min(end, log.end))
             decided[run] = OffsetRange(start, min(end, log.last_stable))
-    every, committed = (
-        read_ranges(
-            reader,
-            by_partition((run.source, span) for run, span in spans.items()),
-            uncommitted=spans is whole,
-        )
-        for spans in (whole, decided)
-    )
+    wanted = by_partition((run.source, span) for run, span in whole.items())
+    every = read_ranges(reader, wanted, uncommitted=True)
+    wanted = by_partition((run.source, span) for run, span in decided.items())
+    committed = read_ranges(reader, wanted)
     found: dict[_Run, int | None] = dict.fromkeys(runs)
     for run in whole:
         if _inside(committed[run.source], run.offsets):
@@ -422,8 +418,8 @@ def _lagging(question: Question, reached: Reached) -> Answer:
     match = reached.match
     lag = question.committed - reached.offset + reached.trail.passed
     evidence = (
-        f"at least the last {lag + match.missing:,} offsets that were consumed are not on the target; the "
-        f"newest record that is stands at {match.position - 1}"
+        f"at least the last {lag + match.missing:,} offsets that were consumed are not on the"
+        f" target; the newest record that is stands at {match.position - 1}"
     )
     rereads = None
     if match.between is not None:
