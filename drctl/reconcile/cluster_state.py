@@ -1,4 +1,4 @@
-"""What both clusters say now of the topics of a gap result."""
+"""The topics of a gap result as both clusters report them now."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -57,7 +57,7 @@ def look(
     """
     return ClusterStates(
         _look(source, {p.place for p in partitions}),
-        _look(target, {TopicPartition(p.target_topic, p.place.partition) for p in partitions}),
+        _look(target, {p.there for p in partitions}),
     )
 
 
