@@ -33,6 +33,11 @@ class ClusterState:
         """Of a partition."""
         return self.logs.get(place, _NOT_LOOKED_AT)
 
+    def log_start(self, place: TopicPartition) -> int:
+        """Of a partition; 0 where it is not known."""
+        log = self.logs.get(place)
+        return log.log_start if isinstance(log, PartitionOffsets) else 0
+
     def topic_id(self, topic: str) -> str:
         """Kafka's id of a topic; empty where it is not known."""
         state = self.states.get(topic)
