@@ -1,4 +1,4 @@
-"""Connectors and what they failed with, as their workers tell it."""
+"""Connectors as their workers report them, and what reads and changes them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
