@@ -29,7 +29,7 @@ Copy = tuple[TopicPartition, Seen, bytes]
 
 
 class Piece(NamedTuple):
-    """Some records of one partition, in order; the next piece of it goes on behind them."""
+    """Some records of one partition, in order; the next piece of it continues after them."""
 
     place: TopicPartition
     rows: Sequence[Seen]
@@ -67,15 +67,15 @@ class WantedRows(Protocol):
     """The rows of a gap result, sorted, wherever they are kept."""
 
     def tallies(self) -> Mapping[RecordSet, Tally]:
-        """What each lane holds."""
+        """What each record set holds."""
 
     def done(self, lane: RecordSet, through: int) -> Tally:
-        """What a lane holds up to this offset."""
+        """What a record set holds up to this offset."""
 
     def after(
         self, place: TopicPartition, through: Mapping[OrderVerdict, int]
     ) -> Iterator[WantedRow]:
-        """The rows of these lanes of a partition, each lane's behind its offset, in order."""
+        """The rows of a partition after the offset of their order verdict, in order."""
 
     def offsets_after(
         self, place: TopicPartition, through: Mapping[OrderVerdict, int]
@@ -162,12 +162,11 @@ class Exporter(Protocol):
 
 
 class ExportedLane(NamedTuple):
-    """What an export holds of a lane.
+    """What an export holds of a record set.
 
     Attributes:
-        after: of the source's offsets, the one behind which the lane was exported; -1 where all of
-            it was.
-        offsets: a digest of the offsets behind it, as the gap result lists them.
+        after: the source offset after which the records were exported; -1 where all of them were.
+        offsets: a digest of the offsets after it, as the gap result lists them.
         records: how many of them are in the file of the partition.
         gone: how many of them the source did not hold any more.
     """
