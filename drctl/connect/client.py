@@ -62,14 +62,14 @@ class NoSuchConnector(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How a client shows who it is, and whom it trusts.
+    """How a client authenticates, and which certificates it trusts.
 
     Attributes:
-        user: for basic authentication, where a URL names nobody.
+        user: for basic authentication, where the URL has no user.
         headers: sent with every request.
         ca: PEM file, or its content, with the certificates that are trusted; else the system's.
         certificate: PEM file, or its content, of a client certificate with its chain.
-        key: of the certificate, likewise; else it stands in the same file.
+        key: of the certificate, likewise; else it is in the same file.
     """
 
     user: str | None = None
@@ -345,7 +345,7 @@ class ConnectReader:
         return self._context
 
     def _no_answer(self, _method: str, silent: Unreachable, _sent: bool) -> DrctlError:
-        """What a call ends with that got no answer."""
+        """The error of a call without an answer."""
         return silent
 
     def _value(self, answer: "_Answer", method: str, path: str, read: Read[T]) -> T:
@@ -412,7 +412,7 @@ class ConnectWriter(ConnectReader):
         self._call("PUT", f"{path_of(name)}/stop", acknowledged)
 
     def resume(self, name: str) -> None:
-        """Let it go on after `pause` or `stop`.
+        """Resume it after `pause` or `stop`.
 
         Raises:
             NoSuchConnector: there is none of this name.
@@ -490,7 +490,7 @@ def each(read: Callable[[str, Any], T]) -> Read[dict[str, T]]:
 
 
 def acknowledged(document: Any) -> None:
-    """Reads the answer to a change: nothing, or an object that nobody needs.
+    """Reads the answer to a change: nothing, or an object that is not used.
 
     Raises:
         ValueError: it is something else.
@@ -591,7 +591,7 @@ class _Exchange:
         headers: Mapping[str, str],
         context: ssl.SSLContext | None,
     ) -> _Answer:
-        """What came; redirects are answers too, for who follows one shows it the password.
+        """The answer; redirects are answers too: following one would send the password there.
 
         Raises:
             OSError: nothing, or not all of it in time.
@@ -690,7 +690,7 @@ class _Timed:
         return io.BufferedReader(_Incoming(self._sock, self._exchange))
 
     def close(self) -> None:
-        """Whoever opened the socket closes it."""
+        """The opener of the socket closes it."""
 
 
 class _Incoming(io.RawIOBase):

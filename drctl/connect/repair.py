@@ -44,7 +44,7 @@ class ConnectCurer(ConnectWriter):
     """Implements `drctl.connectors.connector.WorkersWriter`."""
 
     def put_positions(self, name: str, positions: Sequence[Position]) -> None:
-        """Have a stopped connector go on from there; None takes a position away.
+        """Have a stopped connector resume from there; None removes a position.
 
         Raises:
             NoSuchConnector: there is none of this name.

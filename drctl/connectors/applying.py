@@ -232,8 +232,8 @@ class Line:
     Attributes:
         connector: on the other workers.
         came_from: the name of the connector that it is taken from.
-        before: what stands there now; None for none.
-        to: None takes it away.
+        before: the position there now; None for none.
+        to: None removes it.
     """
 
     connector: str

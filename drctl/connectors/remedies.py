@@ -16,16 +16,16 @@ _NO_ROWS = frozenset({"never", "no_data", "schema_only", "recovery", "schema_onl
 
 
 class Remedy(StrEnum):
-    """What is done about a connector that cannot go on from where it was."""
+    """What is done about a connector that cannot resume from its position."""
 
     RESET = "reset"
-    """It forgets how far it got, and begins anew."""
+    """It forgets its positions, and starts from scratch."""
     RECREATE = "recreate"
-    """Another one of the same configuration begins anew; the old one stays stopped."""
+    """Another one of the same configuration starts from scratch; the old one stays stopped."""
 
 
 def consequence(connector: Connector) -> str:
-    """What becomes of the data when it begins anew."""
+    """What becomes of the data when it starts from scratch."""
     if connector.kind == SINK:
         reset = connector.config.get("consumer.override.auto.offset.reset", "the worker's setting")
         return f"it reads its topics from where auto.offset.reset says ({reset})"
@@ -74,7 +74,7 @@ class Treatment:
 
     Attributes:
         patience_s: how long each state may take.
-        settle_s: so long it has to run in the end.
+        settle_s: how long it has to run in the end.
     """
 
     workers: Workers
@@ -89,7 +89,7 @@ class Treatment:
     def run(
         self, remedy: Remedy, connector: Connector, name: str, where: str, cluster_id: str
     ) -> Treated:
-        """Do it, step by step, each seen before the next."""
+        """Carry it out; each step is verified before the next."""
         done: list[str] = []
         before = ""
         try:

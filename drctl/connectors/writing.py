@@ -1,4 +1,4 @@
-"""Writes positions, keeps those that were there, and reads everything back."""
+"""Writes source positions to connectors: keeps the old ones first, and reads everything back."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _POLL_S = 0.2
 
 
 class Outcome(StrEnum):
-    """How a position stands after a run, as read back."""
+    """How it ended for one position, as read back."""
 
     WRITTEN = "written"
     UNCHANGED = "unchanged"
@@ -160,7 +160,7 @@ class Writing:
 
 
 def nothing_written(plan: OffsetsPlan) -> OffsetsResult:
-    """The result of a plan that has nothing to do."""
+    """The result of a plan that writes nothing."""
     return OffsetsResult(plan, tuple(map(_unwritten, plan.lines)))
 
 

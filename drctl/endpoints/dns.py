@@ -59,17 +59,17 @@ def of_set(found: dns.rrset.RRset | None) -> Records:
 
 
 def of_cluster(settings: DnsEndpoint, cluster: str) -> Records:
-    """What is to stand there for a cluster."""
+    """The record for a cluster, by drctl.yaml."""
     return Records(_parsed(settings.type, settings.clusters[cluster]), settings.ttl)
 
 
 def of_evidence(kind: str, evidence: Mapping[str, Any]) -> Records:
-    """What was seen, from a journal."""
+    """What was observed, from a journal."""
     return Records(_parsed(kind, evidence["records"]), int(evidence["ttl"]))
 
 
 def cluster_of(settings: DnsEndpoint, records: Records) -> str | None:
-    """The cluster whose data it is; None where it is nobody's, or only a part of somebody's."""
+    """The cluster whose data it is; None where it is of none, or only a part of one's."""
     names = (c for c in settings.clusters if of_cluster(settings, c).data == records.data)
     return next(names, None)
 
@@ -381,10 +381,10 @@ class DnsWriter:
         return self._reader.endpoint
 
     def switch(self, to: str, before: EndpointState) -> None:
-        """Let the record hold what drctl.yaml says of the cluster.
+        """Set the record to what drctl.yaml says of the cluster.
 
         Raises:
-            EndpointMoved: somebody else has changed it since.
+            EndpointMoved: it was changed by somebody else since.
             EndpointRejected: the server does not do it; nothing was changed.
             Unreachable: it could not be asked; nothing was changed.
             Unknown: no answer came after it had been asked.
@@ -399,10 +399,10 @@ class DnsWriter:
         self._replace(seen, of_cluster(self._settings, to))
 
     def restore(self, before: EndpointState) -> None:
-        """Let the record hold what it held, with the TTL that it had.
+        """Set the record to what it held, with its TTL.
 
         Raises:
-            EndpointMoved: somebody else has changed it since.
+            EndpointMoved: it was changed by somebody else since.
             EndpointRejected: the server does not do it; nothing was changed.
             Unreachable: it could not be asked; nothing was changed.
             Unknown: no answer came after it had been asked.

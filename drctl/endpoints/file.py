@@ -24,7 +24,7 @@ _NO_ATTRIBUTES = (errno.ENOTSUP, errno.ENODATA)
 
 
 def replaced(path: Path, content: bytes, keep: Path | None) -> None:
-    """Let the file hold this; what it was before gets a second name where one is given.
+    """Replace the file's content; the old file gets a second name where one is given.
 
     Raises:
         EndpointRejected: that is not possible; nothing was changed.
@@ -43,7 +43,7 @@ def replaced(path: Path, content: bytes, keep: Path | None) -> None:
 
 
 def put_back(kept: Path, path: Path) -> None:
-    """Give a file that was kept its name again.
+    """Rename a kept file back.
 
     Raises:
         EndpointRejected: that is not possible; nothing was changed.
@@ -55,7 +55,7 @@ def put_back(kept: Path, path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Let there be no file.
+    """Remove the file.
 
     Raises:
         EndpointRejected: that is not possible; nothing was changed.
@@ -247,10 +247,10 @@ class FileWriter:
         return self._reader.endpoint
 
     def switch(self, to: str, before: EndpointState) -> None:
-        """Let the file hold what drctl.yaml says of the cluster.
+        """Write what drctl.yaml says of the cluster to the file.
 
         Raises:
-            EndpointMoved: somebody else has changed it since.
+            EndpointMoved: it was changed by somebody else since.
             EndpointRejected: it cannot be replaced; nothing was changed.
             Unknown: it was replaced, and may not survive a crash of the machine.
         """
@@ -265,10 +265,10 @@ class FileWriter:
         replaced(found.path, content, keep)
 
     def restore(self, before: EndpointState) -> None:
-        """Let the file hold what it held; none where there was none.
+        """Put the old file back; none where there was none.
 
         Raises:
-            EndpointMoved: somebody else has changed it since.
+            EndpointMoved: it was changed by somebody else since.
             EndpointRejected: it cannot be replaced, or what it held is gone.
             Unknown: it was replaced, and may not survive a crash of the machine.
         """
@@ -286,7 +286,7 @@ class FileWriter:
             self._put_back(found.path, digest)
 
     def _put_own_back(self, path: Path, cluster: str, digest: str) -> None:
-        """By drctl.yaml, never by a journal: what stands in the file decides where clients go."""
+        """By drctl.yaml, never by a journal: the content decides where clients go."""
         content = self._contents[cluster].encode()
         if hashlib.sha256(content).hexdigest() != digest:
             raise EndpointRejected(

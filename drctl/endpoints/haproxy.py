@@ -286,7 +286,7 @@ class HaproxyWriter:
         """Send clients to the cluster, and end sessions to others where that is wanted.
 
         Raises:
-            EndpointMoved: somebody else has changed a server since.
+            EndpointMoved: a server was changed by somebody else since.
             EndpointRejected: HAProxy does not do it; nothing was changed.
             EndpointFailed: it did part of it.
             Unreachable: it could not be asked; nothing was changed.
@@ -297,10 +297,10 @@ class HaproxyWriter:
         self._change(_wanted(self._settings, seen, to), (seen,))
 
     def restore(self, before: EndpointState) -> None:
-        """Let each server be as it was, and end sessions to those that take no clients.
+        """Set each server as it was, and end sessions to those that take no clients.
 
         Raises:
-            EndpointMoved: somebody else has changed a server since.
+            EndpointMoved: a server was changed by somebody else since.
             EndpointRejected: HAProxy does not do it; nothing was changed.
             EndpointFailed: it did part of it.
             Unreachable: it could not be asked; nothing was changed.
@@ -326,7 +326,7 @@ class HaproxyWriter:
             self._check(orders, self._api.order(*orders))
 
     def _orders(self, now: Servers, wanted: Servers) -> Iterator[str]:
-        """First what takes clients away: nobody must be sent to two clusters at once."""
+        """Removal first: clients must never be sent to two clusters at once."""
         for name, server in sorted(wanted.items(), key=lambda item: item[1].state == "ready"):
             place = f"{self._settings.backend}/{name}"
             changed = self._setting(server) != self._setting(now[name])
@@ -339,7 +339,7 @@ class HaproxyWriter:
                 yield f"shutdown sessions server {place}"
 
     def _setting(self, server: Server) -> tuple[str, int] | str:
-        """What drctl changes of a server; all else moves by itself, or is somebody else's."""
+        """What drctl changes of a server; all else changes by itself, or is not drctl's."""
         return (server.address, server.port) if self._settings.addresses else server.state
 
     def _check(self, orders: Sequence[str], answers: Sequence[str]) -> None:

@@ -27,7 +27,7 @@ def scope_of(link: Link) -> Scope:
 
 
 class Held(NamedTuple):
-    """An anchor as it stands in the topic.
+    """An anchor as it is in the topic.
 
     Attributes:
         value: all of it, still encoded.

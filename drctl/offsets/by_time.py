@@ -16,7 +16,7 @@ class Consumed(NamedTuple):
 
     Attributes:
         timestamp_ms: the record's own timestamp.
-        at_ms: when this was noted, in milliseconds UTC; None where nobody says.
+        at_ms: when this was noted, in milliseconds UTC; None where that is unknown.
     """
 
     timestamp_ms: int

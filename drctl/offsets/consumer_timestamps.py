@@ -59,7 +59,7 @@ class TimestampRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which rows: none named is all. What does not decode to a key is always wanted."""
+    """The rows to keep: all where none is named. Keys that cannot be decoded are always kept."""
 
     groups: frozenset[str] = frozenset()
     topics: frozenset[str] = frozenset()
@@ -138,7 +138,7 @@ def row_json(row: TimestampRow) -> dict[str, Any]:
 
 
 HELD = 200_000
-"""How many keys are kept in memory, each once for every partition in which it stands."""
+"""How many keys are kept in memory, once for each partition of the topic that holds it."""
 
 _Seen = tuple[int, int, bytes | None]
 """Offset of the record, its timestamp and value."""
@@ -148,7 +148,7 @@ class Entry(NamedTuple):
     """The newest record of one key in one partition of the topic.
 
     Attributes:
-        at_partition: in which partition of the topic it stands.
+        at_partition: the partition of the topic that holds it.
         at_offset: where in it.
         value: None for a tombstone.
     """

@@ -29,9 +29,9 @@ class Outcome(StrEnum):
     KEPT = "kept"
     REFUSED = "refused"
     FAILED = "failed"
-    """It was not written, and nobody had refused it before."""
+    """It was not written, and no guard had refused it."""
     UNKNOWN = "unknown"
-    """It was sent; whether it was written could not be found out."""
+    """It was sent; whether it was written is not known."""
 
 
 WRITTEN = frozenset({Outcome.COMMITTED, Outcome.DELETED})
@@ -43,8 +43,7 @@ class LineResult:
     """What became of one line.
 
     Attributes:
-        now: where the group stands as read back; None where it has no position, or where that
-            could not be read.
+        now: the committed offset as read back; None where there is none, or it could not be read.
         reason: why it is not done; empty where it is.
     """
 

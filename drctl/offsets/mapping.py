@@ -275,7 +275,7 @@ LONE = "what stands next to it names no offsets: one record is no evidence of a 
 NOT_COMPARED = "no more than headers say so: records that were not read may stand before it"
 
 FALSELY_NAMED = "somebody else wrote the headers next to it, or others' records stand among them"
-"""While the source is silent, under which condition an answer skips that nobody could compare."""
+"""While the source is silent: the condition under which an answer without comparison skips."""
 
 NO_COPY = NoAnswer("no record of the target names its offset on the source")
 NONE_NEAR = NoAnswer("no copy that names its offset was found on either side of the position")
@@ -313,12 +313,12 @@ class _Source(NamedTuple):
 
 
 class Sure(Enum):
-    """What headers that name a position are worth: anybody can write one."""
+    """How far headers that name an offset are believed: anybody can write one."""
 
     PROVEN = auto()
     """Records on both sides are those that they say they are."""
     DENSE = auto()
-    """There are copies on both sides as far as there can be; nobody could compare them."""
+    """There are copies on both sides as far as there can be; they were not compared."""
     LONE = auto()
 
 

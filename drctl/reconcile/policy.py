@@ -19,7 +19,7 @@ class Action(StrEnum):
     EXPORT = "export"
     DISCARD = "discard"
     REFUSE = "refuse"
-    """Nothing: somebody has to decide."""
+    """Nothing: a person has to decide."""
 
 
 SENDS = frozenset({Action.COPY, Action.QUARANTINE})
