@@ -21,8 +21,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from drctl.config.fields import WebAddress, web_address
 from drctl.config.secret import hide_user_info, names_secret, remember, without_known
-from drctl.connect.connectors import ConnectorStatus, checked, read_config, read_status
-from drctl.connect.connectors import field as read_field
+from drctl.connect.connectors import ConnectorStatus, checked, member, read_config, read_status
 from drctl.host import connections
 from drctl.model.errors import ConfigError, DrctlError, Unknown, Unreachable, UsageError
 from drctl.model.strict_json import read_json
@@ -63,14 +62,14 @@ class NoSuchConnector(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How a client shows who it is, and whom it trusts.
+    """How a client authenticates, and which certificates it trusts.
 
     Attributes:
-        user: for basic authentication, where a URL names nobody.
+        user: for basic authentication, where the URL has no user.
         headers: sent with every request.
         ca: PEM file, or its content, with the certificates that are trusted; else the system's.
         certificate: PEM file, or its content, of a client certificate with its chain.
-        key: of the certificate, likewise; else it stands in the same file.
+        key: of the certificate, likewise; else it is in the same file.
     """
 
     user: str | None = None
@@ -82,7 +81,7 @@ class Access:
     key_password: str = field(default="", repr=False)
 
     def headers_for(self, worker: WebAddress) -> dict[str, str]:
-        """All that tells who asks; what of it is secret is masked from now on.
+        """The headers that authenticate; secrets among them are masked from now on.
 
         Raises:
             ConfigError: it cannot be sent, or says it twice.
@@ -177,7 +176,7 @@ class ConnectReader:
             NotConnect: whatever answered does not say it, as a proxy may.
             Unreachable: no worker answered within the deadline.
         """
-        return self._get("/", lambda told: read_field(told, "kafka_cluster_id", str))
+        return self._call("GET", "/", lambda told: member(told, "kafka_cluster_id", str))
 
     def connectors(self) -> tuple[str, ...]:
         """Names of all connectors, sorted.
@@ -186,7 +185,11 @@ class ConnectReader:
             NotConnect: what answered is not Connect.
             Unreachable: no worker answered within the deadline.
         """
-        return self._get("/connectors", _names)
+
+        def names(document: Any) -> tuple[str, ...]:
+            return tuple(sorted(checked(name, str, "a name") for name in checked(document, list)))
+
+        return self._call("GET", "/connectors", names)
 
     def statuses(self) -> dict[str, ConnectorStatus]:
         """The states of all connectors and their tasks.
@@ -195,8 +198,8 @@ class ConnectReader:
             NotConnect: what answered is not Connect.
             Unreachable: no worker answered within the deadline.
         """
-        read = each(lambda _, told: read_status(read_field(told, "status", dict)))
-        return self._get("/connectors?expand=status", read)
+        read = each(lambda _, told: read_status(member(told, "status", dict)))
+        return self._call("GET", "/connectors?expand=status", read)
 
     def status(self, name: str) -> ConnectorStatus:
         """The state of one connector and its tasks.
@@ -208,7 +211,7 @@ class ConnectReader:
             Unreachable: no worker answered within the deadline.
         """
         try:
-            return self._get(f"{path_of(name)}/status", read_status)
+            return self._call("GET", f"{path_of(name)}/status", read_status)
         except NoSuchConnector:
             # A worker that starts says so of every connector until it has read what it keeps.
             if name not in self.connectors():
@@ -226,7 +229,7 @@ class ConnectReader:
             NotConnect: what answered is not Connect.
             Unreachable: no worker answered within the deadline.
         """
-        return self._get(f"{path_of(name)}/config", read_config)
+        return self._call("GET", f"{path_of(name)}/config", read_config)
 
     def task_count(self, name: str) -> int:
         """How many tasks it is to have, as the workers keep it; none once its stop is stored.
@@ -236,7 +239,7 @@ class ConnectReader:
             NotConnect: what answered is not Connect.
             Unreachable: no worker answered within the deadline.
         """
-        return self._informed(name, _tasks)
+        return self._informed(name, lambda info: len(member(info, "tasks", list)))
 
     def known_config(self, name: str) -> dict[str, str]:
         """Its configuration as one worker knows it, which may lag; not for changing it.
@@ -246,11 +249,12 @@ class ConnectReader:
             NotConnect: what answered is not Connect.
             Unreachable: no worker answered within the deadline.
         """
-        return self._informed(name, _known_config)
+        return self._informed(name, lambda info: read_config(member(info, "config", dict)))
 
-    def _informed(self, name: str, read: Callable[[str, Any], T]) -> T:
+    def _informed(self, name: str, read: Read[T]) -> T:
         # The connector's own path is answered only after tasks that are being stopped have ended.
-        every = self._get("/connectors?expand=info", each(read))
+        infos = each(lambda _, told: read(member(told, "info", dict)))
+        every = self._call("GET", "/connectors?expand=info", infos)
         if name not in every:
             raise NoSuchConnector(f"Kafka Connect has no connector {name}")
         return every[name]
@@ -265,10 +269,10 @@ class ConnectReader:
             NotConnect: what answered is not Connect.
             Unreachable: no worker answered within the deadline.
         """
-        return self._get(f"{path_of(name)}/offsets", _offsets)
+        return self._call("GET", f"{path_of(name)}/offsets", _offsets)
 
     def present(self) -> None:
-        """See whether a worker is there that does its work, whatever it says.
+        """See whether a worker answers at all.
 
         Raises:
             Unreachable: no worker answered within a short time.
@@ -287,9 +291,6 @@ class ConnectReader:
 
     def close(self) -> None:
         """Nothing is held between two calls."""
-
-    def _get(self, path: str, read: Read[T]) -> T:
-        return self._call("GET", path, read)
 
     def _call(
         self, method: str, path: str, read: Read[T], body: Mapping[str, object] | None = None
@@ -330,9 +331,9 @@ class ConnectReader:
             except OSError as error:
                 silence, sent = _because(error), sent or exchange.sent
         because = f": {silence}" if silence else ""
-        told = f"{self.timeout_s if within_s is None else within_s:g} s{because}"
+        seconds = self.timeout_s if within_s is None else within_s
         silent = Unreachable(
-            f"Kafka Connect ({self._named}) did not answer within {told}",
+            f"Kafka Connect ({self._named}) did not answer within {seconds:g} s{because}",
             "Check that the worker runs and that `connect` of the replicator in drctl.yaml fits.",
         )
         if self._party is not None:
@@ -344,7 +345,7 @@ class ConnectReader:
         return self._context
 
     def _no_answer(self, _method: str, silent: Unreachable, _sent: bool) -> DrctlError:
-        """What a call ends with that got no answer."""
+        """The error of a call without an answer."""
         return silent
 
     def _value(self, answer: "_Answer", method: str, path: str, read: Read[T]) -> T:
@@ -411,7 +412,7 @@ class ConnectWriter(ConnectReader):
         self._call("PUT", f"{path_of(name)}/stop", acknowledged)
 
     def resume(self, name: str) -> None:
-        """Let it go on after `pause` or `stop`.
+        """Resume it after `pause` or `stop`.
 
         Raises:
             NoSuchConnector: there is none of this name.
@@ -489,7 +490,7 @@ def each(read: Callable[[str, Any], T]) -> Read[dict[str, T]]:
 
 
 def acknowledged(document: Any) -> None:
-    """Reads the answer to a change: nothing, or an object that nobody needs.
+    """Reads the answer to a change: nothing, or an object that is not used.
 
     Raises:
         ValueError: it is something else.
@@ -500,30 +501,18 @@ def acknowledged(document: Any) -> None:
 
 def _named(name: str) -> Read[None]:
     def read(document: Any) -> None:
-        if read_field(document, "name", str) != name:
+        if member(document, "name", str) != name:
             raise ValueError("it names another connector")
 
     return read
 
 
-def _names(document: Any) -> tuple[str, ...]:
-    return tuple(sorted(checked(name, str, "a name") for name in checked(document, list)))
-
-
-def _tasks(_name: str, document: Any) -> int:
-    return len(read_field(read_field(document, "info", dict), "tasks", list))
-
-
-def _known_config(_name: str, document: Any) -> dict[str, str]:
-    return read_config(read_field(read_field(document, "info", dict), "config", dict))
-
-
 def _offsets(document: Any) -> tuple[dict[str, Any], ...]:
     found = []
-    for told in read_field(document, "offsets", list):
+    for told in member(document, "offsets", list):
         offset = checked(told, dict, "an entry").get("offset")
         checked({} if offset is None else offset, dict, "`offset`")
-        found.append({"partition": read_field(told, "partition", dict), "offset": offset})
+        found.append({"partition": member(told, "partition", dict), "offset": offset})
     return tuple(found)
 
 
@@ -531,7 +520,7 @@ def _complaint(data: bytes) -> tuple[str, bool]:
     """What an answer complains of, and whether it is Connect that does, with a code of its own."""
     try:
         found = checked(read_json(data[:MOST_BYTES]), dict)
-        return read_field(found, "message", str), "error_code" in found
+        return member(found, "message", str), "error_code" in found
     except ValueError:
         return _beginning(data, 300), False
 
@@ -602,7 +591,7 @@ class _Exchange:
         headers: Mapping[str, str],
         context: ssl.SSLContext | None,
     ) -> _Answer:
-        """What came; redirects are answers too, for who follows one shows it the password.
+        """The answer; redirects are answers too: following one would send the password there.
 
         Raises:
             OSError: nothing, or not all of it in time.
@@ -701,7 +690,7 @@ class _Timed:
         return io.BufferedReader(_Incoming(self._sock, self._exchange))
 
     def close(self) -> None:
-        """Whoever opened the socket closes it."""
+        """The opener of the socket closes it."""
 
 
 class _Incoming(io.RawIOBase):

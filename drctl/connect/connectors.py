@@ -1,4 +1,4 @@
-"""What a Connect worker says of its connectors, and whether it says it as Connect does."""
+"""Reads a Connect worker's documents about connectors, and checks their shape."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -52,13 +52,13 @@ def read_status(document: Any) -> ConnectorStatus:
     Raises:
         ValueError: it is not of that shape.
     """
-    connector = field(document, "connector", dict)
+    connector = member(document, "connector", dict)
     return ConnectorStatus(
-        field(document, "name", str),
+        member(document, "name", str),
         *_state(connector),
         tuple(
-            TaskStatus(field(task, "id", int), *_state(task), _first_line(task))
-            for task in field(document, "tasks", list)
+            TaskStatus(member(task, "id", int), *_state(task), _first_line(task))
+            for task in member(document, "tasks", list)
         ),
         _first_line(connector),
     )
@@ -76,7 +76,7 @@ def read_config(document: Any) -> dict[str, str]:
     return {key: str(value) for key, value in told.items()}
 
 
-def field(document: Any, name: str, kind: type[T]) -> T:
+def member(document: Any, name: str, kind: type[T]) -> T:
     """What an object holds under this name.
 
     Raises:
@@ -97,7 +97,7 @@ def checked(value: Any, kind: type[T], what: str = "the answer") -> T:
 
 
 def _state(document: Any) -> tuple[str, str]:
-    state = field(document, "state", str)
+    state = member(document, "state", str)
     return state, checked(document.get("worker_id") or "", str, "`worker_id`")
 
 

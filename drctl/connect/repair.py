@@ -1,4 +1,4 @@
-"""Connectors with their whole traces and positions, and the calls that change them."""
+"""Connectors as `drctl connect`, checks and failback need them, and the calls that change them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,11 +11,10 @@ from drctl.connect.client import (
     each,
     path_of,
 )
-from drctl.connect.connectors import field, read_config, read_status
+from drctl.connect.connectors import member, read_config, read_status
 from drctl.connectors.connector import Connector, Part, Position
+from drctl.model import replication
 from drctl.model.errors import Refused
-from drctl.model.replication import Connector as replication_Connector
-from drctl.model.replication import Task
 
 
 class ConnectHealth(ConnectReader):
@@ -28,7 +27,7 @@ class ConnectHealth(ConnectReader):
             NotConnect: what answered is not Connect.
             Unreachable: no worker answered within the deadline.
         """
-        return self._get("/connectors?expand=status&expand=info", each(_connector))
+        return self._call("GET", "/connectors?expand=status&expand=info", each(_connector))
 
     def positions(self, name: str) -> tuple[Position, ...]:
         """How far a connector got.
@@ -45,7 +44,7 @@ class ConnectCurer(ConnectWriter):
     """Implements `drctl.connectors.connector.WorkersWriter`."""
 
     def put_positions(self, name: str, positions: Sequence[Position]) -> None:
-        """Have a stopped connector go on from there; None takes a position away.
+        """Have a stopped connector resume from there; None removes a position.
 
         Raises:
             NoSuchConnector: there is none of this name.
@@ -70,39 +69,39 @@ class ConnectCurer(ConnectWriter):
 
 
 def _connector(name: str, document: Any) -> Connector:
-    status, info = field(document, "status", dict), field(document, "info", dict)
-    tasks = (_part(field(t, "id", int), t) for t in field(status, "tasks", list))
-    parts = (_part(None, field(status, "connector", dict)), *tasks)
+    status, info = member(document, "status", dict), member(document, "info", dict)
+    tasks = (_part(member(t, "id", int), t) for t in member(status, "tasks", list))
+    parts = (_part(None, member(status, "connector", dict)), *tasks)
     kind = str(info.get("type") or status.get("type", ""))
     return Connector(name, kind, read_config(info.get("config")), parts)
 
 
 def _part(task: int | None, document: Mapping[str, Any]) -> Part:
     trace = str(document.get("trace") or "")
-    return Part(task, field(document, "state", str), str(document.get("worker_id", "")), trace)
+    return Part(task, member(document, "state", str), str(document.get("worker_id", "")), trace)
 
 
 class ConnectLister(ConnectReader):
     """Implements `drctl.model.replication.ConnectorLister`."""
 
-    def described(self) -> Mapping[str, replication_Connector]:
+    def described(self) -> Mapping[str, replication.Connector]:
         """Every connector with its configuration and its tasks, by name.
 
         Raises:
             NotConnect: what answered is not Connect.
             Unreachable: no worker answered within the deadline.
         """
-        return self._get("/connectors?expand=status&expand=info", each(_lister_connector))
+        return self._call("GET", "/connectors?expand=status&expand=info", each(_described))
 
 
-def _lister_connector(name: str, document: Any) -> replication_Connector:
-    told, info = field(document, "status", dict), field(document, "info", dict)
+def _described(name: str, document: Any) -> replication.Connector:
+    told, info = member(document, "status", dict), member(document, "info", dict)
     status = read_status(told)
-    return replication_Connector(
+    return replication.Connector(
         name,
         str(info.get("type") or told.get("type", "")),
         read_config(info.get("config")),
         status.state,
-        tuple(Task(task.number, task.state, task.trace) for task in status.tasks),
+        tuple(replication.Task(task.number, task.state, task.trace) for task in status.tasks),
         status.trace,
     )

@@ -1,6 +1,10 @@
-"""Plans which positions are written to which connectors of another Connect cluster."""
+"""Moves source positions of connectors to another Connect cluster: the export and the plan.
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+An export holds the positions of some connectors. Its partitions are renamed for the connectors of
+the other workers, as far as drctl knows how their plugins name them.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -61,7 +65,7 @@ ABOUT = (
 
 
 def kept(connector: Connector, positions: Sequence[Position], unread: str = "") -> Kept:
-    """What is kept of a connector."""
+    """A connector's positions, with what tells which connector it was."""
     about = {key: connector.config[key] for key in ABOUT if key in connector.config}
     return Kept(
         connector.name,
@@ -83,7 +87,25 @@ def export_document(export: Export, out: str) -> dict[str, Any]:
         "workers": export.workers,
         "kafka_cluster_id": export.cluster_id,
         "taken": export.taken,
-        "connectors": [_connector(each) for each in export.connectors],
+        "connectors": [
+            {
+                "name": each.name,
+                "kind": each.kind,
+                "plugin": each.plugin,
+                "state": each.state,
+                "group": each.group,
+                "about": dict(each.about),
+                "unread": each.unread,
+                "offsets": [
+                    {
+                        "partition": dict(at.partition),
+                        "offset": None if at.offset is None else dict(at.offset),
+                    }
+                    for at in each.positions
+                ],
+            }
+            for each in export.connectors
+        ],
     }
 
 
@@ -110,22 +132,6 @@ def read_export(data: Any, file: str) -> Export:
         ) from wrong
 
 
-def _connector(each: Kept) -> dict[str, Any]:
-    return {
-        "name": each.name,
-        "kind": each.kind,
-        "plugin": each.plugin,
-        "state": each.state,
-        "group": each.group,
-        "about": dict(each.about),
-        "unread": each.unread,
-        "offsets": [
-            {"partition": dict(p.partition), "offset": None if p.offset is None else dict(p.offset)}
-            for p in each.positions
-        ],
-    }
-
-
 def _read(data: Mapping[str, Any]) -> Kept:
     positions = tuple(
         Position(dict(each["partition"]), None if each["offset"] is None else dict(each["offset"]))
@@ -143,16 +149,11 @@ def _read(data: Mapping[str, Any]) -> Kept:
     )
 
 
-_MIRROR = "MirrorSourceConnector"
-_MONGO = "MongoDbConnector"
-_DEBEZIUM = "io.debezium.connector."
-
-
 class Translated(NamedTuple):
-    """A partition in the other connector's words.
+    """A partition as the other connector names it.
 
     Attributes:
-        doubt: why it may not be one that the other connector reads; empty where it is.
+        doubt: why the other connector may not read it; empty where it does.
         unknown: whether the doubt is only that drctl does not know such partitions.
     """
 
@@ -165,9 +166,13 @@ def translate(kept: Kept, partition: Partition, to: Connector) -> Translated:
     """The partition as `to` would write it."""
     if to.plugin and kept.plugin and to.plugin != kept.plugin:
         return Translated(partition, f"it is a {to.plugin}, not a {kept.plugin}")
-    for known, change in _KINDS:
-        if known(kept.plugin):
-            return change(kept, partition, to)
+    name = kept.plugin.rpartition(".")[2]
+    if name == "MirrorSourceConnector":
+        return _mirrored(kept, partition, to)
+    if name == "MongoDbConnector":
+        return _prefixed("server_id", partition, to)
+    if kept.plugin.startswith("io.debezium.connector."):
+        return _prefixed("server", partition, to)
     return Translated(partition, f"drctl does not know partitions of {kept.plugin}", unknown=True)
 
 
@@ -176,22 +181,14 @@ def _mirrored(kept: Kept, partition: Partition, to: Connector) -> Translated:
         return Translated(partition, "it is no partition of MirrorMaker 2")
     alias = to.config.get("source.cluster.alias", "")
     ours, theirs = (
-        _addresses(each.get("source.cluster.bootstrap.servers", ""))
-        for each in (kept.about, to.config)
+        {part.strip() for part in servers.split(",") if part.strip()}
+        for servers in (
+            each.get("source.cluster.bootstrap.servers", "") for each in (kept.about, to.config)
+        )
     )
-    moved = {**partition, "cluster": alias}
-    if ours.isdisjoint(theirs):
-        told = "it reads from other brokers: these offsets are those of another cluster"
-        return Translated(moved, told)
-    return Translated(moved)
-
-
-def _debezium(kept: Kept, partition: Partition, to: Connector) -> Translated:
-    return _prefixed("server", partition, to)
-
-
-def _mongo(kept: Kept, partition: Partition, to: Connector) -> Translated:
-    return _prefixed("server_id", partition, to)
+    other = "it reads from other brokers: these offsets are those of another cluster"
+    doubt = other if ours.isdisjoint(theirs) else ""
+    return Translated({**partition, "cluster": alias}, doubt)
 
 
 def _prefixed(key: str, partition: Partition, to: Connector) -> Translated:
@@ -201,23 +198,6 @@ def _prefixed(key: str, partition: Partition, to: Connector) -> Translated:
     if not prefix:
         return Translated(partition, "the connector has no topic.prefix")
     return Translated({**partition, key: prefix})
-
-
-def _addresses(servers: str) -> frozenset[str]:
-    return frozenset(each.strip() for each in servers.split(",") if each.strip())
-
-
-def _is(name: str) -> Callable[[str], bool]:
-    return lambda plugin: plugin.rpartition(".")[2] == name
-
-
-_KINDS: tuple[
-    tuple[Callable[[str], bool], Callable[[Kept, Partition, Connector], Translated]], ...
-] = (
-    (_is(_MIRROR), _mirrored),
-    (_is(_MONGO), _mongo),
-    (lambda plugin: plugin.startswith(_DEBEZIUM), _debezium),
-)
 
 
 class Guard(StrEnum):
@@ -232,7 +212,7 @@ class Guard(StrEnum):
 
     @property
     def overridable(self) -> bool:
-        """Whether an engineer may pass it over."""
+        """Whether an engineer may override it."""
         return self in (Guard.MISFIT, Guard.UNKNOWN)
 
 
@@ -252,8 +232,8 @@ class Line:
     Attributes:
         connector: on the other workers.
         came_from: the name of the connector that it is taken from.
-        before: what stands there now; None for none.
-        to: None takes it away.
+        before: the position there now; None for none.
+        to: None removes it.
     """
 
     connector: str
@@ -288,7 +268,7 @@ class OffsetsPlan:
 
     @property
     def refused(self) -> tuple[Line, ...]:
-        """What something stands against."""
+        """What something blocks."""
         return tuple(line for line in self.lines if line.action is Action.REFUSE)
 
 
@@ -296,7 +276,7 @@ def parse_overrides(given: Iterable[str]) -> dict[Guard, str]:
     """`GUARD=REASON` as typed.
 
     Raises:
-        UsageError: there is no such guard, it cannot be passed over, or no reason is given.
+        UsageError: there is no such guard, it cannot be overridden, or no reason is given.
     """
     known = [guard.value for guard in Guard if guard.overridable]
     return {Guard(name): reason for name, reason in reasons_given(given, known).items()}
@@ -342,9 +322,9 @@ def _lines(
     workers: Workers,
     overrides: Mapping[Guard, str],
 ) -> Iterator[Line]:
-    against = _against(kept, name, to)
-    if against or to is None:
-        guard, reason = against or (Guard.NO_CONNECTOR, "")
+    blocker = _blocker(kept, name, to)
+    if blocker or to is None:
+        guard, reason = blocker or (Guard.NO_CONNECTOR, "")
         for each in kept.positions or (Position({}, None),):
             yield Line(name, kept.name, each.partition, Action.REFUSE, None, None, guard, reason)
         return
@@ -353,24 +333,23 @@ def _lines(
         found = translate(kept, each.partition, to)
         before = next((p.offset for p in now if p.partition == found.partition), None)
         guard = Guard.UNKNOWN if found.unknown else Guard.MISFIT
-        passed = bool(found.doubt) and guard in overrides
-        same = before == each.offset
-        action = Action.KEEP if same else Action.WRITE
+        overridden = bool(found.doubt) and guard in overrides
+        action = Action.KEEP if before == each.offset else Action.WRITE
         yield Line(
             name,
             kept.name,
             found.partition,
-            Action.REFUSE if found.doubt and not passed else action,
+            Action.REFUSE if found.doubt and not overridden else action,
             before,
             each.offset,
             guard if found.doubt else None,
             found.doubt,
-            passed,
+            overridden,
         )
 
 
-def _against(kept: Kept, name: str, to: Connector | None) -> tuple[Guard, str] | None:
-    """What concerns all positions of a connector, and nobody may pass over."""
+def _blocker(kept: Kept, name: str, to: Connector | None) -> tuple[Guard, str] | None:
+    """What blocks all positions of a connector, and cannot be overridden."""
     if kept.unread:
         return Guard.UNREAD, f"its positions could not be read: {kept.unread}"
     if kept.kind == SINK:

@@ -1,4 +1,4 @@
-"""Connectors and what they failed with, as their workers tell it."""
+"""Connectors as their workers report them, and what reads and changes them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -122,10 +122,10 @@ class WorkersWriter(Protocol):
         """
 
     def resume(self, name: str) -> None:
-        """Let it go on.
+        """Resume it.
 
         Raises:
-            Unknown: no answer came; it may go on.
+            Unknown: no answer came; it may have resumed.
         """
 
     def put_config(self, name: str, config: Mapping[str, str]) -> None:
@@ -136,7 +136,7 @@ class WorkersWriter(Protocol):
         """
 
     def put_positions(self, name: str, positions: Sequence[Position]) -> None:
-        """Have a stopped connector go on from there; None takes a position away.
+        """Have a stopped connector resume from there; None removes a position.
 
         Raises:
             Refused: they were not accepted.
@@ -152,14 +152,14 @@ class WorkersWriter(Protocol):
 
 
 class Clock(Protocol):
-    """Time, and the wish to stop."""
+    """Time, and requests to stop."""
 
     def monotonic(self) -> float:
         """Seconds that never go back."""
 
     def wait(self, seconds: float) -> None:
-        """Return after this time, or as soon as somebody wants to stop."""
+        """Return after this time, or as soon as a stop is requested."""
 
     @property
     def stopping(self) -> bool:
-        """Whether somebody wants to stop."""
+        """Whether a stop is requested."""

@@ -1,7 +1,7 @@
-"""What is wrong with connectors, and which of them a restart may cure."""
+"""Why connectors failed, by their stack traces, and whether a restart may help."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -85,8 +85,8 @@ ADVICE = {
     ),
 }
 
-# The first rule that finds its words anywhere in a trace is right: what is lost for good before
-# what may pass, and the special before the general that wraps it.
+# The first rule whose words are anywhere in a trace applies: permanent loss before what may pass,
+# and the specific before the general that wraps it.
 _RULES = tuple(
     (cause, re.compile("|".join(words), re.IGNORECASE))
     for cause, words in (
@@ -189,22 +189,20 @@ class Explained:
 
 
 def explain(trace: str) -> Explained:
-    """What a trace says."""
-    lines = tuple(_messages(trace))
+    """The cause that a trace shows."""
+    # Without the lines that only say where in the code it happened.
+    lines = [
+        text
+        for line in trace.splitlines()
+        if (text := line.strip())
+        and not re.match(r"at [\w.$/<>]+\(|\.\.\. \d+ (?:more|common)", text)
+    ]
     for cause, words in _RULES:
         for line in reversed(lines):
             if words.search(line):
                 return Explained(cause, line[:_LONGEST])
     last = next((line for line in reversed(lines) if line.startswith("Caused by")), "")
     return Explained(Cause.OTHER, (last or (lines[0] if lines else ""))[:_LONGEST])
-
-
-def _messages(trace: str) -> Iterator[str]:
-    """The lines that say something, without where in the code they were said."""
-    for line in trace.splitlines():
-        text = line.strip()
-        if text and not re.match(r"at [\w.$/<>]+\(|\.\.\. \d+ (?:more|common)", text):
-            yield text
 
 
 class Finding(NamedTuple):
@@ -243,39 +241,39 @@ class ConnectorHealth:
         return tuple((each, part) for each in self.connectors for part in each.unassigned)
 
 
-def chosen(ward: ConnectorHealth, names: Collection[str]) -> tuple[Connector, ...]:
-    """The connectors that are meant: those named, or all that failed.
+def chosen(health: ConnectorHealth, names: Collection[str]) -> tuple[Connector, ...]:
+    """The connectors that are named, or all that failed.
 
     Raises:
         UsageError: there is no such connector.
     """
-    known = {each.name: each for each in ward.connectors}
+    known = {each.name: each for each in health.connectors}
     if missing := sorted(set(names) - known.keys()):
         there = f"there are: {', '.join(known)}" if known else "there is none"
-        raise UsageError(f"{ward.workers} has no connector {missing[0]!r}", there)
+        raise UsageError(f"{health.workers} has no connector {missing[0]!r}", there)
     if names:
         return tuple(known[name] for name in dict.fromkeys(names))
-    return tuple(each for each in ward.connectors if each.failed)
+    return tuple(each for each in health.connectors if each.failed)
 
 
 def worst(connector: Connector) -> Explained | None:
-    """Of all that failed of it, what a restart cures least; None where nothing failed."""
+    """Of all its failures the one that a restart helps least; None where nothing failed."""
     found = [explain(part.trace) for part in connector.failed]
     return min(found, key=lambda each: (each.cause.passes, not each.cause.lost), default=None)
 
 
-def status_document(wards: Sequence[ConnectorHealth]) -> dict[str, Any]:
+def status_document(clusters: Sequence[ConnectorHealth]) -> dict[str, Any]:
     """As JSON; traces whole."""
     return {
         "schema": "drctl/connect-status/1",
-        "failed": sum(len(ward.findings) for ward in wards),
+        "failed": sum(len(health.findings) for health in clusters),
         "clusters": [
             {
-                "workers": ward.workers,
-                "silent": ward.silent,
-                "connectors": [_connector(each) for each in ward.connectors],
+                "workers": health.workers,
+                "silent": health.silent,
+                "connectors": [_connector(each) for each in health.connectors],
             }
-            for ward in wards
+            for health in clusters
         ],
     }
 

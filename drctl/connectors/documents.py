@@ -8,13 +8,13 @@ from drctl.connectors.diagnosis import explained_json
 from drctl.connectors.recovering import Backoff, RestartAttempt
 from drctl.connectors.recovery_plan import RecoverPlan
 from drctl.connectors.remedies import Treated
-from drctl.connectors.writing import LineResult, OffsetsResult
+from drctl.connectors.writing import OffsetsResult
 
 Document = dict[str, Any]
 
 
 def recover_plan_document(plan: RecoverPlan, backoff: Backoff, execute: str) -> Document:
-    """What would be done about connectors that failed."""
+    """The plan for connectors that failed."""
     return {
         "schema": "drctl/connect-recover-plan/1",
         **_plan(plan),
@@ -30,10 +30,10 @@ def recover_document(
     plan: RecoverPlan,
     run: str,
     code: int,
-    patients: Sequence[RestartAttempt] = (),
+    restarts: Sequence[RestartAttempt] = (),
     treated: Treated | None = None,
 ) -> Document:
-    """What was done about them."""
+    """The outcome of such a plan."""
     return {
         "schema": "drctl/connect-recover/1",
         **_plan(plan),
@@ -47,7 +47,7 @@ def recover_document(
                 "said": each.said,
                 "explained": explained_json(each.explained),
             }
-            for each in patients
+            for each in restarts
         ],
         "remedied": None
         if treated is None
@@ -79,7 +79,15 @@ def offsets_result_document(result: OffsetsResult, undo: str) -> Document:
         "status": result.exit_code.name.lower(),
         "before": result.before,
         "undo": undo,
-        "lines": [_result(each) for each in result.results],
+        "lines": [
+            {
+                **_line(each.line),
+                "outcome": each.outcome.value,
+                "now": _offset(each.now),
+                "reason": each.reason or each.line.reason,
+            }
+            for each in result.results
+        ],
     }
 
 
@@ -122,14 +130,6 @@ def _line(line: Line) -> Document:
         "reason": line.reason,
         "overridden": line.overridden,
     }
-
-
-def _result(each: LineResult) -> Document:
-    found = _line(each.line)
-    found["outcome"] = each.outcome.value
-    found["now"] = _offset(each.now)
-    found["reason"] = each.reason or each.line.reason
-    return found
 
 
 def _offset(offset: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

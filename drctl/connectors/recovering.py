@@ -25,7 +25,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """The law of Debezium's reconnects, with its defaults."""
+    """The pauses of Debezium's reconnects, with its defaults."""
 
     initial_s: float = 1.0
     maximum_s: float = 120.0
@@ -57,7 +57,7 @@ class Backoff:
         return next(row.delay_s for row in self.rows() if row.attempt == attempt)
 
 
-_LOOK_EVERY_S = 1.0
+_POLL_S = 1.0
 
 
 class Ending(StrEnum):
@@ -72,7 +72,7 @@ class Ending(StrEnum):
 
 @dataclass(slots=True)
 class RestartAttempt:
-    """A connector under treatment.
+    """A connector that is being restarted.
 
     Attributes:
         due: when the next attempt is.
@@ -91,10 +91,10 @@ class RestartAttempt:
 
 @dataclass(slots=True)
 class Recovery:
-    """Treats some connectors of one Connect cluster side by side.
+    """Restarts some connectors of one Connect cluster side by side.
 
     Attributes:
-        settle_s: so long a connector has to run before it counts as recovered.
+        settle_s: how long a connector has to run before it counts as recovered.
         announce: is told of each restart before it is sent.
         told: is told what happens.
     """
@@ -109,32 +109,32 @@ class Recovery:
     _delays: Sequence[float] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Know all pauses."""
+        """Compute all pauses."""
         self._delays = [row.delay_s for row in self.backoff.rows()]
 
     def run(self, names: Sequence[str]) -> tuple[RestartAttempt, ...]:
         """Restart them until they run; how each ended."""
         began = self.clock.monotonic()
-        patients = [RestartAttempt(name, began + self._delays[0]) for name in names]
-        while any(each.ending is None for each in patients):
-            if self.clock.stopping:
-                break
-            self._look(patients)
-            for each in patients:
+        restarts = [RestartAttempt(name, began + self._delays[0]) for name in names]
+        while any(each.ending is None for each in restarts) and not self.clock.stopping:
+            self._look(restarts)
+            for each in restarts:
                 if each.ending is None and each.due <= self.clock.monotonic():
-                    self._treat(each)
-            self.clock.wait(self._pause(patients))
-        for each in patients:
+                    self._restart(each)
+            now = self.clock.monotonic()
+            dues = [each.due - now for each in restarts if each.ending is None and each.due > now]
+            self.clock.wait(min([_POLL_S, *dues]))
+        for each in restarts:
             each.ending = each.ending or Ending.INTERRUPTED
-        return tuple(patients)
+        return tuple(restarts)
 
-    def _look(self, patients: Sequence[RestartAttempt]) -> None:
+    def _look(self, restarts: Sequence[RestartAttempt]) -> None:
         try:
             seen = self.workers.all()
         except DrctlError as silent:
             self.told(silent.message)
             return
-        for each in patients:
+        for each in restarts:
             if each.ending is None:
                 self._judge(each, seen)
 
@@ -154,7 +154,7 @@ class Recovery:
             if spent and each.attempts:
                 self._end(each, Ending.FAILING)
 
-    def _treat(self, each: RestartAttempt) -> None:
+    def _restart(self, each: RestartAttempt) -> None:
         if each.runs_since is not None or each.attempts >= self.backoff.attempts:
             return
         each.attempts += 1
@@ -174,8 +174,3 @@ class Recovery:
     def _end(self, each: RestartAttempt, ending: Ending) -> None:
         each.ending = ending
         self.told(f"{each.name}: {ending.value}, after {each.attempts} restarts")
-
-    def _pause(self, patients: Sequence[RestartAttempt]) -> float:
-        now = self.clock.monotonic()
-        dues = [each.due - now for each in patients if each.ending is None and each.due > now]
-        return min([_LOOK_EVERY_S, *dues])

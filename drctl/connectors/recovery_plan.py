@@ -1,4 +1,4 @@
-"""Plans the cure of connectors: which are restarted, which begin anew, which wait for a person."""
+"""Plans what is done about failed connectors: restart, begin again, or leave to a person."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from drctl.model.errors import UsageError
 from drctl.model.plan import reasons_given
 
 GUARD = "cause"
-"""The one guard: the trace says that this does not help."""
+"""The one guard: the trace shows that this does not help."""
 
 
 class Action(StrEnum):
@@ -30,7 +30,7 @@ class RecoverLine:
     Attributes:
         steps: of a remedy.
         consequence: of a remedy, for the data.
-        refused: what stands against it.
+        refused: what blocks it.
     """
 
     connector: Connector
@@ -47,7 +47,7 @@ class RecoverPlan:
 
     Attributes:
         name: of the connector that the remedy ends with; empty where there is no remedy.
-        overrides: guard to the reason why it is passed over.
+        overrides: guard to the reason why it is overridden.
     """
 
     workers: str
@@ -64,7 +64,7 @@ class RecoverPlan:
 
     @property
     def refused(self) -> tuple[RecoverLine, ...]:
-        """Connectors that something stands against."""
+        """Connectors that something blocks."""
         return tuple(line for line in self.lines if line.action is Action.REFUSE)
 
     @property
@@ -83,28 +83,28 @@ def parse_overrides(given: Iterable[str]) -> dict[str, str]:
 
 
 def restart_plan(
-    ward: ConnectorHealth, connectors: Sequence[Connector], overrides: Mapping[str, str]
+    health: ConnectorHealth, connectors: Sequence[Connector], overrides: Mapping[str, str]
 ) -> RecoverPlan:
     """Restart those that failed, where that may help."""
     lines = tuple(_restart(each, bool(overrides)) for each in connectors)
-    return RecoverPlan(ward.workers, lines, overrides)
+    return RecoverPlan(health.workers, lines, overrides)
 
 
 def remedy_plan(
-    ward: ConnectorHealth,
+    health: ConnectorHealth,
     connector: Connector,
     remedy: Remedy,
     name: str,
     overrides: Mapping[str, str],
 ) -> RecoverPlan:
-    """Have a connector begin anew.
+    """Have a connector begin again from scratch.
 
     Raises:
         UsageError: the new name is taken.
     """
     if remedy is Remedy.RESET:
         name = connector.name
-    elif name in {each.name for each in ward.connectors}:
+    elif name in {each.name for each in health.connectors}:
         raise UsageError(f"there is a connector {name!r} already", "choose another name: --as")
     found = worst(connector)
     lost = found is not None and found.cause.lost
@@ -116,7 +116,7 @@ def remedy_plan(
     line = RecoverLine(
         connector, action, found, steps(remedy, connector, name), consequence(connector), refused
     )
-    return RecoverPlan(ward.workers, (line,), overrides, remedy, name)
+    return RecoverPlan(health.workers, (line,), overrides, remedy, name)
 
 
 def _restart(connector: Connector, overridden: bool) -> RecoverLine:

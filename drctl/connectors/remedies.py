@@ -11,41 +11,38 @@ from drctl.connectors.writing import Notebook
 from drctl.model.errors import DrctlError, ExitCode
 from drctl.model.journal import Entry
 
-_LOOK_EVERY_S = 0.5
+_POLL_S = 0.5
 _NO_ROWS = frozenset({"never", "no_data", "schema_only", "recovery", "schema_only_recovery"})
 
 
 class Remedy(StrEnum):
-    """What is done about a connector that cannot go on from where it was."""
+    """What is done about a connector that cannot resume from its position."""
 
     RESET = "reset"
-    """It forgets how far it got, and begins anew."""
+    """It forgets its positions, and starts from scratch."""
     RECREATE = "recreate"
-    """Another one of the same configuration begins anew; the old one stays stopped."""
+    """Another one of the same configuration starts from scratch; the old one stays stopped."""
 
 
 def consequence(connector: Connector) -> str:
-    """What becomes of the data when it begins anew."""
+    """What becomes of the data when it starts from scratch."""
     if connector.kind == SINK:
         reset = connector.config.get("consumer.override.auto.offset.reset", "the worker's setting")
         return f"it reads its topics from where auto.offset.reset says ({reset})"
     if connector.plugin.startswith("io.debezium."):
-        return _debezium(connector.config.get("snapshot.mode", "initial"))
+        mode = connector.config.get("snapshot.mode", "initial")
+        if mode in _NO_ROWS:
+            return (
+                f"snapshot.mode {mode} reads no rows: whatever changed since the position that is"
+                " lost is missing in Kafka for good"
+            )
+        return (
+            f"a new snapshot (snapshot.mode {mode}): every row is sent again; of rows that changed"
+            " since, only the last state is seen, and nobody tells which were deleted"
+        )
     if connector.plugin.endswith("MirrorSourceConnector"):
         return "it copies its topics from their beginning: what was copied is there twice then"
     return "it begins as if it had never run: what it sent before it may send again"
-
-
-def _debezium(mode: str) -> str:
-    if mode in _NO_ROWS:
-        return (
-            f"snapshot.mode {mode} reads no rows: whatever changed since the position that is lost"
-            " is missing in Kafka for good"
-        )
-    return (
-        f"a new snapshot (snapshot.mode {mode}): every row is sent again; of rows that changed"
-        " since, only the last state is seen, and nobody tells which were deleted"
-    )
 
 
 def steps(remedy: Remedy, connector: Connector, name: str) -> tuple[str, ...]:
@@ -77,7 +74,7 @@ class Treatment:
 
     Attributes:
         patience_s: how long each state may take.
-        settle_s: so long it has to run in the end.
+        settle_s: how long it has to run in the end.
     """
 
     workers: Workers
@@ -92,7 +89,7 @@ class Treatment:
     def run(
         self, remedy: Remedy, connector: Connector, name: str, where: str, cluster_id: str
     ) -> Treated:
-        """Do it, step by step, each seen before the next."""
+        """Carry it out; each step is verified before the next."""
         done: list[str] = []
         before = ""
         try:
@@ -108,32 +105,26 @@ class Treatment:
             before = self.notebook.keep(export)
             done.append(f"its positions are kept in {before}")
             if remedy is Remedy.RESET:
-                self._reset(connector.name, done)
+                self._note("delete-positions", connector.name)
+                self.writer.delete_positions(connector.name)
+                done.append(f"{connector.name} has no positions")
+                self._note("resume", connector.name)
+                self.writer.resume(connector.name)
+                done.append(f"{connector.name} goes on")
             else:
-                self._recreate(connector, name, done)
-            return self._proven(name, before, done)
+                self._note("create", name)
+                self.writer.put_config(name, {**connector.config, "name": name})
+                done.append(f"{name} is made")
+            return self._verified(name, before, done)
         except DrctlError as error:
             code = error.exit_code if not done else ExitCode.STOPPED
             return _ended(error.message, before, done, code)
 
-    def _reset(self, name: str, done: list[str]) -> None:
-        self._note("delete-positions", name)
-        self.writer.delete_positions(name)
-        done.append(f"{name} has no positions")
-        self._note("resume", name)
-        self.writer.resume(name)
-        done.append(f"{name} goes on")
-
-    def _recreate(self, connector: Connector, name: str, done: list[str]) -> None:
-        self._note("create", name)
-        self.writer.put_config(name, {**connector.config, "name": name})
-        done.append(f"{name} is made")
-
-    def _proven(self, name: str, before: str, done: list[str]) -> Treated:
+    def _verified(self, name: str, before: str, done: list[str]) -> Treated:
         working = self._await(name, lambda c: c.running and len(c.parts) > 1)
         until = self.clock.monotonic() + self.settle_s
         while working and self.clock.monotonic() < until and not self.clock.stopping:
-            self.clock.wait(_LOOK_EVERY_S)
+            self.clock.wait(_POLL_S)
         found = self.workers.all().get(name)
         if found is None or not found.running:
             return _ended(f"{name} does not run: drctl connect status says why", before, done)
@@ -148,7 +139,7 @@ class Treatment:
                 return True
             if self.clock.stopping or self.clock.monotonic() >= until:
                 return False
-            self.clock.wait(_LOOK_EVERY_S)
+            self.clock.wait(_POLL_S)
 
     def _note(self, what: str, name: str) -> None:
         self.told(f"{name}: {what}")

@@ -1,4 +1,4 @@
-"""Writes positions, keeps those that were there, and reads everything back."""
+"""Writes source positions to connectors: keeps the old ones first, and reads everything back."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from drctl.connectors.connector import Clock, Position, Workers, WorkersWriter
 from drctl.model.errors import DrctlError, ExitCode, Refused, UsageError
 from drctl.model.journal import ENDED, Entry
 
-_LOOK_EVERY_S = 0.2
+_POLL_S = 0.2
 
 
 class Outcome(StrEnum):
-    """How a position stands after a run, as read back."""
+    """How it ended for one position, as read back."""
 
     WRITTEN = "written"
     UNCHANGED = "unchanged"
@@ -60,7 +60,7 @@ class OffsetsResult:
 
 
 class Notebook(Protocol):
-    """Keeps what a run did, and what was there before it."""
+    """Keeps what a run did, and the positions before it."""
 
     def append(self, entries: Sequence[Entry]) -> None:
         """Write entries down; on disk when this returns.
@@ -101,16 +101,29 @@ class Writing:
         """
         names = list(dict.fromkeys(line.connector for line in plan.writes))
         before = self.notebook.keep(self._before(plan, names, cluster_id))
-        self.notebook.append([_began(run, plan, self.now())])
+        began: Entry = {
+            "entry": "began",
+            "version": 1,
+            "run": run,
+            "at": self.now().isoformat(),
+            "what": "offsets apply",
+            "workers": plan.workers,
+            "origin": plan.origin,
+            "overrides": {guard.value: reason for guard, reason in plan.overrides.items()},
+        }
+        self.notebook.append([began])
         results = [_unwritten(line) for line in plan.lines if line.action is not Action.WRITE]
         for name in names:
             results += self._write(name, [ln for ln in plan.writes if ln.connector == name])
-        result = OffsetsResult(plan, _in_order(plan, results), run, before)
-        self.notebook.append([*map(_outcome, result.results), _ended(result, self.now())])
+        results.sort(key=lambda each: plan.lines.index(each.line))
+        result = OffsetsResult(plan, tuple(results), run, before)
+        status, at = result.exit_code.name.lower(), self.now().isoformat()
+        ended: Entry = {"entry": ENDED, "status": status, "at": at}
+        self.notebook.append([*map(_outcome, results), ended])
         return result
 
     def _before(self, plan: OffsetsPlan, names: Sequence[str], cluster_id: str) -> Export:
-        """With None for what was not there: written back, it is taken away again."""
+        """With None for what was not there: written back, it is removed again."""
         there = self.workers.all()
         connectors = []
         for name in names:
@@ -136,18 +149,18 @@ class Writing:
         return [_judged(line, now, refused, silent) for line in lines]
 
     def _read_back(self, name: str, lines: Sequence[Line], refused: bool) -> Sequence[Position]:
-        """A worker may tell for a moment what it knew before."""
+        """Polled, because a worker may report the old positions for a moment."""
         until = self.clock.monotonic() + self.patience_s
         while True:
             now = self.workers.positions(name)
             there = all(_found(line, now) == line.to for line in lines)
             if there or refused or self.clock.stopping or self.clock.monotonic() >= until:
                 return now
-            self.clock.wait(_LOOK_EVERY_S)
+            self.clock.wait(_POLL_S)
 
 
 def nothing_written(plan: OffsetsPlan) -> OffsetsResult:
-    """The result of a plan that has nothing to do."""
+    """The result of a plan that writes nothing."""
     return OffsetsResult(plan, tuple(map(_unwritten, plan.lines)))
 
 
@@ -170,23 +183,6 @@ def _found(line: Line, now: Sequence[Position]) -> Mapping[str, Any] | None:
     return next((p.offset for p in now if p.partition == line.partition), None)
 
 
-def _in_order(plan: OffsetsPlan, results: Sequence[LineResult]) -> tuple[LineResult, ...]:
-    return tuple(sorted(results, key=lambda each: plan.lines.index(each.line)))
-
-
-def _began(run: str, plan: OffsetsPlan, at: datetime) -> Entry:
-    return {
-        "entry": "began",
-        "version": 1,
-        "run": run,
-        "at": at.isoformat(),
-        "what": "offsets apply",
-        "workers": plan.workers,
-        "origin": plan.origin,
-        "overrides": {guard.value: reason for guard, reason in plan.overrides.items()},
-    }
-
-
 def _intent(line: Line) -> Entry:
     return {
         "entry": "intent",
@@ -206,7 +202,3 @@ def _outcome(each: LineResult) -> Entry:
         "now": each.now,
         "reason": each.reason,
     }
-
-
-def _ended(result: OffsetsResult, at: datetime) -> Entry:
-    return {"entry": ENDED, "status": result.exit_code.name.lower(), "at": at.isoformat()}

@@ -1,4 +1,4 @@
-"""Commands of the site as endpoint: one that switches, one that tells where clients are sent."""
+"""User-supplied commands as endpoint: one that switches, one that tells where clients are sent."""
 
 import os
 import shlex
@@ -70,14 +70,31 @@ class Commands:
     def run(self, argv: Sequence[str]) -> Ended:
         """Run one to its end.
 
-        Output goes to files: what a command leaves behind in the background may hold pipes open.
+        Output goes to files: background processes that a command leaves may hold pipes open.
 
         Raises:
             EndpointRejected: it cannot be started.
             TimedOut: it took too long, and was ended.
         """
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-            process = self._started(argv, output, errors)
+            try:
+                process = subprocess.Popen(
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=errors,
+                    cwd=self.folder,
+                    env=dict(self.environment),
+                    umask=umask_of_programs(),
+                    start_new_session=True,
+                )
+            except (OSError, ValueError) as error:
+                reason = error.strerror if isinstance(error, OSError) else str(error)
+                raise EndpointRejected(
+                    f"the command {argv[0]} cannot be started: {reason}",
+                    "name it from the folder of drctl.yaml, or absolutely; it is looked for in the"
+                    " PATH that `env` of the endpoint gives, else in /bin and /usr/bin",
+                ) from None
             try:
                 code = process.wait(self.timeout_s)
             except subprocess.TimeoutExpired:
@@ -86,28 +103,6 @@ class Commands:
                 if process.returncode is None:
                     _end(process)
             return Ended(code, self._shown(output), self._shown(errors))
-
-    def _started(
-        self, argv: Sequence[str], output: IO[bytes], errors: IO[bytes]
-    ) -> "subprocess.Popen[bytes]":
-        try:
-            return subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=errors,
-                cwd=self.folder,
-                env=dict(self.environment),
-                umask=umask_of_programs(),
-                start_new_session=True,
-            )
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
-            raise EndpointRejected(
-                f"the command {argv[0]} cannot be started: {reason}",
-                "name it from the folder of drctl.yaml, or absolutely; it is looked for in the PATH"
-                " that `env` of the endpoint gives, else in /bin and /usr/bin",
-            ) from None
 
     def _shown(self, file: IO[bytes]) -> str:
         file.seek(0)
@@ -139,7 +134,7 @@ _LONGEST_ANSWER = 1_000
 
 
 class CommandReader:
-    """Asks the command `observe`; never starts the one that switches.
+    """Runs the command `observe`; never the one that switches.
 
     Args:
         clusters: names that it may answer.
@@ -237,8 +232,7 @@ class CommandWriter:
         must_be_of(self.endpoint, before)
         if before.cluster is None:
             raise EndpointRejected(
-                f"there is no way back to what was: {before.words}",
-                "put it back by hand",
+                f"there is no way back to what was: {before.words}", "put it back by hand"
             )
         if self._reader.observe().cluster != before.cluster:
             self._run(before.cluster)

@@ -59,21 +59,19 @@ def of_set(found: dns.rrset.RRset | None) -> Records:
 
 
 def of_cluster(settings: DnsEndpoint, cluster: str) -> Records:
-    """What is to stand there for a cluster."""
+    """The record for a cluster, by drctl.yaml."""
     return Records(_parsed(settings.type, settings.clusters[cluster]), settings.ttl)
 
 
 def of_evidence(kind: str, evidence: Mapping[str, Any]) -> Records:
-    """What was seen, from a journal."""
+    """What was observed, from a journal."""
     return Records(_parsed(kind, evidence["records"]), int(evidence["ttl"]))
 
 
 def cluster_of(settings: DnsEndpoint, records: Records) -> str | None:
-    """The cluster whose data it is; None where it is nobody's, or only a part of somebody's."""
-    for name in settings.clusters:
-        if of_cluster(settings, name).data == records.data:
-            return name
-    return None
+    """The cluster whose data it is; None where it is of none, or only a part of one's."""
+    names = (c for c in settings.clusters if of_cluster(settings, c).data == records.data)
+    return next(names, None)
 
 
 def _parsed(kind: str, texts: Iterable[str]) -> frozenset[dns.rdata.Rdata]:
@@ -102,7 +100,7 @@ class Answered:
             return {"failure": self.failure}
         return {"records": self.records.texts, "ttl": self.records.ttl}
 
-    def behind(self, records: Records) -> str:
+    def outdated(self, records: Records) -> str:
         """In words how it differs from what the zone holds; empty where it does not."""
         if self.failure:
             return f"the resolver {self.resolver} does not say what it has: {self.failure}"
@@ -120,11 +118,6 @@ def ask_all(
         return ()
     with ThreadPoolExecutor(max_workers=len(resolvers)) as threads:
         return tuple(threads.map(lambda each: _ask(each, name, kind, timeout_s), resolvers))
-
-
-def evidence_of(answers: Sequence[Answered]) -> Mapping[str, Any]:
-    """By resolver."""
-    return {each.resolver: each.to_json() for each in answers}
 
 
 def _ask(
@@ -213,9 +206,9 @@ class DnsServer:
 
     def _rejected(self, error: dns.tsig.PeerError) -> EndpointRejected:
         name = self._key.name.to_text() if self._key else ""
-        for kind, text, cure in _REJECTIONS:
+        for kind, text, fix in _REJECTIONS:
             if isinstance(error, kind):
-                return EndpointRejected(f"the DNS server {self.name} {text.format(name)}", cure)
+                return EndpointRejected(f"the DNS server {self.name} {text.format(name)}", fix)
         return EndpointRejected(
             f"the DNS server {self.name} does not accept the TSIG key {name}: {error}",
             "its own log says more",
@@ -309,16 +302,23 @@ class DnsReader:
         records = of_set(_found(answer, self._name, self._type))
         alias = None if records.data else _found(answer, self._name, dns.rdatatype.CNAME)
         target = alias[0].target.to_text() if alias else ""
-        places = self._settings.resolvers
-        cached = ask_all(places, self._name, self._type, self._settings.timeout_s)
+        settings = self._settings
+        cached = ask_all(settings.resolvers, self._name, self._type, settings.timeout_s)
+        resolvers = {each.resolver: each.to_json() for each in cached}
         # That there is nothing is cached, too (RFC 2308).
         ttl = records.ttl if records.data else min(soa.ttl, soa[0].minimum)
         return EndpointState(
             self.endpoint,
-            cluster_of(self._settings, records),
+            cluster_of(settings, records),
             self._words(records, target),
-            _evidence(records, soa, target, cached),
-            tuple(filter(None, (each.behind(records) for each in cached))),
+            {
+                "records": records.texts,
+                "ttl": records.ttl,
+                "serial": soa[0].serial,
+                **({"alias": target} if target else {}),
+                **({"resolvers": resolvers} if resolvers else {}),
+            },
+            tuple(filter(None, (each.outdated(records) for each in cached))),
             float(alias.ttl if alias else ttl),
         )
 
@@ -381,10 +381,10 @@ class DnsWriter:
         return self._reader.endpoint
 
     def switch(self, to: str, before: EndpointState) -> None:
-        """Let the record hold what drctl.yaml says of the cluster.
+        """Set the record to what drctl.yaml says of the cluster.
 
         Raises:
-            EndpointMoved: somebody else has changed it since.
+            EndpointMoved: it was changed by somebody else since.
             EndpointRejected: the server does not do it; nothing was changed.
             Unreachable: it could not be asked; nothing was changed.
             Unknown: no answer came after it had been asked.
@@ -399,10 +399,10 @@ class DnsWriter:
         self._replace(seen, of_cluster(self._settings, to))
 
     def restore(self, before: EndpointState) -> None:
-        """Let the record hold what it held, with the TTL that it had.
+        """Set the record to what it held, with its TTL.
 
         Raises:
-            EndpointMoved: somebody else has changed it since.
+            EndpointMoved: it was changed by somebody else since.
             EndpointRejected: the server does not do it; nothing was changed.
             Unreachable: it could not be asked; nothing was changed.
             Unknown: no answer came after it had been asked.
@@ -468,18 +468,6 @@ def _found(
     answer: dns.message.Message, name: dns.name.Name, kind: dns.rdatatype.RdataType
 ) -> dns.rrset.RRset | None:
     return answer.get_rrset(answer.answer, name, dns.rdataclass.IN, kind)
-
-
-def _evidence(
-    records: Records, soa: dns.rrset.RRset, alias: str, cached: tuple[Answered, ...]
-) -> dict[str, Any]:
-    return {
-        "records": records.texts,
-        "ttl": records.ttl,
-        "serial": soa[0].serial,
-        **({"alias": alias} if alias else {}),
-        **({"resolvers": evidence_of(cached)} if cached else {}),
-    }
 
 
 def _moved(now: EndpointState) -> EndpointMoved:

@@ -1,8 +1,8 @@
 """A file as endpoint: clients, or what starts them, read their bootstrap from it.
 
 The file is replaced at once (a new file, on disk, renamed over the old one), so nobody reads half
-of it. Content that drctl did not write never leaves the machine: it may hold secrets. Of it the
-way back keeps a hash, and a second name of the old file beside the new one.
+of it. Content that drctl did not write never leaves the machine: it may hold secrets. For rollback
+a hash of it is kept, and a second name of the old file beside the new one.
 """
 
 import errno
@@ -10,41 +10,40 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from drctl.config.endpoints import BOOTSTRAP, CLUSTER, FileEndpoint
 from drctl.model.endpoints import EndpointMoved, EndpointRejected, EndpointState, must_be_of
 from drctl.model.errors import Unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _MODE_OF_A_NEW_FILE = 0o644
 _NO_ATTRIBUTES = (errno.ENOTSUP, errno.ENODATA)
 
 
 def replaced(path: Path, content: bytes, keep: Path | None) -> None:
-    """Let the file hold this; what it was before gets a second name where one is given.
+    """Replace the file's content; the old file gets a second name where one is given.
 
     Raises:
         EndpointRejected: that is not possible; nothing was changed.
         Unknown: it was done, and may not survive a crash of the machine.
     """
     new = path.with_name(f".{path.name}.new-drctl")
-    with _or_rejected(path), _without(new):
-        _write(new, path, content)
-        if keep is not None:
-            _keep(path, keep)
-        new.replace(path)
+    with _or_rejected(path):
+        try:
+            _write(new, path, content)
+            if keep is not None:
+                _keep(path, keep)
+            new.replace(path)
+        finally:
+            new.unlink(missing_ok=True)
     _sync_folder(path)
 
 
 def put_back(kept: Path, path: Path) -> None:
-    """Give a file that was kept its name again.
+    """Rename a kept file back.
 
     Raises:
         EndpointRejected: that is not possible; nothing was changed.
@@ -56,7 +55,7 @@ def put_back(kept: Path, path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Let there be no file.
+    """Remove the file.
 
     Raises:
         EndpointRejected: that is not possible; nothing was changed.
@@ -108,15 +107,7 @@ def _keep(path: Path, keep: Path) -> None:
 
 
 @contextmanager
-def _without(new: Path) -> "Iterator[None]":
-    try:
-        yield
-    finally:
-        new.unlink(missing_ok=True)
-
-
-@contextmanager
-def _or_rejected(path: Path) -> "Iterator[None]":
+def _or_rejected(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -212,7 +203,12 @@ class FileReader:
                 )
             content = path.read_bytes()
         except FileNotFoundError:
-            return self._absent(path)
+            if not path.parent.is_dir():
+                raise EndpointRejected(
+                    f"{self._path} cannot be there: {path.parent} is no folder",
+                    "make the folder, or correct `path` of the endpoint",
+                ) from None
+            return Found(path, None)
         except OSError as error:
             raise EndpointRejected(
                 f"{self._path} cannot be read: {error.strerror}",
@@ -222,18 +218,8 @@ class FileReader:
 
     def cluster_of(self, found: Found) -> str | None:
         """The cluster whose content it has."""
-        for name, content in self._contents.items():
-            if content.encode() == found.content:
-                return name
-        return None
-
-    def _absent(self, path: Path) -> Found:
-        if not path.parent.is_dir():
-            raise EndpointRejected(
-                f"{self._path} cannot be there: {path.parent} is no folder",
-                "make the folder, or correct `path` of the endpoint",
-            )
-        return Found(path, None)
+        contents = self._contents.items()
+        return next((name for name, each in contents if each.encode() == found.content), None)
 
     def _words(self, found: Found, cluster: str | None) -> str:
         if found.content is None:
@@ -261,10 +247,10 @@ class FileWriter:
         return self._reader.endpoint
 
     def switch(self, to: str, before: EndpointState) -> None:
-        """Let the file hold what drctl.yaml says of the cluster.
+        """Write what drctl.yaml says of the cluster to the file.
 
         Raises:
-            EndpointMoved: somebody else has changed it since.
+            EndpointMoved: it was changed by somebody else since.
             EndpointRejected: it cannot be replaced; nothing was changed.
             Unknown: it was replaced, and may not survive a crash of the machine.
         """
@@ -279,10 +265,10 @@ class FileWriter:
         replaced(found.path, content, keep)
 
     def restore(self, before: EndpointState) -> None:
-        """Let the file hold what it held; none where there was none.
+        """Put the old file back; none where there was none.
 
         Raises:
-            EndpointMoved: somebody else has changed it since.
+            EndpointMoved: it was changed by somebody else since.
             EndpointRejected: it cannot be replaced, or what it held is gone.
             Unknown: it was replaced, and may not survive a crash of the machine.
         """
@@ -300,7 +286,7 @@ class FileWriter:
             self._put_back(found.path, digest)
 
     def _put_own_back(self, path: Path, cluster: str, digest: str) -> None:
-        """By drctl.yaml, never by a journal: what stands in the file decides where clients go."""
+        """By drctl.yaml, never by a journal: the content decides where clients go."""
         content = self._contents[cluster].encode()
         if hashlib.sha256(content).hexdigest() != digest:
             raise EndpointRejected(

@@ -9,7 +9,7 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +121,11 @@ class RuntimeApi:
                 raise
         except OSError as error:
             raise Unreachable(
-                f"HAProxy ({self.name}) cannot be reached: {error.strerror or error}", _cure(error)
+                f"HAProxy ({self.name}) cannot be reached: {error.strerror or error}",
+                "the socket belongs to another user: set `user` and `mode` of `stats socket`"
+                if isinstance(error, PermissionError)
+                else "check that HAProxy runs, and that the endpoint names the socket of its"
+                " runtime API",
             ) from None
         return stream
 
@@ -137,16 +141,13 @@ def opened(settings: HaproxyEndpoint, path: Callable[[str], Path]) -> RuntimeApi
     return RuntimeApi(str(path(settings.socket or "")), settings.timeout_s)
 
 
-def _cure(error: OSError) -> str:
-    if isinstance(error, PermissionError):
-        return "the socket belongs to another user: set `user` and `mode` of `stats socket`"
-    return "check that HAProxy runs, and that the endpoint names the socket of its runtime API"
-
-
 # Bits of srv_admin_state (see `show servers state` in HAProxy's management guide).
 _MAINTENANCE = 0x01 | 0x02 | 0x20
 _DRAIN = 0x08 | 0x10
 _RUNNING = (1, 2)
+
+_STATES = ("ready", "drain", "maint")
+_CHANGED_ADDRESS = ("IP changed", "port changed", "no need to change")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,18 +169,15 @@ class Server:
 
     def to_json(self) -> dict[str, Any]:
         """For the evidence of an `EndpointState`."""
-        return {
-            "address": self.address,
-            "port": self.port,
-            "state": self.state,
-            "up": self.up,
-            "sessions": self.sessions,
-        }
+        return {name: value for name, value in asdict(self).items() if name != "name"}
 
     @classmethod
     def from_json(cls, name: str, data: Mapping[str, Any]) -> "Server":
         """From what `to_json` made."""
         return cls(name, data["address"], data["port"], data["state"], data["up"], data["sessions"])
+
+
+Servers = Mapping[str, Server]
 
 
 def servers_of(states: str, statistics: str, backend: str) -> dict[str, Server]:
@@ -190,32 +188,20 @@ def servers_of(states: str, statistics: str, backend: str) -> dict[str, Server]:
     """
     lines = [line.removeprefix("# ") for line in states.splitlines()[1:]]
     rows = list(csv.DictReader(lines, delimiter=" "))
-    sessions = _sessions(statistics, backend)
-    return {row["srv_name"]: _server(row, sessions) for row in rows}
-
-
-def _server(row: Mapping[str, str], sessions: Mapping[str, int]) -> Server:
-    admin, name = int(row["srv_admin_state"]), row["srv_name"]
-    state = "maint" if admin & _MAINTENANCE else "drain" if admin & _DRAIN else "ready"
-    return Server(
-        name=name,
-        address=row["srv_addr"],
-        port=int(row["srv_port"]),
-        state=state,
-        up=int(row["srv_op_state"]) in _RUNNING,
-        sessions=sessions.get(name, 0),
-    )
-
-
-def _sessions(statistics: str, backend: str) -> dict[str, int]:
-    rows = csv.DictReader(statistics.removeprefix("# ").splitlines())
-    return {row["svname"]: int(row["scur"] or 0) for row in rows if row["pxname"] == backend}
-
-
-Servers = Mapping[str, Server]
-
-_STATES = ("ready", "drain", "maint")
-_CHANGED_ADDRESS = ("IP changed", "port changed", "no need to change")
+    counts = csv.DictReader(statistics.removeprefix("# ").splitlines())
+    sessions = {row["svname"]: int(row["scur"] or 0) for row in counts if row["pxname"] == backend}
+    found = {}
+    for row in rows:
+        admin, name = int(row["srv_admin_state"]), row["srv_name"]
+        found[name] = Server(
+            name=name,
+            address=row["srv_addr"],
+            port=int(row["srv_port"]),
+            state="maint" if admin & _MAINTENANCE else "drain" if admin & _DRAIN else "ready",
+            up=int(row["srv_op_state"]) in _RUNNING,
+            sessions=sessions.get(name, 0),
+        )
+    return found
 
 
 class HaproxyReader:
@@ -240,10 +226,11 @@ class HaproxyReader:
         """
         servers = self.servers()
         cluster = _cluster(self._settings, servers)
+        whose = f"clients go to {cluster}" if cluster else "clients go to no cluster, or several"
         return EndpointState(
             self.endpoint,
             cluster,
-            self._words(servers, cluster),
+            f"{whose}: {', '.join(map(_shown, servers.values()))}",
             {"servers": {name: server.to_json() for name, server in servers.items()}},
             tuple(_unfinished(self._settings, servers, cluster)) if cluster else (),
         )
@@ -281,11 +268,6 @@ class HaproxyReader:
             )
         return {name: found[name] for name in named}
 
-    def _words(self, servers: Servers, cluster: str | None) -> str:
-        shown = ", ".join(_shown(server) for server in servers.values())
-        whose = f"clients go to {cluster}" if cluster else "clients go to no cluster, or several"
-        return f"{whose}: {shown}"
-
 
 class HaproxyWriter:
     """Changes which servers take clients, or where they are."""
@@ -304,7 +286,7 @@ class HaproxyWriter:
         """Send clients to the cluster, and end sessions to others where that is wanted.
 
         Raises:
-            EndpointMoved: somebody else has changed a server since.
+            EndpointMoved: a server was changed by somebody else since.
             EndpointRejected: HAProxy does not do it; nothing was changed.
             EndpointFailed: it did part of it.
             Unreachable: it could not be asked; nothing was changed.
@@ -315,10 +297,10 @@ class HaproxyWriter:
         self._change(_wanted(self._settings, seen, to), (seen,))
 
     def restore(self, before: EndpointState) -> None:
-        """Let each server be as it was, and end sessions to those that take no clients.
+        """Set each server as it was, and end sessions to those that take no clients.
 
         Raises:
-            EndpointMoved: somebody else has changed a server since.
+            EndpointMoved: a server was changed by somebody else since.
             EndpointRejected: HAProxy does not do it; nothing was changed.
             EndpointFailed: it did part of it.
             Unreachable: it could not be asked; nothing was changed.
@@ -340,12 +322,11 @@ class HaproxyWriter:
                     "somebody else changed it; find out who, then begin anew, or put it right by"
                     " hand",
                 )
-        orders = tuple(self._orders(now, wanted))
-        if orders:
-            self._judge(orders, self._api.order(*orders))
+        if orders := tuple(self._orders(now, wanted)):
+            self._check(orders, self._api.order(*orders))
 
     def _orders(self, now: Servers, wanted: Servers) -> Iterator[str]:
-        """First what takes clients away: nobody must be sent to two clusters at once."""
+        """Removal first: clients must never be sent to two clusters at once."""
         for name, server in sorted(wanted.items(), key=lambda item: item[1].state == "ready"):
             place = f"{self._settings.backend}/{name}"
             changed = self._setting(server) != self._setting(now[name])
@@ -358,10 +339,10 @@ class HaproxyWriter:
                 yield f"shutdown sessions server {place}"
 
     def _setting(self, server: Server) -> tuple[str, int] | str:
-        """What drctl changes of a server; all else moves by itself, or is somebody else's."""
+        """What drctl changes of a server; all else changes by itself, or is not drctl's."""
         return (server.address, server.port) if self._settings.addresses else server.state
 
-    def _judge(self, orders: Sequence[str], answers: Sequence[str]) -> None:
+    def _check(self, orders: Sequence[str], answers: Sequence[str]) -> None:
         failed = {
             order: answer
             for order, answer in zip(orders, answers, strict=True)
@@ -371,11 +352,11 @@ class HaproxyWriter:
             return
         said = "; ".join(f"{order}: {answer}" for order, answer in failed.items())
         if "Permission denied" in said:
-            cure = "the socket needs `level admin` in haproxy.cfg"
+            fix = "the socket needs `level admin` in haproxy.cfg"
         else:
-            cure = "look at the servers of the backend, and put right what HAProxy complains of"
+            fix = "look at the servers of the backend, and put right what HAProxy complains of"
         kind = EndpointRejected if len(failed) == len(orders) else EndpointFailed
-        raise kind(f"HAProxy ({self._api.name}) refused {said}", cure)
+        raise kind(f"HAProxy ({self._api.name}) refused {said}", fix)
 
 
 def _names(settings: HaproxyEndpoint) -> tuple[str, ...]:

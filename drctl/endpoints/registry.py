@@ -1,7 +1,8 @@
-"""The kinds of endpoints: of each its section of drctl.yaml, and what opens its two halves."""
+"""The kinds of endpoints: the section of drctl.yaml of each, and what opens reader and writer."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +16,7 @@ from drctl.model.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What an endpoint needs to know beside its own settings.
+    """What an endpoint needs besides its own settings.
 
     Attributes:
         folder: of drctl.yaml; relative names start there.
@@ -41,10 +42,8 @@ class Surroundings:
         Raises:
             ConfigError: it refers to something else, and may not be shown.
         """
-        ends = {
-            self.link.source: self.link.source_config,
-            self.link.target: self.link.target_config,
-        }
+        link = self.link
+        ends = {link.source: link.source_config, link.target: link.target_config}
         setting = ends[cluster].bootstrap
         value = setting.resolve(self.environ)
         if isinstance(value, Secret):
@@ -55,17 +54,21 @@ class Surroundings:
         return value
 
 
+Halves = tuple[Callable[[], EndpointReader], Callable[[], EndpointWriter]]
+"""What makes the reader, and what makes the writer: a reader alone cannot write."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """One kind of endpoint.
 
     Attributes:
         section: the settings that it takes.
+        open: what makes its two halves from such settings.
     """
 
     section: type[Section]
-    reader: Callable[[Any, Surroundings], EndpointReader]
-    writer: Callable[[Any, Surroundings], EndpointWriter]
+    open: Callable[[Any, Surroundings], Halves]
 
 
 def open_reader(endpoint: EndpointConfig, around: Surroundings) -> EndpointReader:
@@ -74,7 +77,7 @@ def open_reader(endpoint: EndpointConfig, around: Surroundings) -> EndpointReade
     Raises:
         ConfigError: a secret that the configuration refers to is missing, or cannot be used.
     """
-    return KINDS[endpoint.kind].reader(endpoint, around)
+    return KINDS[endpoint.kind].open(endpoint, around)[0]()
 
 
 def open_writer(endpoint: EndpointConfig, around: Surroundings) -> EndpointWriter:
@@ -83,64 +86,43 @@ def open_writer(endpoint: EndpointConfig, around: Surroundings) -> EndpointWrite
     Raises:
         ConfigError: a secret that the configuration refers to is missing, or cannot be used.
     """
-    return KINDS[endpoint.kind].writer(endpoint, around)
+    return KINDS[endpoint.kind].open(endpoint, around)[1]()
 
 
-def _dns_reader(settings: Any, around: Surroundings) -> EndpointReader:
-    from drctl.endpoints.dns import DnsReader, opened
+def _dns(settings: Any, around: Surroundings) -> Halves:
+    from drctl.endpoints.dns import DnsReader, DnsWriter, opened
 
-    return DnsReader(settings, opened(settings, around.environ))
-
-
-def _dns_writer(settings: Any, around: Surroundings) -> EndpointWriter:
-    from drctl.endpoints.dns import DnsWriter, opened
-
-    return DnsWriter(settings, opened(settings, around.environ))
+    server = opened(settings, around.environ)
+    return partial(DnsReader, settings, server), partial(DnsWriter, settings, server)
 
 
-def _haproxy_reader(settings: Any, around: Surroundings) -> EndpointReader:
-    from drctl.endpoints.haproxy import HaproxyReader, opened
+def _haproxy(settings: Any, around: Surroundings) -> Halves:
+    from drctl.endpoints.haproxy import HaproxyReader, HaproxyWriter, opened
 
-    return HaproxyReader(settings, opened(settings, around.path))
-
-
-def _haproxy_writer(settings: Any, around: Surroundings) -> EndpointWriter:
-    from drctl.endpoints.haproxy import HaproxyWriter, opened
-
-    return HaproxyWriter(settings, opened(settings, around.path))
+    api = opened(settings, around.path)
+    return partial(HaproxyReader, settings, api), partial(HaproxyWriter, settings, api)
 
 
-def _file_reader(settings: Any, around: Surroundings) -> EndpointReader:
-    from drctl.endpoints.file import FileReader, contents_of
+def _file(settings: Any, around: Surroundings) -> Halves:
+    from drctl.endpoints.file import FileReader, FileWriter, contents_of
 
+    path = around.path(settings.path)
     contents = contents_of(settings, around.bootstrap_of, around.clusters)
-    return FileReader(around.path(settings.path), contents)
+    return partial(FileReader, path, contents), partial(FileWriter, path, contents)
 
 
-def _file_writer(settings: Any, around: Surroundings) -> EndpointWriter:
-    from drctl.endpoints.file import FileWriter, contents_of
+def _command(settings: Any, around: Surroundings) -> Halves:
+    from drctl.endpoints.command import CommandReader, CommandWriter, opened
 
-    contents = contents_of(settings, around.bootstrap_of, around.clusters)
-    return FileWriter(around.path(settings.path), contents)
-
-
-def _command_reader(settings: Any, around: Surroundings) -> EndpointReader:
-    from drctl.endpoints.command import CommandReader, opened
-
-    return CommandReader(settings, around.clusters, opened(settings, around.folder, around.environ))
-
-
-def _command_writer(settings: Any, around: Surroundings) -> EndpointWriter:
-    from drctl.endpoints.command import CommandWriter, opened
-
-    return CommandWriter(settings, around.clusters, opened(settings, around.folder, around.environ))
+    needs = settings, around.clusters, opened(settings, around.folder, around.environ)
+    return partial(CommandReader, *needs), partial(CommandWriter, *needs)
 
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
-        "dns": Kind(SECTIONS["dns"], _dns_reader, _dns_writer),
-        "haproxy": Kind(SECTIONS["haproxy"], _haproxy_reader, _haproxy_writer),
-        "file": Kind(SECTIONS["file"], _file_reader, _file_writer),
-        "command": Kind(SECTIONS["command"], _command_reader, _command_writer),
+        "dns": Kind(SECTIONS["dns"], _dns),
+        "haproxy": Kind(SECTIONS["haproxy"], _haproxy),
+        "file": Kind(SECTIONS["file"], _file),
+        "command": Kind(SECTIONS["command"], _command),
     }
 )

@@ -1,4 +1,4 @@
-"""What the anchors topic says, for those who translate and for those who track alike."""
+"""The content of the anchors topic, for translating and for tracking."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -21,13 +21,13 @@ Change = tuple[bytes, bytes | None]
 
 
 def scope_of(link: Link) -> Scope:
-    """What a tracker of the link looks at."""
+    """What a tracker of the link reads."""
     settings = link.settings
     return Scope(link.source, settings.topics, settings.exclude, settings.groups)
 
 
 class Held(NamedTuple):
-    """An anchor as it stands in the topic.
+    """An anchor as it is in the topic.
 
     Attributes:
         value: all of it, still encoded.
@@ -54,11 +54,11 @@ class AnchorLog:
 
     @property
     def damaged(self) -> int:
-        """How many keys have a record that nobody can read."""
+        """How many keys have a record that cannot be decoded."""
         return len(self._damaged)
 
     def take(self, records: Iterable[tuple[bytes | None, bytes | None]]) -> None:
-        """Go on with these records."""
+        """Take more records."""
         for raw, value in records:
             name = raw or b""
             try:
@@ -99,7 +99,7 @@ class AnchorLog:
         return tuple(found for key, found in self._passes.items() if key.cluster_id == cluster_id)
 
     def last_look_ms(self, scope: str) -> int | None:
-        """When somebody looked last at all of a scope, whatever cluster that was."""
+        """When the last pass over a scope began, whatever cluster that was."""
         return max((p.at_ms for key, p in self._passes.items() if key.scope == scope), default=None)
 
     def _note(self, key: AnchorKey, value: bytes | None) -> None:
@@ -124,9 +124,9 @@ class AnchorLog:
 
 
 class Confirmations:
-    """Until when the positions on a cluster were seen as their anchors say.
+    """Until when committed offsets were seen as their anchors have them.
 
-    Patterns that were read are compared as text, and never run: whoever writes to the topic could
+    Patterns from the topic are compared as text, and never run: whoever writes to the topic could
     keep a process busy for days with one of them.
 
     Args:
@@ -168,7 +168,7 @@ def anchors_of(
     """The anchors of a cluster's positions, and how many records are damaged.
 
     Args:
-        source: that cluster, where it answers: anchors of topics that were made anew since, or are
+        source: that cluster, where it answers: anchors of topics that were recreated since, or are
             gone, do not count then.
         scope: of the link; None where it is not known.
 
@@ -187,14 +187,23 @@ def anchors_of(
         if anchor is not None:
             place = GroupPartition(key.group, TopicPartition(key.topic, key.partition))
             found[place] = replace(anchor, observed_ms=seen_ms(key, held.head))
-    return (found if source is None else _still(found, source)), damaged
+    if source is None or not found:
+        return found, damaged
+    topics = source.topics(sorted({place.partition.topic for place in found}))
+    current = {
+        place: anchor
+        for place, anchor in found.items()
+        if isinstance(state := topics[place.partition.topic], TopicState)
+        and anchor.topic_id in ("", state.topic_id)
+    }
+    return current, damaged
 
 
 def survived_cluster(log: AnchorLog, source: str, target_id: str) -> str | None:
-    """Whose anchors are those of a source that cannot be asked for its id.
+    """The cluster id of the anchors of a source that cannot be asked for its id.
 
     Trackers note the name that they know the source by. One cluster alone needs no name. An empty
-    text where there are no anchors at all, None where they are all of others.
+    text where there are no anchors at all, None where all are of other clusters.
 
     Args:
         source: its name in drctl.yaml.
@@ -212,16 +221,3 @@ def survived_cluster(log: AnchorLog, source: str, target_id: str) -> str | None:
     if looked:
         return looked[max(looked)]
     return next(iter(ids)) if len(ids) == 1 else None
-
-
-def _still(
-    found: Mapping[GroupPartition, Anchor], source: OffsetReader
-) -> Mapping[GroupPartition, Anchor]:
-    names = sorted({place.partition.topic for place in found})
-    topics = source.topics(names) if names else {}
-    return {
-        place: anchor
-        for place, anchor in found.items()
-        if isinstance(state := topics[place.partition.topic], TopicState)
-        and anchor.topic_id in ("", state.topic_id)
-    }

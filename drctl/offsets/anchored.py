@@ -1,4 +1,4 @@
-"""drctl's own anchors: the last consumed records as they were noted before, found on the target."""
+"""Translation by what `drctl offsets track` noted: the last consumed records, found again."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,65 +32,47 @@ def nearest_copied(
         Unreachable: the target did not answer.
         ScanFailed: records could not be read to their end.
     """
-    quests = {line: _Quest(line[1], 0, len(line[1])) for line in lines}
-    while waiting := {line: quest for line, quest in quests.items() if quest.low < quest.high}:
-        sought = {
-            line: Sought(line[0], LastConsumed((quest.step,))) for line, quest in waiting.items()
-        }
+    # Milestones before the start of a range are not on the target, those from its end on are.
+    ranges = {line: range(len(line[1])) for line in lines}
+    found: dict[Line, Copied | Unavailable] = {}
+    while waiting := {line: left for line, left in ranges.items() if left}:
+        middles = {line: (left.start + left.stop) // 2 for line, left in waiting.items()}
+        sought: dict[Line, Sought] = {}
+        for line, middle in middles.items():
+            milestone = line[1][middle]
+            step = Step(milestone.timestamp_ms, milestone.fingerprint)
+            sought[line] = Sought(line[0], LastConsumed((step,)))
         matches = search.find(sought.values())
-        for line, quest in waiting.items():
-            quest.note(matches.get(sought[line]))
-    return {line: quest.found for line, quest in quests.items() if quest.found}
-
-
-@dataclass(slots=True)
-class _Quest:
-    """One line: its milestones before `low` are not on the target, those from `high` on are."""
-
-    milestones: Sequence[Milestone]
-    low: int
-    high: int
-    found: Copied | Unavailable | None = None
-
-    @property
-    def step(self) -> Step:
-        milestone = self.milestones[self._middle]
-        return Step(milestone.timestamp_ms, milestone.fingerprint)
-
-    def note(self, match: Match | Unavailable | None) -> None:
-        middle = self._middle
-        if match is None:
-            self.low = middle + 1
-        elif isinstance(match, Unavailable):
-            self.found = self.found or match  # one further back will do
-            self.low = self.high
-        else:
-            self.found, self.high = Copied(self.milestones[middle], match), middle
-
-    @property
-    def _middle(self) -> int:
-        return (self.low + self.high) // 2
+        for line, middle in middles.items():
+            match = matches.get(sought[line])
+            if match is None:
+                ranges[line] = range(middle + 1, waiting[line].stop)
+            elif isinstance(match, Unavailable):
+                found.setdefault(line, match)  # one further back will do
+                ranges[line] = range(0)
+            else:
+                found[line] = Copied(line[1][middle], match)
+                ranges[line] = range(waiting[line].start, middle)
+    return found
 
 
 NO_ANCHOR = NoAnswer("`drctl offsets track` has noted nothing of it")
 
 
+@dataclass(frozen=True, slots=True)
 class AnchorAnswers:
-    """Implements `TranslationMethod` for every kind of link, whether or not the source lives.
+    """Implements `TranslationMethod` for every kind of link, whether or not the source answers.
 
-    Args:
+    Attributes:
         anchors: the newest one of each.
         now_ms: the time, to say how old an anchor is.
     """
 
     method = Method.ANCHOR
 
-    def __init__(
-        self, anchors: Mapping[GroupPartition, Anchor], search: TargetSearch, now_ms: int
-    ) -> None:
-        self._anchors = anchors
-        self._search = search
-        self._now_ms = now_ms
+    anchors: Mapping[GroupPartition, Anchor]
+    search: TargetSearch
+    now_ms: int
 
     def answers(self, questions: Sequence[Question]) -> Answers:
         """One for each question.
@@ -99,20 +81,20 @@ class AnchorAnswers:
             Unreachable: the target did not answer.
             ScanFailed: records could not be read to their end.
         """
-        known = {q: a for q in questions if (a := self._anchors.get(q.place)) is not None}
+        known = {q: a for q in questions if (a := self.anchors.get(q.place)) is not None}
         usable = {
             q: anchor
             for q, anchor in known.items()
             if anchor.offset and (q.committed is None or anchor.offset <= q.committed)
         }
         sought = {q: Sought(q.target, _trail(anchor)) for q, anchor in usable.items()}
-        matches = self._search.find(sought.values())
+        matches = self.search.find(sought.values())
         lines: dict[Question, Line] = {
             q: (q.target, anchor.milestones)
             for q, anchor in usable.items()
             if sought[q] not in matches and anchor.milestones
         }
-        copied = nearest_copied(self._search, dict.fromkeys(lines.values()))
+        copied = nearest_copied(self.search, dict.fromkeys(lines.values()))
         found: dict[Question, Answer | NoAnswer] = {}
         for question in questions:
             if question not in known:
@@ -120,10 +102,10 @@ class AnchorAnswers:
                 continue
             match = matches.get(sought[question]) if question in sought else None
             further = copied.get(lines[question]) if question in lines else None
-            found[question] = self._said(question, known[question], match or further)
+            found[question] = self._answer(question, known[question], match or further)
         return found
 
-    def _said(
+    def _answer(
         self, question: Question, anchor: Anchor, found: Match | Copied | Unavailable | None
     ) -> Answer | NoAnswer:
         committed = anchor.offset if question.committed is None else question.committed
@@ -133,20 +115,28 @@ class AnchorAnswers:
                 f"{committed}: the group went back since"
             )
         moved = committed - anchor.offset
-        age = max(0.0, (self._now_ms - anchor.observed_ms) / 1000)
+        age = max(0.0, (self.now_ms - anchor.observed_ms) / 1000)
         if anchor.offset == 0:
-            said = "anchor of source offset 0: the group had consumed nothing"
-            return Answer(self.method, 0, None, 0, said, age)
+            evidence = "anchor of source offset 0: the group had consumed nothing"
+            return Answer(self.method, 0, None, 0, evidence, age)
         if isinstance(found, Unavailable):
             return not_asked(found)
         if isinstance(found, Copied):
-            return replace(_behind(anchor, found, moved), age_seconds=age)
+            milestone, match = found
+            missing = anchor.offset - milestone.position + moved
+            evidence = (
+                f"anchor of source offset {anchor.offset}: the last consumed records are not on the"
+                f" target; the one before source offset {milestone.position} is, at"
+                f" {match.position - 1}"
+            )
+            rereads = match.latest - match.position + missing
+            return Answer(self.method, match.position, rereads, 0, evidence, age)
         if found is None and not anchor.records:
             return NoAnswer("when its anchor was noted, no record was left that it had consumed")
         if found is None:
             return NoAnswer("none of the records of its anchor was found on the target")
-        said = f"anchor of source offset {anchor.offset}: "
-        exact = answer(self.method, found, _trail(anchor), said, age)
+        whose = f"anchor of source offset {anchor.offset}: "
+        exact = answer(self.method, found, _trail(anchor), whose, age)
         if moved and exact.rereads_at_most is not None:
             return replace(exact, rereads_at_most=exact.rereads_at_most + moved)
         return exact
@@ -155,15 +145,3 @@ class AnchorAnswers:
 def _trail(anchor: Anchor) -> LastConsumed:
     steps = tuple(Step(record.timestamp_ms, record.fingerprint) for record in anchor.records)
     return LastConsumed(steps, anchor.passed, anchor.uncommitted)
-
-
-def _behind(anchor: Anchor, copied: Copied, moved: int) -> Answer:
-    """Replication was behind by more than the last consumed records."""
-    milestone, match = copied
-    lacking = anchor.offset - milestone.position + moved
-    evidence = (
-        f"anchor of source offset {anchor.offset}: the last consumed records are not on the "
-        f"target; the one before source offset {milestone.position} is, at {match.position - 1}"
-    )
-    rereads = match.latest - match.position + lacking
-    return Answer(Method.ANCHOR, match.position, rereads, 0, evidence)

@@ -1,6 +1,6 @@
-"""From what is wanted and what the cluster says now to a plan that can be printed and executed.
+"""Plans which offsets are committed: from the wanted ones and the cluster's state now.
 
-Nothing here asks or writes: the same wanted rows and the same sight give the same plan.
+Nothing here asks or writes: the same wanted rows and the same state give the same plan.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from drctl.offsets.wanted import NOTHING, RestsOn, TargetState, Wanted
 
 
 class Guard(StrEnum):
-    """Why a position is not written; the names stand behind `--override`."""
+    """Why an offset is not committed; the names are those of `--override`."""
 
     NOT_READABLE = "not-readable-target"
     GROUP_TYPE = "group-type"
@@ -31,12 +31,12 @@ class Guard(StrEnum):
 
     @property
     def overridable(self) -> bool:
-        """Whether an engineer may pass over it; where not, Kafka itself would refuse."""
-        return self not in _FINAL
+        """Whether an engineer may override it; where not, Kafka itself would refuse."""
+        return self not in (Guard.NOT_READABLE, Guard.GROUP_TYPE, Guard.GROUP_ACTIVE)
 
 
-_FINAL = frozenset({Guard.NOT_READABLE, Guard.GROUP_TYPE, Guard.GROUP_ACTIVE})
-_MEMBERS_TOLD = 3
+_MEMBERS_SHOWN = 3
+_NOT_LOOKED_AT = Unavailable("it was not looked at")
 
 
 class Objection(NamedTuple):
@@ -44,14 +44,14 @@ class Objection(NamedTuple):
 
     guard: Guard
     reason: str
-    final: bool = False
+    final: bool
 
 
 class Case(NamedTuple):
-    """One wanted position and what the cluster says of it.
+    """One wanted offset and the cluster's state.
 
     Attributes:
-        unproven: whether it is written though it skips records under a condition.
+        unproven: whether it is committed though it skips records under a condition.
     """
 
     wanted: Wanted
@@ -70,13 +70,13 @@ def objections(case: Case) -> Iterator[Objection]:
 
 
 def members_in_words(group: Group) -> str:
-    """Who reads in a group."""
+    """The state of a group, and its members."""
     if not group.members:
         return f"it is {group.state.value}"
-    told = [f"{member.client_id}@{member.host}" for member in group.members[:_MEMBERS_TOLD]]
-    more = len(group.members) - len(told)
+    shown = [f"{member.client_id}@{member.host}" for member in group.members[:_MEMBERS_SHOWN]]
+    more = len(group.members) - len(shown)
     rest = [f"{more} more"] if more else []
-    return f"it is {group.state.value}, with {', '.join(told + rest)}"
+    return f"it is {group.state.value}, with {', '.join(shown + rest)}"
 
 
 def _not_readable(case: Case) -> str:
@@ -101,17 +101,17 @@ def _group_active(case: Case) -> str:
     return ""
 
 
-def _blocked(case: Case) -> str:
-    return case.wanted.blocked
-
-
 def _changed_since(case: Case) -> str:
     if case.wanted.undoes is None or isinstance(case.before, Unavailable):
         return ""
     written = case.wanted.undoes.position
     if case.before in (written, case.wanted.to):
         return ""
-    return f"it stands at {_told(case.before)}, not at {_told(written)} where the run left it"
+    before, left = (
+        str(each.offset) if isinstance(each, Committed) else "no position"
+        for each in (case.before, written)
+    )
+    return f"it stands at {before}, not at {left} where the run left it"
 
 
 def _outside_log(case: Case) -> str:
@@ -147,7 +147,7 @@ def _skips_records(case: Case) -> str:
 
 
 def rereads_at_most(case: Case) -> int | None:
-    """How many records the group would read again; None where nobody knows."""
+    """How many records the group would read again; None where that is unknown."""
     to, before, bounds = case.wanted.to, case.before, case.wanted.bounds
     if to is None:
         return None
@@ -155,15 +155,15 @@ def rereads_at_most(case: Case) -> int | None:
     if bounds is None:
         return back
     if bounds.skips_only_if and isinstance(case.log, OffsetRange):
-        # Who consumed what since the evidence nobody knows; the target may have grown meanwhile.
+        # What was consumed after the evidence is unknown; the target may have grown meanwhile.
         return max(back, case.log.end - to.offset)
     return None if bounds.rereads_at_most is None else max(back, bounds.rereads_at_most)
 
 
 def skips_at_most(case: Case) -> int | None:
-    """How many records the group would never read; None where nobody knows.
+    """How many records the group would never read; None where that is unknown.
 
-    Records that evidence says were read are not skipped, wherever the group stands now.
+    Records that were read by the evidence are not skipped, whatever the group has committed now.
     """
     to, before, bounds = case.wanted.to, case.before, case.wanted.bounds
     if bounds is not None:
@@ -173,15 +173,11 @@ def skips_at_most(case: Case) -> int | None:
     return max(0, to.offset - before.offset)
 
 
-def _told(position: Committed | Unavailable | None) -> str:
-    return str(position.offset) if isinstance(position, Committed) else "no position"
-
-
 _CHECKS: dict[Guard, Callable[[Case], str]] = {
     Guard.NOT_READABLE: _not_readable,
     Guard.GROUP_TYPE: _group_type,
     Guard.GROUP_ACTIVE: _group_active,
-    Guard.BLOCKED: _blocked,
+    Guard.BLOCKED: lambda case: case.wanted.blocked,
     Guard.CHANGED_SINCE: _changed_since,
     Guard.OUTSIDE_LOG: _outside_log,
     Guard.MOVES_BACKWARDS: _moves_backwards,
@@ -189,19 +185,16 @@ _CHECKS: dict[Guard, Callable[[Case], str]] = {
 }
 
 
-_NOT_LOOKED_AT = Unavailable("it was not looked at")
-
-
 class Action(StrEnum):
     """What the plan does with one group and partition."""
 
     COMMIT = "commit"
     DELETE = "delete"
-    """The group had no position there before, and is to have none again."""
+    """The group had no committed offset there before, and is to have none again."""
     SAME = "same"
-    """It stands there already."""
+    """It is committed already."""
     KEPT = "kept"
-    """It is further on, and stays there."""
+    """A higher offset is committed, and stays."""
     REFUSED = "refused"
 
 
@@ -209,7 +202,7 @@ WRITES = frozenset({Action.COMMIT, Action.DELETE})
 
 
 class Override(NamedTuple):
-    """A guard that the engineer passes over, and why."""
+    """A guard that the engineer overrides, and why."""
 
     guard: Guard
     reason: str
@@ -220,16 +213,16 @@ class Line:
     """What happens to one group in one partition.
 
     Attributes:
-        before: where the group stands; None where it has no position, or where nobody could say.
-        to: where it is to stand; None to have no position.
+        before: the offset committed now; None where there is none, or it could not be read.
+        to: the offset to commit; None to have none.
         guard: that refused; None where none did.
         reason: why, in words for a person.
-        overridden: guards that failed and were passed over.
+        overridden: guards that failed and were overridden.
         rereads_likely: while the source is silent, if the group consumed nothing since the
             evidence; None where that is not known, or the source answers.
         skips_only_if: the condition under which it skips more than `skips_at_most` records; empty
             where the source answers.
-        rests_on: what the position was found by.
+        rests_on: the evidence for the offset.
     """
 
     group: str
@@ -252,8 +245,8 @@ class ApplyPlan:
     """What applying would do to a cluster.
 
     Attributes:
-        origin: what the wanted positions come from, in words for a person.
-        notes: what a person should know of them.
+        origin: where the wanted offsets come from, in words for a person.
+        notes: what a person should know about them.
     """
 
     cluster: str
@@ -277,7 +270,7 @@ class ApplyPlan:
 
     @property
     def refused(self) -> tuple[Line, ...]:
-        """The lines that a guard stands against."""
+        """The lines that a guard blocks."""
         return tuple(line for line in self.lines if line.guard is not None)
 
 
@@ -285,7 +278,7 @@ def parse_overrides(given: Iterable[str]) -> tuple[Override, ...]:
     """`GUARD=REASON` as typed.
 
     Raises:
-        UsageError: there is no such guard, it cannot be passed over, or no reason is given.
+        UsageError: there is no such guard, it cannot be overridden, or no reason is given.
     """
     found: dict[Guard, Override] = {}
     for text in given:
@@ -302,7 +295,7 @@ def parse_overrides(given: Iterable[str]) -> tuple[Override, ...]:
 
 def build_plan(
     wanted: Sequence[Wanted],
-    sight: TargetState,
+    state: TargetState,
     *,
     cluster: str,
     cluster_id: str,
@@ -318,11 +311,17 @@ def build_plan(
         unproven: whether, with the source silent, what skips records only under a condition is
             written (`policy.unproven_offsets`).
     """
-    passed = tuple(overrides)
-    guards = frozenset(each.guard for each in passed)
-    lines = [_line(case, guards) for case in _cases(wanted, sight, unproven)]
+    given = tuple(overrides)
+    overridden = frozenset(each.guard for each in given)
+    lines = []
+    for row in wanted:
+        held = state.committed.get(row.group, _NOT_LOOKED_AT)
+        before = held if isinstance(held, Unavailable) else held.get(row.partition)
+        group = state.groups.get(row.group, _NOT_LOOKED_AT)
+        log = state.logs.get(row.partition, _NOT_LOOKED_AT)
+        lines.append(_line(Case(row, group, before, log, unproven), overridden))
     lines.sort(key=lambda line: (line.group, line.partition))
-    return ApplyPlan(cluster, cluster_id, origin, made, tuple(lines), passed, tuple(notes))
+    return ApplyPlan(cluster, cluster_id, origin, made, tuple(lines), given, tuple(notes))
 
 
 def _guard(name: str) -> Guard:
@@ -339,16 +338,7 @@ def _guard(name: str) -> Guard:
     raise UsageError(f"there is no guard {name!r}", f"those that can be: {', '.join(known)}")
 
 
-def _cases(wanted: Sequence[Wanted], sight: TargetState, unproven: bool) -> Iterable[Case]:
-    for row in wanted:
-        positions = sight.committed.get(row.group, _NOT_LOOKED_AT)
-        before = positions if isinstance(positions, Unavailable) else positions.get(row.partition)
-        group = sight.groups.get(row.group, _NOT_LOOKED_AT)
-        log = sight.logs.get(row.partition, _NOT_LOOKED_AT)
-        yield Case(row, group, before, log, unproven)
-
-
-def _line(case: Case, passed: frozenset[Guard]) -> Line:
+def _line(case: Case, overridden: frozenset[Guard]) -> Line:
     wanted = case.wanted
     before = None if isinstance(case.before, Unavailable) else case.before
     line = Line(
@@ -363,24 +353,23 @@ def _line(case: Case, passed: frozenset[Guard]) -> Line:
         skips_only_if=wanted.bounds.skips_only_if if wanted.bounds else "",
         rests_on=wanted.rests_on,
     )
-    if _stands_there(case):
+    if _is_committed(case):
         return line
     failing = tuple(objections(case))
-    against = next((o for o in failing if o.final or o.guard not in passed), None)
-    if against is None:
+    blocker = next((o for o in failing if o.final or o.guard not in overridden), None)
+    if blocker is None:
         action = Action.DELETE if wanted.to is None else Action.COMMIT
         return replace(line, action=action, overridden=tuple(o.guard for o in failing))
-    if against.guard is Guard.MOVES_BACKWARDS:
-        line = _kept(replace(line, action=Action.KEPT))
-        return replace(line, guard=against.guard, reason=against.reason)
-    return replace(line, action=Action.REFUSED, guard=against.guard, reason=against.reason)
+    line = replace(line, action=Action.REFUSED, guard=blocker.guard, reason=blocker.reason)
+    return _kept(line) if blocker.guard is Guard.MOVES_BACKWARDS else line
 
 
 def _kept(line: Line) -> Line:
-    """Further on than evidence leads: less is read again, and of what lies between one must know.
+    """A higher offset than the evidence leads to stays: less is read again, more may be skipped.
 
-    As far as the evidence itself may be off, it may be right there; further on it is not proven.
+    Within the uncertainty of the evidence the higher offset may be right; beyond it is not proven.
     """
+    line = replace(line, action=Action.KEPT)
     if not line.skips_only_if or line.before is None or line.to is None:
         return line
     ahead = line.before.offset - line.to.offset
@@ -395,8 +384,8 @@ def _kept(line: Line) -> Line:
     )
 
 
-def _stands_there(case: Case) -> bool:
-    """What is put back is put back whole; of a translation only the offset counts."""
+def _is_committed(case: Case) -> bool:
+    """Whether nothing is to be done: of a translation only the offset counts, else all of it."""
     to, before = case.wanted.to, case.before
     if isinstance(before, Unavailable) or case.wanted.blocked:
         return False

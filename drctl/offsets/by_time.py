@@ -1,7 +1,7 @@
-"""By time: where the target's records are as young as something that is known of the group."""
+"""Translation by timestamp: of the last consumed record, or one that the engineer gives."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from drctl.model.ports import ClusterReader, OffsetReader
@@ -16,7 +16,7 @@ class Consumed(NamedTuple):
 
     Attributes:
         timestamp_ms: the record's own timestamp.
-        at_ms: when this was noted, in milliseconds UTC; None where nobody says.
+        at_ms: when this was noted, in milliseconds UTC; None where that is unknown.
     """
 
     timestamp_ms: int
@@ -29,33 +29,27 @@ NOT_YET = NoAnswer("no record of the target is as young")
 WENT_BACK = NoAnswer("the group stands before the record whose time it noted: it went back")
 
 
+@dataclass(frozen=True, slots=True)
 class ConsumerTimestamps:
-    """Implements `TranslationMethod` with what consumers of Confluent Replicator's kind note.
+    """Implements `TranslationMethod` with the timestamps that consumers commit for Replicator.
 
-    The first record of the time of the last consumed one cannot lie behind it: nothing is skipped,
-    whether or not times are in order. The records of that same time are read again. What was noted
-    stays where a group goes back without reading: the source has to tell that it did not.
+    The first record with the timestamp of the last consumed one cannot come after it: nothing is
+    skipped, whether or not timestamps are in order. Records with that same timestamp are read
+    again. The noted timestamp stays as it is when a group is reset without reading: only the
+    source can tell that it was not.
 
-    Args:
-        source: None where it cannot be asked, or else with what reads its records.
+    Attributes:
+        source: None where it cannot be asked, or else with the reader of its records.
         timed: whether records keep their timestamps on the target, by topic there.
     """
 
     method = Method.CONSUMER_TIMESTAMP
 
-    def __init__(
-        self,
-        source: tuple[ClusterReader, RangeReader] | None,
-        target: OffsetReader,
-        consumed: Mapping[GroupPartition, Consumed],
-        timed: Mapping[str, bool],
-        now_ms: int,
-    ) -> None:
-        self._source = source
-        self._target = target
-        self._consumed = consumed
-        self._timed = timed
-        self._now_ms = now_ms
+    source: tuple[ClusterReader, RangeReader] | None
+    target: OffsetReader
+    consumed: Mapping[GroupPartition, Consumed]
+    timed: Mapping[str, bool]
+    now_ms: int
 
     def answers(self, questions: Sequence[Question]) -> Answers:
         """One for each question.
@@ -64,9 +58,9 @@ class ConsumerTimestamps:
             Unreachable: a cluster did not answer.
             ScanFailed: records of the source could not be read to their end.
         """
-        known = {q: c for q in questions if (c := self._consumed.get(q.place)) is not None}
-        usable = {q: c for q, c in known.items() if self._timed.get(q.target.topic, False)}
-        offsets = look_up(self._target, usable)
+        known = {q: c for q in questions if (c := self.consumed.get(q.place)) is not None}
+        usable = {q: c for q, c in known.items() if self.timed.get(q.target.topic, False)}
+        offsets = look_up(self.target, usable)
         back = self._gone_back(usable)
         unbounded = self._passed_uncommitted(usable)
         found: dict[Question, Answer | NoAnswer] = {}
@@ -81,15 +75,20 @@ class ConsumerTimestamps:
                 answer = self._answer(usable[question], offsets[question])
                 if isinstance(answer, Answer) and question in unbounded:
                     answer = replace(answer, rereads_at_most=None)
-                found[question] = answer if question in back else self._unsure(answer)
+                if isinstance(answer, Answer) and question not in back:
+                    # While the source is silent, the row says under which condition it skips.
+                    why = "" if self.source is None else f"; {GONE_BACK}"
+                    evidence = f"{answer.evidence}{why}"
+                    answer = replace(answer, skips_at_most=None, evidence=evidence)
+                found[question] = answer
         return found
 
     def _passed_uncommitted(self, questions: Iterable[Question]) -> frozenset[Question]:
-        """Who has passed uncommitted records, of any time, since the last consumed one."""
+        """Who has passed uncommitted records since the last consumed one, whatever their time."""
         asked = {q: (q.place.partition, q.committed) for q in questions if q.committed is not None}
-        if self._source is None or not asked:
+        if self.source is None or not asked:
             return frozenset()
-        cluster, reader = self._source
+        cluster, reader = self.source
         logs = cluster.offsets({partition for partition, _ in asked.values()})
         before = last_consumed(logs, reader, set(asked.values()))
         return frozenset(
@@ -99,16 +98,16 @@ class ConsumerTimestamps:
         )
 
     def _gone_back(self, consumed: Mapping[Question, Consumed]) -> Mapping[Question, bool]:
-        """Whether a group stands before the record whose time it noted; left out if unknown."""
+        """Whether a group's offset is before the record that it noted; left out if unknown."""
         asked = {
             (q.place.partition, c.timestamp_ms)
             for q, c in consumed.items()
             if q.committed is not None
         }
-        if self._source is None or not asked:
+        if self.source is None or not asked:
             return {}
         questions = sorted(asked)
-        looked_up = self._source[0].look_up(questions)()
+        looked_up = self.source[0].look_up(questions)()
         answers = dict(zip(questions, looked_up, strict=True))
         return {
             q: not 0 <= first.offset < q.committed
@@ -120,43 +119,35 @@ class ConsumerTimestamps:
     def _answer(
         self, consumed: Consumed, offsets: tuple[Found | Unavailable, ...]
     ) -> Answer | NoAnswer:
-        first, behind, end = offsets
+        known = []
         for offset in offsets:
             if isinstance(offset, Unavailable):
                 return NoAnswer(f"the target cannot be asked: {offset.reason}")
-        assert isinstance(first, Found)
-        assert isinstance(behind, Found)
-        assert isinstance(end, Found)
+            known.append(offset)
+        first, after, end = known
         if first.offset < 0:
             return NOT_YET
-        last = behind.offset if behind.offset >= 0 else end.offset
+        last = after.offset if after.offset >= 0 else end.offset
         # A first record that is younger shows that times are not in order: they bound nothing.
         rereads = last - first.offset if first.timestamp_ms == consumed.timestamp_ms else None
         evidence = f"the last consumed record is of {consumed.timestamp_ms} ms"
         age = None
         if consumed.at_ms is not None:
-            age = max(0.0, (self._now_ms - consumed.at_ms) / 1000)
+            age = max(0.0, (self.now_ms - consumed.at_ms) / 1000)
         return Answer(self.method, first.offset, rereads, 0, evidence, age)
 
-    def _unsure(self, answer: Answer | NoAnswer) -> Answer | NoAnswer:
-        if isinstance(answer, NoAnswer):
-            return answer
-        # While the source is silent, the row says under which condition it skips.
-        why = "" if self._source is None else f"; {GONE_BACK}"
-        return replace(answer, skips_at_most=None, evidence=f"{answer.evidence}{why}")
 
-
+@dataclass(frozen=True, slots=True)
 class GivenTime:
-    """Implements `TranslationMethod` with a time that the engineer gives.
+    """Implements `TranslationMethod` with a timestamp that the engineer gives.
 
-    What groups had consumed by then nobody knows: the bounds are not known either.
+    What groups had consumed by then is not known, so the bounds are not known either.
     """
 
     method = Method.TIMESTAMP
 
-    def __init__(self, target: OffsetReader, timestamp_ms: int) -> None:
-        self._target = target
-        self._timestamp_ms = timestamp_ms
+    target: OffsetReader
+    timestamp_ms: int
 
     def answers(self, questions: Sequence[Question]) -> Answers:
         """One for each question.
@@ -164,9 +155,9 @@ class GivenTime:
         Raises:
             Unreachable: the target did not answer.
         """
-        asked = {q: Consumed(self._timestamp_ms, None) for q in questions}
-        offsets = look_up(self._target, asked)
-        evidence = f"the first record of {self._timestamp_ms} ms or later, as was asked for"
+        asked = {q: Consumed(self.timestamp_ms, None) for q in questions}
+        offsets = look_up(self.target, asked)
+        evidence = f"the first record of {self.timestamp_ms} ms or later, as was asked for"
         found: dict[Question, Answer | NoAnswer] = {}
         for question, (first, _, end) in offsets.items():
             if isinstance(first, Unavailable) or isinstance(end, Unavailable):

@@ -1,12 +1,14 @@
-"""MirrorMaker 2's own answers, as far as they can be trusted."""
+"""Translation by MirrorMaker 2's offset syncs and checkpoints, as far as they can be trusted."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, Unavailable
+from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
 from drctl.model.translation import Answer, GroupPartition, Method
 from drctl.offsets.choosing import UNKNOWN_POSITION, Answers, NoAnswer, Question
+from drctl.offsets.consumed import Logs
 
 
 class Sync(NamedTuple):
@@ -43,7 +45,7 @@ class OffsetSyncs:
     def __init__(
         self,
         history: SyncHistory,
-        targets: Mapping[TopicPartition, PartitionOffsets | Unavailable],
+        targets: Logs,
         noted_ms: Mapping[GroupPartition, int],
         now_ms: int,
     ) -> None:
@@ -76,9 +78,7 @@ class OffsetSyncs:
         noted_ms = self._noted_ms.get(question.place)
         if noted_ms is not None and noted_ms < self._again_ms.get(question.place.partition, 0):
             return BEGAN_AGAIN
-        return self._at(question, question.committed)
-
-    def _at(self, question: Question, committed: int) -> Answer | NoAnswer:
+        committed = question.committed
         syncs = self._usable.get(question.place.partition)
         if not syncs:
             return NO_SYNC
@@ -145,10 +145,10 @@ def _upstream(sync: Sync) -> int:
 
 
 class Checkpoint(NamedTuple):
-    """What MirrorMaker 2 last said of a group's position.
+    """MirrorMaker 2's last checkpoint of a group in a partition.
 
     Attributes:
-        at_ms: when it said so, in milliseconds UTC.
+        at_ms: when it was written, in milliseconds UTC.
     """
 
     upstream: int
@@ -160,36 +160,30 @@ Checkpoints = Mapping[tuple[str, TopicPartition], Checkpoint]
 """By group and partition of the target."""
 
 
+@dataclass(frozen=True, slots=True)
 class CheckpointAnswers:
     """Implements `TranslationMethod` for links of MirrorMaker 2.
 
-    Args:
+    Attributes:
         targets: the logs of the partitions on the target.
-        anew_ms: when partitions of the target were seen to be made anew, by source partition: what
-            was said before does not count.
+        anew_ms: when partitions of the target were seen to be recreated, by source partition: older
+            checkpoints do not count.
         now_ms: the time, to say how old a checkpoint is.
     """
 
     method = Method.CHECKPOINT
 
-    def __init__(
-        self,
-        checkpoints: Checkpoints,
-        targets: Mapping[TopicPartition, PartitionOffsets | Unavailable],
-        anew_ms: Mapping[TopicPartition, int],
-        now_ms: int,
-    ) -> None:
-        self._checkpoints = checkpoints
-        self._targets = targets
-        self._anew_ms = anew_ms
-        self._now_ms = now_ms
+    checkpoints: Checkpoints
+    targets: Logs
+    anew_ms: Mapping[TopicPartition, int]
+    now_ms: int
 
     def answers(self, questions: Sequence[Question]) -> Answers:
         """One for each question."""
         return {q: self._answer(q) for q in questions}
 
     def _answer(self, question: Question) -> Answer | NoAnswer:
-        checkpoint = self._checkpoints.get((question.place.group, question.target))
+        checkpoint = self.checkpoints.get((question.place.group, question.target))
         if checkpoint is None:
             return NoAnswer("MirrorMaker 2 wrote no checkpoint of it")
         committed = question.committed
@@ -200,17 +194,17 @@ class CheckpointAnswers:
                 f"its checkpoint is of source offset {checkpoint.upstream}, behind the position "
                 f"{committed}: the group went back, and the checkpoint would skip records"
             )
-        if checkpoint.at_ms < self._anew_ms.get(question.place.partition, 0):
+        if checkpoint.at_ms < self.anew_ms.get(question.place.partition, 0):
             return NoAnswer("its checkpoint is older than the target's topic")
-        log = self._targets.get(question.target)
+        log = self.targets.get(question.target)
         end = log.end if isinstance(log, PartitionOffsets) else None
         if end is not None and checkpoint.downstream > end:
             return NoAnswer(
                 f"its checkpoint leads to {checkpoint.downstream}, behind the target's end offset "
                 f"{end}: the topic was made anew there"
             )
-        # How far MirrorMaker 2 stayed behind the exact position, it does not say.
+        # MirrorMaker 2 does not say by how much a checkpoint is below the exact offset.
         rereads = None if end is None else end - checkpoint.downstream
         evidence = f"checkpoint of source offset {checkpoint.upstream} to {checkpoint.downstream}"
-        age = max(0.0, (self._now_ms - checkpoint.at_ms) / 1000)
+        age = max(0.0, (self.now_ms - checkpoint.at_ms) / 1000)
         return Answer(self.method, checkpoint.downstream, rereads, 0, evidence, age)

@@ -1,4 +1,4 @@
-"""Takes the best answer of those that skip nothing; says where answers contradict each other."""
+"""Chooses the best answer of all methods, and finds those that contradict each other."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,11 +9,11 @@ from drctl.model.translation import Answer, GroupPartition, Method, Translation
 
 
 class Question(NamedTuple):
-    """Where on the target does this group go on?
+    """Where on the target does this group resume?
 
     Attributes:
         committed: the source offset of the next record that the group wants; None where the
-            source cannot be asked and nobody noted it.
+            source cannot be asked and it was not noted.
         target: the partition that its records are copied to.
     """
 
@@ -114,12 +114,12 @@ def contradictions(answers: Sequence[Answer]) -> list[str]:
 
 def _rank(answer: Answer, unproven: bool) -> tuple[bool, int, bool, int, int]:
     skips, rereads = answer.skips_at_most, answer.rereads_at_most
-    # Whoever may write to the topic can write a header: what else tells of the group counts first.
+    # Whoever may write to the topic can write a header: other evidence of the group counts first.
     only_headers = answer.method is Method.MAPPING and skips is None
     if unproven and answer.skips_only_if and skips is None:
         skips = 0
     return (
-        # Where a group stands already it stays, if nothing else tells of it.
+        # What is committed on the target counts only where there is no other evidence.
         answer.method is Method.TARGET_OFFSET,
         _UNBOUNDED if skips is None else skips,
         only_headers,
@@ -134,36 +134,28 @@ def _end(answer: Answer) -> int:
 
 
 def _within(answer: Answer, log: PartitionOffsets | Unavailable | None) -> Answer:
-    """The answer where the target's log still is."""
+    """The answer, moved to the log start where it lies before it."""
     if not isinstance(log, PartitionOffsets):
         return answer
-    if answer.target_offset < log.log_start:
-        return _later(answer, log.log_start)
+    gone = log.log_start - answer.target_offset
+    if gone > 0:  # retention has removed records that the group may not have consumed
+        unread = f"it had not read all of the {gone} offsets that the target no longer holds"
+        return replace(
+            answer,
+            target_offset=log.log_start,
+            rereads_at_most=_less(answer.rereads_at_most, gone),
+            rereads_likely=_less(answer.rereads_likely, gone),
+            skips_at_most=None if answer.skips_at_most is None else answer.skips_at_most + gone,
+            skips_only_if=f"{answer.skips_only_if}, or {unread}" if answer.skips_only_if else "",
+            evidence=(
+                f"{answer.evidence}; the target's log begins at {log.log_start}: {gone} offsets are"
+                " gone there"
+            ),
+        )
     if answer.rereads_at_most is None and answer.skips_at_most == 0:
         return replace(answer, rereads_at_most=max(0, log.end - answer.target_offset))
     return answer
 
 
-def _later(answer: Answer, log_start: int) -> Answer:
-    """Retention has removed records that the group may not have consumed."""
-    gone = log_start - answer.target_offset
-    unread = f"it had not read all of the {gone} offsets that the target no longer holds"
-    return replace(
-        answer,
-        target_offset=log_start,
-        rereads_at_most=_less(answer.rereads_at_most, gone),
-        rereads_likely=_less(answer.rereads_likely, gone),
-        skips_at_most=None if answer.skips_at_most is None else answer.skips_at_most + gone,
-        skips_only_if=f"{answer.skips_only_if}, or {unread}" if answer.skips_only_if else "",
-        evidence=(
-            f"{answer.evidence}; the target's log begins at {log_start}: {gone} offsets are gone"
-            " there"
-        ),
-    )
-
-
 def _less(rereads: int | None, gone: int) -> int | None:
     return None if rereads is None else max(0, rereads - gone)
-
-
-Chosen = Mapping[Question, Translation]

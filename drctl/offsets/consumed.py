@@ -1,4 +1,7 @@
-"""What stands before positions of the source: the records that a group there had consumed last."""
+"""The records just before committed offsets of the source: what a group there consumed last.
+
+Ranges of many partitions are read in one pass of a `RangeReader`.
+"""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -18,10 +21,19 @@ from drctl.model.topology import (
 )
 
 LENGTH = 32
-"""Records of a trail: so many equal ones in a row are told apart."""
+"""Records of a trail: so many equal ones in a row can be distinguished."""
+
+WIDTHS = (MOST_RECORDS, 4 * MOST_RECORDS, 2_000, 20_000)
+"""Offsets that are read at first, and where these hold fewer records than wanted (transactions
+and compaction leave offsets without any)."""
 
 _COALESCED = 64
 """Offsets between two ranges that are read as one."""
+
+Logs = Mapping[TopicPartition, PartitionOffsets | Unavailable]
+"""Log start and end offsets; or why a partition does not tell them."""
+
+Position = tuple[TopicPartition, int]
 
 
 class Step(NamedTuple):
@@ -29,6 +41,10 @@ class Step(NamedTuple):
 
     timestamp_ms: int
     fingerprint: int
+
+
+Records = Sequence[tuple[int, Step]]
+"""With their offsets, ascending."""
 
 
 class LastConsumed(NamedTuple):
@@ -67,6 +83,16 @@ def step_of(row: Row) -> Step:
     return Step(row[1], fingerprint(row[2], row[3]))
 
 
+def by_partition(
+    ranges: Iterable[tuple[TopicPartition, OffsetRange]],
+) -> dict[TopicPartition, list[OffsetRange]]:
+    """The ranges of each partition."""
+    found: dict[TopicPartition, list[OffsetRange]] = defaultdict(list)
+    for partition, each in ranges:
+        found[partition].append(each)
+    return found
+
+
 def read_ranges(
     reader: RangeReader,
     wanted: Mapping[TopicPartition, Sequence[OffsetRange]],
@@ -80,8 +106,8 @@ def read_ranges(
     """
     found: dict[TopicPartition, list[tuple[int, Step]]] = {place: [] for place in wanted}
     for chunk in chunks(reader, wanted, uncommitted=uncommitted):
-        steps = found[TopicPartition(chunk.topic, chunk.partition)]
-        steps += [(row[0], step_of(row)) for row in chunk.rows]
+        records = found[TopicPartition(chunk.topic, chunk.partition)]
+        records += [(row[0], step_of(row)) for row in chunk.rows]
     return found
 
 
@@ -114,18 +140,8 @@ def coalesced(runs: Iterable[OffsetRange]) -> list[OffsetRange]:
     return merged
 
 
-WIDTHS = (MOST_RECORDS, 4 * MOST_RECORDS, 2_000, 20_000)
-"""Offsets looked at: at first, and where they hold fewer records than are wanted (transactions
-and compaction leave offsets without any)."""
-
-Position = tuple[TopicPartition, int]
-
-Records = Sequence[tuple[int, Step]]
-"""With their offsets, ascending."""
-
-
 class Before(NamedTuple):
-    """What stands before a position of the source.
+    """The records before a position of the source.
 
     Attributes:
         trail: without steps where no committed record is left.
@@ -137,9 +153,7 @@ class Before(NamedTuple):
 
 
 def last_consumed(
-    logs: Mapping[TopicPartition, PartitionOffsets | Unavailable],
-    reader: RangeReader,
-    positions: Collection[Position],
+    logs: Logs, reader: RangeReader, positions: Collection[Position]
 ) -> Mapping[Position, Before | Unavailable]:
     """The records before each offset.
 
@@ -177,21 +191,11 @@ def trails_before(
         ScanFailed: something could not be read to its end.
     """
     committed = committed_before(reader, logs)
-    found = dict.fromkeys(logs, Before(LastConsumed(), -1))
-    wanted: dict[TopicPartition, list[OffsetRange]] = defaultdict(list)
     spans = {at: _everything(at[1], logs[at], each) for at, each in committed.items() if each}
-    for at, span in spans.items():
-        if at[1] - span.start > len(committed[at]):
-            wanted[at[0]].append(span)
-    held = read_ranges(reader, wanted, uncommitted=True)
-    offsets = {partition: [at for at, _ in records] for partition, records in held.items()}
-    for at, span in spans.items():
-        partition, every = at[0], committed[at]
-        if at[1] - span.start > len(every):
-            begin, end = (bisect_left(offsets[partition], edge) for edge in span)
-            every = held[partition][begin:end]
-        found[at] = _trail(at[1], committed[at], every)
-    return found
+    sparse = {at: span for at, span in spans.items() if at[1] - span.start > len(committed[at])}
+    every = {**committed, **records_in(reader, sparse, uncommitted=True)}
+    found = dict.fromkeys(logs, Before(LastConsumed(), -1))
+    return found | {at: _trail(at[1], committed[at], every[at]) for at in spans}
 
 
 def _everything(offset: int, log: PartitionOffsets, committed: Records) -> OffsetRange:
@@ -224,8 +228,11 @@ def committed_before(
     found: dict[Position, Records] = dict.fromkeys(logs, ())
     waiting = {at: log for at, log in logs.items() if at[1] > log.log_start}
     for width in WIDTHS:
-        windows = {at: _before(at[1], log, width) for at, log in waiting.items()}
-        for at, steps in _inside(reader, windows).items():
+        windows: dict[Position, OffsetRange] = {}
+        for at, log in waiting.items():
+            end = min(at[1], log.last_stable)  # as far as transactions are decided
+            windows[at] = OffsetRange(max(log.log_start, end - width), end)
+        for at, steps in records_in(reader, windows).items():
             found[at] = steps[-MOST_RECORDS:]
             if len(steps) >= MOST_RECORDS or windows[at].start == waiting[at].log_start:
                 del waiting[at]
@@ -245,42 +252,36 @@ def next_to_consume(
     first: dict[Position, tuple[int, Step]] = {}
     waiting = dict(logs)
     for width in WIDTHS:
-        windows = {at: _behind(at[1], log, width) for at, log in waiting.items()}
-        for at, steps in _inside(reader, windows).items():
+        windows: dict[Position, OffsetRange] = {}
+        for at, log in waiting.items():
+            start = max(log.log_start, at[1])
+            windows[at] = OffsetRange(start, min(start + width, log.last_stable))
+        for at, steps in records_in(reader, windows).items():
             if steps:
                 first[at] = steps[0]
             if steps or windows[at].end == waiting[at].last_stable:
                 del waiting[at]
     gaps = {
-        (partition, offset): OffsetRange(start, first[partition, offset][0])
-        for (partition, offset) in first
-        if (start := max(logs[partition, offset].log_start, offset)) < first[partition, offset][0]
+        at: OffsetRange(start, offset)
+        for at, (offset, _) in first.items()
+        if (start := max(logs[at].log_start, at[1])) < offset
     }
-    passed = {at: len(records) for at, records in _inside(reader, gaps, uncommitted=True).items()}
-    return {
-        at: LastConsumed((first[at][1],), passed.get(at, 0)) if at in first else LastConsumed()
-        for at in logs
+    passed = records_in(reader, gaps, uncommitted=True)
+    found = dict.fromkeys(logs, LastConsumed())
+    return found | {
+        at: LastConsumed((step,), len(passed.get(at, ()))) for at, (_, step) in first.items()
     }
 
 
-def _before(offset: int, log: PartitionOffsets, width: int) -> OffsetRange:
-    """Offsets before a position, as far as their transactions are decided."""
-    end = min(offset, log.last_stable)
-    return OffsetRange(max(log.log_start, end - width), end)
-
-
-def _behind(offset: int, log: PartitionOffsets, width: int) -> OffsetRange:
-    start = max(log.log_start, offset)
-    return OffsetRange(start, min(start + width, log.last_stable))
-
-
-def _inside(
+def records_in(
     reader: RangeReader, windows: Mapping[Position, OffsetRange], *, uncommitted: bool = False
 ) -> Mapping[Position, Records]:
-    """The records of each window, ascending; what several windows share is read once."""
-    wanted: dict[TopicPartition, list[OffsetRange]] = defaultdict(list)
-    for (partition, _), window in windows.items():
-        wanted[partition].append(window)
+    """The records of each window, ascending; what several windows share is read once.
+
+    Raises:
+        ScanFailed: something could not be read to its end.
+    """
+    wanted = by_partition((partition, window) for (partition, _), window in windows.items())
     held = read_ranges(reader, wanted, uncommitted=uncommitted)
     offsets = {partition: [offset for offset, _ in steps] for partition, steps in held.items()}
     found = {}

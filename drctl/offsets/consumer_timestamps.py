@@ -1,4 +1,4 @@
-"""The newest timestamp of each group and partition, however many there are and were.
+"""Topic `__consumer_timestamps`: its rows, and the newest one of each group and partition.
 
 Within a partition of the topic the later record counts. Where the same key stands in several
 partitions, as after their number was changed, that of their newest ones counts which was written
@@ -24,7 +24,6 @@ from drctl.model.ports import ClusterReader
 from drctl.model.topology import (
     Chunk,
     OffsetRange,
-    PartitionOffsets,
     TopicPartition,
     TopicState,
     Unavailable,
@@ -60,7 +59,7 @@ class TimestampRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which rows: none named is all. What does not decode to a key is always wanted."""
+    """The rows to keep: all where none is named. Keys that cannot be decoded are always kept."""
 
     groups: frozenset[str] = frozenset()
     topics: frozenset[str] = frozenset()
@@ -139,7 +138,7 @@ def row_json(row: TimestampRow) -> dict[str, Any]:
 
 
 HELD = 200_000
-"""How many keys are kept in memory, each once for every partition in which it stands."""
+"""How many keys are kept in memory, once for each partition of the topic that holds it."""
 
 _Seen = tuple[int, int, bytes | None]
 """Offset of the record, its timestamp and value."""
@@ -149,7 +148,7 @@ class Entry(NamedTuple):
     """The newest record of one key in one partition of the topic.
 
     Attributes:
-        at_partition: in which partition of the topic it stands.
+        at_partition: the partition of the topic that holds it.
         at_offset: where in it.
         value: None for a tombstone.
     """
@@ -164,13 +163,13 @@ class Entry(NamedTuple):
 
 
 class EntryStore(Protocol):
-    """Keeps what memory should not."""
+    """Keeps entries outside of memory."""
 
     def put(self, entries: Iterable[Entry]) -> None:
-        """Let each take the place of what is kept of its key and partition of the topic."""
+        """Each replaces the one of its key and partition of the topic."""
 
     def entries(self) -> Iterator[Entry]:
-        """All of them; those of one group, topic and partition one behind the other."""
+        """All of them; those of one group, topic and partition next to each other."""
 
 
 class NewestTimestamps:
@@ -199,7 +198,7 @@ class NewestTimestamps:
                     yield row
                     if row.group is None:
                         continue
-                    value = None  # nobody knows what it was to say: the older one is void
+                    value = None  # it cannot be decoded, and makes the older one void
             newest[key] = (offset, time, value)
         if sum(map(len, self._newest.values())) > self._held:
             self._spill()
@@ -265,7 +264,7 @@ class Extent:
 
     @property
     def ends(self) -> dict[int, int]:
-        """Where reading goes on."""
+        """Where reading continues."""
         return {partition: held.end for partition, held in self.ranges.items()}
 
 
@@ -293,7 +292,10 @@ def freeze(cluster: ClusterReader) -> Extent:
             continue
         ranges[number] = OffsetRange(found.log_start, found.last_stable)
         if found.last_stable < found.end:
-            incomplete.append(_undecided(number, found))
+            incomplete.append(
+                f"partition {number}: a transaction is open, the {found.end - found.last_stable}"
+                f" offsets from {found.last_stable} on cannot be read yet"
+            )
     if not ranges:
         raise Unknown(f"{where} cannot be read: {incomplete[0]}", _RUN_AGAIN)
     return Extent(state, ranges, tuple(incomplete))
@@ -314,15 +316,7 @@ def read_frozen(
     done, position = 0, {number: held.start for number, held in ranges.items()}
     wanted = {number: (held,) for number, held in ranges.items()}
     for chunk in reader.read({TOPIC: wanted}) if wanted else ():
-        behind = chunk.rows[-1][0] + 1
-        done, position[chunk.partition] = done + behind - position[chunk.partition], behind
+        after = chunk.rows[-1][0] + 1
+        done, position[chunk.partition] = done + after - position[chunk.partition], after
         progress(done)
         yield chunk
-
-
-def _undecided(number: int, offsets: PartitionOffsets) -> str:
-    left = offsets.end - offsets.last_stable
-    return (
-        f"partition {number}: a transaction is open, the {left} offsets from"
-        f" {offsets.last_stable} on cannot be read yet"
-    )

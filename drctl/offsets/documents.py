@@ -1,6 +1,6 @@
-"""Documents that positions are applied from, read back and held against what they must be.
+"""Reads the documents that offsets are applied from: snapshots and translations.
 
-Whatever is wrong is told with the file, the line, the place in the document and the cure.
+Errors name the file, the line, the place in the document and the fix.
 """
 
 import json
@@ -29,8 +29,7 @@ _DECODER = json.JSONDecoder()
 def place_of(text: str, path: Path) -> Mark:
     """The line and column of the value at this path of a valid JSON text.
 
-    Of a value that is missing, or of one that stands in another kind of value than the path
-    says, the place of the innermost value around it.
+    Where there is no such value, those of the innermost value around it.
     """
     at = _skip(text, 0)
     for part in path:
@@ -81,8 +80,8 @@ def _skip(text: str, at: int) -> int:
 
 SNAPSHOT = "drctl/offsets-snapshot/1"
 TRANSLATIONS = "drctl/offsets/1"
-_MOST_TOLD = 10
-_CURE = "make it anew with `drctl offsets snapshot` or `drctl offsets translate -o json`"
+_MOST_SHOWN = 10
+_FIX = "make it anew with `drctl offsets snapshot` or `drctl offsets translate -o json`"
 _REPEATED = "this group and partition stand above already"
 
 
@@ -94,13 +93,13 @@ class _Closed(BaseModel):
 
 
 class _Open(BaseModel):
-    """Read from what `translate` prints, which says more than applying needs."""
+    """Of what `translate` prints, which holds more than applying needs."""
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 
 
 def _is_text(value: Any) -> str:
-    # Metadata may hold what is no character; pydantic's own str takes none of that.
+    # Metadata may hold lone surrogates, which pydantic's own str does not accept.
     if not isinstance(value, str):
         raise ValueError("it should be a text")
     return value
@@ -226,7 +225,7 @@ def _text(file: File) -> str:
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}", "see --from") from None
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{file} is no UTF-8 text: {error.reason}", _CURE) from None
+        raise ConfigError(f"{file} is no UTF-8 text: {error.reason}", _FIX) from None
 
 
 def _parsed(file: File, text: str) -> Any:
@@ -234,9 +233,9 @@ def _parsed(file: File, text: str) -> Any:
         return read_json(text)
     except json.JSONDecodeError as error:
         where = Mark(error.lineno, error.colno)
-        raise config_error(str(file), [Problem(where, (), error.msg)], _CURE) from None
+        raise config_error(str(file), [Problem(where, (), error.msg)], _FIX) from None
     except ValueError as error:
-        raise ConfigError(f"{file}: {error}", _CURE) from None
+        raise ConfigError(f"{file}: {error}", _FIX) from None
 
 
 def _snapshot(file: File, text: str, data: Any) -> Snapshot:
@@ -256,7 +255,9 @@ def _snapshot(file: File, text: str, data: Any) -> Snapshot:
             positions[place] = Committed(row.offset, row.leader_epoch, row.metadata)
         members = (Member("", ""),) * each.members
         protocol = GroupProtocol(each.protocol)
-        group = Group(each.group, protocol, _state(each.state), members)
+        known = each.state in list(GroupState)
+        state = GroupState(each.state) if known else GroupState.UNKNOWN
+        group = Group(each.group, protocol, state, members)
         groups.append(GroupSnapshot(group, positions))
     try:
         taken = datetime.fromisoformat(found.taken)
@@ -304,22 +305,17 @@ def _wanted(row: _Row) -> Wanted:
     return Wanted(row.group, place, to, bounds, blocked, rests_on=rests_on)
 
 
-def _state(text: str) -> GroupState:
-    return GroupState(text) if text in list(GroupState) else GroupState.UNKNOWN
-
-
 def _validated(model: type[_Model], file: File, text: str, data: Any) -> _Model:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        problems = [(_path(each["loc"]), each["msg"]) for each in error.errors()]
+        problems = [
+            (tuple("schema" if part == "schema_" else part for part in each["loc"]), each["msg"])
+            for each in error.errors()
+        ]
         raise _wrong(file, text, problems) from None
 
 
-def _path(loc: tuple[int | str, ...]) -> Path:
-    return tuple("schema" if part == "schema_" else part for part in loc)
-
-
 def _wrong(file: File, text: str, problems: Sequence[tuple[Path, str]]) -> ConfigError:
-    told = [Problem(place_of(text, path), path, why) for path, why in problems[:_MOST_TOLD]]
-    return config_error(str(file), told, _CURE)
+    told = [Problem(place_of(text, path), path, why) for path, why in problems[:_MOST_SHOWN]]
+    return config_error(str(file), told, _FIX)

@@ -1,6 +1,6 @@
-"""What was noted about positions before now, and what it tells while the source is silent."""
+"""What was noted about committed offsets before, for when the source does not answer."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -15,11 +15,11 @@ from drctl.offsets.mirror_topics import Mirrored
 
 
 class CopiedPosition(NamedTuple):
-    """What a group had committed.
+    """A group's committed offset, from a copy of the source's `__consumer_offsets`.
 
     Attributes:
-        known_ms: of the newest record that was copied into the same partition, in milliseconds UTC:
-            as of then it is true.
+        known_ms: timestamp of the newest record that was copied into the same partition, in
+            milliseconds UTC: the offset is true as of then.
         told_by: the copy, in words for a person.
     """
 
@@ -30,32 +30,24 @@ class CopiedPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CopiedOffsets:
-    """What the copy holds.
+    """The content of the copy.
 
     Attributes:
-        undecodable: keys that are none of Kafka's, and positions whose newest value is not.
+        undecodable: keys that are not Kafka's, and positions whose newest value is not.
     """
 
     positions: Mapping[GroupPartition, CopiedPosition] = field(default_factory=dict)
     undecodable: int = 0
 
 
-class _Seen(NamedTuple):
-    """The newest record of a position."""
-
-    partition: int
-    at_ms: int
-    value: bytes | None
-
-
 def positions_of(topic: str, chunks: Iterable[Chunk]) -> CopiedOffsets:
-    """What the records of the copy say, those of each partition in order.
+    """The committed offsets in the records of the copy, those of each partition in order.
 
     Args:
         topic: the copy's name.
     """
     places: dict[bytes | None, GroupPartition | None] = {}
-    newest: dict[GroupPartition, _Seen] = {}
+    newest: dict[GroupPartition, tuple[int, int, bytes | None]] = {}
     known_ms: dict[int, int] = {}
     damaged = 0
     for _, partition, rows in chunks:
@@ -67,24 +59,24 @@ def positions_of(topic: str, chunks: Iterable[Chunk]) -> CopiedOffsets:
                 damaged, place = damaged + 1, None
             places[key] = place
             if place is not None:
-                seen = newest.get(place)
-                if seen is None or seen.partition == partition or seen.at_ms <= at_ms:
-                    newest[place] = _Seen(partition, at_ms, value)
+                written_to, written_ms, _ = newest.get(place, (partition, at_ms, None))
+                if written_to == partition or written_ms <= at_ms:
+                    newest[place] = partition, at_ms, value
     found: dict[GroupPartition, CopiedPosition] = {}
-    for place, seen in newest.items():
+    for place, (partition, _, value) in newest.items():
         try:
-            commit = consumer_offsets.decode_commit(seen.value)
+            commit = consumer_offsets.decode_commit(value)
         except Undecodable:
             damaged += 1
             continue
         if commit is not None:
             words = f"the position is told by {topic}"
-            found[place] = CopiedPosition(commit.offset, known_ms[seen.partition], words)
+            found[place] = CopiedPosition(commit.offset, known_ms[partition], words)
     return CopiedOffsets(found, damaged)
 
 
 def _place(key: bytes | None) -> GroupPartition | None:
-    """Whose position a key is about; None where it is about something else.
+    """The group and partition of a key; None where it is about something else.
 
     Raises:
         Undecodable: it is no key.
@@ -100,14 +92,14 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What was noted about positions before now.
+    """What was noted about committed offsets before.
 
     Attributes:
-        source_id: the source's cluster id; empty where nobody says.
-        mirrored: what MirrorMaker 2 keeps; None for other links.
-        anchors: what `drctl offsets track` has noted.
-        consumed: what consumers note for Confluent Replicator.
-        copied: what a copy of the source's own topic of positions holds.
+        source_id: the source's cluster id; empty where it is not known.
+        mirrored: from MirrorMaker 2's topics; None for other links.
+        anchors: from `drctl offsets track`.
+        consumed: timestamps that consumers commit for Confluent Replicator.
+        copied: from a copy of the source's `__consumer_offsets`.
         missing: evidence that should be there and could not be read, in words for a person.
     """
 
@@ -131,14 +123,14 @@ class EvidenceReader(Protocol):
 
 
 class LastKnown(NamedTuple):
-    """A position on a source that cannot be asked.
+    """A committed offset on a source that does not answer.
 
     Attributes:
         offset: None where only the group and the partition are known.
         at_ms: as of when, in milliseconds UTC; None where that is not known.
-        told_by: what it rests on, where the method does not say so itself.
-        followed: whether what noted it would have noted a reset, too. MirrorMaker 2 leaves a
-            checkpoint as it was where a group is reset to before its oldest sync.
+        told_by: the evidence, where the method does not name it itself.
+        followed: whether a reset would have been noted, too. MirrorMaker 2 leaves a checkpoint as
+            it was where a group is reset to before its oldest sync.
     """
 
     offset: int | None
@@ -150,14 +142,22 @@ class LastKnown(NamedTuple):
 def last_known(
     evidence: Evidence, source_topic: Callable[[str], str | None]
 ) -> Mapping[GroupPartition, LastKnown]:
-    """Every position that something is noted of; of several notes the newest counts.
+    """Every group and partition with a note; of several notes the newest counts.
 
     Args:
         source_topic: a topic's name on the source, by its name on the target.
     """
     found = dict.fromkeys(evidence.consumed, LastKnown(None))
+    checkpoints = evidence.mirrored.checkpoints if evidence.mirrored else {}
     notes = (
-        *_checkpointed(evidence.mirrored, source_topic),
+        *(
+            (
+                GroupPartition(group, TopicPartition(topic, there.partition)),
+                LastKnown(checkpoint.upstream, checkpoint.at_ms, followed=False),
+            )
+            for (group, there), checkpoint in checkpoints.items()
+            if (topic := source_topic(there.topic)) is not None
+        ),
         *((at, LastKnown(c.offset, c.known_ms, c.told_by)) for at, c in evidence.copied.items()),
         *((at, LastKnown(a.offset, a.observed_ms)) for at, a in evidence.anchors.items()),
     )
@@ -166,13 +166,3 @@ def last_known(
         if known is None or known.at_ms is None or (note.at_ms or 0) >= known.at_ms:
             found[place] = note
     return found
-
-
-def _checkpointed(
-    mirrored: Mirrored | None, source_topic: Callable[[str], str | None]
-) -> Iterator[tuple[GroupPartition, LastKnown]]:
-    for (group, there), checkpoint in (mirrored.checkpoints if mirrored else {}).items():
-        topic = source_topic(there.topic)
-        if topic is not None:
-            place = GroupPartition(group, TopicPartition(topic, there.partition))
-            yield place, LastKnown(checkpoint.upstream, checkpoint.at_ms, followed=False)

@@ -1,11 +1,10 @@
-"""Reads what was noted of positions, from the topics that hold it; each is read once."""
+"""Reads the evidence of committed offsets from its topics, each once."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from drctl.formats import consumer_timestamps
 from drctl.formats.anchor_passes import Scope
-from drctl.formats.anchors import Anchor
 from drctl.formats.primitives import Undecodable
 from drctl.model.topology import Chunk, OffsetRange, PartitionOffsets, TopicPartition, TopicState
 from drctl.model.translation import GroupPartition
@@ -20,11 +19,10 @@ class EvidenceTopics:
     """Implements `EvidenceReader` with the topics of both clusters.
 
     Attributes:
-        aliases: says what MirrorMaker 2 calls the clusters; None where nobody knows.
+        aliases: MirrorMaker 2's names of the clusters; None where they are not known.
         mirrors: whether the link is one of MirrorMaker 2.
-        copied_topic: the target's copy of the source's own topic of positions; None where there is
-            none.
-        scope: what trackers of the link look at.
+        copied_topic: the target's copy of the source's `__consumer_offsets`; None without one.
+        scope: what trackers of the link read.
     """
 
     source: Place
@@ -48,9 +46,12 @@ class EvidenceTopics:
         for chunk in chunks_of(self.target, ANCHORS_TOPIC, missing):
             log.take((row[2], row[3]) for row in chunk.rows)
         source_id = self._source_id(log, source_alive, missing)
-        anchors = self._anchors(log, source_id, source_alive, missing)
+        source = self.source[0] if source_alive else None
+        anchors, damaged = anchors_of(log, source_id, source, self.scope)
+        if damaged:
+            missing.append(f"{damaged} records of {ANCHORS_TOPIC} are no anchors")
         consumed = self._consumed(source_alive, progress, missing)
-        # What groups had committed the source says itself, while it can.
+        # While the source answers, it reports committed offsets itself.
         copied = {} if source_alive else self._copied(progress, missing)
         return Evidence(source_id, mirrored, anchors, consumed, copied, tuple(missing))
 
@@ -73,21 +74,11 @@ class EvidenceTopics:
         source = self.source[0]
         if source_alive:
             return source.cluster_id()
-        # While the source is silent only trackers can have noted its id.
+        # While the source does not answer, only trackers can have noted its id.
         found = survived_cluster(log, source.name, self.target[0].cluster_id())
         if found is None:
             missing.append(f"{ANCHORS_TOPIC} holds other clusters' anchors, not {source.name}'s")
         return found or ""
-
-    def _anchors(
-        self, log: AnchorLog, source_id: str, source_alive: bool, missing: list[str]
-    ) -> Mapping[GroupPartition, Anchor]:
-        found, damaged = anchors_of(
-            log, source_id, self.source[0] if source_alive else None, self.scope
-        )
-        if damaged:
-            missing.append(f"{damaged} records of {ANCHORS_TOPIC} are no anchors")
-        return found
 
     def _consumed(
         self, source_alive: bool, progress: Progress, missing: list[str]
@@ -95,9 +86,9 @@ class EvidenceTopics:
         """Consumers may note them on either cluster; the newer note counts."""
         found: dict[GroupPartition, Consumed] = {}
         damaged = 0
+        topic = consumer_timestamps.TOPIC
         for place in (self.source, self.target) if source_alive else (self.target,):
-            progress(f"reading {consumer_timestamps.TOPIC}")
-            topic = consumer_timestamps.TOPIC
+            progress(f"reading {topic}")
             for raw, (at_ms, value) in newest_values(chunks_of(place, topic, missing)).items():
                 try:
                     key = consumer_timestamps.decode_key(raw)
@@ -110,7 +101,7 @@ class EvidenceTopics:
                 if noted is not None and (known is None or (known.at_ms or 0) < at_ms):
                     found[whose] = Consumed(noted.timestamp_ms, at_ms)
         if damaged:
-            missing.append(f"{damaged} records of {consumer_timestamps.TOPIC} cannot be decoded")
+            missing.append(f"{damaged} records of {topic} cannot be decoded")
         return found
 
     def _copied(

@@ -1,7 +1,7 @@
-"""Carries a plan out: looks again, writes down, writes, reads back.
+"""Carries a plan out: checks again, writes the journal, commits, reads back.
 
-Groups are taken some at a time. Right before each such batch is written, its groups are described
-and their positions read once more: between the plan and now somebody may have begun to read.
+Groups are taken in batches. Right before a batch is committed, its groups are described and their
+offsets read once more: a group may have become active since the plan.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,14 +14,14 @@ from drctl.model.groups import Committed, Group, Positions
 from drctl.model.journal import RunJournal
 from drctl.model.ports import GroupReader, GroupWriter
 from drctl.model.topology import TopicPartition, Unavailable
-from drctl.offsets import journal as journals
+from drctl.offsets import journal
 from drctl.offsets.applying import Action, ApplyPlan, Guard, Line, members_in_words
 from drctl.offsets.journal import ApplyResult, LineResult, Outcome, left_alone
 
 
 @dataclass(frozen=True, slots=True)
 class Unanswered(Unavailable):
-    """No answer came after a write was sent: it may have happened, or may happen yet."""
+    """No answer came after a write was sent: it may have happened, or may still happen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Occupied(Unavailable):
 
 
 BATCH = 250
-"""Groups that are looked at, written and read back together."""
+"""Groups that are checked, written and read back together."""
 
 _NOT_ASKED = Unanswered("it was not read back")
 
@@ -43,7 +43,7 @@ class Execution:
     """Writes the positions of one plan.
 
     Attributes:
-        undone: the run that the plan takes back; empty where it takes back none.
+        undone: the run that the plan rolls back; empty where it rolls back none.
         progress: told how many groups of how many are done.
     """
 
@@ -55,14 +55,14 @@ class Execution:
     undone: str = ""
 
     def run(self, plan: ApplyPlan) -> ApplyResult:
-        """Carry it out; whatever happens, the journal holds every position that may have moved.
+        """Carry it out; whatever happens, the journal holds every offset that may have changed.
 
         Raises:
             Unreachable: the cluster did not answer before anything was written.
             Unknown: the journal cannot be written.
         """
         began = self.now()
-        self.journal.append([journals.began(self.journal.run, plan, began, self.undone)])
+        self.journal.append([journal.began(self.journal.run, plan, began, self.undone)])
         written = {(r.line.group, r.line.partition): r for r in self._batches(plan.writes)}
         results = tuple(
             written.get((line.group, line.partition)) or left_alone(line) for line in plan.lines
@@ -70,7 +70,7 @@ class Execution:
         ended = self.now()
         seconds = (ended - began).total_seconds()
         result = ApplyResult(plan, self.journal.run, self.journal.where, seconds, results)
-        self.journal.append([journals.ended(result.status, ended)])
+        self.journal.append([journal.ended(result.status, ended)])
         return result
 
     def _batches(self, lines: Sequence[Line]) -> Iterator[LineResult]:
@@ -87,7 +87,7 @@ class Execution:
             except Unreachable as error:
                 if not start:
                     raise
-                # The next batch would wait as long, and as much in vain.
+                # The next batch would wait as long, also for nothing.
                 silent = error.message
                 yield from _not_tried(batch, silent)
 
@@ -99,15 +99,24 @@ class Execution:
         """
         names = tuple(dict.fromkeys(line.group for line in lines))
         groups, before = self.reader.described(names), self.reader.committed(names)
-        checked = [(line, _objection(line, groups[line.group], before)) for line in lines]
-        due = [line for line, objection in checked if objection is None]
-        results = [objection for _, objection in checked if objection is not None]
+        due, results = [], []
+        for line in lines:
+            refused = _refusal(line, groups[line.group], before[line.group])
+            if refused is None:
+                due.append(line)
+            else:
+                results.append(refused)
         if due:
-            self.journal.append(journals.intents(due))
+            self.journal.append(journal.intents(due))
             answers = self._write(due)
-            back = self._read_back(tuple(dict.fromkeys(line.group for line in due)))
+            names = tuple(dict.fromkeys(line.group for line in due))
+            back: Read
+            try:
+                back = self.reader.committed(names)
+            except Unreachable as error:
+                back = dict.fromkeys(names, Unanswered(error.message))
             results += [_judged(line, answers, back) for line in due]
-            self.journal.append(journals.outcomes(results))
+            self.journal.append(journal.outcomes(results))
         return results
 
     def _write(self, lines: Sequence[Line]) -> Answers:
@@ -125,38 +134,33 @@ class Execution:
             for group in (*wanted, *unwanted)
         }
 
-    def _read_back(self, names: Sequence[str]) -> Read:
-        try:
-            return self.reader.committed(names)
-        except Unreachable as error:
-            return dict.fromkeys(names, Unanswered(error.message))
 
-
-def _objection(line: Line, group: Group | Unavailable, before: Read) -> LineResult | None:
-    """Why the line is not written after all."""
-    positions = before[line.group]
-    for found in (group, positions):
-        if isinstance(found, Unavailable):
-            return LineResult(line, Outcome.FAILED, line.before, found.reason)
-    assert isinstance(group, Group)
-    assert not isinstance(positions, Unavailable)
+def _refusal(
+    line: Line, group: Group | Unavailable, positions: Positions | Unavailable
+) -> LineResult | None:
+    """Why the line is not written after all; None where it is."""
+    if isinstance(group, Unavailable):
+        return LineResult(line, Outcome.FAILED, line.before, group.reason)
+    if isinstance(positions, Unavailable):
+        return LineResult(line, Outcome.FAILED, line.before, positions.reason)
     now = positions.get(line.partition)
     if group.active:
         reason = f"somebody came to read in the group: {members_in_words(group)}"
-        return LineResult(_refused(line, Guard.GROUP_ACTIVE, reason), Outcome.REFUSED, now, reason)
+        return _refused(line, Guard.GROUP_ACTIVE, now, reason)
     if now != line.before:
         stands = "no position" if now is None else now.offset
         reason = f"it has been moved since the plan was made: {stands} now"
-        return LineResult(_refused(line, Guard.CHANGED_SINCE, reason), Outcome.REFUSED, now, reason)
+        return _refused(line, Guard.CHANGED_SINCE, now, reason)
     return None
 
 
-def _refused(line: Line, guard: Guard, reason: str) -> Line:
-    return replace(line, action=Action.REFUSED, guard=guard, reason=reason)
+def _refused(line: Line, guard: Guard, now: Committed | None, reason: str) -> LineResult:
+    refused = replace(line, action=Action.REFUSED, guard=guard, reason=reason)
+    return LineResult(refused, Outcome.REFUSED, now, reason)
 
 
 def _judged(line: Line, answers: Answers, back: Read) -> LineResult:
-    """What was answered, held against what is there."""
+    """What was answered, compared with what is committed."""
     answer = answers[line.group].get(line.partition, _NOT_ASKED)
     positions = back.get(line.group, _NOT_ASKED)
     if isinstance(positions, Unavailable):
@@ -168,8 +172,7 @@ def _judged(line: Line, answers: Answers, back: Read) -> LineResult:
     if isinstance(answer, Unanswered):
         return LineResult(line, Outcome.UNKNOWN, now, f"no answer: {answer.reason}")
     if isinstance(answer, Occupied):
-        refused = _refused(line, Guard.GROUP_ACTIVE, answer.reason)
-        return LineResult(refused, Outcome.REFUSED, now, answer.reason)
+        return _refused(line, Guard.GROUP_ACTIVE, now, answer.reason)
     if isinstance(answer, Unavailable):
         return LineResult(line, Outcome.FAILED, now, answer.reason)
     stands = "no position" if now is None else f"position {now.offset}"

@@ -1,42 +1,44 @@
-"""A mirror that keeps offsets: a position is the same number there, if the mirror is one."""
+"""Mirrors that preserve offsets: the same offset on the target, if samples prove it."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from drctl.formats.anchors import Anchor
-from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, Unavailable
+from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
 from drctl.model.translation import Answer, GroupPartition, Method
 from drctl.offsets.choosing import UNKNOWN_POSITION, Answers, NoAnswer, Question
 from drctl.offsets.consumed import (
+    Logs,
     Position,
     RangeReader,
     Records,
     Step,
+    by_partition,
     committed_before,
     read_ranges,
 )
 
 SAMPLES = 5
-"""Places of a partition at which both sides are looked at."""
+"""Places of a partition at which both sides are compared."""
 
 SAMPLE = 4
 """Offsets of one place."""
 
-Logs = Mapping[TopicPartition, PartitionOffsets | Unavailable]
 Pair = tuple[TopicPartition, TopicPartition]
 
 
 class _Proof(NamedTuple):
-    """What speaks for equal offsets.
+    """The evidence for equal offsets.
 
     Attributes:
-        equal: records at equal offsets that were seen to be equal; 0 where nothing could be seen.
-        with_whom: what the target was held against.
+        equal: equal records at equal offsets; 0 where nothing could be compared.
+        words: what the target was compared with.
     """
 
     equal: int
-    with_whom: str
+    words: str
 
 
 _ON_BOTH_SIDES = "records at equal offsets are equal on both sides"
@@ -44,10 +46,11 @@ _AS_NOTED = "records stand where their anchors say that they stood on the source
 _UNPROVEN = "the source is silent and nothing was noted that could show that offsets are kept"
 
 
+@dataclass(frozen=True, slots=True)
 class SameOffsets:
     """Implements `TranslationMethod` for links that preserve offsets.
 
-    Args:
+    Attributes:
         sources: the logs on the source, empty where it cannot be asked.
         targets: the logs on the target.
         anchors: what was noted of the source's records, for where it cannot be asked.
@@ -55,19 +58,11 @@ class SameOffsets:
 
     method = Method.IDENTITY
 
-    def __init__(
-        self,
-        source: RangeReader,
-        target: RangeReader,
-        sources: Logs,
-        targets: Logs,
-        anchors: Mapping[GroupPartition, Anchor],
-    ) -> None:
-        self._source = source
-        self._target = target
-        self._sources = sources
-        self._targets = targets
-        self._anchors = anchors
+    source: RangeReader
+    target: RangeReader
+    sources: Logs
+    targets: Logs
+    anchors: Mapping[GroupPartition, Anchor]
 
     def answers(self, questions: Sequence[Question]) -> Answers:
         """One for each question.
@@ -76,7 +71,7 @@ class SameOffsets:
             ScanFailed: something could not be read to its end.
         """
         pairs = dict.fromkeys((q.place.partition, q.target) for q in questions)
-        proofs = self._proofs(pairs) if self._sources else self._noted(pairs)
+        proofs = self._proofs(pairs) if self.sources else self._noted(pairs)
         return {q: self._answer(q, proofs[q.place.partition, q.target]) for q in questions}
 
     def _answer(self, question: Question, proof: _Proof | NoAnswer) -> Answer | NoAnswer:
@@ -84,15 +79,15 @@ class SameOffsets:
             return proof
         if question.committed is None:
             return UNKNOWN_POSITION
-        log = self._targets[question.target]
+        log = self.targets[question.target]
         assert isinstance(log, PartitionOffsets)
         position = min(max(question.committed, log.log_start), log.end)
         outside = ""
         if position != question.committed:
             outside = f"; {question.committed} is outside of the target's log"
         if not proof.equal:
-            return Answer(self.method, position, None, None, proof.with_whom + outside)
-        evidence = f"offsets are kept: {proof.equal} {proof.with_whom}{outside}"
+            return Answer(self.method, position, None, None, proof.words + outside)
+        evidence = f"offsets are kept: {proof.equal} {proof.words}{outside}"
         moved = position - question.committed
         rereads, skips = max(0, -moved), max(0, moved)
         return Answer(self.method, position, rereads, skips, evidence)
@@ -102,27 +97,27 @@ class SameOffsets:
         found: dict[Pair, _Proof | NoAnswer] = {}
         samples: dict[Pair, list[OffsetRange]] = {}
         for pair in pairs:
-            logs = self._sources.get(pair[0]), self._targets.get(pair[1])
+            logs = self.sources.get(pair[0]), self.targets.get(pair[1])
             if not isinstance(logs[0], PartitionOffsets):
                 found[pair] = NoAnswer("the source cannot be read, so nothing proves equal offsets")
             elif not isinstance(logs[1], PartitionOffsets):
                 found[pair] = NoAnswer("the target's log cannot be read")
             else:
                 samples[pair] = _places(logs[0], logs[1])
-        ours: dict[TopicPartition, list[OffsetRange]] = defaultdict(list)
-        theirs: dict[TopicPartition, list[OffsetRange]] = defaultdict(list)
-        for (source, target), places in samples.items():
-            ours[source] += places
-            theirs[target] += places
-        there, here = read_ranges(self._source, ours), read_ranges(self._target, theirs)
+        ours, theirs = (
+            by_partition((pair[side], each) for pair, places in samples.items() for each in places)
+            for side in (0, 1)
+        )
+        there, here = read_ranges(self.source, ours), read_ranges(self.target, theirs)
         for source, target in samples:
-            found[source, target] = _judged(dict(there[source]), dict(here[target]))
+            records = dict(there.get(source, ())), dict(here.get(target, ()))
+            found[source, target] = _compared(*records)
         return found
 
     def _noted(self, pairs: Iterable[Pair]) -> Mapping[Pair, _Proof | NoAnswer]:
         """From what was noted of the source's records, as far as the target has the offsets."""
         anchors: dict[TopicPartition, dict[int, Anchor]] = defaultdict(dict)
-        for place, anchor in self._anchors.items():
+        for place, anchor in self.anchors.items():
             # What was aborted may be the last record before the offset here.
             if anchor.records and not anchor.passed:
                 anchors[place.partition][anchor.offset] = anchor
@@ -130,15 +125,16 @@ class SameOffsets:
         looked: dict[Position, PartitionOffsets] = {}
         chosen: dict[Pair, list[Anchor]] = {}
         for pair in pairs:
-            log = self._targets.get(pair[1])
+            log = self.targets.get(pair[1])
             if not isinstance(log, PartitionOffsets):
                 found[pair] = NoAnswer("the target's log cannot be read")
                 continue
             held = range(log.log_start + 1, log.last_stable + 1)
             usable = [anchor for offset, anchor in anchors[pair[0]].items() if offset in held]
-            chosen[pair] = sorted(usable, key=lambda anchor: anchor.offset)[:: _every(usable)]
+            step = max(1, -(-len(usable) // SAMPLES))  # some of them, spread over all
+            chosen[pair] = sorted(usable, key=lambda anchor: anchor.offset)[::step]
             looked |= {(pair[1], anchor.offset): log for anchor in chosen[pair]}
-        before = committed_before(self._target, looked)
+        before = committed_before(self.target, looked)
         for pair, some in chosen.items():
             found[pair] = _as_noted([(anchor, before[pair[1], anchor.offset]) for anchor in some])
         return found
@@ -153,12 +149,7 @@ def _places(source: PartitionOffsets, target: PartitionOffsets) -> list[OffsetRa
     return [OffsetRange(s, min(s + SAMPLE, end)) for s in sorted(starts) if s < end]
 
 
-def _every(anchors: Sequence[Anchor]) -> int:
-    """The step by which some of them are taken, spread over all."""
-    return max(1, -(-len(anchors) // SAMPLES))
-
-
-def _judged(source: Mapping[int, Step], target: Mapping[int, Step]) -> _Proof | NoAnswer:
+def _compared(source: Mapping[int, Step], target: Mapping[int, Step]) -> _Proof | NoAnswer:
     """Compaction may have removed some of either side, so only common offsets count."""
     both = source.keys() & target.keys()
     for offset in sorted(both):

@@ -1,8 +1,8 @@
-"""What a run that moves positions writes down before and after, and what can be read from it.
+"""The result of a run that commits offsets, its journal, and what can be read from that.
 
-An entry is a mapping that becomes a line of JSON. `intent` stands in the journal, on disk, before
-the write that it announces is sent; so every position that a run may have changed is there with
-the value that it had. `outcome` comes after and is for people: `undo` does without.
+An entry is a mapping that becomes a line of JSON. `intent` is in the journal, on disk, before the
+write that it announces is sent; so every offset that a run may have changed is there with its
+previous value. `outcome` comes afterwards and is for people: `undo` does not need it.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from drctl.model.errors import ExitCode
 from drctl.model.groups import Committed
 from drctl.model.journal import Entry
 from drctl.model.topology import TopicPartition
-from drctl.offsets.applying import Action, ApplyPlan, Line
+from drctl.offsets.applying import ApplyPlan, Line
 from drctl.offsets.wanted import Wanted, Written
 
 
@@ -29,13 +29,13 @@ class Outcome(StrEnum):
     KEPT = "kept"
     REFUSED = "refused"
     FAILED = "failed"
-    """It was not written, and nobody had refused it before."""
+    """It was not written, and no guard had refused it."""
     UNKNOWN = "unknown"
-    """It was sent; whether it was written could not be found out."""
+    """It was sent; whether it was written is not known."""
 
 
-DONE = frozenset({Outcome.COMMITTED, Outcome.DELETED, Outcome.SAME})
 WRITTEN = frozenset({Outcome.COMMITTED, Outcome.DELETED})
+DONE = WRITTEN | {Outcome.SAME}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,7 @@ class LineResult:
     """What became of one line.
 
     Attributes:
-        now: where the group stands as read back; None where it has no position, or where that
-            could not be read.
+        now: the committed offset as read back; None where there is none, or it could not be read.
         reason: why it is not done; empty where it is.
     """
 
@@ -96,12 +95,9 @@ class ApplyResult:
         return self.exit_code.name.lower()
 
 
-_BECAME = {Action.SAME: Outcome.SAME, Action.KEPT: Outcome.KEPT, Action.REFUSED: Outcome.REFUSED}
-
-
 def left_alone(line: Line) -> LineResult:
     """The result of a line that writes nothing."""
-    return LineResult(line, _BECAME[line.action], line.before, line.reason)
+    return LineResult(line, Outcome(line.action.value), line.before, line.reason)
 
 
 def nothing_written(plan: ApplyPlan) -> ApplyResult:
@@ -117,7 +113,7 @@ class Damaged(ValueError):
 
 
 class Change(NamedTuple):
-    """A position that a run may have moved; None is no position."""
+    """A committed offset that a run may have changed; None is no committed offset."""
 
     group: str
     partition: TopicPartition
@@ -127,11 +123,11 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JournaledRun:
-    """A run as its journal tells it.
+    """A run as its journal has it.
 
     Attributes:
-        undone: the run that this one took back; empty where it took back none.
-        changes: every position that it may have moved, each once.
+        undone: the run that this one rolled back; empty where it rolled back none.
+        changes: every committed offset that it may have changed, each once.
         ended: whether it came to its end.
     """
 
@@ -201,8 +197,10 @@ def read_run(entries: Sequence[Entry]) -> JournaledRun | None:
             raise Damaged("it does not begin as a journal of this drctl does")
         changes: dict[tuple[str, TopicPartition], Change] = {}
         for entry in entries[1:]:
-            for change in _changes(entry):
-                changes.setdefault((change.group, change.partition), change)
+            for topic, number, before, to in entry["changes"] if entry["entry"] == "intent" else ():
+                place = TopicPartition(topic, number)
+                change = Change(entry["group"], place, _position(before), _position(to))
+                changes.setdefault((change.group, place), change)
         return JournaledRun(
             first["run"],
             first["undoes"],
@@ -214,15 +212,6 @@ def read_run(entries: Sequence[Entry]) -> JournaledRun | None:
         )
     except (KeyError, TypeError, ValueError) as wrong:
         raise Damaged(str(wrong)) from wrong
-
-
-def _changes(entry: Entry) -> list[Change]:
-    if entry["entry"] != "intent":
-        return []
-    return [
-        Change(entry["group"], TopicPartition(topic, number), _position(before), _position(to))
-        for topic, number, before, to in entry["changes"]
-    ]
 
 
 def _to_json(position: Committed | None) -> list[Any] | None:
@@ -237,10 +226,10 @@ def _position(data: Any) -> Committed | None:
 
 
 def taken_back(run: JournaledRun) -> tuple[Wanted, ...]:
-    """Every position that the run may have moved, as it was; none where there was none.
+    """Every offset that the run may have changed, as it was; none where there was none.
 
-    Whether a write that was announced was made is seen on the cluster, not in the journal: a
-    position that stands where it stood before is left alone.
+    Whether an announced write was made is seen on the cluster, not in the journal: an offset that
+    is as it was before is left alone.
     """
     return tuple(
         Wanted(change.group, change.partition, change.before, undoes=Written(change.to))

@@ -1,9 +1,9 @@
-"""Translates all groups of a link: looks, asks every method with evidence, and chooses."""
+"""Translates the committed offsets of a link's groups: every method with evidence is asked."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from drctl.model.groups import Committed
+from drctl.model.groups import Positions
 from drctl.model.ports import ClusterReader, GroupReader
 from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState, Unavailable
 from drctl.model.translation import Answer, GroupPartition, Method
@@ -11,7 +11,7 @@ from drctl.offsets.anchored import AnchorAnswers
 from drctl.offsets.by_time import ConsumerTimestamps, GivenTime
 from drctl.offsets.checkpoints import CheckpointAnswers, OffsetSyncs
 from drctl.offsets.choosing import NO_EVIDENCE, Answers, NoAnswer, Question, TranslationMethod
-from drctl.offsets.consumed import RangeReader
+from drctl.offsets.consumed import Logs, RangeReader
 from drctl.offsets.evidence import Evidence, EvidenceReader, LastKnown, Progress, last_known
 from drctl.offsets.identity import SameOffsets
 from drctl.offsets.mapping import MappedOffsets
@@ -20,49 +20,43 @@ from drctl.offsets.searching import TargetSearch
 from drctl.offsets.situation import Carried, SourceGroups, Target, look_at_source, look_at_target
 from drctl.offsets.translating import Explained, Silence, translate, unread
 
-_NONE = NoAnswer("the group has no committed offset on the target")
-
-Standing = Mapping[str, Mapping[TopicPartition, Committed] | Unavailable]
-"""By group; the places are the target's."""
+CommittedOffsets = Mapping[str, Positions | Unavailable]
+"""By group; the partitions are the target's."""
 
 
+@dataclass(frozen=True, slots=True)
 class TargetOffsets:
     """Implements `TranslationMethod` while the source is silent.
 
     With `sync.group.offsets.enabled` MirrorMaker 2 commits translated offsets on the target. It
     never moves one back: where a group was reset backwards, its newer checkpoint says so.
 
-    Args:
-        standing: what the groups have committed on the target.
+    Attributes:
+        on_target: what the groups have committed on the target.
         targets: the logs of the partitions there.
     """
 
     method = Method.TARGET_OFFSET
 
-    def __init__(
-        self,
-        standing: Standing,
-        targets: Mapping[TopicPartition, PartitionOffsets | Unavailable],
-    ) -> None:
-        self._standing = standing
-        self._targets = targets
+    on_target: CommittedOffsets
+    targets: Logs
 
     def answers(self, questions: Sequence[Question]) -> Answers:
         """One for each question."""
         return {q: self._answer(q) for q in questions}
 
     def _answer(self, question: Question) -> Answer | NoAnswer:
-        held = self._standing.get(question.place.group, {})
+        held = self.on_target.get(question.place.group, {})
         if isinstance(held, Unavailable):
             return NoAnswer(f"its committed offsets on the target cannot be read: {held.reason}")
         committed = held.get(question.target)
         if committed is None:
-            return _NONE
-        log = self._targets.get(question.target)
+            return NoAnswer("the group has no committed offset on the target")
+        log = self.targets.get(question.target)
         if isinstance(log, PartitionOffsets) and not log.log_start <= committed.offset <= log.end:
             return NoAnswer(f"its committed offset {committed.offset} is outside the target's log")
-        told = f"committed offset {committed.offset} on the target: it is never set back"
-        return Answer(self.method, committed.offset, None, None, told)
+        evidence = f"committed offset {committed.offset} on the target: it is never set back"
+        return Answer(self.method, committed.offset, None, None, evidence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +118,15 @@ class LinkTranslation:
         source = look_at_source(self.link, self.source.groups, wanted)
         progress("looking for evidence")
         evidence = self.evidence.read(not source.silent, progress)
-        standing = self._standing(wanted) if source.silent else {}
-        known, never = self._positions(source, evidence, standing, wanted)
+        on_target = self._committed_on_target(wanted) if source.silent else {}
+        known, never = self._positions(source, evidence, on_target, wanted)
         positions = {place: position.offset for place, position in known.items()}
         progress("looking at the target")
         rename = self.link.target_topic
         target = look_at_target(positions, rename, self.target.reader, self.target.groups)
         progress("translating")
         silence = Silence(known, self.unproven, self.now_ms) if source.silent else None
-        methods = self._methods(known, source, evidence, target, standing)
+        methods = self._methods(known, source, evidence, target, on_target)
         rows = translate(positions, never, rename, target, methods, silence)
         if silence is not None:
             rows = tuple(row for row in rows if not _of_an_empty_log(row, target))
@@ -142,7 +136,7 @@ class LinkTranslation:
         self,
         source: SourceGroups,
         evidence: Evidence,
-        standing: Standing,
+        on_target: CommittedOffsets,
         wanted: Callable[[str], bool],
     ) -> tuple[Mapping[GroupPartition, LastKnown], frozenset[GroupPartition]]:
         """What groups have committed, and where they have nothing."""
@@ -151,7 +145,7 @@ class LinkTranslation:
             topics = self.source.reader.topics(sorted(names)) if names else {}
             said = {place: LastKnown(offset) for place, offset in source.positions.items()}
             return said, unread(source.positions, topics)
-        noted = dict.fromkeys(self._places(standing), LastKnown(None))
+        noted = dict.fromkeys(self._places(on_target), LastKnown(None))
         noted |= last_known(evidence, self.link.source_topic)
         mine = {
             place: position
@@ -176,15 +170,15 @@ class LinkTranslation:
             for number in state.partitions if isinstance(state, TopicState) else ():
                 yield GroupPartition(group, TopicPartition(topic, number))
 
-    def _standing(self, wanted: Callable[[str], bool]) -> Standing:
+    def _committed_on_target(self, wanted: Callable[[str], bool]) -> CommittedOffsets:
         """What the link's groups have committed on the target already."""
         groups = self.target.groups
         names = [g for g in groups.groups() if self.link.carries_group(g) and wanted(g)]
         return groups.committed(names)
 
-    def _places(self, standing: Standing) -> Iterator[GroupPartition]:
+    def _places(self, on_target: CommittedOffsets) -> Iterator[GroupPartition]:
         """The places of the source that these are copies of."""
-        for group, held in standing.items():
+        for group, held in on_target.items():
             for there in held if not isinstance(held, Unavailable) else ():
                 topic = self.link.source_topic(there.topic)
                 if topic is not None:
@@ -196,9 +190,10 @@ class LinkTranslation:
         source: SourceGroups,
         evidence: Evidence,
         target: Target,
-        standing: Standing,
+        on_target: CommittedOffsets,
     ) -> list[TranslationMethod]:
         search = TargetSearch(self.target.reader, self.target.records, target.timed)
+        alive = None if source.silent else (self.source.reader, self.source.records)
         mirrored = evidence.mirrored
         methods: list[TranslationMethod] = []
         syncs = None
@@ -206,40 +201,36 @@ class LinkTranslation:
             noted = {p: at.at_ms for p, at in positions.items() if at.at_ms is not None}
             syncs = OffsetSyncs(mirrored.syncs, target.logs, noted, self.now_ms)
         if self.same_offsets:
-            partitions = {p.partition for p in positions}
-            logs = self.source.reader.offsets(partitions) if not source.silent else {}
-            methods.append(
-                SameOffsets(
-                    self.source.records,
-                    self.target.records,
-                    logs,
-                    target.logs,
-                    evidence.anchors if source.silent else {},
-                )
-            )
+            logs: Logs = {}
+            if not source.silent:
+                logs = self.source.reader.offsets({p.partition for p in positions})
+            anchors = evidence.anchors if source.silent else {}
+            readers = self.source.records, self.target.records
+            methods.append(SameOffsets(*readers, logs, target.logs, anchors))
         if evidence.anchors:
             methods.append(AnchorAnswers(evidence.anchors, search, self.now_ms))
-        if not source.silent:
+        if alive is not None:
             windows = syncs.window if syncs else (lambda _question, _offset: None)
-            methods.append(RecordMatch(self.source.reader, self.source.records, search, windows))
+            methods.append(RecordMatch(*alive, search, windows))
         if self.named_offsets:
-            there = None if source.silent else (self.source.reader, self.source.records)
-            records, anchors = self.target.records, evidence.anchors
-            methods.append(MappedOffsets(evidence.source_id, there, records, target.logs, anchors))
+            methods.append(
+                MappedOffsets(
+                    evidence.source_id, alive, self.target.records, target.logs, evidence.anchors
+                )
+            )
         if mirrored is not None and syncs is not None:
             methods.append(syncs)
             methods.append(
                 CheckpointAnswers(mirrored.checkpoints, target.logs, mirrored.anew_ms, self.now_ms)
             )
         if evidence.consumed:
-            asked = None if source.silent else (self.source.reader, self.source.records)
             methods.append(
                 ConsumerTimestamps(
-                    asked, self.target.reader, evidence.consumed, target.timed, self.now_ms
+                    alive, self.target.reader, evidence.consumed, target.timed, self.now_ms
                 )
             )
-        if standing:
-            methods.append(TargetOffsets(standing, target.logs))
+        if on_target:
+            methods.append(TargetOffsets(on_target, target.logs))
         if self.given_ms is not None:
             methods.append(GivenTime(self.target.reader, self.given_ms))
         return methods

@@ -1,9 +1,13 @@
-"""Copies that name their offset on the source, in a header of Redpanda Migrator's or of drctl's."""
+"""Translation by headers: copies name their source offset, as Redpanda Migrator and drctl do.
+
+Anybody who may write to a topic can write such a header: an answer gets no tighter bounds than the
+records next to the offset prove.
+"""
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from itertools import pairwise
 from typing import NamedTuple
@@ -22,7 +26,15 @@ from drctl.model.topology import (
 )
 from drctl.model.translation import Answer, GroupPartition, Method
 from drctl.offsets.choosing import UNKNOWN_POSITION, Answers, NoAnswer, Question
-from drctl.offsets.consumed import RangeReader, Step, chunks, read_ranges, step_of
+from drctl.offsets.consumed import (
+    Logs,
+    RangeReader,
+    Step,
+    by_partition,
+    chunks,
+    read_ranges,
+    step_of,
+)
 
 _OWN = provenance.HEADER.encode()
 _OFFSET = migrator_headers.OFFSET_HEADER.encode()
@@ -52,12 +64,12 @@ def copy_of(row: Row, cluster_id: str, source: TopicPartition) -> Copy | None:
     headers = row[4]
     if not headers:
         return None
-    told = set(_told(headers, cluster_id, source))
-    return Copy(row[0], told.pop(), step_of(row)) if len(told) == 1 else None
+    named = set(_named_offsets(headers, cluster_id, source))
+    return Copy(row[0], named.pop(), step_of(row)) if len(named) == 1 else None
 
 
-def _told(headers: Headers, cluster_id: str, source: TopicPartition) -> Iterator[int]:
-    """All offsets that are told: if they are several, nobody knows which one counts."""
+def _named_offsets(headers: Headers, cluster_id: str, source: TopicPartition) -> Iterator[int]:
+    """All offsets that the headers name: of several, none can be believed."""
     offsets, origins = set(), set()
     for name, value in headers:
         try:
@@ -76,10 +88,10 @@ def _told(headers: Headers, cluster_id: str, source: TopicPartition) -> Iterator
 
 
 SAMPLES, SAMPLE = 9, 16
-"""Places of a log, and offsets of each, that tell whether it holds copies at all."""
+"""Places of a log, and offsets of each, that show whether it holds copies at all."""
 
 NARROW, WIDEST, GROWTH = 32, 2_048, 8
-"""Offsets looked at in one place: where they hold no copy, there are none further on either."""
+"""Offsets read in one place: where they hold no copy, there are none further on either."""
 
 Committed = tuple[TopicPartition, int]
 """A partition of the target, and what a group has committed in that of the source."""
@@ -89,35 +101,30 @@ CopyOf = Callable[[TopicPartition, Row], Copy | None]
 
 
 class Crossing(NamedTuple):
-    """Where a position lies on the target.
+    """Where a source offset is on the target.
 
     Attributes:
-        before: the last copy of a record before the position; None where there is none.
-        behind: the first copy from the position on, with no other copy between the two; None where
-            there is none, or where nobody looked that far.
+        before: the last copy of a record before the offset; None where there is none.
+        after: the first copy from the offset on, with no other copy between the two; None where
+            there is none, or where the search did not go that far.
     """
 
     before: Copy | None
-    behind: Copy | None
+    after: Copy | None
 
 
+@dataclass(slots=True)
 class CopySearch:
-    """Looks for very many positions at once, and remembers the copies that it came across.
+    """Looks for many source offsets at once, and remembers the copies that it came across.
 
-    Args:
+    Attributes:
         logs: of the target's partitions.
     """
 
-    def __init__(
-        self,
-        reader: RangeReader,
-        logs: Mapping[TopicPartition, PartitionOffsets],
-        copy_of: CopyOf,
-    ) -> None:
-        self._reader = reader
-        self._logs = logs
-        self._copy_of = copy_of
-        self._seen: dict[TopicPartition, dict[int, Copy]] = defaultdict(dict)
+    reader: RangeReader
+    logs: Mapping[TopicPartition, PartitionOffsets]
+    copy_of: CopyOf
+    _seen: dict[TopicPartition, dict[int, Copy]] = field(default_factory=lambda: defaultdict(dict))
 
     def sample(self) -> Mapping[TopicPartition, Sequence[Copy]]:
         """Copies in some places of each log; partitions without any there are left out.
@@ -125,7 +132,7 @@ class CopySearch:
         Raises:
             ScanFailed: something could not be read to its end.
         """
-        found = self._read({place: _spread(log) for place, log in self._logs.items()})
+        found = self._read({place: _spread(log) for place, log in self.logs.items()})
         return {place: copies for place, copies in found.items() if copies}
 
     def find(self, wanted: Iterable[Committed]) -> Mapping[Committed, Crossing]:
@@ -134,19 +141,17 @@ class CopySearch:
         Raises:
             ScanFailed: something could not be read to its end.
         """
-        known = {place: self.copies(place) for place in self._logs}
-        quests = {one: _begun(one[1], self._logs[one[0]], known[one[0]]) for one in wanted}
-        waiting = {one: quest for one, quest in quests.items() if not quest.ended}
-        while waiting:
-            windows = {one: quest.window() for one, quest in waiting.items()}
-            runs: dict[TopicPartition, list[OffsetRange]] = defaultdict(list)
-            for (place, _), window in windows.items():
-                runs[place].append(window)
-            held = self._read(runs)
+        known = {place: self.copies(place) for place in self.logs}
+        searches = {one: _begun(one[1], self.logs[one[0]], known[one[0]]) for one in wanted}
+        while waiting := {one: each for one, each in searches.items() if not each.ended}:
+            windows = {one: each.window() for one, each in waiting.items()}
+            held = self._read(
+                by_partition((place, window) for (place, _), window in windows.items())
+            )
             for (place, offset), window in windows.items():
-                quests[place, offset].note(window, _within(held[place], window))
-            waiting = {one: quest for one, quest in waiting.items() if not quest.ended}
-        return {one: quest.crossing for one, quest in quests.items()}
+                first, end = (bisect_left(held[place], edge, key=_offset) for edge in window)
+                searches[place, offset].note(window, held[place][first:end])
+        return {one: each.crossing for one, each in searches.items()}
 
     def ascends(self, place: TopicPartition) -> bool:
         """Whether the copies that it came across stand in the order of the source."""
@@ -158,30 +163,30 @@ class CopySearch:
         return [copy for _, copy in sorted(self._seen[place].items())]
 
     def _read(
-        self, wanted: Mapping[TopicPartition, Collection[OffsetRange]]
+        self, wanted: Mapping[TopicPartition, Sequence[OffsetRange]]
     ) -> Mapping[TopicPartition, Sequence[Copy]]:
         """The copies in these ranges and between them, ascending."""
         found: dict[TopicPartition, list[Copy]] = {place: [] for place in wanted}
-        for chunk in chunks(self._reader, {place: list(runs) for place, runs in wanted.items()}):
+        for chunk in chunks(self.reader, wanted):
             place = TopicPartition(chunk.topic, chunk.partition)
-            found[place] += filter(None, (self._copy_of(place, row) for row in chunk.rows))
+            found[place] += filter(None, (self.copy_of(place, row) for row in chunk.rows))
         for place, copies in found.items():
             self._seen[place].update((copy.offset, copy) for copy in copies)
         return found
 
 
 @dataclass(slots=True)
-class _Quest:
-    """One position: what is left to look at lies between `left` and `right`.
+class _OffsetSearch:
+    """The search for one offset: what is left to read is between `left` and `right`.
 
-    From `before` to `left` there is no other copy, and none from `right` to `behind`.
+    From `before` to `left` there is no other copy, and none from `right` to `after`.
     """
 
     committed: int
     left: int
     right: int
     before: Copy | None = None
-    behind: Copy | None = None
+    after: Copy | None = None
     width: int = NARROW
     start: int | None = None
     halving: bool = False
@@ -193,7 +198,7 @@ class _Quest:
 
     @property
     def crossing(self) -> Crossing:
-        return Crossing(self.before, self.behind if self.left >= self.right else None)
+        return Crossing(self.before, self.after if self.left >= self.right else None)
 
     def window(self) -> OffsetRange:
         """Where to look next: at first where the copy would be if there were nothing else."""
@@ -213,39 +218,39 @@ class _Quest:
         if consumed:
             self.before, self.left = copies[consumed - 1], window.end
             if consumed < len(copies):
-                self.behind, self.right = copies[consumed], window.end
+                self.after, self.right = copies[consumed], window.end
         elif copies:
-            self.behind, self.right = copies[0], window.start
+            self.after, self.right = copies[0], window.start
         else:
             if window.end < self.right:
-                self.behind = None
+                self.after = None
             self.right = window.start
         self.width, self.start, self.halving = NARROW, None, not self.halving
 
     def _guess(self) -> int:
-        before, behind = self.before, self.behind
-        if self.halving or not (before or behind):
+        before, after = self.before, self.after
+        if self.halving or not (before or after):
             return (self.left + self.right) // 2
-        if before and behind:
-            share = (self.committed - 1 - before.upstream) / (behind.upstream - before.upstream)
-            return before.offset + int(share * (behind.offset - before.offset))
+        if before and after:
+            share = (self.committed - 1 - before.upstream) / (after.upstream - before.upstream)
+            return before.offset + int(share * (after.offset - before.offset))
         if before:
             return before.offset + self.committed - 1 - before.upstream
-        assert behind is not None
-        return behind.offset - (behind.upstream - self.committed) - 1
+        assert after is not None
+        return after.offset - (after.upstream - self.committed) - 1
 
 
-def _begun(committed: int, log: PartitionOffsets, copies: Sequence[Copy]) -> _Quest:
+def _begun(committed: int, log: PartitionOffsets, copies: Sequence[Copy]) -> _OffsetSearch:
     """With the copies that are known already."""
-    quest = _Quest(committed, log.log_start, log.last_stable)
+    search = _OffsetSearch(committed, log.log_start, log.last_stable)
     consumed = next((n for n, copy in enumerate(copies) if copy.upstream >= committed), len(copies))
     if consumed:
-        quest.before = copies[consumed - 1]
-        quest.left = quest.before.offset + 1
+        search.before = copies[consumed - 1]
+        search.left = search.before.offset + 1
     if consumed < len(copies):
-        quest.behind = copies[consumed]
-        quest.right = quest.behind.offset
-    return quest
+        search.after = copies[consumed]
+        search.right = search.after.offset
+    return search
 
 
 def _spread(log: PartitionOffsets) -> list[OffsetRange]:
@@ -256,17 +261,12 @@ def _spread(log: PartitionOffsets) -> list[OffsetRange]:
     return [OffsetRange(s, min(s + SAMPLE, end)) for s in sorted(starts) if s < end]
 
 
-def _within(copies: Sequence[Copy], window: OffsetRange) -> Sequence[Copy]:
-    first, end = (bisect_left(copies, edge, key=_offset) for edge in window)
-    return copies[first:end]
-
-
 def _offset(copy: Copy) -> int:
     return copy.offset
 
 
 COMPARED = 8
-"""Copies of a partition that are held against the source, where it can be read."""
+"""Copies of a partition that are compared with the source, where it can be read."""
 
 NEAR, WITHIN = 3, 32
 """Copies on either side of a position that have to be there for it, and how far apart at most."""
@@ -275,17 +275,15 @@ LONE = "what stands next to it names no offsets: one record is no evidence of a 
 NOT_COMPARED = "no more than headers say so: records that were not read may stand before it"
 
 FALSELY_NAMED = "somebody else wrote the headers next to it, or others' records stand among them"
-"""While the source is silent, under which condition an answer skips that nobody could compare."""
+"""While the source is silent: the condition under which an answer without comparison skips."""
 
 NO_COPY = NoAnswer("no record of the target names its offset on the source")
 NONE_NEAR = NoAnswer("no copy that names its offset was found on either side of the position")
 UNREADABLE = NoAnswer("the target's log cannot be read")
 
-Logs = Mapping[TopicPartition, PartitionOffsets | Unavailable]
-
 
 class Around(NamedTuple):
-    """The copies next to a position.
+    """The copies next to a committed offset.
 
     Attributes:
         below: of records before it, ascending; the last of them is the last one known.
@@ -297,7 +295,7 @@ class Around(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """Records of the source next to positions.
+    """Records of the source next to committed offsets.
 
     Attributes:
         every: by offset; uncommitted ones, too, which may have been copied or not.
@@ -315,40 +313,33 @@ class _Source(NamedTuple):
 
 
 class Sure(Enum):
-    """What headers that name a position are worth: anybody can write one."""
+    """How far headers that name an offset are believed: anybody can write one."""
 
     PROVEN = auto()
     """Records on both sides are those that they say they are."""
     DENSE = auto()
-    """There are copies on both sides as far as there can be; nobody could compare them."""
+    """There are copies on both sides as far as there can be; they were not compared."""
     LONE = auto()
 
 
+@dataclass(frozen=True, slots=True)
 class MappedOffsets:
     """Implements `TranslationMethod` for copies that name their offset on the source.
 
-    Args:
+    Attributes:
         cluster_id: Kafka's id of the source; empty where it is not known.
         source: to compare some copies with what they are copies of; None where it is silent.
         logs: of the target's partitions.
-        anchors: what was noted of the last consumed records, to hold against the copies.
+        anchors: what was noted of the last consumed records, to compare the copies with.
     """
 
     method = Method.MAPPING
 
-    def __init__(
-        self,
-        cluster_id: str,
-        source: tuple[ClusterReader, RangeReader] | None,
-        target: RangeReader,
-        logs: Logs,
-        anchors: Mapping[GroupPartition, Anchor],
-    ) -> None:
-        self._cluster_id = cluster_id
-        self._source = source
-        self._target = target
-        self._logs = logs
-        self._anchors = anchors
+    cluster_id: str
+    source: tuple[ClusterReader, RangeReader] | None
+    target: RangeReader
+    logs: Logs
+    anchors: Mapping[GroupPartition, Anchor]
 
     def answers(self, questions: Sequence[Question]) -> Answers:
         """One for each question.
@@ -357,12 +348,12 @@ class MappedOffsets:
             Unreachable: the source did not answer.
             ScanFailed: something could not be read to its end.
         """
-        if not self._cluster_id:
+        if not self.cluster_id:
             return dict.fromkeys(questions, NoAnswer("the source's cluster id is not known"))
         sources = {q.target: q.place.partition for q in questions}
-        logs = {t: log for t in sources if isinstance(log := self._logs.get(t), PartitionOffsets)}
+        logs = {t: log for t in sources if isinstance(log := self.logs.get(t), PartitionOffsets)}
         search = CopySearch(
-            self._target, logs, lambda place, row: copy_of(row, self._cluster_id, sources[place])
+            self.target, logs, lambda place, row: copy_of(row, self.cluster_id, sources[place])
         )
         proofs = self._proofs(search.sample(), sources)
         known = {
@@ -383,64 +374,68 @@ class MappedOffsets:
                 found[question] = UNKNOWN_POSITION
             else:
                 crossing = crossings[question.target, question.committed]
-                said = self._said(question, question.committed, crossing, proof)
-                found[question] = _unordered(said) if question.target in unordered else said
+                answer = self._answer(question, question.committed, crossing, proof)
+                if question.target in unordered and isinstance(answer, Answer):
+                    evidence = f"{answer.evidence}; copies do not stand in the source's order"
+                    answer = replace(answer, rereads_at_most=None, evidence=evidence)
+                found[question] = answer
                 near = around[question.target, question.committed]
                 if near.below or near.above:
                     sure = self._sure(question, near, there)
                     found[question] = self._bounded(found[question], question, sure)
         return found
 
-    def _said(
+    def _answer(
         self, question: Question, committed: int, crossing: Crossing, proof: int
     ) -> Answer | NoAnswer:
-        before, behind = crossing
-        if before is None and behind is None:
+        before, after = crossing
+        if before is None and after is None:
             return NONE_NEAR
         compared = f"; {proof} copies are equal to the source's records" if proof else ""
         if before is None:
-            assert behind is not None
-            evidence = f"the first copy, at {behind.offset}, is of source offset {behind.upstream}"
-            return self._at_the_beginning(
-                question, behind.upstream - committed, evidence + compared
-            )
+            assert after is not None
+            evidence = f"the first copy, at {after.offset}, is of source offset {after.upstream}"
+            # The group has consumed none of the copies: what is before them may be read, too.
+            # Where the log still has its first record, nothing that was copied is gone.
+            start = self._log(question).log_start
+            skips = after.upstream - committed if start else 0
+            return Answer(self.method, start, 0, skips, evidence + compared)
         if not self._as_noted(question.place, committed, before):
             return NoAnswer(
                 f"the target's record at {before.offset} says that it is the last consumed one, "
                 "and its anchor says that it is not"
             )
         evidence = f"the target's record at {before.offset} is of source offset {before.upstream}"
-        if behind is not None:
-            evidence += f", the next copy, at {behind.offset}, of {behind.upstream}"
+        if after is not None:
+            evidence += f", the next copy, at {after.offset}, of {after.upstream}"
             return Answer(self.method, before.offset + 1, 0, 0, evidence + compared)
-        lacking = committed - 1 - before.upstream
-        if lacking:
-            evidence += f"; of the {lacking:,} offsets from there to the position no copy was found"
-        return Answer(self.method, before.offset + 1, lacking, 0, evidence + compared)
+        missing = committed - 1 - before.upstream
+        if missing:
+            evidence += f"; of the {missing:,} offsets from there to the position no copy was found"
+        return Answer(self.method, before.offset + 1, missing, 0, evidence + compared)
 
     def _bounded(
-        self, said: Answer | NoAnswer, question: Question, sure: Sure
+        self, answer: Answer | NoAnswer, question: Question, sure: Sure
     ) -> Answer | NoAnswer:
-        """The answer with no more bounds than its evidence bears."""
-        if isinstance(said, NoAnswer) or sure is Sure.PROVEN:
-            return said
-        log = self._logs[question.target]
-        assert isinstance(log, PartitionOffsets)
+        """The answer with no tighter bounds than its evidence supports."""
+        if isinstance(answer, NoAnswer) or sure is Sure.PROVEN:
+            return answer
+        log = self._log(question)
         # From the first record of all nothing is skipped, whoever says so.
-        skips = 0 if said.target_offset == log.log_start == 0 else None
+        skips = 0 if answer.target_offset == log.log_start == 0 else None
         if sure is Sure.LONE:
-            evidence = f"{said.evidence}; {LONE}"
-            return replace(said, rereads_at_most=None, skips_at_most=skips, evidence=evidence)
+            evidence = f"{answer.evidence}; {LONE}"
+            return replace(answer, rereads_at_most=None, skips_at_most=skips, evidence=evidence)
         if skips == 0:
-            return replace(said, skips_at_most=0)
-        unless = FALSELY_NAMED if self._source is None else ""
-        evidence = f"{said.evidence}; {NOT_COMPARED}"
-        return replace(said, skips_at_most=None, skips_only_if=unless, evidence=evidence)
+            return replace(answer, skips_at_most=0)
+        unless = FALSELY_NAMED if self.source is None else ""
+        evidence = f"{answer.evidence}; {NOT_COMPARED}"
+        return replace(answer, skips_at_most=None, skips_only_if=unless, evidence=evidence)
 
     def _around(
         self, search: CopySearch, crossings: Mapping[Committed, Crossing]
     ) -> Mapping[Committed, Around]:
-        """What stands next to each position; others' records between copies are passed over.
+        """The copies next to each offset; other records between copies are left out.
 
         Raises:
             ScanFailed: something could not be read to its end.
@@ -448,7 +443,7 @@ class MappedOffsets:
         around = _near(search, crossings)
         asked: set[Committed] = set()
         for _ in range(NEAR):
-            # Where others have written in between, the next copies are further away.
+            # Where applications have written in between, the next copies are further away.
             wanted = {q for one, near in around.items() for q in _further(one, near)} - asked
             if not wanted:
                 break
@@ -460,15 +455,15 @@ class MappedOffsets:
     def _of_source(
         self, around: Mapping[Committed, Around], sources: Mapping[TopicPartition, TopicPartition]
     ) -> Mapping[TopicPartition, _Source]:
-        """What the source has next to each position; without those not to be had.
+        """The source's records next to each offset, by partition, as far as they can be read.
 
         Raises:
             Unreachable: the source did not answer.
             ScanFailed: something could not be read to its end.
         """
-        if self._source is None or not around:
+        if self.source is None or not around:
             return {}
-        cluster, reader = self._source
+        cluster, reader = self.source
         logs = cluster.offsets({sources[place] for place, _ in around})
         wanted: dict[TopicPartition, list[OffsetRange]] = {}
         for (place, committed), (below, above) in around.items():
@@ -507,22 +502,22 @@ class MappedOffsets:
         below, above = near
         down = not below or len(below) == NEAR or below[0].upstream == 0
         up = not above or len(above) == NEAR
-        if not (down and up and len(below) + len(above) >= NEAR) and not self._is_all(
-            question, near
-        ):
+        dense = down and up and len(below) + len(above) >= NEAR
+        log = self._log(question)
+        # Where the target holds nothing else, there is no more to be next to it.
+        if not dense and not (log.log_start == 0 and len(below) + len(above) == log.end):
             return Sure.LONE
         noted = below and above and self._are_noted(question, below)
         return Sure.PROVEN if noted else Sure.DENSE
 
-    def _is_all(self, question: Question, near: Around) -> bool:
-        """Whether nothing else stands on the target: there is no more to be next to it."""
-        log = self._logs[question.target]
+    def _log(self, question: Question) -> PartitionOffsets:
+        log = self.logs[question.target]
         assert isinstance(log, PartitionOffsets)
-        return log.log_start == 0 and len(near.below) + len(near.above) == log.end
+        return log
 
     def _are_noted(self, question: Question, below: Sequence[Copy]) -> bool:
         """Whether the anchor says of the last consumed records what the copies say of theirs."""
-        anchor, committed = self._anchors.get(question.place), question.committed
+        anchor, committed = self.anchors.get(question.place), question.committed
         if anchor is None or anchor.offset != committed or below[-1].upstream != committed - 1:
             return False
         pairs = list(zip(anchor.records, reversed(below), strict=False))[:NEAR]
@@ -530,17 +525,9 @@ class MappedOffsets:
             _alike(copy.step, Step(noted.timestamp_ms, noted.fingerprint)) for noted, copy in pairs
         )
 
-    def _at_the_beginning(self, question: Question, lacking: int, evidence: str) -> Answer:
-        """The group has consumed none of the copies: what stands before them may be read, too."""
-        log = self._logs[question.target]
-        assert isinstance(log, PartitionOffsets)
-        # Where the log still has its first record, nothing that was copied is gone.
-        skips = lacking if log.log_start else 0
-        return Answer(self.method, log.log_start, 0, skips, evidence)
-
     def _as_noted(self, place: GroupPartition, committed: int, before: Copy) -> bool:
         """Whether nothing speaks against this being the record that the group consumed last."""
-        anchor = self._anchors.get(place)
+        anchor = self.anchors.get(place)
         if anchor is None or anchor.offset != committed or before.upstream != committed - 1:
             return True
         if not anchor.records or anchor.passed:
@@ -554,9 +541,9 @@ class MappedOffsets:
         sources: Mapping[TopicPartition, TopicPartition],
     ) -> Mapping[TopicPartition, int | NoAnswer]:
         """How many copies were seen to be copies, or why what they say is not believed."""
-        if self._source is None or not samples:
+        if self.source is None or not samples:
             return dict.fromkeys(samples, 0)
-        cluster, reader = self._source
+        cluster, reader = self.source
         logs = cluster.offsets({sources[place] for place in samples})
         chosen = {place: _some(copies, logs[sources[place]]) for place, copies in samples.items()}
         wanted = {
@@ -585,8 +572,8 @@ def _further(one: Committed, near: Around) -> Iterator[Committed]:
 
 
 def _beside(committed: int, crossing: Crossing, copies: Sequence[Copy]) -> Around:
-    """Those of the copies that stand next to a position, in the order of the source."""
-    before, behind = crossing
+    """Those of the copies that are next to an offset, in the order of the source."""
+    before, after = crossing
     below: list[Copy] = []
     if before is not None:
         until = bisect_right(copies, before.offset, key=_offset)
@@ -594,7 +581,7 @@ def _beside(committed: int, crossing: Crossing, copies: Sequence[Copy]) -> Aroun
             if not below or below[0].upstream - WITHIN < copy.upstream < below[-1].upstream:
                 below.append(copy)
     above: list[Copy] = []
-    begin = behind.offset if behind else before.offset + 1 if before else 0
+    begin = after.offset if after else before.offset + 1 if before else 0
     start = bisect_left(copies, begin, key=_offset)
     for copy in copies[start : start + WITHIN]:
         far = above[0].upstream + WITHIN if above else copy.upstream + 1
@@ -608,8 +595,8 @@ def _is_equal(
 ) -> bool:
     """Whether the source's records on both sides are there, each as the source has it.
 
-    What the group wants next must be the first copy that follows, or nothing at the end of the
-    source: else it may stand before the position, and name no offset.
+    The next record to consume must be the first copy that follows, or there is none at the end of
+    the source: else it may be before the position, and name no offset.
     """
     (below, above), committed = near, question.committed
     assert committed is not None
@@ -623,14 +610,14 @@ def _is_equal(
         last = below[-1].upstream
         wanted += [last, *(at for at in there if last - NEAR < at < last)]
     if above:
-        # Behind the last copy replication has not come yet.
+        # What comes after the last copy is not replicated yet.
         first, reached = above[0].upstream, above[-1].upstream
         wanted += [first, *(at for at in there if first < at < first + NEAR and at <= reached)]
     copies = {copy.upstream: copy for copy in (*below, *above)}
     equal = all(
         at in there and at in copies and _alike(copies[at].step, there[at]) for at in wanted
     )
-    # One by itself does only where the source has no other one there.
+    # A single one counts only where the source has no other one there.
     return equal and (len(wanted) > 1 or len(there) == 1)
 
 
@@ -657,10 +644,3 @@ def _judged(copies: Sequence[Copy], there: Mapping[int, Step]) -> int | NoAnswer
 def _alike(one: Step, other: Step) -> bool:
     """A replicator may have changed the value (ids of schemas), a broker the time; not both."""
     return one.fingerprint == other.fingerprint or one.timestamp_ms == other.timestamp_ms
-
-
-def _unordered(said: Answer | NoAnswer) -> Answer | NoAnswer:
-    if isinstance(said, NoAnswer):
-        return said
-    evidence = f"{said.evidence}; copies do not stand in the source's order"
-    return replace(said, rereads_at_most=None, evidence=evidence)

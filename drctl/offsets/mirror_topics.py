@@ -1,4 +1,4 @@
-"""What MirrorMaker 2 keeps in topics of its own: which ones they are, and what they hold.
+"""MirrorMaker 2's own topics of checkpoints and offset syncs: their names, and what they hold.
 
 Each is read once for all groups, from its log start to the last stable offset that it had when
 reading began.
@@ -18,7 +18,7 @@ from drctl.offsets.consumed import RangeReader
 
 @dataclass(frozen=True, slots=True)
 class Aliases:
-    """What MirrorMaker 2 calls the clusters, and how it makes names of that.
+    """MirrorMaker 2's names of the clusters, and how it builds topic names from them.
 
     Attributes:
         separator: between the parts of internal topics' names (KIP-949).
@@ -62,7 +62,7 @@ class Mirrored:
     Attributes:
         syncs: by source partition, in the order of the topic.
         checkpoints: by group and partition of the target.
-        anew_ms: of source partitions whose target was made anew: when that was first seen.
+        anew_ms: of source partitions whose target was recreated: when that was first seen.
         undecodable: records that are not what they should be.
         unread: topics that could not be read, with the reason.
     """
@@ -118,11 +118,18 @@ def read_mirrored(
     found: dict[tuple[str, TopicPartition], Checkpoint] = {}
     undecodable = syncs.undecodable
     latest = {row[2]: row for row in _rows(target, aliases.checkpoints, unread)}
-    for row in latest.values():
+    for _, at_ms, key, value, _ in latest.values():
         try:
-            _note_checkpoint(row, found)
+            checkpoint = checkpoints.decode_value(value)
+            whose = checkpoints.decode_key(key)
         except Undecodable:
             undecodable += 1
+            continue
+        if checkpoint is not None:
+            place = TopicPartition(whose.topic, whose.partition)
+            found[whose.group, place] = Checkpoint(
+                checkpoint.upstream, checkpoint.downstream, at_ms
+            )
     return Mirrored(syncs.syncs, found, syncs.anew_ms, undecodable, unread)
 
 
@@ -159,7 +166,16 @@ def read_syncs(
     for place, topic in places:
         progress(f"reading {topic}")
         histories.append(_History(_rows(place, topic, unread)))
-    syncs, anew = _newest(histories)
+    # Of each partition the history that was written to last: the topic's place can change.
+    syncs: dict[TopicPartition, tuple[Sync, ...]] = {}
+    anew: dict[TopicPartition, int] = {}
+    for history in histories:
+        for source_partition, known in history.syncs.items():
+            newest = syncs.get(source_partition)
+            if newest is None or known[-1].at_ms > newest[-1].at_ms:
+                syncs[source_partition] = tuple(known)
+        for source_partition, at_ms in history.anew_ms.items():
+            anew[source_partition] = max(at_ms, anew.get(source_partition, 0))
     return Synced(syncs, anew, sum(history.undecodable for history in histories))
 
 
@@ -192,21 +208,6 @@ class _History:
         known.append(Sync(pair.upstream, pair.downstream, at_ms))
 
 
-def _newest(
-    histories: Iterable[_History],
-) -> tuple[dict[TopicPartition, tuple[Sync, ...]], dict[TopicPartition, int]]:
-    """Of each partition the history that was written to last: the topic's place can change."""
-    syncs: dict[TopicPartition, tuple[Sync, ...]] = {}
-    anew: dict[TopicPartition, int] = {}
-    for history in histories:
-        for place, known in history.syncs.items():
-            if place not in syncs or known[-1].at_ms > syncs[place][-1].at_ms:
-                syncs[place] = tuple(known)
-        for place, at_ms in history.anew_ms.items():
-            anew[place] = max(at_ms, anew.get(place, 0))
-    return syncs, anew
-
-
 def _rows(place: Place, topic: str, unread: dict[str, str]) -> Iterator[Row]:
     """Everything that the topic's only partition holds; nothing where there is no such topic."""
     cluster, reader = place
@@ -221,12 +222,3 @@ def _rows(place: Place, topic: str, unread: dict[str, str]) -> Iterator[Row]:
     if whole.span:
         for chunk in reader.read({topic: {0: (whole,)}}):
             yield from chunk.rows
-
-
-def _note_checkpoint(row: Row, found: dict[tuple[str, TopicPartition], Checkpoint]) -> None:
-    _, at_ms, key, value, _ = row
-    checkpoint = checkpoints.decode_value(value)
-    whose = checkpoints.decode_key(key)
-    if checkpoint is not None:
-        place = TopicPartition(whose.topic, whose.partition)
-        found[whose.group, place] = Checkpoint(checkpoint.upstream, checkpoint.downstream, at_ms)

@@ -1,4 +1,4 @@
-"""Pass after pass: what is noted is read, the source is looked at, and what is new is noted."""
+"""Passes of `drctl offsets track`: read the anchors topic, read the source, write what is new."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from drctl.model.errors import DrctlError, ExitCode
 from drctl.model.moments import iso
 from drctl.offsets.anchor_log import ANCHORS_TOPIC, AnchorLog, Change
-from drctl.offsets.tracking import Look, Problem, Progress, Tracker
+from drctl.offsets.tracking import Look, Progress, Tracker
 
 SCHEMA = "drctl/offsets-track/1"
 
@@ -20,10 +20,10 @@ class Tracked:
     Attributes:
         executed: whether what is to be noted was written.
         topic_existed: whether there was a topic before.
-        look: what was seen; None where the pass failed.
+        look: the outcome; None where the pass failed.
         failed: why it did.
-        known_ms: when the last pass began that was seen through and noted, this one or one before;
-            None where there was none. What is noted is true as of then.
+        known_ms: when the last complete pass began, this one or one before; None where there was
+            none. What is noted is true as of then.
     """
 
     began_ms: int
@@ -61,7 +61,7 @@ def tracked_document(
         link: its name, and those of its clusters.
         failed: why the pass failed, without what is secret.
     """
-    # What was seen of a pass that failed was not noted.
+    # What a failed pass has seen was not noted.
     look = result.look if result.failed is None else None
     return {
         "schema": SCHEMA,
@@ -75,32 +75,30 @@ def tracked_document(
         "seconds": round(result.seconds, 3),
         "complete": result.complete,
         "failed": failed,
-        "totals": None if look is None else _totals(look),
-        "problems": [] if look is None else [_problem(each) for each in look.problems],
+        "totals": None
+        if look is None
+        else {
+            "groups": look.groups,
+            "positions": look.positions,
+            "moved": look.moved,
+            "without_records": look.bare,
+            "noted": look.noted,
+            "forgotten": len(look.forgotten),
+            "astray": look.astray,
+        },
+        "problems": []
+        if look is None
+        else [
+            {
+                "group": each.group,
+                "topic": each.topic or None,
+                "partition": each.partition if each.topic else None,
+                "reason": each.reason,
+            }
+            for each in look.problems
+        ],
         "known_until": None if result.known_ms is None else iso(result.known_ms),
         "age_seconds": None if result.age_seconds is None else round(result.age_seconds, 3),
-    }
-
-
-def _totals(look: Look) -> Mapping[str, int]:
-    return {
-        "groups": look.groups,
-        "positions": look.positions,
-        "moved": look.moved,
-        "without_records": look.bare,
-        "noted": look.noted,
-        "forgotten": len(look.forgotten),
-        "astray": look.astray,
-    }
-
-
-def _problem(problem: Problem) -> Mapping[str, Any]:
-    whole = not problem.topic
-    return {
-        "group": problem.group,
-        "topic": None if whole else problem.topic,
-        "partition": None if whole else problem.partition,
-        "reason": problem.reason,
     }
 
 
@@ -144,43 +142,43 @@ class AnchorWriter(Protocol):
         """
 
 
+@dataclass(slots=True)
 class Passes:
     """Passes over one link, one after the other.
 
-    Args:
+    Attributes:
         writes: None where nothing may be written.
     """
 
-    def __init__(self, tracker: Tracker, reads: AnchorReader, writes: AnchorWriter | None) -> None:
-        self._tracker = tracker
-        self._reads = reads
-        self._writes = writes
-        self._known_ms: int | None = None
+    tracker: Tracker
+    reads: AnchorReader
+    writes: AnchorWriter | None
+    _known_ms: int | None = None
 
     def run(self, progress: Progress) -> Tracked:
         """One pass; one that fails says so, and the next may go on."""
-        began, began_ms = time.monotonic(), self._tracker.now_ms()
+        began, began_ms = time.monotonic(), self.tracker.now_ms()
         look: Look | None = None
         failed: DrctlError | None = None
         existed = False
         try:
-            # Before the source is looked at: everything that is seen then is newer.
-            log = self._reads.catch_up()
-            existed = self._reads.exists
-            self._known_ms = log.last_look_ms(self._tracker.scope.digest)
-            look = self._tracker.look(log, self._reads.cluster_id(), progress)
-            if self._writes is None:
-                self._reads.check()
+            # Read before the source: everything that is seen there is newer.
+            log = self.reads.catch_up()
+            existed = self.reads.exists
+            self._known_ms = log.last_look_ms(self.tracker.scope.digest)
+            look = self.tracker.look(log, self.reads.cluster_id(), progress)
+            if self.writes is None:
+                self.reads.check()
             else:
                 progress("writing anchors")
-                self._writes.write(look.changes)
+                self.writes.write(look.changes)
                 self._known_ms = look.began_ms
         except DrctlError as error:
             failed = error
         return Tracked(
             began_ms=began_ms,
             seconds=time.monotonic() - began,
-            executed=self._writes is not None,
+            executed=self.writes is not None,
             topic_existed=existed,
             look=look,
             failed=failed,

@@ -1,11 +1,10 @@
-"""A plan and its result as the documents that scripts read."""
+"""A plan and its result as JSON documents."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from drctl.model.groups import Committed
 from drctl.offsets.applying import ApplyPlan, Line
-from drctl.offsets.journal import ApplyResult, LineResult
+from drctl.offsets.journal import ApplyResult
 
 
 def plan_document(plan: ApplyPlan, execute: str) -> dict[str, Any]:
@@ -28,7 +27,7 @@ def result_document(result: ApplyResult, undo: str) -> dict[str, Any]:
     """`drctl/offsets-apply/1`.
 
     Args:
-        undo: the command line that takes the run back; empty where nothing was written.
+        undo: the command line that rolls the run back; empty where nothing was written.
     """
     return {
         "schema": "drctl/offsets-apply/1",
@@ -39,7 +38,15 @@ def result_document(result: ApplyResult, undo: str) -> dict[str, Any]:
         "undo": undo or None,
         "seconds": round(result.seconds, 3),
         "totals": {outcome.value: count for outcome, count in result.counts.items()},
-        "lines": [_result(each) for each in result.results],
+        "lines": [
+            {
+                **_line(each.line),
+                "outcome": each.outcome.value,
+                "now": _offset(each.now),
+                "reason": each.reason,
+            }
+            for each in result.results
+        ],
     }
 
 
@@ -53,6 +60,10 @@ def _head(plan: ApplyPlan) -> dict[str, Any]:
 
 
 def _line(line: Line) -> dict[str, Any]:
+    found, rests_on = line.rests_on, None
+    if found.method:
+        age = None if found.age_seconds is None else round(found.age_seconds, 1)
+        rests_on = {"method": found.method, "evidence": found.evidence, "age_seconds": age}
     return {
         "group": line.group,
         "topic": line.partition.topic,
@@ -63,30 +74,13 @@ def _line(line: Line) -> dict[str, Any]:
         "rereads_likely": line.rereads_likely,
         "skips_at_most": line.skips_at_most,
         "skips_only_if": line.skips_only_if or None,
-        "rests_on": _rests_on(line),
+        "rests_on": rests_on,
         "action": line.action.value,
         "guard": line.guard.value if line.guard else None,
         "reason": line.reason,
-        "overridden": _names(line.overridden),
+        "overridden": [guard.value for guard in line.overridden],
     }
-
-
-def _rests_on(line: Line) -> dict[str, Any] | None:
-    found = line.rests_on
-    if not found.method:
-        return None
-    age = None if found.age_seconds is None else round(found.age_seconds, 1)
-    return {"method": found.method, "evidence": found.evidence, "age_seconds": age}
-
-
-def _result(each: LineResult) -> dict[str, Any]:
-    told = _line(each.line)
-    return {**told, "outcome": each.outcome.value, "now": _offset(each.now), "reason": each.reason}
 
 
 def _offset(position: Committed | None) -> int | None:
     return None if position is None else position.offset
-
-
-def _names(guards: Sequence[Any]) -> list[str]:
-    return [guard.value for guard in guards]

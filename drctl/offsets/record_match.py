@@ -1,12 +1,11 @@
-"""From the source itself: the record before the committed offset, found again on the target.
+"""Translation by records: the one before the committed offset, found again on the target.
 
 Between that record and the offset there may be uncommitted ones, whose transaction was aborted or
-is open. Some replicators copy them. The group passes their copies where it is certain that they are
-there: an application that writes again what it aborted may make equal records, and a copy of the
-later one is not consumed.
+is open. Some replicators copy them. The group resumes after their copies only where these are
+certain to be there: an application that writes again what it aborted may make equal records, and a
+copy of the later one is not consumed.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -27,9 +26,11 @@ from drctl.offsets.choosing import UNKNOWN_POSITION, Answers, NoAnswer, Question
 from drctl.offsets.consumed import (
     WIDTHS,
     LastConsumed,
+    Logs,
     Position,
     RangeReader,
     Records,
+    by_partition,
     last_consumed,
     next_to_consume,
     read_ranges,
@@ -41,10 +42,10 @@ FIRST_STEP, GROWTH = 4 * MOST_RECORDS, 4
 
 
 class Lost(NamedTuple):
-    """A position behind which nothing was found.
+    """A committed offset whose last consumed records are not on the target.
 
     Attributes:
-        offset: on the source; the records just before it are not on the target.
+        offset: on the source.
         log: of the source.
     """
 
@@ -60,7 +61,6 @@ class Reached(NamedTuple):
     Attributes:
         match: where it is there.
         offset: of the source; the trail that was found ends there.
-        trail: what was looked for.
     """
 
     match: Match
@@ -69,8 +69,8 @@ class Reached(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Quest:
-    """One position: something is there before `low`, nothing just before `high`."""
+class _Search:
+    """One offset: records before `low` are on the target, none just before `high` are."""
 
     lost: Lost
     high: int
@@ -98,53 +98,42 @@ class _Quest:
             self.ended = True
 
 
-class ReplicatedEnd:
-    """Goes back in the source in growing steps, then halves; all positions at once."""
+def replicated_end(
+    source: RangeReader, search: TargetSearch, lost: Iterable[Lost]
+) -> Mapping[Lost, Reached]:
+    """The newest consumed record of each that is on the target; left out where none is.
 
-    def __init__(self, source: RangeReader, search: TargetSearch) -> None:
-        self._source = source
-        self._search = search
+    Goes back in the source in growing steps, then halves; all offsets at once.
 
-    def find(self, lost: Iterable[Lost]) -> Mapping[Lost, Reached]:
-        """Those of which anything was found.
-
-        Raises:
-            Unreachable: the target did not answer.
-            ScanFailed: records could not be read to their end.
-        """
-        quests = {one: _Quest(one, one.offset) for one in lost if one.offset > one.log.log_start}
-        waiting = list(quests.values())
-        while waiting:
-            probes = [(quest, quest.probe) for quest in waiting]
-            logs = {(quest.lost.source, probe): quest.lost.log for quest, probe in probes}
-            trails = trails_before(self._source, logs)
-            sought = {
-                (quest.lost, probe): Sought(
-                    quest.lost.target, trails[quest.lost.source, probe].trail
-                )
-                for quest, probe in probes
-            }
-            matches = self._search.find(sought.values())
-            for quest, probe in probes:
-                wanted = sought[quest.lost, probe]
-                quest.note(probe, wanted.trail, matches.get(wanted))
-            waiting = [quest for quest in waiting if not quest.ended]
-        return {one: quest.found for one, quest in quests.items() if quest.found}
+    Raises:
+        Unreachable: the target did not answer.
+        ScanFailed: records could not be read to their end.
+    """
+    searches = {one: _Search(one, one.offset) for one in lost if one.offset > one.log.log_start}
+    while waiting := [each for each in searches.values() if not each.ended]:
+        probes = {each.lost: each.probe for each in waiting}
+        trails = trails_before(source, {(one.source, at): one.log for one, at in probes.items()})
+        sought = {
+            one: Sought(one.target, trails[one.source, at].trail) for one, at in probes.items()
+        }
+        matches = search.find(sought.values())
+        for each in waiting:
+            wanted = sought[each.lost]
+            each.note(probes[each.lost], wanted.trail, matches.get(wanted))
+    return {one: each.found for one, each in searches.items() if each.found}
 
 
 NO_RECORD = NoAnswer(f"the source holds no record within {WIDTHS[-1]:,} offsets of the position")
 NOT_THERE = NoAnswer("none of the last consumed records was found on the target")
 NEXT_NOT_THERE = NoAnswer("what was consumed is gone, and the next record is not on the target")
 
-Logs = Mapping[TopicPartition, PartitionOffsets | Unavailable]
-
 
 class _Clue(NamedTuple):
-    """Records of the source that tell a position.
+    """Records of the source by which an offset is found.
 
     Attributes:
-        last: the source offset of the last consumed one; -1 where the trail is the next record to
-            consume, for want of a consumed one.
+        last: the source offset of the last consumed one; -1 where none is left, and the trail is
+            the next record to consume.
     """
 
     trail: LastConsumed
@@ -155,31 +144,27 @@ class _Clue(NamedTuple):
         return self.last < 0
 
 
-Clues = Mapping[Position | None, _Clue | NoAnswer]
-
 Windows = Callable[[Question, int], OffsetRange | None]
-"""The target offsets that hold the record of a source offset, where something tells them."""
+"""The target offsets that hold the record of a source offset, where they are known."""
 
 FURTHER = 64
-"""Records behind the uncommitted ones that help to tell whether these were copied."""
+"""Records after the uncommitted ones that help to tell whether these were copied."""
 
 
+@dataclass(frozen=True, slots=True)
 class RecordMatch:
     """Implements `TranslationMethod` while the source can be read.
 
-    Args:
+    Attributes:
         windows: asked where a topic's records have times of their own on the target.
     """
 
     method = Method.RECORD_MATCH
 
-    def __init__(
-        self, source: ClusterReader, reader: RangeReader, search: TargetSearch, windows: Windows
-    ) -> None:
-        self._source = source
-        self._reader = reader
-        self._search = search
-        self._windows = windows
+    source: ClusterReader
+    reader: RangeReader
+    search: TargetSearch
+    windows: Windows
 
     def answers(self, questions: Sequence[Question]) -> Answers:
         """One for each question; equal positions of several groups are looked up once.
@@ -189,14 +174,14 @@ class RecordMatch:
             ScanFailed: something could not be read to its end.
         """
         positions = dict.fromkeys(at for q in questions if (at := _at(q)))
-        logs = self._source.offsets({partition for partition, _ in positions})
+        logs = self.source.offsets({partition for partition, _ in positions})
         clues = self._clues(positions, logs)
         sought = {
-            q: Sought(q.target, clue.trail, self._within(q, clue))
+            q: Sought(q.target, clue.trail, self._window(q, clue))
             for q in questions
             if isinstance(clue := clues[_at(q)], _Clue)
         }
-        matches = self._search.find(sought.values())
+        matches = self.search.find(sought.values())
         unfound = [q for q, s in sought.items() if s not in matches]
         reached = self._further_back(unfound, logs)
         found: dict[Question, Answer | NoAnswer] = {}
@@ -206,16 +191,16 @@ class RecordMatch:
             if isinstance(clue, NoAnswer):
                 found[question] = clue
             elif question in reached:
-                found[question] = _behind(question, reached[question])
+                found[question] = _lagging(question, reached[question])
             else:
                 match = matches.get(sought[question])
-                found[question] = self._said(question, clue, match)
+                found[question] = self._answer(question, clue, match)
                 passed = clue.trail.passed and not clue.ahead
                 if passed and isinstance(match, Match) and match.exact:
                     exact[question] = clue
         return {**found, **self._passing(exact, found)}
 
-    def _said(
+    def _answer(
         self, question: Question, clue: _Clue, match: Match | Unavailable | None
     ) -> Answer | NoAnswer:
         if isinstance(match, Unavailable):
@@ -228,7 +213,7 @@ class RecordMatch:
         position = match.position - 1
         if passed := clue.trail.passed:
             # A reader of uncommitted records has not consumed those before it.
-            log = self._search.logs([question.target])[question.target]
+            log = self.search.logs([question.target])[question.target]
             start = log.log_start if isinstance(log, PartitionOffsets) else 0
             position = max(start, position - passed)
         rereads = match.latest - 1 - position
@@ -237,42 +222,41 @@ class RecordMatch:
     def _passing(
         self, exact: Mapping[Question, _Clue], found: Mapping[Question, Answer | NoAnswer]
     ) -> Mapping[Question, Answer]:
-        """The answers behind copies of uncommitted records, where these are certain to be there.
+        """The answers after copies of uncommitted records, where these are certain to be there.
 
-        Compaction may have removed a record that would tell: there the bound says it.
+        Compaction may have removed a record that would tell: there the bound covers it.
         """
         names = sorted({q.place.partition.topic for q in exact})
-        topics = self._source.topics(names) if names else {}
+        topics = self.source.topics(names) if names else {}
         runs: dict[Question, _Run] = {}
         for question, clue in exact.items():
-            topic, said = topics[question.place.partition.topic], found[question]
+            topic, exact_answer = topics[question.place.partition.topic], found[question]
             if not isinstance(topic, TopicState) or "cleanup.policy" not in topic.config:
                 continue
             if topic.compacted or clue.trail.passed > WIDTHS[-1]:
                 continue
-            assert isinstance(said, Answer)
+            assert isinstance(exact_answer, Answer)
             assert question.committed is not None
+            start = exact_answer.target_offset
             runs[question] = _Run(
                 question.place.partition,
                 OffsetRange(clue.last + 1, question.committed),
                 question.target,
-                OffsetRange(
-                    said.target_offset, said.target_offset + clue.trail.passed + 2 * FURTHER
-                ),
+                OffsetRange(start, start + clue.trail.passed + 2 * FURTHER),
             )
-        copied = _copied(self._source, self._reader, self._search, set(runs.values()))
+        copied = _copied(self.source, self.reader, self.search, set(runs.values()))
         passing: dict[Question, Answer] = {}
         for question, run in runs.items():
-            said, passed = found[question], copied[run]
+            exact_answer, passed = found[question], copied[run]
             if passed is None:
                 continue
-            assert isinstance(said, Answer)
-            evidence = said.evidence
+            assert isinstance(exact_answer, Answer)
+            evidence, left = exact_answer.evidence, 0
             if passed:
                 evidence += f", and copies of {passed} uncommitted ones behind it"
-            left = exact[question].trail.passed - passed if passed else 0
+                left = exact[question].trail.passed - passed
             passing[question] = replace(
-                said,
+                exact_answer,
                 target_offset=run.copies.start + passed,
                 rereads_at_most=left,
                 evidence=evidence,
@@ -282,23 +266,25 @@ class RecordMatch:
     def _further_back(
         self, questions: Sequence[Question], logs: Logs
     ) -> Mapping[Question, Reached]:
-        """Where replication was behind by more than a trail."""
+        """Where replication lagged by more records than a trail holds."""
         lost = {
             question: Lost(*at, log, question.target)
             for question in questions
             if (at := _at(question)) and isinstance(log := logs[at[0]], PartitionOffsets)
         }
-        reached = ReplicatedEnd(self._reader, self._search).find(dict.fromkeys(lost.values()))
+        reached = replicated_end(self.reader, self.search, dict.fromkeys(lost.values()))
         return {q: reached[one] for q, one in lost.items() if one in reached}
 
-    def _within(self, question: Question, clue: _Clue) -> OffsetRange | None:
-        timed = self._search.timed(question.target.topic)
-        return None if timed or clue.ahead else self._windows(question, clue.last)
+    def _window(self, question: Question, clue: _Clue) -> OffsetRange | None:
+        timed = self.search.timed(question.target.topic)
+        return None if timed or clue.ahead else self.windows(question, clue.last)
 
-    def _clues(self, positions: Mapping[Position, None], logs: Logs) -> Clues:
+    def _clues(
+        self, positions: Mapping[Position, None], logs: Logs
+    ) -> Mapping[Position | None, _Clue | NoAnswer]:
         clues: dict[Position | None, _Clue | NoAnswer] = {None: UNKNOWN_POSITION}
         first: dict[Position, PartitionOffsets] = {}
-        for at, before in last_consumed(logs, self._reader, positions).items():
+        for at, before in last_consumed(logs, self.reader, positions).items():
             log = logs[at[0]]
             if isinstance(before, Unavailable):
                 clues[at] = NoAnswer(f"what it consumed last cannot be read: {before.reason}")
@@ -308,18 +294,18 @@ class RecordMatch:
                 clues[at] = NO_RECORD
                 if isinstance(log, PartitionOffsets) and at[1] <= log.log_start:
                     first[at] = log
-        for at, trail in next_to_consume(self._reader, first).items():
+        for at, trail in next_to_consume(self.reader, first).items():
             if trail.steps:
                 clues[at] = _Clue(trail, -1)
         return clues
 
 
 class _Run(NamedTuple):
-    """Uncommitted records just before a position, behind the last consumed one.
+    """Uncommitted records between the last consumed one and a committed offset.
 
     Attributes:
-        offsets: of the source, from behind the last consumed record to the position.
-        copies: offsets of the target behind the last consumed record's copy, that hold all copies
+        offsets: of the source, from after the last consumed record to the committed offset.
+        copies: offsets of the target after the last consumed record's copy, that hold all copies
             of these records and more.
     """
 
@@ -338,39 +324,32 @@ def _copied(
         Unreachable: a cluster did not answer.
         ScanFailed: something could not be read to its end.
     """
-    wanted: dict[TopicPartition, list[OffsetRange]] = defaultdict(list)
-    for run in runs:
-        wanted[run.target].append(run.copies)
     # The target first: what is a copy there is on the source then.
-    there = search.following(wanted)
+    there = search.following(by_partition((run.target, run.copies) for run in runs))
     logs = source.offsets({run.source for run in runs}) if runs else {}
-    spans: dict[_Run, tuple[OffsetRange, OffsetRange]] = {}
-    ranges: tuple[dict[TopicPartition, list[OffsetRange]], ...] = (
-        defaultdict(list),
-        defaultdict(list),
-    )
+    whole: dict[_Run, OffsetRange] = {}
+    decided: dict[_Run, OffsetRange] = {}
     for run in runs:
         if isinstance(log := logs[run.source], PartitionOffsets) and run.target in there:
             start = max(run.offsets.start, log.log_start)
             end = run.offsets.end + 2 * (run.copies.span + FURTHER)
-            spans[run] = (
-                OffsetRange(start, min(end, log.end)),
-                OffsetRange(start, min(end, log.last_stable)),
-            )
-            for wanted, span in zip(ranges, spans[run], strict=True):
-                wanted[run.source].append(span)
-    every = read_ranges(reader, ranges[0], uncommitted=True)
-    committed = read_ranges(reader, ranges[1])
+            whole[run] = OffsetRange(start, min(end, log.end))
+            decided[run] = OffsetRange(start, min(end, log.last_stable))
+    wanted = by_partition((run.source, span) for run, span in whole.items())
+    every = read_ranges(reader, wanted, uncommitted=True)
+    wanted = by_partition((run.source, span) for run, span in decided.items())
+    committed = read_ranges(reader, wanted)
     found: dict[_Run, int | None] = dict.fromkeys(runs)
-    for run, (whole, decided) in spans.items():
+    for run in whole:
         if _inside(committed[run.source], run.offsets):
             continue  # committed since
-        log, source_log = there[run.target][0], logs[run.source]
+        log, copies = there[run.target]
+        source_log = logs[run.source]
         assert isinstance(source_log, PartitionOffsets)
         rows = (
-            (there[run.target][1], run.copies, log.last_stable),
-            (every[run.source], whole, source_log.end),
-            (committed[run.source], decided, source_log.last_stable),
+            (copies, run.copies, log.last_stable),
+            (every[run.source], whole[run], source_log.end),
+            (committed[run.source], decided[run], source_log.last_stable),
         )
         topic, count = run.target.topic, len(_inside(every[run.source], run.offsets))
         here, all_of_source, committed_of_source = (
@@ -382,7 +361,7 @@ def _copied(
 
 
 class _Row(NamedTuple):
-    """Names of records in a row, and whether there are no more behind them."""
+    """Names of records in a row, and whether the log ends after them."""
 
     names: Sequence[object]
     ended: bool
@@ -392,7 +371,7 @@ def _certain(here: _Row, every: _Row, committed: _Row, count: int) -> int | None
     """How many of the first `count` records of the source, all uncommitted, are copied here.
 
     Args:
-        here: what follows on the target behind the last consumed record.
+        here: what follows the last consumed record on the target.
         every: what follows it on the source.
         committed: the committed ones among these.
     """
@@ -401,7 +380,7 @@ def _certain(here: _Row, every: _Row, committed: _Row, count: int) -> int | None
     if not same and as_committed:
         return 0
     whole = same >= count or (same == len(here.names) and here.ended)
-    # They are no copies of committed records only if one of them is something else there.
+    # They are not copies of committed records only if one of them differs from these.
     other = as_committed < min(same, len(committed.names) + committed.ended)
     return min(same, count) if same and whole and other else None
 
@@ -413,10 +392,10 @@ def _inside(records: Records, span: OffsetRange) -> Records:
 def answer(
     method: Method, match: Match, trail: LastConsumed, whose: str, age_seconds: float | None = None
 ) -> Answer:
-    """What it means that a trail of consumed records was found.
+    """The answer where a trail of consumed records was found.
 
     Args:
-        whose: where the trail comes from, as a beginning of the evidence's words.
+        whose: where the trail comes from; the evidence begins with it.
     """
     equal = match.latest - match.position
     rereads = None if match.between is None else equal + match.between + trail.passed
@@ -433,19 +412,19 @@ def answer(
     return Answer(method, match.position, rereads, 0, whose + evidence, age_seconds)
 
 
-def _behind(question: Question, reached: Reached) -> Answer:
+def _lagging(question: Question, reached: Reached) -> Answer:
+    """Replication lagged by more than the last consumed records."""
     assert question.committed is not None
     match = reached.match
-    behind = question.committed - reached.offset + reached.trail.passed
-    lacking = behind + match.missing
+    lag = question.committed - reached.offset + reached.trail.passed
     evidence = (
-        f"at least the last {lacking:,} offsets that were consumed are not on the target; the "
-        f"newest record that is stands at {match.position - 1}"
+        f"at least the last {lag + match.missing:,} offsets that were consumed are not on the"
+        f" target; the newest record that is stands at {match.position - 1}"
     )
-    again = None
+    rereads = None
     if match.between is not None:
-        again = match.latest - match.position + behind + match.between
-    return Answer(Method.RECORD_MATCH, match.position, again, 0, evidence)
+        rereads = match.latest - match.position + lag + match.between
+    return Answer(Method.RECORD_MATCH, match.position, rereads, 0, evidence)
 
 
 def _at(question: Question) -> Position | None:

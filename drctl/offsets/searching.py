@@ -1,8 +1,8 @@
-"""Finds a trail again on the target.
+"""Finds a trail of consumed records on the target.
 
-Safe whatever happens: the earliest record that may be the last consumed one is taken for it, so
-nothing behind it is skipped. Where the last consumed record is not there, the newest consumed one
-that is stands for it.
+Safe in any case: the earliest record that may be the last consumed one is taken for it, so nothing
+after it is skipped. Where the last consumed record is not there, the newest one that is there
+counts instead.
 """
 
 from bisect import bisect_left
@@ -14,7 +14,16 @@ from typing import NamedTuple
 
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, Unavailable
-from drctl.offsets.consumed import LENGTH, LastConsumed, RangeReader, Records, Step, read_ranges
+from drctl.offsets.consumed import (
+    LENGTH,
+    LastConsumed,
+    Logs,
+    RangeReader,
+    Records,
+    Step,
+    by_partition,
+    read_ranges,
+)
 
 BEFORE = 2 * LENGTH
 """Records read before the first one of the right time."""
@@ -23,11 +32,8 @@ WIDTHS = (2_000, 20_000)
 """Records among which a trail is looked for: at first, and where it was not found there."""
 
 NEAR = BEFORE
-"""Records read from the first one of the right time on, to see where its time ends: a look-up of
+"""Records read from the first one of the right time on, to see where that time ends: looking up
 the next time would cost the target more."""
-
-
-_Logs = Mapping[TopicPartition, PartitionOffsets | Unavailable]
 
 
 class Sought(NamedTuple):
@@ -46,12 +52,12 @@ class Match(NamedTuple):
     """Where a trail ends on the target.
 
     Attributes:
-        position: behind the earliest record that may be its newest one there.
-        latest: behind the latest such record.
+        position: just after the earliest record that may be its newest one there.
+        latest: just after the latest such record.
         missing: newest committed records of the trail that were not found.
-        between: records of the trail, uncommitted ones among them, that may lie behind that one,
-            for it holds equal ones; None where more may than it remembers.
-        to_end: whether everything was looked at up to the end of the log.
+        between: records of the trail, uncommitted ones included, that may come after that one,
+            because it holds equal ones; None where more may than it remembers.
+        to_end: whether everything was read up to the end of the log.
     """
 
     position: int
@@ -71,7 +77,7 @@ class _Window:
     """Where to look.
 
     Attributes:
-        first: the first record as young as the newest of the trail; None where nobody says.
+        first: the first record as young as the newest of the trail; None where that is unknown.
         sure: whether the newest record of the trail is certain to be there.
     """
 
@@ -85,23 +91,21 @@ class _Window:
         return other.start <= self.range.start and self.range.end <= other.end
 
 
+@dataclass(frozen=True, slots=True)
 class TargetSearch:
-    """Looks for very many trails at once.
+    """Looks for many trails at once.
 
-    Args:
-        timed: whether records keep their timestamps on the target, by topic there.
+    Attributes:
+        timed_topics: whether records keep their timestamps on the target, by topic there.
     """
 
-    def __init__(
-        self, target: ClusterReader, reader: RangeReader, timed: Mapping[str, bool]
-    ) -> None:
-        self._target = target
-        self._reader = reader
-        self._timed = timed
+    target: ClusterReader
+    reader: RangeReader
+    timed_topics: Mapping[str, bool]
 
     def timed(self, topic: str) -> bool:
         """Whether records keep their timestamps in this topic of the target."""
-        return self._timed.get(topic, False)
+        return self.timed_topics.get(topic, False)
 
     def find(self, sought: Iterable[Sought]) -> Mapping[Sought, Match | Unavailable]:
         """Those that were found, and those of which the target did not say where to look.
@@ -110,21 +114,24 @@ class TargetSearch:
             Unreachable: the target did not answer.
             ScanFailed: something could not be read to its end.
         """
-        waiting = dict.fromkeys(s for s in sought if s.trail.steps and self._findable(s))
-        logs = self._target.offsets({s.target for s in waiting})
-        firsts, unsaid = self._look_up(
-            {s: s.trail.steps[0].timestamp_ms for s in self._by_time(waiting)}
+        waiting = dict.fromkeys(
+            s
+            for s in sought
+            if s.trail.steps and (s.within is not None or self.timed(s.target.topic))
         )
+        logs = self.target.offsets({s.target for s in waiting})
+        by_time = {s: s.trail.steps[0].timestamp_ms for s in waiting if s.within is None}
+        firsts, unavailable = self._look_up(by_time)
         near = _near(firsts, logs)
         held = self._held(near)
-        ends, silent = self._ends(firsts, near, held, logs)
-        unsaid |= silent
+        ends, unanswered = self._ends(firsts, near, held, logs)
+        unavailable |= unanswered
         found: dict[Sought, Match] = {}
         for width in WIDTHS:
             windows = {
                 s: window
                 for s in waiting
-                if s not in unsaid
+                if s not in unavailable
                 and isinstance(log := logs[s.target], PartitionOffsets)
                 and (window := _window(s, log, firsts.get(s), ends.get(s), width))
             }
@@ -133,7 +140,7 @@ class TargetSearch:
             found |= _matches(beyond, self._held({s: w.range for s, w in beyond.items()}))
             unsettled = (s for s in windows if s not in found or found[s].missing)
             waiting = dict.fromkeys(s for s in unsettled if not windows[s].to_end)
-        return {**unsaid, **found}
+        return {**unavailable, **found}
 
     def logs(
         self, places: Collection[TopicPartition]
@@ -143,7 +150,7 @@ class TargetSearch:
         Raises:
             Unreachable: the target did not answer.
         """
-        return self._target.offsets(places)
+        return self.target.offsets(places)
 
     def following(
         self, places: Mapping[TopicPartition, Sequence[OffsetRange]]
@@ -163,7 +170,7 @@ class TargetSearch:
             for place, runs in places.items()
             if isinstance(log := logs[place], PartitionOffsets)
         }
-        held = read_ranges(self._reader, wanted)
+        held = read_ranges(self.reader, wanted)
         return {
             place: (log, records)
             for place, records in held.items()
@@ -174,20 +181,14 @@ class TargetSearch:
         """What a record of this topic of the target is known by."""
         return step if self.timed(topic) else step.fingerprint
 
-    def _findable(self, sought: Sought) -> bool:
-        return sought.within is not None or self.timed(sought.target.topic)
-
-    def _by_time(self, sought: Iterable[Sought]) -> list[Sought]:
-        return [s for s in sought if s.within is None]
-
     def _ends(
         self,
         firsts: Mapping[Sought, int],
         near: Mapping[Sought, OffsetRange],
-        held: "_Records",
-        logs: _Logs,
+        held: "_Held",
+        logs: Logs,
     ) -> tuple[Mapping[Sought, int], Mapping[Sought, Unavailable]]:
-        """The first offset behind the records of its newest record's time; or why nobody says."""
+        """The first offset after records of its newest record's time, or why it is unknown."""
         found: dict[Sought, int] = {}
         unseen: dict[Sought, int] = {}
         for s, window in near.items():
@@ -200,36 +201,34 @@ class TargetSearch:
                 found[s] = log.last_stable
             else:
                 unseen[s] = newest + 1
-        asked, unsaid = self._look_up(unseen)
-        return {**found, **asked}, unsaid
+        asked, unavailable = self._look_up(unseen)
+        return {**found, **asked}, unavailable
 
     def _look_up(
         self, times: Mapping[Sought, int]
     ) -> tuple[dict[Sought, int], dict[Sought, Unavailable]]:
         """The first target offset of each time; -1 where none is as young."""
         questions = list(dict.fromkeys((s.target, at) for s, at in times.items()))
-        answers = self._target.look_up(questions)() if questions else ()
-        said = dict(zip(questions, answers, strict=True))
-        found, unsaid = dict[Sought, int](), dict[Sought, Unavailable]()
+        answers = self.target.look_up(questions)() if questions else ()
+        answered = dict(zip(questions, answers, strict=True))
+        found, unavailable = dict[Sought, int](), dict[Sought, Unavailable]()
         for s, at in times.items():
-            answer = said[s.target, at]
+            answer = answered[s.target, at]
             if isinstance(answer, Unavailable):
-                unsaid[s] = answer
+                unavailable[s] = answer
             else:
                 found[s] = answer.offset
-        return found, unsaid
+        return found, unavailable
 
-    def _held(self, ranges: Mapping[Sought, OffsetRange]) -> "_Records":
-        wanted: dict[TopicPartition, list[OffsetRange]] = defaultdict(list)
-        for s, window in ranges.items():
-            wanted[s.target].append(window)
+    def _held(self, ranges: Mapping[Sought, OffsetRange]) -> "_Held":
+        wanted = by_partition((s.target, window) for s, window in ranges.items())
         return {
-            place: _Held(steps, timed=self.timed(place.topic))
-            for place, steps in read_ranges(self._reader, wanted).items()
+            place: _PartitionRecords(steps, timed=self.timed(place.topic))
+            for place, steps in read_ranges(self.reader, wanted).items()
         }
 
 
-def _near(firsts: Mapping[Sought, int], logs: _Logs) -> dict[Sought, OffsetRange]:
+def _near(firsts: Mapping[Sought, int], logs: Logs) -> dict[Sought, OffsetRange]:
     found = {}
     for s, first in firsts.items():
         log = logs[s.target]
@@ -240,7 +239,7 @@ def _near(firsts: Mapping[Sought, int], logs: _Logs) -> dict[Sought, OffsetRange
 
 
 def _window(
-    sought: Sought, log: PartitionOffsets, first: int | None, behind: int | None, width: int
+    sought: Sought, log: PartitionOffsets, first: int | None, after: int | None, width: int
 ) -> _Window | None:
     """Where to look; None where there is nothing to look at."""
     if sought.within is not None:
@@ -248,12 +247,12 @@ def _window(
     elif first is None:
         return None
     elif first < 0:
-        # Nothing on the target is as young: what was consumed before is at its end.
+        # No record on the target is as young: what was consumed before is at its end.
         start, end = log.last_stable - width, log.last_stable
     else:
         start, end = first - BEFORE, log.last_stable
-        if behind is not None and behind >= 0 and width == WIDTHS[0]:
-            end = behind
+        if after is not None and after >= 0 and width == WIDTHS[0]:
+            end = after
     start = max(log.log_start, start)
     end = min(end, log.last_stable, start + BEFORE + width)
     if start >= end:
@@ -263,16 +262,16 @@ def _window(
     return _Window(OffsetRange(start, end), begin, end == log.last_stable, sure)
 
 
-def _matches(windows: Mapping[Sought, _Window], held: "_Records") -> Iterator[tuple[Sought, Match]]:
+def _matches(windows: Mapping[Sought, _Window], held: "_Held") -> Iterator[tuple[Sought, Match]]:
     for s, window in windows.items():
         if match := held[s.target].match(s.trail, window):
             yield s, match
 
 
-class _Held:
+class _PartitionRecords:
     """Records of one partition, ascending."""
 
-    def __init__(self, steps: Sequence[tuple[int, Step]], *, timed: bool) -> None:
+    def __init__(self, steps: Records, *, timed: bool) -> None:
         self._timed = timed
         self._offsets = [offset for offset, _ in steps]
         self._names = [self._name(step) for _, step in steps]
@@ -292,10 +291,10 @@ class _Held:
         return step if self._timed else step.fingerprint
 
     def match(self, trail: LastConsumed, window: _Window) -> Match | None:
-        """Where the newest committed record of the trail that is in the window stands.
+        """Where the newest committed record of the trail is in the window.
 
-        Nothing can be said of an uncommitted one: where these are not copied, an equal record that
-        stands there may be the one that was committed later, and is not consumed.
+        Uncommitted ones tell nothing: where they are not copied, an equal record on the target may
+        be one that was committed later, and is not consumed.
         """
         start, end = window.range
         missing = 0
@@ -314,9 +313,9 @@ class _Held:
         return None
 
     def _between(self, trail: LastConsumed, offset: int) -> int | None:
-        """Records of the trail that may lie behind the one that was found at this offset.
+        """Records of the trail that may come after the one that was found at this offset.
 
-        What lies before it there tells which of the trail's equal records it is.
+        The records before it tell which of the trail's equal records it is.
         """
         names = [self._name(step) for step in trail.steps]
         last = bisect_left(self._offsets, offset)
@@ -333,4 +332,4 @@ class _Held:
         return max(fitting or places)
 
 
-_Records = Mapping[TopicPartition, _Held]
+_Held = Mapping[TopicPartition, _PartitionRecords]

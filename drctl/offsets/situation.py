@@ -1,18 +1,17 @@
-"""What both clusters say now of the groups of a link, looked at once for all methods."""
+"""The groups of a link as both clusters report them now, read once for all methods."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from drctl.model.errors import Unreachable
-from drctl.model.groups import Group, GroupProtocol, Positions
+from drctl.model.groups import Group, GroupProtocol
 from drctl.model.ports import ClusterReader, GroupReader
-from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState, Unavailable
+from drctl.model.topology import TopicPartition, TopicState, Unavailable
 from drctl.model.translation import GroupPartition
+from drctl.offsets.consumed import Logs
 
 NO_POSITIONS = "a share group keeps no position that could be translated"
-
-Logs = Mapping[TopicPartition, PartitionOffsets | Unavailable]
 
 
 class Carried(Protocol):
@@ -37,9 +36,9 @@ class SourceGroups:
 
     Attributes:
         positions: what they have committed in topics of the link.
-        unseen: groups whose positions could not be read, with the reason.
-        untranslatable: groups that have no positions to translate, with the reason.
-        elsewhere: how many positions are in topics that the link does not carry.
+        unseen: groups whose committed offsets could not be read, with the reason.
+        untranslatable: groups without committed offsets to translate, with the reason.
+        elsewhere: how many committed offsets are in topics that the link does not carry.
         others: how many groups the link does not carry.
         silent: why the source could not be asked at all; empty where it could.
     """
@@ -60,40 +59,35 @@ def look_at_source(
         everybody = groups.groups()
         names = [g for g in everybody if link.carries_group(g) and wanted(g)]
         described = groups.described(names)
-        committed = groups.committed([n for n in names if _has_positions(described[n])])
+        share = {
+            name: NO_POSITIONS
+            for name in names
+            if isinstance(group := described[name], Group) and group.protocol is GroupProtocol.SHARE
+        }
+        committed = groups.committed([name for name in names if name not in share])
     except Unreachable as error:
         return SourceGroups({}, silent=error.message)
     unseen = {n: d.reason for n, d in described.items() if isinstance(d, Unavailable)}
-    no_positions = {n: NO_POSITIONS for n in names if not _has_positions(described[n])}
     unseen |= {n: c.reason for n, c in committed.items() if isinstance(c, Unavailable)}
-    known = {n: c for n, c in committed.items() if not isinstance(c, Unavailable)}
-    positions = _positions(known)
+    positions = {
+        GroupPartition(group, partition): position.offset
+        for group, held in committed.items()
+        if not isinstance(held, Unavailable)
+        for partition, position in held.items()
+    }
     carried = {place: p for place, p in positions.items() if link.carries(place.partition.topic)}
     elsewhere = len(positions) - len(carried)
     others = sum(not link.carries_group(group) for group in everybody)
-    return SourceGroups(carried, unseen, no_positions, elsewhere, others)
-
-
-def _has_positions(group: Group | Unavailable) -> bool:
-    return isinstance(group, Unavailable) or group.protocol is not GroupProtocol.SHARE
-
-
-def _positions(committed: Mapping[str, Positions]) -> dict[GroupPartition, int]:
-    return {
-        GroupPartition(group, partition): position.offset
-        for group, positions in committed.items()
-        for partition, position in positions.items()
-    }
+    return SourceGroups(carried, unseen, share, elsewhere, others)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the target says now.
+    """Topics, logs and groups as the target reports them now.
 
     Attributes:
         topics: by name there.
-        logs: of the partitions that groups would go on in.
-        groups: as they are known there.
+        logs: of the partitions that groups would resume in.
     """
 
     topics: Mapping[str, TopicState | Unavailable | None]
@@ -116,7 +110,7 @@ def look_at_target(
     cluster: ClusterReader,
     groups: GroupReader,
 ) -> Target:
-    """What concerns these positions.
+    """The topics, logs and groups that these committed offsets are about.
 
     Raises:
         Unreachable: the target did not answer.

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from drctl.model.errors import ExitCode, UsageError
-from drctl.model.groups import Committed, Group, GroupProtocol, Positions
+from drctl.model.groups import Group, GroupProtocol, Positions
 from drctl.model.ports import GroupReader
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.offsets.wanted import Wanted
@@ -98,7 +99,7 @@ def take(
     """
     names = sorted(filter(filters.wants_group, reader.groups()))
     described, committed = reader.described(names), reader.committed(names)
-    chosen = _TopicChoice(filters)
+    wants_topic = cache(filters.wants_topic)  # once a topic, not once for each group that reads it
     groups, unavailable = [], {}
     for name in names:
         group, positions = described[name], committed[name]
@@ -107,24 +108,9 @@ def take(
         elif isinstance(positions, Unavailable):
             unavailable[name] = positions.reason
         else:
-            groups.append(GroupSnapshot(group, chosen.of(positions)))
+            kept = {p: positions[p] for p in sorted(positions) if wants_topic(p.topic)}
+            groups.append(GroupSnapshot(group, kept))
     return Snapshot(cluster, cluster_id, taken, filters, tuple(groups), unavailable)
-
-
-class _TopicChoice:
-    """Matches each topic's name once, not once for each group that reads it."""
-
-    def __init__(self, filters: Filters) -> None:
-        self._filters = filters
-        self._known: dict[str, bool] = {}
-
-    def of(self, positions: Positions) -> Positions:
-        return {p: positions[p] for p in sorted(positions) if self._wants(p.topic)}
-
-    def _wants(self, topic: str) -> bool:
-        if topic not in self._known:
-            self._known[topic] = self._filters.wants_topic(topic)
-        return self._known[topic]
 
 
 def restored(snapshot: Snapshot) -> tuple[Wanted, ...]:
@@ -146,17 +132,18 @@ def renamed(
 
     The leader epoch is the source's own and stays behind.
     """
-    known: dict[str, str | None] = {}
-    found = []
-    for row in wanted:
-        topic, number = row.partition
-        if topic not in known:
-            known[topic] = target_topic(topic) if carries(topic) else None
-        name = known[topic]
-        if name is not None and row.to is not None and carries_group(row.group):
-            to = row.to._replace(leader_epoch=-1)
-            found.append(replace(row, partition=TopicPartition(name, number), to=to))
-    return tuple(found)
+    name = cache(lambda topic: target_topic(topic) if carries(topic) else None)
+    return tuple(
+        replace(
+            row,
+            partition=TopicPartition(there, row.partition.partition),
+            to=row.to._replace(leader_epoch=-1),
+        )
+        for row in wanted
+        if row.to is not None
+        and carries_group(row.group)
+        and (there := name(row.partition.topic)) is not None
+    )
 
 
 def of_groups(wanted: Sequence[Wanted], patterns: Sequence[str]) -> tuple[Wanted, ...]:
@@ -195,7 +182,19 @@ def snapshot_document(snapshot: Snapshot, out: str, seconds: float) -> dict[str,
             "unavailable": len(snapshot.unavailable),
             "protocols": dict(Counter(each.group.protocol.value for each in snapshot.groups)),
         },
-        "groups": [_group_document(each) for each in snapshot.groups],
+        "groups": [
+            {
+                "group": each.group.name,
+                "protocol": each.group.protocol.value,
+                "state": each.group.state.value,
+                "members": len(each.group.members),
+                "positions": [
+                    {**partition._asdict(), **position._asdict()}
+                    for partition, position in each.positions.items()
+                ],
+            }
+            for each in snapshot.groups
+        ],
         "unavailable": [
             {"group": name, "reason": reason} for name, reason in snapshot.unavailable.items()
         ],
@@ -204,36 +203,16 @@ def snapshot_document(snapshot: Snapshot, out: str, seconds: float) -> dict[str,
 
 def snapshot_text(document: Mapping[str, Any]) -> str:
     """The document with a line for each position: people look things up in it, and compare."""
+
+    def group_text(group: Mapping[str, Any]) -> str:
+        head = {name: value for name, value in group.items() if name != "positions"}
+        positions = ",\n".join(f"    {json.dumps(each)}" for each in group["positions"])
+        inner = f"[\n{positions}\n  ]" if positions else "[]"
+        return f'  {json.dumps(head)[:-1]}, "positions": {inner}}}'
+
     head = {name: value for name, value in document.items() if name != "groups"}
-    groups = ",\n".join(map(_group_text, document["groups"]))
+    groups = ",\n".join(map(group_text, document["groups"]))
     return f'{json.dumps(head, indent=1)[:-2]},\n "groups": [\n{groups}\n ]\n}}\n'
-
-
-def _group_text(group: Mapping[str, Any]) -> str:
-    head = {name: value for name, value in group.items() if name != "positions"}
-    positions = ",\n".join(f"    {json.dumps(each)}" for each in group["positions"])
-    inner = f"[\n{positions}\n  ]" if positions else "[]"
-    return f'  {json.dumps(head)[:-1]}, "positions": {inner}}}'
-
-
-def _group_document(each: GroupSnapshot) -> dict[str, Any]:
-    return {
-        "group": each.group.name,
-        "protocol": each.group.protocol.value,
-        "state": each.group.state.value,
-        "members": len(each.group.members),
-        "positions": [_position_document(*item) for item in each.positions.items()],
-    }
-
-
-def _position_document(partition: TopicPartition, position: Committed) -> dict[str, Any]:
-    return {
-        "topic": partition.topic,
-        "partition": partition.partition,
-        "offset": position.offset,
-        "leader_epoch": position.leader_epoch,
-        "metadata": position.metadata,
-    }
 
 
 def _passes(patterns: Sequence[str], name: str) -> bool:

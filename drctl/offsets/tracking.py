@@ -1,9 +1,13 @@
-"""One look at where all groups of a link stand, and what has to be noted of that."""
+"""One pass over the committed offsets of a link's groups, and the anchors to write for them.
+
+An anchor holds the records before a committed offset, and some further back (milestones), so that
+the offset can be found on another cluster.
+"""
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import NamedTuple
 
@@ -39,9 +43,8 @@ from drctl.offsets.consumed import (
     LastConsumed,
     Position,
     RangeReader,
-    Step,
     last_consumed,
-    read_ranges,
+    records_in,
 )
 from drctl.offsets.link_translation import Cluster
 from drctl.offsets.situation import Carried
@@ -88,7 +91,7 @@ def milestones_before(
         turn: a number that differs from pass to pass: others come first then.
     """
     held = {partition: dict(known.get(partition, {})) for partition, _ in logs}
-    for (partition, _), milestone in _read(reader, _lacking(logs, held, turn), logs):
+    for partition, milestone in _read(reader, _missing(logs, held, turn), logs):
         held[partition][milestone.position] = milestone
     positions = {partition: sorted(found) for partition, found in held.items()}
     return {
@@ -113,15 +116,16 @@ def _chosen(offset: int, known: Sequence[int]) -> list[int]:
     return found
 
 
-def _lacking(
+def _missing(
     logs: Mapping[Position, PartitionOffsets], known: Known, turn: int
 ) -> Sequence[Position]:
-    """What to read: first that which is of use to many positions."""
+    """The milestones to read, those that serve most positions first."""
     positions = {partition: sorted(found) for partition, found in known.items()}
-    uses = Counter[Position]()
-    for (partition, offset), log in logs.items():
-        for position in _gaps(offset, log, positions[partition]):
-            uses[partition, position] += 1
+    uses = Counter(
+        (partition, position)
+        for (partition, offset), log in logs.items()
+        for position in _gaps(offset, log, positions[partition])
+    )
     found = sorted(uses)
     begin = turn % len(found) if found else 0
     found = found[begin:] + found[:begin]
@@ -151,36 +155,26 @@ def _read(
     reader: RangeReader,
     wanted: Iterable[Position],
     logs: Mapping[Position, PartitionOffsets],
-) -> Iterator[tuple[Position, Milestone]]:
+) -> Iterator[tuple[TopicPartition, Milestone]]:
     starts = {partition: log.log_start for (partition, _), log in logs.items()}
     ranges = {
         (partition, position): OffsetRange(max(starts[partition], position - _SPAN), position)
         for partition, position in wanted
     }
-    runs: dict[TopicPartition, list[OffsetRange]] = defaultdict(list)
-    for (partition, _), run in ranges.items():
-        runs[partition].append(run)
     try:
-        held = read_ranges(reader, runs)
+        held = records_in(reader, ranges)
     except Unknown:
-        return  # they are for bad days; what the pass is for it has
-    for at, run in ranges.items():
-        steps = held[at[0]]
-        last = bisect_left(steps, run.end, key=_offset) - 1
-        if last >= 0 and steps[last][0] >= run.start:
-            found, step = steps[last]
-            yield at, Milestone(found + 1, step.fingerprint, step.timestamp_ms)
-
-
-def _offset(step: tuple[int, Step]) -> int:
-    return step[0]
+        return  # milestones are only for lagging replication; the pass has what it needs
+    for (partition, _), records in held.items():
+        for offset, step in records[-1:]:
+            yield partition, Milestone(offset + 1, step.fingerprint, step.timestamp_ms)
 
 
 class Problem(NamedTuple):
-    """Something that could not be looked at, and why.
+    """Something that could not be read, and why.
 
     Attributes:
-        topic: empty where all of the group is meant.
+        topic: empty where the whole group is meant.
         partition: -1 then.
     """
 
@@ -192,14 +186,14 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SourceOffsets:
-    """One look at a source.
+    """The committed offsets of a source at one moment.
 
     Attributes:
         groups: how many the link carries.
         positions: in topics that it carries.
         topics: those of the positions.
-        gone: known positions of which the source says that they are no more.
-        unseen: known positions of which it says nothing.
+        gone: known positions that the source reports as deleted.
+        unseen: known positions that it does not report.
     """
 
     groups: int
@@ -216,7 +210,7 @@ def look_around(
     groups: GroupReader,
     known: Collection[GroupPartition],
 ) -> SourceOffsets:
-    """Ask for everything once; reads no record.
+    """Ask the source for groups, offsets and topics; reads no record.
 
     Raises:
         Unreachable: the source did not answer.
@@ -224,43 +218,48 @@ def look_around(
     carries = cache(link.carries)
     names = [name for name in groups.groups() if link.carries_group(name)]
     committed = groups.committed(names)
-    found = dict(_positions(committed, carries))
+    found = {
+        GroupPartition(group, partition): position
+        for group, positions in committed.items()
+        if not isinstance(positions, Unavailable)
+        for partition, position in positions.items()
+        if carries(partition.topic)
+    }
     missing = [place for place in known if place not in found]
-    strange = {place.group for place in missing} - committed.keys()
-    lost = groups.described(strange) if strange else {}
+    unlisted = {place.group for place in missing} - committed.keys()
+    lost = groups.described(unlisted) if unlisted else {}
     wanted = {place.partition.topic for place in (*found, *missing)}
     states = cluster.topics(sorted(wanted)) if wanted else {}
     seen = {name: state for name, state in states.items() if isinstance(state, TopicState)}
-    positions = {place: c for place, c in found.items() if place.partition.topic in seen}
-    hidden = found.keys() - positions.keys()
-    gone = {place for place in missing if _denied(place, committed, lost, states)}
+    visible = {place: c for place, c in found.items() if place.partition.topic in seen}
+    hidden = found.keys() - visible.keys()
+    gone = {place for place in missing if _deleted(place, committed, lost, states)}
+    problems = {
+        Problem(name, "", -1, unread.reason)
+        for name, unread in (*committed.items(), *lost.items())
+        if isinstance(unread, Unavailable)
+    } | {
+        Problem(group, *partition, state.reason)
+        for group, partition in hidden
+        if isinstance(state := states[partition.topic], Unavailable)
+    }
     return SourceOffsets(
         groups=len(names),
-        positions=positions,
+        positions=visible,
         topics=seen,
         gone=frozenset(gone),
         unseen=frozenset({*missing, *hidden} - gone),
-        problems=tuple(sorted({*_sight_unread({**committed, **lost}), *_hidden(hidden, states)})),
+        problems=tuple(sorted(problems)),
     )
 
 
-def _positions(
-    committed: Mapping[str, Positions | Unavailable], carries: Callable[[str], bool]
-) -> Iterator[tuple[GroupPartition, Committed]]:
-    for group, positions in committed.items():
-        if not isinstance(positions, Unavailable):
-            for partition, position in positions.items():
-                if carries(partition.topic):
-                    yield GroupPartition(group, partition), position
-
-
-def _denied(
+def _deleted(
     place: GroupPartition,
     committed: Mapping[str, Positions | Unavailable],
     lost: Mapping[str, Group | Unavailable],
     states: Mapping[str, TopicState | Unavailable | None],
 ) -> bool:
-    """Whether the source says that there is no such position: silence says nothing."""
+    """Whether the source reports that there is no such position; no report is not enough."""
     if place.group in lost:
         group = lost[place.group]
         return isinstance(group, Group) and group.state is GroupState.DEAD
@@ -270,22 +269,7 @@ def _denied(
     return not isinstance(states[place.partition.topic], Unavailable)
 
 
-def _sight_unread(groups: Mapping[str, object]) -> Iterator[Problem]:
-    for name, found in groups.items():
-        if isinstance(found, Unavailable):
-            yield Problem(name, "", -1, found.reason)
-
-
-def _hidden(
-    places: Iterable[GroupPartition], states: Mapping[str, TopicState | Unavailable | None]
-) -> Iterator[Problem]:
-    for group, partition in places:
-        state = states[partition.topic]
-        if isinstance(state, Unavailable):
-            yield Problem(group, *partition, state.reason)
-
-
-_ANEW = Unavailable("its topic was made anew while it was read")
+_RECREATED = Unavailable("its topic was made anew while it was read")
 _FORBIDDEN = Unavailable("not authorized to read the topic")
 
 
@@ -303,7 +287,7 @@ class Reading(NamedTuple):
 
 def read_before(
     source: Cluster,
-    sight: SourceOffsets,
+    state: SourceOffsets,
     moved: Mapping[GroupPartition, Committed],
     known: Mapping[GroupPartition, Held],
     turn: int,
@@ -321,54 +305,43 @@ def read_before(
     if not moved:
         return {}
     names = {place.partition.topic for place in moved}
-    readable = {name for name in names if sight.topics[name].readable}
+    readable = {name for name in names if state.topics[name].readable}
     wanted: dict[Position, None] = {
         (place.partition, position.offset): None
         for place, position in moved.items()
         if place.partition.topic in readable
     }
-    remembered = tuple(_remembered(sight, moved, known))
-    found = _readings_read(source, wanted, remembered, turn)
+    logs = source.reader.offsets({partition for partition, _ in wanted})
+    before = last_consumed(logs, source.records, wanted)
+    usable = {at: each for at, each in before.items() if isinstance(each, Before)}
+    there = {at: log for at in usable if isinstance(log := logs[at[0]], PartitionOffsets)}
+    noted = known_from(usable, _remembered(state, moved, known))
+    milestones = milestones_before(source.records, there, noted, turn)
     after = source.reader.topics(sorted(readable)) if readable else {}
 
     def reading(place: GroupPartition, position: Committed) -> Reading | Unavailable:
         topic = place.partition.topic
         if topic not in readable:
             return _FORBIDDEN
-        state = after[topic]
-        if not isinstance(state, TopicState) or state.topic_id != sight.topics[topic].topic_id:
-            return _ANEW
-        return found[place.partition, position.offset]
+        now = after[topic]
+        if not isinstance(now, TopicState) or now.topic_id != state.topics[topic].topic_id:
+            return _RECREATED
+        at = (place.partition, position.offset)
+        found = before[at]
+        return found if isinstance(found, Unavailable) else Reading(found.trail, milestones[at])
 
     return {place: reading(place, position) for place, position in moved.items()}
 
 
-def _readings_read(
-    source: Cluster,
-    wanted: Mapping[Position, None],
-    remembered: tuple[tuple[TopicPartition, Anchor], ...],
-    turn: int,
-) -> Mapping[Position, Reading | Unavailable]:
-    logs = source.reader.offsets({partition for partition, _ in wanted})
-    before = last_consumed(logs, source.records, wanted)
-    usable = {at: each for at, each in before.items() if isinstance(each, Before)}
-    there = {at: log for at in usable if isinstance(log := logs[at[0]], PartitionOffsets)}
-    milestones = milestones_before(source.records, there, known_from(usable, remembered), turn)
-    return {
-        at: Reading(each.trail, milestones[at]) if isinstance(each, Before) else each
-        for at, each in before.items()
-    }
-
-
 def _remembered(
-    sight: SourceOffsets,
+    state: SourceOffsets,
     moved: Mapping[GroupPartition, Committed],
     known: Mapping[GroupPartition, Held],
 ) -> Iterator[tuple[TopicPartition, Anchor]]:
     """What the anchors of these positions knew of the logs as they are now."""
     for place in moved:
         held = known.get(place)
-        topic_id = sight.topics[place.partition.topic].topic_id
+        topic_id = state.topics[place.partition.topic].topic_id
         if held is not None and held.head.topic_id == topic_id:
             try:
                 anchor = decode_value(held.value)
@@ -379,40 +352,31 @@ def _remembered(
 
 
 FORGET_MS = 24 * 3_600_000
-"""How long an anchor outlives its position: a source that has lost its groups must not take what
-is known of them with it."""
+"""How long an anchor outlives its committed offset: it must stay if the source loses its groups."""
 
 _SKEW_MS = 3_600_000
-"""Nobody's clock is as wrong as that: an anchor from further ahead is replaced, not believed."""
+"""No clock is as wrong as that: an anchor from further ahead is replaced, not believed."""
 
 
+@dataclass(slots=True)
 class AnchorDecisions:
-    """Collects the changes of one look.
-
-    Args:
-        seen_ms: when a position was seen last as its anchor says.
-        buried: anchors that compaction would lose.
+    """Collects the changes of one pass.
 
     Attributes:
+        seen_ms: when a position was last seen as its anchor has it.
+        buried: anchors that compaction would lose.
         notes: anchors to write.
         forgotten: anchors to delete.
         astray: how many anchors are of positions that were not seen.
     """
 
-    def __init__(
-        self,
-        cluster_id: str,
-        now_ms: int,
-        seen_ms: Callable[[AnchorKey, AnchorHead], int],
-        buried: Collection[AnchorKey],
-    ) -> None:
-        self._cluster_id = cluster_id
-        self._now_ms = now_ms
-        self._seen_ms = seen_ms
-        self._buried = buried
-        self.notes: list[Change] = []
-        self.forgotten: list[Change] = []
-        self.astray = 0
+    cluster_id: str
+    now_ms: int
+    seen_ms: Callable[[AnchorKey, AnchorHead], int]
+    buried: Collection[AnchorKey]
+    notes: list[Change] = field(default_factory=list)
+    forgotten: list[Change] = field(default_factory=list)
+    astray: int = 0
 
     def moved(
         self,
@@ -422,16 +386,14 @@ class AnchorDecisions:
         topic_id: str,
         reading: Reading,
     ) -> None:
-        """The position is another one than its anchor says, or has none."""
+        """The position differs from its anchor, or has none."""
         trail = reading.trail
-        records = tuple(AnchorRecord(step.fingerprint, step.timestamp_ms) for step in trail.steps)
-        observed_ms = self._now(held)
         anchor = Anchor(
             position.offset,
             position.leader_epoch,
             topic_id,
-            observed_ms,
-            records,
+            self._now(held),
+            tuple(AnchorRecord(step.fingerprint, step.timestamp_ms) for step in trail.steps),
             milestones=reading.milestones,
             passed=trail.passed,
             uncommitted=trail.uncommitted,
@@ -439,26 +401,26 @@ class AnchorDecisions:
         self._write(self._key(place), held, anchor)
 
     def kept(self, place: GroupPartition, held: Held) -> None:
-        """The position is what its anchor says."""
+        """The position is as its anchor has it."""
         key = self._key(place)
-        if held.head.astray or key in self._buried:
+        if held.head.astray or key in self.buried:
             self._rewrite(key, held, self._now(held), astray=False)
 
     def lost(self, place: GroupPartition, held: Held | None, *, gone: bool) -> None:
         """The position was not seen.
 
         Args:
-            gone: whether the source says that there is none.
+            gone: whether the source reports that there is none.
         """
         if held is None:
             return
         key = self._key(place)
-        seen_ms = self._seen_ms(key, held.head)
-        if gone and held.head.astray and self._now_ms - seen_ms >= FORGET_MS:
+        seen_ms = self.seen_ms(key, held.head)
+        if gone and held.head.astray and self.now_ms - seen_ms >= FORGET_MS:
             self.forgotten.append((encode_key(key), None))
             return
         self.astray += 1
-        if not held.head.astray or key in self._buried:
+        if not held.head.astray or key in self.buried:
             self._rewrite(key, held, seen_ms, astray=True)
 
     def _rewrite(self, key: AnchorKey, held: Held, observed_ms: int, *, astray: bool) -> None:
@@ -467,7 +429,7 @@ class AnchorDecisions:
         except Undecodable:
             anchor = None
         if anchor is None:
-            # Nothing can be made of it; the next look notes the position anew.
+            # It cannot be decoded; the next pass notes the position again.
             self.forgotten.append((encode_key(key), None))
         else:
             self._write(key, held, replace(anchor, observed_ms=observed_ms, astray=astray))
@@ -480,13 +442,13 @@ class AnchorDecisions:
         self.notes.append((name, encode_value(anchor)))
 
     def _now(self, held: Held | None) -> int:
-        """Newer than what was known when this look began, whoever's clock that was."""
-        if held is None or held.head.observed_ms > self._now_ms + _SKEW_MS:
-            return self._now_ms
-        return max(self._now_ms, held.head.observed_ms + 1)
+        """Newer than what was known when this pass began, whatever clock that was."""
+        if held is None or held.head.observed_ms > self.now_ms + _SKEW_MS:
+            return self.now_ms
+        return max(self.now_ms, held.head.observed_ms + 1)
 
     def _key(self, place: GroupPartition) -> AnchorKey:
-        return AnchorKey(self._cluster_id, place.group, *place.partition)
+        return AnchorKey(self.cluster_id, place.group, *place.partition)
 
 
 Progress = Callable[[str], None]
@@ -494,19 +456,19 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one look at a source found.
+    """The outcome of one pass over a source.
 
     Attributes:
         cluster_id: of the source.
         began_ms: milliseconds since 1970 UTC.
         groups: how many the link carries.
         positions: how many they have in its topics.
-        moved: positions that are not as they are noted.
-        bare: of these, how many have no consumed record left to know them by.
+        moved: positions that differ from what is noted.
+        bare: of these, how many have no consumed record left to find them by.
         astray: anchors of positions that could not be seen.
         notes: anchors to write.
         forgotten: anchors to delete.
-        own: the record that vouches for all of this, once it is written.
+        own: the record that confirms all of this, once it is written.
     """
 
     cluster_id: str
@@ -528,13 +490,13 @@ class Look:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """Everything to write, in this order: what vouches for the rest comes last."""
+        """Everything to write, in this order: what confirms the rest comes last."""
         return (*self.notes, *self.forgotten, self.own)
 
 
 @dataclass(frozen=True, slots=True)
 class Tracker:
-    """Looks at the groups of a link; writes nothing itself.
+    """Reads the committed offsets of a link's groups; writes nothing itself.
 
     Attributes:
         scope: the same link as patterns.
@@ -547,10 +509,10 @@ class Tracker:
     now_ms: Callable[[], int]
 
     def look(self, log: AnchorLog, target_id: str, progress: Progress) -> Look:
-        """Look once.
+        """One pass.
 
         Args:
-            log: what was noted until now; read before this look begins, so that all of it is older.
+            log: what was noted until now; read before this pass begins, so all of it is older.
             target_id: of the cluster that keeps the log.
 
         Raises:
@@ -567,89 +529,73 @@ class Tracker:
                 f"cluster {reader.name} would keep the anchors of its own groups",
                 "let `from` and `to` of the link name two clusters",
             )
-        known = self._known(log, cluster_id)
-        sight = look_around(self.link, reader, self.source.groups, known.keys())
-        moved = dict(_moved(sight, known))
-        if moved:
-            progress("reading the last consumed records")
-        readings = read_before(self.source, sight, moved, known, began_ms)
-        seen_ms = Confirmations(log.passes(cluster_id), self.scope).seen_ms
-        pen = AnchorDecisions(cluster_id, began_ms, seen_ms, log.buried)
-        _put_down(pen, sight, known, readings)
-        return self._look(cluster_id, began_ms, sight, readings, pen)
-
-    def _look(
-        self,
-        cluster_id: str,
-        began_ms: int,
-        sight: SourceOffsets,
-        readings: Mapping[GroupPartition, Reading | Unavailable],
-        pen: AnchorDecisions,
-    ) -> Look:
-        key = PassKey(cluster_id, self.scope.digest)
-        own = Pass(began_ms, self.scope, sight.groups, len(sight.positions))
-        return Look(
-            cluster_id=cluster_id,
-            began_ms=began_ms,
-            groups=sight.groups,
-            positions=len(sight.positions),
-            moved=len(readings),
-            bare=sum(
-                isinstance(each, Reading) and not each.trail.steps for each in readings.values()
-            ),
-            astray=pen.astray,
-            notes=tuple(pen.notes),
-            forgotten=tuple(pen.forgotten),
-            own=(anchor_passes.encode_key(key), anchor_passes.encode_value(own)),
-            problems=(*sight.problems, *_unread(readings)),
-        )
-
-    def _known(self, log: AnchorLog, cluster_id: str) -> Mapping[GroupPartition, Held]:
-        """What is noted of the positions that the link carries."""
         carries, carries_group = cache(self.link.carries), cache(self.link.carries_group)
-        return {
+        known = {
             GroupPartition(key.group, TopicPartition(key.topic, key.partition)): held
             for key, held in log.of_cluster(cluster_id)
             if carries_group(key.group) and carries(key.topic)
         }
+        state = look_around(self.link, reader, self.source.groups, known.keys())
+        moved = dict(_moved(state, known))
+        if moved:
+            progress("reading the last consumed records")
+        readings = read_before(self.source, state, moved, known, began_ms)
+        seen_ms = Confirmations(log.passes(cluster_id), self.scope).seen_ms
+        decisions = AnchorDecisions(cluster_id, began_ms, seen_ms, log.buried)
+        _decide(decisions, state, known, readings)
+        key = PassKey(cluster_id, self.scope.digest)
+        own = Pass(began_ms, self.scope, state.groups, len(state.positions))
+        unread = (
+            Problem(group, *partition, reading.reason)
+            for (group, partition), reading in readings.items()
+            if isinstance(reading, Unavailable)
+        )
+        return Look(
+            cluster_id=cluster_id,
+            began_ms=began_ms,
+            groups=state.groups,
+            positions=len(state.positions),
+            moved=len(readings),
+            bare=sum(
+                isinstance(each, Reading) and not each.trail.steps for each in readings.values()
+            ),
+            astray=decisions.astray,
+            notes=tuple(decisions.notes),
+            forgotten=tuple(decisions.forgotten),
+            own=(anchor_passes.encode_key(key), anchor_passes.encode_value(own)),
+            problems=(*state.problems, *unread),
+        )
 
 
 def _moved(
-    sight: SourceOffsets, known: Mapping[GroupPartition, Held]
+    state: SourceOffsets, known: Mapping[GroupPartition, Held]
 ) -> Iterator[tuple[GroupPartition, Committed]]:
-    """Positions that are not as they are noted, also because their topic was made anew."""
-    for place, position in sight.positions.items():
+    """Positions that differ from what is noted, also because their topic was recreated."""
+    for place, position in state.positions.items():
         held = known.get(place)
-        topic_id = sight.topics[place.partition.topic].topic_id
-        if held is None or not _same(held.head, position, topic_id):
+        topic_id = state.topics[place.partition.topic].topic_id
+        if held is None or (held.head.offset, held.head.leader_epoch, held.head.topic_id) != (
+            position.offset,
+            position.leader_epoch,
+            topic_id,
+        ):
             yield place, position
 
 
-def _same(head: AnchorHead, position: Committed, topic_id: str) -> bool:
-    there = (position.offset, position.leader_epoch, topic_id)
-    return (head.offset, head.leader_epoch, head.topic_id) == there
-
-
-def _put_down(
-    pen: AnchorDecisions,
-    sight: SourceOffsets,
+def _decide(
+    decisions: AnchorDecisions,
+    state: SourceOffsets,
     known: Mapping[GroupPartition, Held],
     readings: Mapping[GroupPartition, Reading | Unavailable],
 ) -> None:
-    for place, position in sight.positions.items():
+    for place, position in state.positions.items():
         held, reading = known.get(place), readings.get(place)
         if isinstance(reading, Unavailable):
-            pen.lost(place, held, gone=False)
+            decisions.lost(place, held, gone=False)
         elif reading is not None:
-            topic_id = sight.topics[place.partition.topic].topic_id
-            pen.moved(place, held, position, topic_id, reading)
+            topic_id = state.topics[place.partition.topic].topic_id
+            decisions.moved(place, held, position, topic_id, reading)
         elif held is not None:
-            pen.kept(place, held)
-    for place in sorted(sight.gone | sight.unseen):
-        pen.lost(place, known.get(place), gone=place in sight.gone)
-
-
-def _unread(readings: Mapping[GroupPartition, Reading | Unavailable]) -> Iterator[Problem]:
-    for (group, partition), reading in readings.items():
-        if isinstance(reading, Unavailable):
-            yield Problem(group, *partition, reading.reason)
+            decisions.kept(place, held)
+    for place in sorted(state.gone | state.unseen):
+        decisions.lost(place, known.get(place), gone=place in state.gone)

@@ -1,4 +1,7 @@
-"""All rows of a link: who asks, what every method says, which answer is taken, what is blocked."""
+"""The rows of a translation: what each method says, the chosen answer, what blocks it.
+
+While the source does not answer, answers are weighed by what was noted of the groups before.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -14,9 +17,6 @@ from drctl.offsets.situation import Target
 
 Said = Sequence[tuple[str, Answer | NoAnswer]]
 
-_OF_NO_GROUP = Method.TIMESTAMP
-"""A time that an engineer gives says nothing of any group."""
-
 STANDS_AHEAD = (
     "the group was reset backwards after MirrorMaker 2 committed this offset on the target, or"
     " somebody else committed it there"
@@ -28,16 +28,15 @@ _SHIFTED = "the mirror does not preserve offsets"
 def worth(
     said: Said, known: LastKnown, log: PartitionOffsets | Unavailable | None, now_ms: int
 ) -> Said:
-    """What was said of one position, as it is worth while the source is silent.
+    """The answers of one row, weighed while the source is silent.
 
     Args:
         known: the newest note of the position.
         log: of the target's partition.
     """
-    found = [
-        (name, _answer(a, known, log, now_ms) if isinstance(a, Answer) else a) for name, a in said
-    ]
-    return _not_older_and_further(found)
+    return _without_contradicted(
+        [(name, _answer(a, known, log, now_ms) if isinstance(a, Answer) else a) for name, a in said]
+    )
 
 
 def _answer(
@@ -45,7 +44,7 @@ def _answer(
 ) -> Answer:
     end = log.end if isinstance(log, PartitionOffsets) else None
     firm = None if end is None else max(0, end - answer.target_offset)
-    if answer.method is _OF_NO_GROUP:
+    if answer.method is Method.TIMESTAMP:  # it was given, and says nothing of any group
         return replace(answer, rereads_at_most=firm)
     likely = answer.rereads_at_most
     if answer.method is Method.CHECKPOINT and likely == firm:
@@ -82,10 +81,10 @@ def _reset(age_seconds: float | None, now_ms: int) -> str:
     return f"the group was reset backwards after {utc(round(now_ms - age_seconds * 1000))}"
 
 
-def _not_older_and_further(said: Said) -> Said:
+def _without_contradicted(said: Said) -> Said:
     """Without answers that a newer one contradicts: the group was reset between the two.
 
-    Only a time and an offset have to be compared so; notes of offsets are compared as such.
+    Only timestamps are compared with offsets here; notes of offsets are compared as such.
     """
     times = [a for _, a in said if isinstance(a, Answer) and a.method is Method.CONSUMER_TIMESTAMP]
     offsets = [a for _, a in said if isinstance(a, Answer) and a.method not in _BY_THEMSELVES]
@@ -112,11 +111,11 @@ NEVER = "never committed: the group begins where its auto.offset.reset says"
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """What stands for the word of a source that does not answer.
+    """What is known instead while the source does not answer.
 
     Attributes:
         known: the newest note of each position.
-        unproven: whether what rests on the group not having been reset is to be taken.
+        unproven: whether answers count that assume the group was not reset.
         now_ms: milliseconds UTC.
     """
 
@@ -169,8 +168,12 @@ def translate(
     rows = []
     for place in sorted({*positions, *never}):
         if place in refused:
-            committed = positions.get(place)
-            rows.append(_refused(place, committed, rename, target, refused[place]))
+            there = TopicPartition(rename(place.partition.topic), place.partition.partition)
+            state = target.topics.get(there.topic)
+            exists = isinstance(state, TopicState) and there.partition in state.partitions
+            committed, where = positions.get(place), there if exists else None
+            row = Translation(place, committed, where, None, blocked=refused[place])
+            rows.append(Explained(row, ()))
         else:
             question = questions[place]
             rows.append(_explained(question, said[question], target, silence))
@@ -237,17 +240,3 @@ def _occupied(group: Group | Unavailable | None) -> str:
     if group is not None and group.active:
         return f"the group is {group.state} on the target, with {len(group.members)} members"
     return ""
-
-
-def _refused(
-    place: GroupPartition,
-    committed: int | None,
-    rename: Callable[[str], str],
-    target: Target,
-    reason: str,
-) -> Explained:
-    there = TopicPartition(rename(place.partition.topic), place.partition.partition)
-    exists = isinstance(state := target.topics.get(there.topic), TopicState)
-    known = exists and isinstance(state, TopicState) and there.partition in state.partitions
-    row = Translation(place, committed, there if known else None, None, blocked=reason)
-    return Explained(row, ())

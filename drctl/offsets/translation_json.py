@@ -1,4 +1,4 @@
-"""The result of a translation as a document, and what the command ends with."""
+"""The result of a translation as JSON documents, and its exit code."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -42,7 +42,7 @@ def translation_document(
 
 
 def row_document(row: Translation) -> dict[str, Any]:
-    """One row as contracted; numbers are null where nobody knows them."""
+    """One row as contracted; numbers are null where they are unknown."""
     answer, partition = row.answer, row.place.partition
     return {
         "group": row.place.group,
@@ -82,7 +82,7 @@ def exit_code(result: LinkTranslated) -> ExitCode:
 
 
 def questionable(row: Translation) -> bool:
-    """Whether somebody has to look at it before it is applied."""
+    """Whether a person has to check it before it is applied."""
     skips = row.answer is not None and row.answer.skips_at_most != 0
     return bool(row.blocked or row.contradictions or skips)
 

@@ -1,7 +1,7 @@
-"""Where groups are to stand on a cluster, and what that cluster says of them now.
+"""The offsets that groups are to have on a cluster, and the state of that cluster now.
 
-What is wanted comes from a translation, a snapshot or a run that is undone; `applying` holds it
-against the cluster.
+They come from a translation, a snapshot or a run that is undone; `applying` compares them with the
+cluster.
 """
 
 import re
@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from drctl.model.groups import Committed, Group, Positions
 from drctl.model.ports import GroupReader, OffsetReader
-from drctl.model.topology import Found, Mark, OffsetRange, TopicPartition, Unavailable
+from drctl.model.topology import Mark, OffsetRange, TopicPartition, Unavailable
 from drctl.model.translation import Translation
 from drctl.offsets.translating import NEVER
 
 
 class Bounds(NamedTuple):
-    """How far off a position may be; None where nobody knows.
+    """How far off an offset may be; None where that is unknown.
 
     Attributes:
         rereads_likely: while the source is silent, if the group consumed nothing since.
@@ -32,7 +32,7 @@ class Bounds(NamedTuple):
 
 
 class RestsOn(NamedTuple):
-    """What a position was found by.
+    """The evidence for an offset.
 
     Attributes:
         method: empty where no translation found it.
@@ -49,17 +49,17 @@ NOTHING = RestsOn()
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One group is to stand here in one partition.
+    """The offset that one group is to have in one partition.
 
     Attributes:
         partition: on the cluster that is written; where it has none, the source's, and `blocked`.
-        to: None to have no position any more.
-        bounds: what is known from the records of the group; None where the only thing to compare
-            with is where it stands.
+        to: None to have no committed offset any more.
+        bounds: known from the group's records; None where there is only the committed offset to
+            compare with.
         blocked: why it must not be applied; empty where it may be.
-        rests_on: what it was found by.
-        undoes: the position that a run wrote and this takes back. The group may stand there, or
-            where it is put back to; nowhere else.
+        rests_on: the evidence for it.
+        undoes: the offset that a run wrote and this rolls back. The group must have that one, or
+            already the one that it is rolled back to.
     """
 
     group: str
@@ -72,11 +72,11 @@ class Wanted:
 
 
 class Translated(NamedTuple):
-    """Where the groups of a link are to stand.
+    """The offsets that the groups of a link are to have.
 
     Attributes:
-        unknown: full-match patterns of the link's groups by which not one is known: its source
-            does not answer, and no evidence tells of any.
+        unknown: full-match patterns of the link's groups that match no known group: the source
+            does not answer, and there is no evidence of any.
     """
 
     wanted: tuple[Wanted, ...]
@@ -84,14 +84,14 @@ class Translated(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What a run left behind; None where it removed the position."""
+    """The offset that a run wrote; None where it removed it."""
 
     position: Committed | None
 
 
 @dataclass(frozen=True, slots=True)
 class TargetState:
-    """What a cluster says now of the groups and partitions that are wanted.
+    """The groups and partitions that are wanted, as the cluster reports them now.
 
     Attributes:
         logs: log start and end of each partition.
@@ -128,20 +128,19 @@ def log_ranges(
     # Two calls in flight: a partition may stand in a request once.
     starts = offsets.look_up([(place, int(Mark.START)) for place in places])
     ends = offsets.look_up([(place, int(Mark.END)) for place in places])
-    return {
-        place: _range(start, end)
-        for place, start, end in zip(places, starts(), ends(), strict=True)
-    }
-
-
-def _range(start: Found | Unavailable, end: Found | Unavailable) -> OffsetRange | Unavailable:
-    if isinstance(start, Unavailable):
-        return start
-    return end if isinstance(end, Unavailable) else OffsetRange(start.offset, end.offset)
+    found: dict[TopicPartition, OffsetRange | Unavailable] = {}
+    for place, start, end in zip(places, starts(), ends(), strict=True):
+        if isinstance(start, Unavailable):
+            found[place] = start
+        elif isinstance(end, Unavailable):
+            found[place] = end
+        else:
+            found[place] = OffsetRange(start.offset, end.offset)
+    return found
 
 
 def from_translations(rows: Iterable[Translation]) -> tuple[Wanted, ...]:
-    """What a translation wants; rows without an answer are kept, as blocked ones.
+    """The offsets of a translation; rows without an answer are kept, as blocked ones.
 
     Where a group has never committed there is nothing to apply.
     """
@@ -149,7 +148,7 @@ def from_translations(rows: Iterable[Translation]) -> tuple[Wanted, ...]:
 
 
 def unmatched(patterns: Iterable[str], wanted: Iterable[Wanted]) -> tuple[str, ...]:
-    """The full-match patterns by which not one of the groups is called."""
+    """The full-match patterns that match none of the groups."""
     known = {row.group for row in wanted}
     return tuple(p for p in patterns if not any(re.fullmatch(p, name) for name in known))
 

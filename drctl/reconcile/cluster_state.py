@@ -1,4 +1,4 @@
-"""What both clusters say now of the topics of a gap result."""
+"""The topics of a gap result as both clusters report them now."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -33,6 +33,11 @@ class ClusterState:
         """Of a partition."""
         return self.logs.get(place, _NOT_LOOKED_AT)
 
+    def log_start(self, place: TopicPartition) -> int:
+        """Of a partition; 0 where it is not known."""
+        log = self.logs.get(place)
+        return log.log_start if isinstance(log, PartitionOffsets) else 0
+
     def topic_id(self, topic: str) -> str:
         """Kafka's id of a topic; empty where it is not known."""
         state = self.states.get(topic)
@@ -57,7 +62,7 @@ def look(
     """
     return ClusterStates(
         _look(source, {p.place for p in partitions}),
-        _look(target, {TopicPartition(p.target_topic, p.place.partition) for p in partitions}),
+        _look(target, {p.there for p in partitions}),
     )
 
 

@@ -1,12 +1,10 @@
-"""A plan or its result as the document that scripts read."""
+"""A plan or its result as a JSON document."""
 
 from typing import Any
 
-from drctl.model.topology import TopicPartition
-from drctl.reconcile.guards import Objection
 from drctl.reconcile.policy import Action
-from drctl.reconcile.progress import TOPIC, Segment
-from drctl.reconcile.results import Gone, LineResult, ReconcileResult
+from drctl.reconcile.progress import TOPIC
+from drctl.reconcile.results import LineResult, ReconcileResult
 
 SCHEMA = "drctl/reconcile/1"
 
@@ -30,7 +28,7 @@ _CONSEQUENCES = (
 
 
 def way_back(result: ReconcileResult) -> str:
-    """What follows from what was done, or would be: whether it can be taken back."""
+    """Whether what was done, or would be, can be rolled back."""
     ours = {line.action for line in result.plan.acting}
     told = [words for action, words in _CONSEQUENCES if action in ours]
     return "; ".join(told) or "nothing is done that would have to be taken back"
@@ -41,7 +39,7 @@ def document(result: ReconcileResult, folder: str, execute: str) -> dict[str, An
 
     Args:
         folder: of the gap result.
-        execute: the command line that carries it out, or goes on.
+        execute: the command line that carries it out, or continues.
     """
     plan, gap = result.plan, result.plan.gap
     return {
@@ -59,12 +57,29 @@ def document(result: ReconcileResult, folder: str, execute: str) -> dict[str, An
         "progress_topic": TOPIC,
         "seconds": round(result.seconds, 3),
         "failure": result.failure or None,
-        "objections": [_objection(each) for each in plan.objections],
+        "objections": [
+            {
+                "guard": each.guard.value,
+                "topic": each.place.topic if each.place else None,
+                "partition": each.place.partition if each.place else None,
+                "reason": each.reason,
+                "overridden": each.passed,
+            }
+            for each in plan.objections
+        ],
         "overrides": [{"guard": o.guard.value, "reason": o.reason} for o in plan.overrides],
         "notes": list(plan.notes),
         "totals": _totals(result),
         "lines": [_line(each) for each in result.results],
-        "gone": [_gone(place, gone) for place, gone in sorted(result.gone.items())],
+        "gone": [
+            {
+                "topic": place.topic,
+                "partition": place.partition,
+                "records": gone.records,
+                "offsets": [list(run) for run in gone.runs],
+            }
+            for place, gone in sorted(result.gone.items())
+        ],
         "way_back": way_back(result),
     }
 
@@ -95,39 +110,19 @@ def _line(each: LineResult) -> dict[str, Any]:
         "due_bytes": line.due.bytes,
         "action": line.action.value,
         "to": line.to or None,
-        "before": [_segment(segment) for segment in line.done],
+        "before": [
+            {
+                "action": segment.action.value,
+                "through": segment.through,
+                "records": segment.records,
+                "gone": segment.gone,
+                "to": segment.to or None,
+            }
+            for segment in line.done
+        ],
         "guard": line.guard.value if line.guard else None,
         "reason": each.reason,
         "outcome": each.outcome.value,
         "done": each.count.records,
         "gone": each.count.gone,
-    }
-
-
-def _segment(segment: Segment) -> dict[str, Any]:
-    return {
-        "action": segment.action.value,
-        "through": segment.through,
-        "records": segment.records,
-        "gone": segment.gone,
-        "to": segment.to or None,
-    }
-
-
-def _objection(each: Objection) -> dict[str, Any]:
-    return {
-        "guard": each.guard.value,
-        "topic": each.place.topic if each.place else None,
-        "partition": each.place.partition if each.place else None,
-        "reason": each.reason,
-        "overridden": each.passed,
-    }
-
-
-def _gone(place: TopicPartition, gone: Gone) -> dict[str, Any]:
-    return {
-        "topic": place.topic,
-        "partition": place.partition,
-        "records": gone.records,
-        "offsets": [list(run) for run in gone.runs],
     }

@@ -1,7 +1,7 @@
 """Carries a plan out: exports, appends records with their progress, notes what is discarded.
 
 Each transaction holds records and the progress that they make. Whatever happens, the next run reads
-the progress that counts and goes on behind it.
+the progress that counts and continues after it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -59,17 +59,17 @@ class Work:
 
 
 Match = tuple[Work, WantedRow, Seen | None]
-"""A wanted row with its record; None where the log does not hold it any more."""
+"""A wanted row with its record; None where the log no longer holds it."""
 
 
 def work_of(line: Line, source_id: str) -> Work:
-    """What copying the records of a line needs again and again."""
+    """A line with what every copy of its records needs."""
     place = line.lane.place
     return Work(line, TopicPartition(line.to, place.partition), stamp_of(source_id, place))
 
 
 def stamp_of(source_id: str, place: TopicPartition) -> Stamp:
-    """What encodes where a record of this partition was first: the same as `provenance.encode`."""
+    """Encodes where a record of this partition came from: the same as `provenance.encode`."""
     whole = provenance.encode(Provenance(source_id, *place, 0, 0)).decode()
     first, _, rest = whole.rpartition('0,"timestamp":')
     assert rest == "0}"
@@ -95,7 +95,7 @@ class Matcher:
         self._next = next(wanted, None)
 
     def matches(self, rows: Iterable[Seen]) -> Iterator[list[Match]]:
-        """What these records of the log decide, in order; some at a time.
+        """The wanted rows that these records of the log settle, in order; some at a time.
 
         Raises:
             Stopped: the log holds another record at a wanted offset.
@@ -114,7 +114,11 @@ class Matcher:
             at, its_ms, its_key, its_size, order = expected
             if at == offset:
                 if its_ms != timestamp_ms or its_key != key or its_size != size:
-                    raise self._other(offset)
+                    raise Stopped(
+                        f"{self._place} holds another record at offset {offset} than the gap"
+                        " analysis saw: the topic was made anew, or it is another cluster",
+                        "run `drctl gap` again",
+                    )
                 found.append((works[order], expected, seen))
                 expected = next(following, None)
         self._next = expected
@@ -135,17 +139,10 @@ class Matcher:
         """All rows that are left, once the log was read to its end."""
         return self.gone_before(_BEHIND_ALL)
 
-    def _other(self, offset: int) -> Stopped:
-        return Stopped(
-            f"{self._place} holds another record at offset {offset} than the gap analysis saw: the"
-            " topic was made anew, or it is another cluster",
-            "run `drctl gap` again",
-        )
-
 
 @dataclass(slots=True)
 class _Step:
-    """What was added to a lane.
+    """What a batch adds to a record set.
 
     Attributes:
         left: the records, where they stay missing; None where they do not.
@@ -160,7 +157,7 @@ class _Step:
 
 @dataclass(slots=True)
 class Batch:
-    """What is to be committed together; nothing of it counts before."""
+    """What is committed together; nothing of it counts before."""
 
     gone: list[tuple[TopicPartition, int]] = field(default_factory=list)
     records: int = 0
@@ -168,7 +165,7 @@ class Batch:
     _steps: dict[Work, _Step] = field(default_factory=dict)
 
     def take(self, matches: Sequence[Match]) -> list[Copy]:
-        """All of these, also those that are gone; what is to be appended for it."""
+        """Take all of these, also those that are gone; the copies to append."""
         copies: list[Copy] = []
         current, bytes_now = None, self.bytes
         for work, wanted, seen in matches:
@@ -193,7 +190,7 @@ class Batch:
         return copies
 
     def add_all(self, work: Work, tally: Tally, rows: Iterable[WantedRow]) -> None:
-        """All that is left of a lane, at once: for what appends nothing."""
+        """All that is left of a record set, at once: for what appends nothing."""
         step = self._step(work)
         step.through, step.records, step.bytes = tally.last, tally.records, tally.bytes
         if step.left is not None:
@@ -212,20 +209,31 @@ class Batch:
         beginnings: Mapping[RecordSet, Progress],
         last: Mapping[TopicPartition, int],
     ) -> dict[RecordSet, Progress]:
-        """The progress of every lane of this batch once it counts.
+        """The progress of every record set of this batch once it counts.
 
         Args:
             known: what was reached before.
-            beginnings: for lanes that nothing is known of.
+            beginnings: for record sets without progress.
             last: the last offset of each partition that was appended to.
         """
-        return {
-            lane: (known.get(lane) or beginnings[lane]).after(segment)
-            for lane, segment in self._segments(last)
-        }
+        found = {}
+        for work, step in self._steps.items():
+            line = work.line
+            segment = Segment(
+                line.action,
+                step.through,
+                step.records,
+                step.bytes,
+                step.gone,
+                line.to,
+                last[work.to] if line.to and step.records else -1,
+                step.left.left if step.left else None,
+            )
+            found[line.lane] = (known.get(line.lane) or beginnings[line.lane]).after(segment)
+        return found
 
     def counts(self) -> Mapping[RecordSet, Count]:
-        """What it adds to each lane."""
+        """What it adds to each record set."""
         return {
             work.line.lane: Count(step.records, step.bytes, step.gone)
             for work, step in self._steps.items()
@@ -237,24 +245,6 @@ class Batch:
             stays = work.line.action in LEFT_MISSING
             step = self._steps[work] = _Step(left=LeftBuilder() if stays else None)
         return step
-
-    def _segments(self, last: Mapping[TopicPartition, int]) -> Iterator[tuple[RecordSet, Segment]]:
-        for work, step in self._steps.items():
-            line = work.line
-            to_last = last[work.to] if line.to and step.records else -1
-            yield (
-                line.lane,
-                Segment(
-                    line.action,
-                    step.through,
-                    step.records,
-                    step.bytes,
-                    step.gone,
-                    line.to,
-                    to_last,
-                    step.left.left if step.left else None,
-                ),
-            )
 
 
 Read = Callable[[str, Mapping[int, Sequence[OffsetRange]]], Iterator[Piece]]
@@ -279,7 +269,7 @@ class Limits:
 
 @dataclass(slots=True)
 class Execution:
-    """Carries out one plan; what it did stands in `counts` and `gone`, however it ends.
+    """Carries out one plan; `counts` and `gone` hold what it did, however it ends.
 
     Attributes:
         copier: None where nothing is written to the target.
@@ -290,7 +280,7 @@ class Execution:
     plan: ReconcilePlan
     rows: WantedRows
     source: SourceLog
-    sight: ClusterStates
+    clusters: ClusterStates
     copier: Copier | None
     exporter: Exporter | None
     journal: RunJournal
@@ -306,7 +296,7 @@ class Execution:
     _done: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        """Begin where progress is."""
+        """Begin at the progress that is kept."""
         self._reached = dict(self.plan.kept)
         self._total = sum(line.due.records for line in self.plan.acting)
 
@@ -323,27 +313,26 @@ class Execution:
         """
         lines = self.plan.acting
         self.journal.append([*results.taken(self.plan.noted), *results.intents(lines)])
-        self._take_over()
+        if noted := self.plan.noted:
+            copier = self._writer()
+            try:
+                copier.begin()
+                copier.keep([encode(keys(self.plan.gap, lane), p) for lane, p in noted.items()])
+                copier.commit()
+            finally:
+                copier.abort()
         self._export([line for line in lines if line.action is Action.EXPORT])
         self._send([line for line in lines if line.action in SENDS])
         self._discard([line for line in lines if line.action is Action.DISCARD])
 
-    def _take_over(self) -> None:
-        noted = self.plan.noted
-        if not noted:
-            return
-        copier = self._writer()
-        try:
-            copier.begin()
-            copier.keep([encode(keys(self.plan.gap, lane), p) for lane, p in noted.items()])
-            copier.commit()
-        finally:
-            copier.abort()
-
     def _export(self, lines: Sequence[Line]) -> None:
         if not lines or self.exporter is None:
             return
-        asked = [self._asked(line) for line in lines]
+        asked = []
+        for line in lines:
+            place, order = line.lane
+            offsets = digest_of(self.rows.offsets_after(place, {order: line.through}))
+            asked.append(ExportedLane(line.lane, line.through, offsets, line.due.records))
         self.exporter.begin(asked)
         batch = Batch()
         for matches in self._matched(lines, self.source.read):
@@ -360,11 +349,6 @@ class Execution:
             [part._replace(records=count.records, gone=count.gone) for part, count in found]
         )
         self._note(batch)
-
-    def _asked(self, line: Line) -> ExportedLane:
-        place, order = line.lane
-        offsets = digest_of(self.rows.offsets_after(place, {order: line.through}))
-        return ExportedLane(line.lane, line.through, offsets, line.due.records)
 
     def _send(self, lines: Sequence[Line]) -> None:
         if not lines:
@@ -404,14 +388,20 @@ class Execution:
 
     def _full(self, batch: Batch, began: float) -> bool:
         limits = self.limits
-        if batch.records >= limits.records or len(batch.gone) >= limits.gone:
-            return True
-        if batch.bytes >= limits.bytes:
-            return True
-        return self.clock() - began >= limits.seconds
+        return (
+            batch.records >= limits.records
+            or len(batch.gone) >= limits.gone
+            or batch.bytes >= limits.bytes
+            or self.clock() - began >= limits.seconds
+        )
 
     def _commit(self, copier: Copier, batch: Batch) -> None:
-        reached = batch.progress(self._reached, self._beginnings(batch), copier.settle())
+        source_id, target_id = self.clusters.source.topic_id, self.clusters.target.topic_id
+        beginnings = {
+            line.lane: Progress(source_id(line.lane.place.topic), target_id(line.target_topic))
+            for line in batch.lines
+        }
+        reached = batch.progress(self._reached, beginnings, copier.settle())
         copier.keep([encode(keys(self.plan.gap, lane), p) for lane, p in reached.items()])
         self._name_gone(batch)
         try:
@@ -423,12 +413,12 @@ class Execution:
         self._note(batch)
 
     def _name_gone(self, batch: Batch) -> None:
-        """Before it counts: a crash must not leave anything out that nobody named."""
+        """Before it counts: a crash must not leave out a record that the journal does not name."""
         if batch.gone:
             self.journal.append(results.gone(batch.gone))
 
     def _note(self, batch: Batch) -> None:
-        """Count what counts."""
+        """Add what is committed to the counts."""
         for lane, more in batch.counts().items():
             known = self.counts.setdefault(lane, Count())
             known.records += more.records
@@ -439,16 +429,8 @@ class Execution:
             self.gone.setdefault(place, Gone()).add(offset)
         self.progress(self._done, self._total)
 
-    def _beginnings(self, batch: Batch) -> dict[RecordSet, Progress]:
-        """Which topics the lanes belong to, by their ids."""
-        ids = self.sight.source.topic_id, self.sight.target.topic_id
-        return {
-            line.lane: Progress(ids[0](line.lane.place.topic), ids[1](line.target_topic))
-            for line in batch.lines
-        }
-
     def _matched(self, lines: Sequence[Line], read: Read) -> Iterator[list[Match]]:
-        """The records of these lanes, those of a partition in the order of the source."""
+        """The records of these lines, those of a partition in the order of the source."""
         for _, of_topic in groupby(lines, key=lambda line: line.lane.place.topic):
             by_place: dict[TopicPartition, list[Line]] = {}
             for line in of_topic:
@@ -460,35 +442,28 @@ class Execution:
     def _read(
         self, by_place: Mapping[TopicPartition, Sequence[Line]], read: Read
     ) -> Iterator[list[Match]]:
-        matchers = {place: self._matcher(place, lines) for place, lines in by_place.items()}
+        matchers: dict[TopicPartition, Matcher] = {}
+        throughs: dict[TopicPartition, dict[OrderVerdict, int]] = {}
+        for place, lines in by_place.items():
+            throughs[place] = {line.lane.order: line.through for line in lines}
+            works = {line.lane.order: work_of(line, self.plan.gap.source_id) for line in lines}
+            matchers[place] = Matcher(place, self.rows.after(place, throughs[place]), works)
+        starts = {place: self.clusters.source.log_start(place) for place in by_place}
         for place, matcher in matchers.items():
-            yield from matcher.gone_before(self._start(place))
-        ranges = {p.partition: self._ranges(p, lines) for p, lines in by_place.items()}
+            yield from matcher.gone_before(starts[place])
+        ranges = {
+            place.partition: ranges_of(self.rows.offsets_after(place, through), starts[place])
+            for place, through in throughs.items()
+        }
         topic = next(iter(by_place)).topic
         for place, rows in read(topic, {n: r for n, r in ranges.items() if r}):
             yield from matchers[place].matches(rows)
         for matcher in matchers.values():
             yield from matcher.rest()
 
-    def _matcher(self, place: TopicPartition, lines: Sequence[Line]) -> Matcher:
-        works = {line.lane.order: work_of(line, self.plan.gap.source_id) for line in lines}
-        return Matcher(place, self.rows.after(place, _through(lines)), works)
-
-    def _ranges(self, place: TopicPartition, lines: Iterable[Line]) -> list[OffsetRange]:
-        return ranges_of(self.rows.offsets_after(place, _through(lines)), self._start(place))
-
-    def _start(self, place: TopicPartition) -> int:
-        log = self.sight.source.log(place)
-        return log.log_start if isinstance(log, PartitionOffsets) else 0
-
     def _writer(self) -> Copier:
         assert self.copier is not None, "nothing was opened that could write"
         return self.copier
-
-
-def _through(lines: Iterable[Line]) -> dict[OrderVerdict, int]:
-    """Where each of these lanes of one partition goes on."""
-    return {line.lane.order: line.through for line in lines}
 
 
 Logs = Mapping[TopicPartition, PartitionOffsets | Unavailable]
@@ -500,7 +475,7 @@ def judged(
     read_logs: Callable[[list[TopicPartition]], Logs],
     failure: str,
 ) -> tuple[LineResult, ...]:
-    """Every line of the plan, held against what the target says now.
+    """Every line of the plan, compared with what the target reports now.
 
     Args:
         failure: why the run ended early; empty where it did not.
@@ -509,35 +484,33 @@ def judged(
     acted = [line for line in plan.acting if line.action in RECORDED]
     kept: Mapping[RecordSet, Progress] = {}
     logs: Logs = {}
-    silent = ""
+    unread = ""
     if acted or plan.noted:
         try:
             own = (plan.gap.id, plan.gap.source_id)
             kept = {k.lane: p for k, p in read_kept().items() if (k.result, k.source_id) == own}
-            logs = read_logs(sorted({_there(ln, s) for ln in acted for s in _sent(kept, ln)}))
+            sent = {
+                _there(line, segment)
+                for line in acted
+                if (known := kept.get(line.lane))
+                for segment in known.segments
+                if segment.to_last >= 0
+            }
+            logs = read_logs(sorted(sent))
         except Unknown as error:
-            silent = error.message
+            unread = error.message
     acting = {line.lane for line in plan.acting}
-    return tuple(
-        _line(line, execution, kept, logs, silent, failure)
-        if line.lane in acting
-        else _noted(line, plan.noted, kept, failure or silent)
-        for line in plan.lines
-    )
-
-
-def _noted(
-    line: Line,
-    noted: Mapping[RecordSet, Progress],
-    kept: Mapping[RecordSet, Progress],
-    failure: str,
-) -> LineResult:
-    """Of a line that does nothing; what was taken over has to be there."""
-    expected = noted.get(line.lane)
-    if expected is None or kept.get(line.lane) == expected:
-        return left_alone(line)
-    reason = failure or "what other results have decided was not read back"
-    return LineResult(line, Outcome.UNKNOWN, Count(), reason)
+    found = []
+    for line in plan.lines:
+        noted = plan.noted.get(line.lane)
+        if line.lane in acting:
+            found.append(_line(line, execution, kept, logs, unread, failure))
+        elif noted is None or kept.get(line.lane) == noted:
+            found.append(left_alone(line))
+        else:  # what was taken over has to be there
+            reason = failure or unread or "what other results have decided was not read back"
+            found.append(LineResult(line, Outcome.UNKNOWN, Count(), reason))
+    return tuple(found)
 
 
 def _line(
@@ -545,7 +518,7 @@ def _line(
     execution: Execution,
     kept: Mapping[RecordSet, Progress],
     logs: Logs,
-    silent: str,
+    unread: str,
     failure: str,
 ) -> LineResult:
     lane = line.lane
@@ -553,8 +526,8 @@ def _line(
     if line.action not in RECORDED:
         whole = count.records + count.gone == line.due.records and bool(execution.exported)
         return LineResult(line, Outcome.DONE if whole else Outcome.PARTIAL, count, failure)
-    if silent:
-        return LineResult(line, Outcome.UNKNOWN, count, f"written, not read back: {silent}")
+    if unread:
+        return LineResult(line, Outcome.UNKNOWN, count, f"written, not read back: {unread}")
     known, expected = kept.get(lane), execution.reached.get(lane)
     reached = known.through if known else -1
     if lane in execution.uncommitted and known == expected:
@@ -573,17 +546,12 @@ def _line(
     return LineResult(line, Outcome.PARTIAL, count, failure)
 
 
-def _sent(kept: Mapping[RecordSet, Progress], line: Line) -> list[Segment]:
-    known = kept.get(line.lane)
-    return [s for s in known.segments if s.to_last >= 0] if known else []
-
-
 def _there(line: Line, segment: Segment) -> TopicPartition:
     return TopicPartition(segment.to, line.lane.place.partition)
 
 
 def _unread(line: Line, segment: Segment, logs: Logs) -> str:
-    """Why the target does not show what progress says; empty where it does."""
+    """Why the target does not hold what progress says; empty where it does."""
     if segment.to_last < 0:
         return ""
     place = _there(line, segment)

@@ -33,7 +33,7 @@ def digest_of(offsets: Iterable[int]) -> str:
 
 
 def lane_row(part: ExportedLane) -> dict[str, Any]:
-    """As it stands in a manifest."""
+    """As it is in a manifest."""
     return {
         "topic": part.lane.place.topic,
         "partition": part.lane.place.partition,

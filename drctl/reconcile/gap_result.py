@@ -10,7 +10,7 @@ from xxhash import xxh64_digest
 
 from drctl.model.errors import Refused
 from drctl.model.gap import GapResult, OrderScope, OrderVerdict, PartitionGap, TopicGap
-from drctl.model.gap_document import KeptGap, read_document
+from drctl.model.gap_document import read_document
 from drctl.model.strict_json import read_json
 from drctl.model.topology import Headers, OffsetRange, Row, TopicPartition
 from drctl.reconcile.progress import Change, RecordSet
@@ -29,7 +29,7 @@ Copy = tuple[TopicPartition, Seen, bytes]
 
 
 class Piece(NamedTuple):
-    """Some records of one partition, in order; the next piece of it goes on behind them."""
+    """Some records of one partition, in order; the next piece of it continues after them."""
 
     place: TopicPartition
     rows: Sequence[Seen]
@@ -41,7 +41,7 @@ a null key), bytes of key, value and headers, and what copying it would do to or
 
 
 class Tally(NamedTuple):
-    """The records of a lane, or of its beginning.
+    """The records of a record set, or of its beginning.
 
     Attributes:
         untimed: how many have a timestamp that librdkafka cannot write.
@@ -53,20 +53,29 @@ class Tally(NamedTuple):
     untimed: int = 0
     last: int = -1
 
+    def without(self, done: "Tally") -> "Tally":
+        """What is left behind these; the last record stays the last one."""
+        return Tally(
+            self.records - done.records,
+            self.bytes - done.bytes,
+            self.untimed - done.untimed,
+            self.last,
+        )
+
 
 class WantedRows(Protocol):
     """The rows of a gap result, sorted, wherever they are kept."""
 
     def tallies(self) -> Mapping[RecordSet, Tally]:
-        """What each lane holds."""
+        """What each record set holds."""
 
     def done(self, lane: RecordSet, through: int) -> Tally:
-        """What a lane holds up to this offset."""
+        """What a record set holds up to this offset."""
 
     def after(
         self, place: TopicPartition, through: Mapping[OrderVerdict, int]
     ) -> Iterator[WantedRow]:
-        """The rows of these lanes of a partition, each lane's behind its offset, in order."""
+        """The rows of a partition after the offset of their order verdict, in order."""
 
     def offsets_after(
         self, place: TopicPartition, through: Mapping[OrderVerdict, int]
@@ -153,12 +162,11 @@ class Exporter(Protocol):
 
 
 class ExportedLane(NamedTuple):
-    """What an export holds of a lane.
+    """What an export holds of a record set.
 
     Attributes:
-        after: of the source's offsets, the one behind which the lane was exported; -1 where all of
-            it was.
-        offsets: a digest of the offsets behind it, as the gap result lists them.
+        after: the source offset after which the records were exported; -1 where all of them were.
+        offsets: a digest of the offsets after it, as the gap result lists them.
         records: how many of them are in the file of the partition.
         gone: how many of them the source did not hold any more.
     """
@@ -226,18 +234,18 @@ def _merged(ranges: Iterable[OffsetRange], gap: int) -> list[OffsetRange]:
     return found
 
 
-_ANEW = "run `drctl gap` again and give its folder"
+_RUN_AGAIN = "run `drctl gap` again and give its folder"
 
 
 @dataclass(frozen=True, slots=True)
 class FoundPartition:
-    """What was found in one partition of the source.
+    """The gap of one partition of the source.
 
     Attributes:
         target_range: None where the target had no such partition.
         whole: whether all of the source's log was compared, from its start.
         newer_on_target: whether the target may hold something newer than an unreplicated record,
-            where the result has not said of each one whether it does: it judged by key.
+            where the result does not say so record by record: it judged by key.
         source_topic_id: Kafka's id of the topic; empty where the result does not say.
     """
 
@@ -250,6 +258,11 @@ class FoundPartition:
     newer_on_target: bool
     source_topic_id: str = ""
     target_topic_id: str = ""
+
+    @property
+    def there(self) -> TopicPartition:
+        """The partition of the same number on the target."""
+        return TopicPartition(self.target_topic, self.place.partition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,9 +300,25 @@ def read_gap(text: str, where: str) -> FoundGap:
         Refused: it is no gap result that can be acted upon.
     """
     try:
-        return _found(read_document(read_json(text)))
+        kept = read_document(read_json(text))
     except ValueError as wrong:
-        raise Refused(f"{where} holds no gap result: {wrong}", _ANEW) from None
+        raise Refused(f"{where} holds no gap result: {wrong}", _RUN_AGAIN) from None
+    result = kept.result
+    return FoundGap(
+        kept.id,
+        result.link,
+        result.source,
+        result.source_id,
+        result.target,
+        result.target_id,
+        result.started.isoformat(timespec="milliseconds"),
+        tuple(
+            _partition(topic, each, result.within)
+            for topic in result.topics
+            for each in topic.partitions
+        ),
+        tuple(_not_compared(result)),
+    )
 
 
 def others_of(gap: FoundGap, result: GapResult) -> FoundGap:
@@ -319,27 +348,8 @@ def check_rows(gap: FoundGap, tallies: Mapping[RecordSet, Tally], where: str) ->
         raise Refused(
             f"{where} lists {listed[place]} records of {place}, gap.json counted"
             f" {counted[place]}: it is damaged",
-            _ANEW,
+            _RUN_AGAIN,
         )
-
-
-def _found(kept: KeptGap) -> FoundGap:
-    result = kept.result
-    return FoundGap(
-        kept.id,
-        result.link,
-        result.source,
-        result.source_id,
-        result.target,
-        result.target_id,
-        result.started.isoformat(timespec="milliseconds"),
-        tuple(
-            _partition(topic, each, result.within)
-            for topic in result.topics
-            for each in topic.partitions
-        ),
-        tuple(_not_compared(result)),
-    )
 
 
 def _partition(topic: TopicGap, gap: PartitionGap, within: OrderScope) -> FoundPartition:

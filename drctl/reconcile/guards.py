@@ -1,4 +1,4 @@
-"""What stands against acting on a gap result: it is old, or about something else."""
+"""Blockers of acting on a gap result: it is old, or about something else."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,15 +16,15 @@ from drctl.reconcile.progress import Kept, Key
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """By partition of the source.
+    """What was appended to the target since the gap analysis, by partition of the source.
 
     Attributes:
-        offsets: how many offsets came to the partitions that were looked at.
-        waiting: how many of them lie behind open transactions, and were not looked at yet.
+        offsets: how many offsets were appended to the partitions that were read.
+        waiting: how many of them are in open transactions, and were not read yet.
         there: the first record that was missing, and is on the target by now.
-        newer: how many records that were safe to copy are behind something newer by now.
-        unread: why what came could not be looked through.
-        more: whether `newer` may be more: too much came to count it.
+        newer: how many records that were safe to copy have something newer on the target by now.
+        unread: why new records could not be read.
+        more: whether `newer` may be more: there was too much to count.
     """
 
     offsets: int = 0
@@ -64,7 +64,7 @@ class Guard(StrEnum):
 
     @property
     def overridable(self) -> bool:
-        """Whether an engineer may pass it over."""
+        """Whether an engineer may override it."""
         return self in _OVERRIDABLE
 
 
@@ -78,7 +78,7 @@ _OVERRIDABLE = (
 
 
 class Override(NamedTuple):
-    """A guard that the engineer passes over, and why."""
+    """A guard that the engineer overrides, and why."""
 
     guard: Guard
     reason: str
@@ -90,7 +90,7 @@ class Objection:
 
     Attributes:
         place: None where it concerns the whole result.
-        passed: whether it was passed over.
+        passed: whether it is overridden.
     """
 
     guard: Guard
@@ -103,22 +103,22 @@ def parse_overrides(given: Iterable[str]) -> tuple[Override, ...]:
     """`GUARD=REASON` as typed.
 
     Raises:
-        UsageError: there is no such guard, it cannot be passed over, or no reason is given.
+        UsageError: there is no such guard, it cannot be overridden, or no reason is given.
     """
     known = [guard.value for guard in Guard if guard.overridable]
     given_reasons = reasons_given(given, known).items()
     return tuple(Override(Guard(name), reason) for name, reason in given_reasons)
 
 
-def check_clusters(gap: FoundGap, sight: ClusterStates) -> None:
+def check_clusters(gap: FoundGap, clusters: ClusterStates) -> None:
     """See that these are the clusters that the gap analysis saw.
 
     Raises:
         Refused: one is another.
     """
     for name, told, now in (
-        (gap.source, gap.source_id, sight.source.cluster_id),
-        (gap.target, gap.target_id, sight.target.cluster_id),
+        (gap.source, gap.source_id, clusters.source.cluster_id),
+        (gap.target, gap.target_id, clusters.target.cluster_id),
     ):
         if told != now:
             raise Refused(
@@ -128,24 +128,32 @@ def check_clusters(gap: FoundGap, sight: ClusterStates) -> None:
 
 
 def objections(
-    gap: FoundGap, chosen: Iterable[FoundPartition], sight: ClusterStates, kept: Kept
+    gap: FoundGap, chosen: Iterable[FoundPartition], clusters: ClusterStates, kept: Kept
 ) -> Iterator[Objection]:
-    """Everything that stands against acting on these partitions."""
+    """Everything that blocks acting on these partitions."""
     for reason in gap.not_compared:
         yield Objection(Guard.INCOMPLETE, None, f"it was not compared: {reason}")
-    progress = _by_place(gap, kept)
+    by_place: dict[TopicPartition, list[Key]] = {}
+    for key in kept:
+        if key.source_id == gap.source_id:
+            by_place.setdefault(key.lane.place, []).append(key)
     chosen = tuple(chosen)
-    anew = dict.fromkeys(name for each in chosen for name in _made_anew(each, sight))
-    yield from (Objection(Guard.RECREATED, None, reason) for reason in anew)
+    recreated = dict.fromkeys(name for each in chosen for name in _recreated(each, clusters))
+    yield from (Objection(Guard.RECREATED, None, reason) for reason in recreated)
     for partition in chosen:
-        for judge in (_source, _target):
-            yield from judge(partition, sight)
-        for key in progress.get(partition.place, ()):
-            yield from _told(gap, partition, sight, kept, key)
+        yield from _source(partition, clusters)
+        told, log = partition.target_range, clusters.target.log(partition.there)
+        if isinstance(log, PartitionOffsets) and told is not None and log.end < told.end:
+            reason = (
+                f"the target ends at {log.end}, before {told.end}: it was truncated or made anew"
+            )
+            yield Objection(Guard.TARGET_MOVED_BACK, partition.place, reason)
+        for key in by_place.get(partition.place, ()):
+            yield from _earlier_runs(gap, partition, clusters, kept, key)
 
 
 def growth_objections(grown: Changes) -> Iterator[Objection]:
-    """What came to the target since the result was made, as far as it stands against copying."""
+    """What was appended to the target since the result was made, as far as it blocks copying."""
     for place, offset in grown.there.items():
         reason = (
             f"offset {offset} was missing, and is on the target by now: something else has copied"
@@ -164,12 +172,12 @@ def growth_objections(grown: Changes) -> Iterator[Objection]:
         yield Objection(Guard.TARGET_UNREAD, place, reason)
 
 
-def _made_anew(partition: FoundPartition, sight: ClusterStates) -> Iterator[str]:
+def _recreated(partition: FoundPartition, clusters: ClusterStates) -> Iterator[str]:
     """By Kafka's ids of the topics, where the result and the clusters tell them."""
     topic, copy = partition.place.topic, partition.target_topic
     for name, side, told, now in (
-        (topic, "source", partition.source_topic_id, sight.source.topic_id(topic)),
-        (copy, "target", partition.target_topic_id, sight.target.topic_id(copy)),
+        (topic, "source", partition.source_topic_id, clusters.source.topic_id(topic)),
+        (copy, "target", partition.target_topic_id, clusters.target.topic_id(copy)),
     ):
         if told and now and told != now:
             yield (
@@ -178,19 +186,11 @@ def _made_anew(partition: FoundPartition, sight: ClusterStates) -> Iterator[str]
             )
 
 
-def _by_place(gap: FoundGap, kept: Kept) -> dict[TopicPartition, list[Key]]:
-    found: dict[TopicPartition, list[Key]] = {}
-    for key in kept:
-        if key.source_id == gap.source_id:
-            found.setdefault(key.lane.place, []).append(key)
-    return found
-
-
-def _source(partition: FoundPartition, sight: ClusterStates) -> Iterator[Objection]:
+def _source(partition: FoundPartition, clusters: ClusterStates) -> Iterator[Objection]:
     place, told = partition.place, partition.source_range
-    log = sight.source.log(place)
+    log = clusters.source.log(place)
     if not isinstance(log, PartitionOffsets):
-        yield Objection(Guard.NOT_THERE, place, _why(sight.source.state(place.topic), log))
+        yield Objection(Guard.NOT_THERE, place, _why(clusters.source.state(place.topic), log))
         return
     if log.end < told.end:
         reason = f"the source ends at {log.end}, before {told.end}: it was truncated or made anew"
@@ -204,22 +204,13 @@ def _source(partition: FoundPartition, sight: ClusterStates) -> Iterator[Objecti
         yield Objection(Guard.SOURCE_MOVED, place, reason)
 
 
-def _target(partition: FoundPartition, sight: ClusterStates) -> Iterator[Objection]:
-    told = partition.target_range
-    here = TopicPartition(partition.target_topic, partition.place.partition)
-    log = sight.target.log(here)
-    if isinstance(log, PartitionOffsets) and told is not None and log.end < told.end:
-        reason = f"the target ends at {log.end}, before {told.end}: it was truncated or made anew"
-        yield Objection(Guard.TARGET_MOVED_BACK, partition.place, reason)
-
-
-def _told(
-    gap: FoundGap, partition: FoundPartition, sight: ClusterStates, kept: Kept, key: Key
+def _earlier_runs(
+    gap: FoundGap, partition: FoundPartition, clusters: ClusterStates, kept: Kept, key: Key
 ) -> Iterator[Objection]:
-    """What earlier runs left to know."""
+    """What earlier runs did in this partition that blocks another one."""
     place, progress = partition.place, kept[key]
-    source_id = sight.source.topic_id(place.topic)
-    target_id = sight.target.topic_id(partition.target_topic)
+    source_id = clusters.source.topic_id(place.topic)
+    target_id = clusters.target.topic_id(partition.target_topic)
     if key.result == gap.id:
         for name, was, now in (
             ("source", progress.source_topic_id, source_id),

@@ -1,14 +1,15 @@
-"""From a gap result, policies and what the clusters say now to a plan that can be printed and run.
+"""Plans what becomes of unreplicated records: by gap result, policies, and both clusters' state.
 
-Nothing here asks or writes: the same question and the same sight give the same plan.
+Nothing here asks or writes: the same input gives the same plan. The records of one order verdict of
+one partition are decided together; what another gap result had decided on them is taken over.
 """
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from typing import NamedTuple
 
 from drctl.model.gap import OrderVerdict
@@ -28,7 +29,7 @@ from drctl.reconcile.progress import Kept, Key, LeftBuilder, Progress, RecordSet
 
 
 class Other(NamedTuple):
-    """What another result did with a lane of the same partition, where it left records missing."""
+    """The progress of another result in the same partition, where it left records missing."""
 
     result: str
     progress: Progress
@@ -37,15 +38,12 @@ class Other(NamedTuple):
 Others = Mapping[TopicPartition, list[Other]]
 
 
-class _Decision(NamedTuple):
-    """What became of records; taken over as it is."""
-
-    action: Action
-    to: str
+_Decision = tuple[Action, str]
+"""What became of records, and the topic that they went to; taken over as it is."""
 
 
-def others(gap: "FoundGap", source: ClusterState, kept: Kept) -> Others:
-    """By partition what other results have left missing of the same topic."""
+def others(gap: FoundGap, source: ClusterState, kept: Kept) -> Others:
+    """By partition, what other results have left missing of the same topic."""
     found: dict[TopicPartition, list[Other]] = {}
     for key, progress in kept.items():
         place = key.lane.place
@@ -57,23 +55,26 @@ def others(gap: "FoundGap", source: ClusterState, kept: Kept) -> Others:
 
 
 def taken_over(lane: RecordSet, own: Progress, rows: WantedRows, others: Others) -> Progress:
-    """The progress of a lane, gone on with by records that others have decided on.
+    """The progress of a record set, continued by records that other results have decided on.
 
-    That is as far as there is no record between them that still has to be decided on.
+    That is up to the first record that still has to be decided on.
     """
     decided = _decided(lane, own, rows, others.get(lane.place, []))
-    for decision, of_it in groupby(decided, key=lambda each: each[1]):
-        own = own.after(_segment(decision, (row for row, _ in of_it)))
+    for (action, to), of_it in groupby(decided, key=lambda each: each[1]):
+        through, records, size, left = -1, 0, 0, LeftBuilder()
+        for (offset, timestamp_ms, _, of_record, _), _ in of_it:
+            through, records, size = offset, records + 1, size + of_record
+            left.add(offset, timestamp_ms)
+        own = own.after(Segment(action, through, records, size, to=to, left=left.left))
     return own
 
 
 def decided_before(
-    gap: "FoundGap", lines: "Iterable[Line]", rows: WantedRows, others: Others
+    gap: FoundGap, lines: "Iterable[Line]", rows: WantedRows, others: Others
 ) -> Iterator[Objection]:
     """Where records that are about to be acted on may have been decided on by another result.
 
-    Where what is kept tells no more than up to which offset a result's records were done, others in
-    between are taken for some of them.
+    Where only the last offset of a result's records is kept, all records before it count as its.
     """
     by_place: dict[TopicPartition, list[Line]] = {}
     for line in lines:
@@ -81,7 +82,10 @@ def decided_before(
             by_place.setdefault(line.lane.place, []).append(line)
     for place, acting in by_place.items():
         through = {line.lane.order: line.through for line in acting}
-        counts = _counts(rows.offsets_after(place, through), others[place])
+        counts: Counter[str] = Counter()
+        for offset in rows.offsets_after(place, through):
+            results = (other.result for other in others[place] if _is_left(other.progress, offset))
+            counts.update(islice(results, 1))
         for result, records in sorted(counts.items()):
             reason = (
                 f"{records:,} of the records lie where gap result {result} had records quarantined"
@@ -94,9 +98,9 @@ def decided_before(
 def _decided(
     lane: RecordSet, own: Progress, rows: WantedRows, known: Iterable[Other]
 ) -> Iterator[tuple[WantedRow, _Decision]]:
-    """The next records of the lane, up to the first that nobody is known to have decided on."""
+    """The next records of the record set, up to the first that no other result has decided on."""
     parts = [
-        (segment.left, _Decision(segment.action, segment.to))
+        (segment.left, (segment.action, segment.to))
         for other in known
         for segment in other.progress.segments
         if segment.action in LEFT_MISSING and segment.left is not None
@@ -110,25 +114,6 @@ def _decided(
         yield row, found
 
 
-def _segment(decision: _Decision, rows: Iterable[WantedRow]) -> Segment:
-    through, records, size, left = -1, 0, 0, LeftBuilder()
-    for offset, timestamp_ms, _, of_it, _ in rows:
-        through, records, size = offset, records + 1, size + of_it
-        left.add(offset, timestamp_ms)
-    return Segment(decision.action, through, records, size, to=decision.to, left=left.left)
-
-
-def _counts(offsets: Iterable[int], known: Iterable[Other]) -> Mapping[str, int]:
-    """By result how many of these offsets lie among what it left missing; each counts once."""
-    found: Counter[str] = Counter()
-    known = list(known)
-    for offset in offsets:
-        result = next((each.result for each in known if _is_left(each.progress, offset)), None)
-        if result is not None:
-            found[result] += 1
-    return found
-
-
 def _is_left(progress: Progress, offset: int) -> bool:
     at = bisect_left(progress.segments, offset, key=lambda segment: segment.through)
     if at == len(progress.segments):
@@ -138,19 +123,16 @@ def _is_left(progress: Progress, offset: int) -> bool:
     return among and (segment.left is None or segment.left.among(offset))
 
 
-_ORDERS = tuple(OrderVerdict)
-
-
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What happens to the records of one lane.
+    """What happens to the records of one record set.
 
     Attributes:
         all: of its records.
         due: those that are not done yet.
         done: what earlier runs did, in order.
         to: the topic they go to; empty where to none.
-        behind: whether the gap analysis knew of something newer in front of them.
+        behind: whether the gap analysis found something newer of their keys on the target.
         guard: why they are refused; None where they are not.
     """
 
@@ -183,8 +165,8 @@ class ReconcilePlan:
     Attributes:
         kept: progress of this gap result, with what is taken over.
         taken: what other results have decided on these records, to be kept with this one, too.
-        left_out: records of topics that nothing was said about.
-        grown: what came to the target since, as far as somebody looked.
+        left_out: records of topics that no policy names.
+        grown: what was appended to the target since, as far as it was read.
     """
 
     gap: FoundGap
@@ -199,7 +181,7 @@ class ReconcilePlan:
 
     @cached_property
     def blocked(self) -> tuple[Objection, ...]:
-        """What nobody passed over: nothing may be done at all."""
+        """What is not overridden: nothing may be done at all."""
         return tuple(o for o in self.objections if not o.passed)
 
     @cached_property
@@ -234,11 +216,11 @@ def build_plan(
     gap: FoundGap,
     policies: Policies,
     rows: WantedRows,
-    sight: ClusterStates,
+    clusters: ClusterStates,
     kept: Kept,
     overrides: tuple[Override, ...] = (),
 ) -> ReconcilePlan:
-    """One line for each lane of the chosen topics that holds records."""
+    """One line for each record set of the chosen topics that holds records."""
     chosen = [p for p in gap.partitions if policies.chooses(p.place.topic)]
     passed = frozenset(each.guard for each in overrides)
     own = {
@@ -246,156 +228,146 @@ def build_plan(
         for key, progress in kept.items()
         if (key.result, key.source_id) == (gap.id, gap.source_id)
     }
-    tallies = rows.tallies()
-    before = others(gap, sight.source, kept)
+    planner = _Planner(chosen, policies, rows, rows.tallies(), clusters)
+    before = others(gap, clusters.source, kept)
     taken: dict[RecordSet, Progress] = {}
     if Guard.DECIDED_BEFORE not in passed:
-        taken = dict(_taken(chosen, policies, rows, tallies, sight, own, before))
+        taken = dict(planner.taken(own, before))
     known = own | taken
-    lines = tuple(_lines(chosen, policies, rows, tallies, sight, known))
+    lines = tuple(planner.lines(known))
     twice = decided_before(gap, lines, rows, before)
-    found = chain(objections(gap, chosen, sight, kept), twice)
-    against = tuple(replace(o, passed=o.guard in passed) for o in found)
-    names = {p.place for p in chosen}
-    left = sum(tally.records for lane, tally in tallies.items() if lane.place not in names)
-    notes = (*_taken_notes(taken, own), *_notes(lines, sight))
-    return ReconcilePlan(gap, lines, against, overrides, notes, known, taken, left)
+    found = chain(objections(gap, chosen, clusters, kept), twice)
+    blockers = tuple(replace(o, passed=o.guard in passed) for o in found)
+    places = {p.place for p in chosen}
+    left = sum(t.records for lane, t in planner.tallies.items() if lane.place not in places)
+    notes = (*_taken_notes(taken, own), *_notes(lines, clusters))
+    return ReconcilePlan(gap, lines, blockers, overrides, notes, known, taken, left)
 
 
 def with_growth(
     plan: ReconcilePlan, grown: Changes, kept_from: Collection[TopicPartition] = ()
 ) -> ReconcilePlan:
-    """The plan, knowing what came to the target since its gap result.
+    """The plan, with what was appended to the target since its gap result.
 
     Args:
-        kept_from: partitions of which `target-moved` is not passed over, whatever was said.
+        kept_from: partitions of which `target-moved` cannot be overridden.
     """
     passed = frozenset(each.guard for each in plan.overrides)
-    more = (
-        replace(o, passed=o.guard in passed and not _is_kept(o, kept_from))
-        for o in growth_objections(grown)
-    )
+    more = []
+    for each in growth_objections(grown):
+        final = each.guard is Guard.TARGET_MOVED and each.place in kept_from
+        more.append(replace(each, passed=each.guard in passed and not final))
     notes = (*plan.notes, *_growth_notes(grown))
     return replace(plan, objections=(*plan.objections, *more), notes=notes, grown=grown)
 
 
-def _is_kept(objection: Objection, kept_from: Collection[TopicPartition]) -> bool:
-    return objection.guard is Guard.TARGET_MOVED and objection.place in kept_from
-
-
-def compacted(gap: FoundGap, sight: ClusterStates) -> frozenset[TopicPartition]:
+def compacted(gap: FoundGap, clusters: ClusterStates) -> frozenset[TopicPartition]:
     """The partitions of the source whose copies are compacted.
 
-    There an old record that is put behind a newer one of its key is the only one that stays.
+    There, an old record that is appended after a newer one of its key is the only one that stays.
     """
-    states = ((p.place, sight.target.state(p.target_topic)) for p in gap.partitions)
+    states = ((p.place, clusters.target.state(p.target_topic)) for p in gap.partitions)
     return frozenset(p for p, state in states if isinstance(state, TopicState) and state.compacted)
 
 
 def keys(gap: FoundGap, lane: RecordSet) -> Key:
-    """What the progress of a lane is kept by."""
+    """What the progress of a record set is kept by."""
     return Key(gap.id, gap.source_id, lane)
 
 
-def _lines(
-    chosen: Iterable[FoundPartition],
-    policies: Policies,
-    rows: WantedRows,
-    tallies: Mapping[RecordSet, Tally],
-    sight: ClusterStates,
-    own: Mapping[RecordSet, Progress],
-) -> Iterator[Line]:
-    for partition, lane, behind, action in _lanes(chosen, policies, tallies):
-        tally, progress = tallies[lane], own.get(lane)
-        done = rows.done(lane, progress.through) if progress else Tally()
-        line = Line(
-            lane,
-            partition.target_topic,
-            tally,
-            _less(tally, done),
-            progress.segments if progress else (),
-            action,
-            destination(action, partition.target_topic),
-            behind,
-        )
-        yield _judged(line, partition, sight)
+@dataclass(frozen=True, slots=True)
+class _Planner:
+    """The input of a plan.
 
+    Attributes:
+        chosen: the partitions of the chosen topics.
+    """
 
-def _lanes(
-    chosen: Iterable[FoundPartition], policies: Policies, tallies: Mapping[RecordSet, Tally]
-) -> Iterator[tuple[FoundPartition, RecordSet, bool, Action]]:
-    """The lanes that hold records, whether something newer is in front of these, and what to do."""
-    for partition in chosen:
-        for order in _ORDERS:
-            lane = RecordSet(partition.place, order)
-            if lane in tallies and tallies[lane].records:
-                behind = policies.behind(order, partition.newer_on_target)
-                yield partition, lane, behind, policies.of(partition.place.topic, behind)
+    chosen: Sequence[FoundPartition]
+    policies: Policies
+    rows: WantedRows
+    tallies: Mapping[RecordSet, Tally]
+    clusters: ClusterStates
 
+    def lines(self, own: Mapping[RecordSet, Progress]) -> Iterator[Line]:
+        """One for each record set.
 
-def _taken(
-    chosen: Iterable[FoundPartition],
-    policies: Policies,
-    rows: WantedRows,
-    tallies: Mapping[RecordSet, Tally],
-    sight: ClusterStates,
-    own: Mapping[RecordSet, Progress],
-    before: Others,
-) -> Iterator[tuple[RecordSet, Progress]]:
-    """Lanes whose next records other results have decided on; an export may hold them again."""
-    for partition, lane, _, action in _lanes(chosen, policies, tallies):
-        if action is Action.EXPORT or lane.place not in before:
-            continue
-        ids = sight.source.topic_id(lane.place.topic), sight.target.topic_id(partition.target_topic)
-        if not ids[0]:
-            continue  # a topic without an id may be another one by now
-        known = own.get(lane) or Progress(*ids)
-        progress = taken_over(lane, known, rows, before)
-        if progress != known:
-            yield lane, progress
+        Args:
+            own: the progress of this gap result.
+        """
+        for partition, lane, behind, action in self._record_sets():
+            tally, progress = self.tallies[lane], own.get(lane)
+            done = self.rows.done(lane, progress.through) if progress else Tally()
+            line = Line(
+                lane,
+                partition.target_topic,
+                tally,
+                tally.without(done),
+                progress.segments if progress else (),
+                action,
+                destination(action, partition.target_topic),
+                behind,
+            )
+            yield self._checked(line, partition)
 
+    def taken(
+        self, own: Mapping[RecordSet, Progress], before: Others
+    ) -> Iterator[tuple[RecordSet, Progress]]:
+        """What other results have decided on the next records; an export may hold them again."""
+        source, target = self.clusters.source, self.clusters.target
+        for partition, lane, _, action in self._record_sets():
+            if action is Action.EXPORT or lane.place not in before:
+                continue
+            topic_id = source.topic_id(lane.place.topic)
+            if not topic_id:
+                continue  # a topic without an id may be another one by now
+            known = own.get(lane) or Progress(topic_id, target.topic_id(partition.target_topic))
+            progress = taken_over(lane, known, self.rows, before)
+            if progress != known:
+                yield lane, progress
 
-def _less(tally: Tally, done: Tally) -> Tally:
-    return Tally(
-        tally.records - done.records,
-        tally.bytes - done.bytes,
-        tally.untimed - done.untimed,
-        tally.last,
-    )
+    def _record_sets(self) -> Iterator[tuple[FoundPartition, RecordSet, bool, Action]]:
+        """Those that hold records, whether something newer is on the target, and what to do."""
+        for partition in self.chosen:
+            for order in OrderVerdict:
+                lane = RecordSet(partition.place, order)
+                if lane in self.tallies and self.tallies[lane].records:
+                    behind = self.policies.behind(order, partition.newer_on_target)
+                    action = self.policies.of(partition.place.topic, behind)
+                    yield partition, lane, behind, action
 
-
-def _judged(line: Line, partition: FoundPartition, sight: ClusterStates) -> Line:
-    """The line, refused where it must be."""
-    if not line.due.records:
+    def _checked(self, line: Line, partition: FoundPartition) -> Line:
+        """The line, refused where it must be."""
+        if not line.due.records:
+            return line
+        if line.action is Action.REFUSE:
+            reason = "the target holds something newer: say with --conflicting what becomes of them"
+            return replace(line, guard=Guard.CONFLICTING, reason=reason)
+        if line.action is not Action.COPY:
+            return line
+        target, here = self.clusters.target, partition.there
+        if not isinstance(target.log(here), PartitionOffsets):
+            reason = f"{here} is not on the target, or cannot be seen: make it first"
+            return _refused(line, Guard.NOT_THERE, reason)
+        state = target.state(here.topic)
+        own_time = isinstance(state, TopicState) and state.log_append_time
+        if line.due.untimed and not own_time:
+            reason = (
+                f"{line.due.untimed} of the records have no timestamp, or 0, which librdkafka"
+                " cannot write: quarantine keeps it in the header, export in the file"
+            )
+            return _refused(line, Guard.NO_TIMESTAMP, reason)
         return line
-    if line.action is Action.REFUSE:
-        reason = "the target holds something newer: say with --conflicting what becomes of them"
-        return replace(line, guard=Guard.CONFLICTING, reason=reason)
-    if line.action is not Action.COPY:
-        return line
-    here = TopicPartition(partition.target_topic, partition.place.partition)
-    state = sight.target.state(here.topic)
-    if not isinstance(sight.target.log(here), PartitionOffsets):
-        reason = f"{here} is not on the target, or cannot be seen: make it first"
-        return _refused(line, Guard.NOT_THERE, reason)
-    own_time = isinstance(state, TopicState) and state.log_append_time
-    if line.due.untimed and not own_time:
-        reason = (
-            f"{line.due.untimed} of the records have no timestamp, or 0, which librdkafka cannot"
-            " write: quarantine keeps it in the header, export in the file"
-        )
-        return _refused(line, Guard.NO_TIMESTAMP, reason)
-    return line
 
 
 def _refused(line: Line, guard: Guard, reason: str) -> Line:
     return replace(line, action=Action.REFUSE, to="", guard=guard, reason=reason)
 
 
-def _notes(lines: Iterable[Line], sight: ClusterStates) -> Iterator[str]:
+def _notes(lines: Iterable[Line], clusters: ClusterStates) -> Iterator[str]:
     copied = sorted({ln.to for ln in lines if ln.acts and ln.action is Action.COPY})
     for topic in copied:
-        state = sight.target.state(topic)
+        state = clusters.target.state(topic)
         if not isinstance(state, TopicState):
             continue
         if state.log_append_time:

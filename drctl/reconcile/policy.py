@@ -1,4 +1,4 @@
-"""What the engineer wants to become of unreplicated records, by topic and for conflicting ones."""
+"""The engineer's decision about unreplicated records: by topic, and for conflicting ones."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class Action(StrEnum):
     EXPORT = "export"
     DISCARD = "discard"
     REFUSE = "refuse"
-    """Nothing: somebody has to decide."""
+    """Nothing: a person has to decide."""
 
 
 SENDS = frozenset({Action.COPY, Action.QUARANTINE})
@@ -40,7 +40,7 @@ class Policies:
 
     Attributes:
         everywhere: of topics that are not named; None where only named ones are acted upon.
-        conflicting: of records that something newer of their key (or partition) is in front of.
+        conflicting: of records whose key (or partition) has something newer on the target.
         per_partition: whether the order of a whole partition counts, not only that of a key.
     """
 
@@ -54,7 +54,7 @@ class Policies:
         return self.everywhere is not None or topic in self.by_topic
 
     def behind(self, order: OrderVerdict, newer_on_target: bool) -> bool:
-        """Whether something newer is in front of a record, as far as order counts.
+        """Whether something newer is on the target, as far as order counts.
 
         Args:
             newer_on_target: whether the target's partition holds anything newer.
@@ -65,7 +65,7 @@ class Policies:
         """What is to become of a record of a topic that is chosen.
 
         Args:
-            behind: whether something newer is in front of it.
+            behind: whether something newer is on the target.
         """
         if behind:
             return self.conflicting

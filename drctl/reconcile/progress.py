@@ -1,8 +1,8 @@
-"""How far each part of a gap result is done: values, their arithmetic, and how they are kept.
+"""Progress of reconciling a gap result: values, their arithmetic, and how they are stored.
 
-A lane is what is decided together: one order verdict of one partition. `through` is the source
-offset up to which all of its records are done. It is written in the transaction that holds the
-records themselves, so that neither counts without the other.
+The records of one order verdict of one partition are decided together. `through` is the source
+offset up to which all of them are done. It is written in the transaction that holds the records
+themselves, so that neither counts without the other.
 """
 
 from bisect import bisect_right
@@ -21,7 +21,7 @@ Run = tuple[int, int]
 """First and last of consecutive offsets; both belong to it."""
 
 MOST_RUNS = 2_000
-"""That are kept with the progress of a lane: some 40 KB."""
+"""That are kept with the progress of a record set: some 40 KB."""
 
 
 class Left(NamedTuple):
@@ -29,8 +29,8 @@ class Left(NamedTuple):
 
     Attributes:
         runs: their offsets, ascending.
-        newest_ms: the newest timestamp of theirs: what is newer at such an offset is another
-            record, of a log that was cut and went on.
+        newest_ms: their newest timestamp: something newer at such an offset is another record, of
+            a log that was truncated and written again.
     """
 
     runs: tuple[Run, ...]
@@ -54,7 +54,7 @@ class LeftBuilder:
     _newest_ms: int = -1
 
     def add(self, offset: int, timestamp_ms: int) -> None:
-        """One more, behind those before."""
+        """One more, after those before."""
         self._newest_ms = max(self._newest_ms, timestamp_ms)
         if self._runs and self._runs[-1][1] == offset - 1:
             self._runs[-1] = (self._runs[-1][0], offset)
@@ -94,7 +94,7 @@ class RecordSet(NamedTuple):
 
 
 class Key(NamedTuple):
-    """What progress is kept by.
+    """The key of progress.
 
     Attributes:
         result: the id of the gap result.
@@ -128,7 +128,7 @@ class Segment:
     left: Left | None = None
 
     def __add__(self, other: "Segment") -> "Segment":
-        """This one, gone on with by another of the same action and destination."""
+        """This one, continued by another of the same action and destination."""
         return replace(
             self,
             through=other.through,
@@ -142,10 +142,10 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What became of a lane so far.
+    """What became of a record set so far.
 
     Attributes:
-        source_topic_id: of the topic at the first step: a topic made anew holds other records.
+        source_topic_id: of the topic at the first step: a recreated topic holds other records.
     """
 
     source_topic_id: str
@@ -166,7 +166,7 @@ class Progress:
         """The progress once this is done, too.
 
         Raises:
-            ValueError: it does not lie behind what is done.
+            ValueError: it does not come after what is done.
         """
         if done.through <= self.through:
             raise ValueError(f"{done.through} is not behind {self.through}")
@@ -266,20 +266,20 @@ class At(NamedTuple):
 
 
 def left_before(kept: Kept, found: GapResult) -> LeftBefore:
-    """What is known, record by record, of the topics that were compared, as they are now.
+    """The same of the topics that were compared, as they are now.
 
     Args:
-        kept: what the target keeps of decisions, by way of whatever result.
+        kept: the decisions that the target keeps, of any result.
     """
     return left_of(kept, found.source_id, {each.topic: each.topic_id for each in found.topics})
 
 
 def left_of(kept: Kept, source_id: str, topic_ids: Mapping[str, str]) -> LeftBefore:
-    """What is known, record by record, by way of any result.
+    """The records that any result has left missing on purpose, as far as they are known one by one.
 
     Args:
-        topic_ids: of the source's topics now: one that was made anew holds other records, and of
-            one without an id nobody can say.
+        topic_ids: of the source's topics now: a recreated topic holds other records, and without
+            an id that is unknown.
     """
     by_place: dict[TopicPartition, tuple[Left, ...]] = {}
     for key, progress in kept.items():

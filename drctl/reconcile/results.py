@@ -1,4 +1,4 @@
-"""What became of a plan, lane by lane."""
+"""The result of a plan, line by line, and the journal entries of its run."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ MOST_RUNS = 1_000
 
 
 class Outcome(StrEnum):
-    """How it ended for one lane."""
+    """How it ended for one record set."""
 
     PLANNED = "planned"
     DONE = "done"
@@ -25,7 +25,7 @@ class Outcome(StrEnum):
     PARTIAL = "partial"
     """Some or all of its records are left."""
     UNKNOWN = "unknown"
-    """It may be done: nobody could say."""
+    """It may be done: that could not be read back."""
 
 
 _QUIET = frozenset({Outcome.PLANNED, Outcome.DONE})
@@ -33,7 +33,7 @@ _QUIET = frozenset({Outcome.PLANNED, Outcome.DONE})
 
 @dataclass(slots=True)
 class Count:
-    """What this run did to a lane."""
+    """What this run did to a record set."""
 
     records: int = 0
     bytes: int = 0
@@ -42,13 +42,13 @@ class Count:
 
 @dataclass(slots=True)
 class Gone:
-    """Offsets of records that the source does not hold any more, as runs."""
+    """Offsets of records that the source no longer holds, as runs."""
 
     runs: list[tuple[int, int]] = field(default_factory=list)
     records: int = 0
 
     def add(self, offset: int) -> None:
-        """One more, behind those before."""
+        """One more, after those before."""
         self.records += 1
         if self.runs and self.runs[-1][1] == offset - 1:
             self.runs[-1] = (self.runs[-1][0], offset)
@@ -74,7 +74,7 @@ class ReconcileResult:
         run: by which the journal is found; empty where nothing was done.
         failure: why it ended early; empty where it did not.
         failure_code: the exit code of that alone.
-        gone: what the source did not hold any more.
+        gone: what the source no longer held.
         exported: where the export is; empty where there is none.
     """
 
@@ -152,7 +152,7 @@ def began(run: str, plan: ReconcilePlan, at: datetime) -> Entry:
 
 
 def taken(over: Mapping[RecordSet, Progress]) -> list[Entry]:
-    """One entry for each lane of which another result's decisions are kept with this one."""
+    """One entry for each record set that takes over another result's decisions."""
     return [
         {
             "entry": "taken-over",
@@ -165,7 +165,7 @@ def taken(over: Mapping[RecordSet, Progress]) -> list[Entry]:
 
 
 def intents(lines: Iterable[Line]) -> list[Entry]:
-    """One entry for each lane that is about to be acted upon."""
+    """One entry for each record set that is about to be acted upon."""
     return [
         {
             "entry": "intent",
@@ -180,7 +180,7 @@ def intents(lines: Iterable[Line]) -> list[Entry]:
 
 
 def gone(offsets: Iterable[tuple[TopicPartition, int]]) -> list[Entry]:
-    """One entry for each partition that does not hold wanted records any more: all of them."""
+    """One entry for each partition that no longer holds wanted records: their offsets."""
     by_place: dict[TopicPartition, list[int]] = {}
     for place, offset in offsets:
         by_place.setdefault(place, []).append(offset)
@@ -191,7 +191,7 @@ def gone(offsets: Iterable[tuple[TopicPartition, int]]) -> list[Entry]:
 
 
 def outcomes(results: Iterable[LineResult]) -> list[Entry]:
-    """One entry for each lane."""
+    """One entry for each record set."""
     return [
         {
             "entry": "outcome",
