@@ -13,8 +13,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.drill.cleaning import drill_of
 from drctl.drill.clients import Consumed, Written, identity
-from drctl.host.connections import Closing
-from drctl.kafka.connection import GRACE_S, LOGGER, Connection, client_properties, outcome
+from drctl.kafka.brokers import ClusterClient
+from drctl.kafka.connection import GRACE_S, LOGGER, client_properties, outcome
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.faults import Fault
 from drctl.model.errors import ConfigError, Unknown, Unreachable
@@ -310,11 +310,8 @@ _STILL_READ = frozenset({KafkaError.NON_EMPTY_GROUP})
 Ask = Callable[[list[str]], Mapping[str, Any]]
 
 
-class KafkaScratch(Closing):
+class KafkaScratch(ClusterClient):
     """Implements `drctl.drill.clients.ScratchMaker`; connects on first use."""
-
-    def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
-        self._connection = Connection(name, properties, timeout_s)
 
     def make_topic(self, name: str, partitions: int) -> None:
         """Make it, and see that it is led.
@@ -367,10 +364,6 @@ class KafkaScratch(Closing):
             return asked
 
         return self._deleted(names, ask, _NO_GROUP)
-
-    def close(self) -> None:
-        """Release connections; may be called again."""
-        self._connection.close()
 
     def _deleted(
         self, names: Collection[str], ask: Ask, gone: frozenset[int]

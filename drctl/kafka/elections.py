@@ -10,10 +10,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 )
 
 from drctl.elections.cluster_state import Declined, Kind, Partition, PartitionStates, Replica
-from drctl.host.connections import Closing
 from drctl.kafka.broker_socket import Address, BrokerSocket
-from drctl.kafka.brokers import Brokers, addresses_in
-from drctl.kafka.connection import Connection, in_chunks
+from drctl.kafka.brokers import ClusterClient, addresses_in
+from drctl.kafka.connection import in_chunks
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.protocol_cluster import DESCRIBE_QUORUM, describe_quorum, read_quorum
 from drctl.kafka.protocol_partitions import (
@@ -124,15 +123,11 @@ def _by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
 T = TypeVar("T")
 
 
-class KafkaElectionReader(Closing):
+class KafkaElectionReader(ClusterClient):
     """Implements `ElectionReader` of `drctl.elections.cluster_state`.
 
     Connects on first use. Every call ends within `timeout_s` (and a moment).
     """
-
-    def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
-        self._connection = Connection(name, properties, timeout_s)
-        self._brokers = Brokers(self._connection)
 
     def look(
         self, topics: Collection[str] | None, ends_of: Collection[TopicPartition] | None = None
@@ -185,10 +180,6 @@ class KafkaElectionReader(Closing):
             for row in () if isinstance(rows, Unavailable) else rows:
                 found[TopicPartition(row.topic, row.partition)] = _end(row)
         return found
-
-    def close(self) -> None:
-        """Release connections; may be called again."""
-        self._connection.close()
 
     @property
     def _half(self) -> float:
@@ -299,12 +290,11 @@ _NOT_NEEDED = KafkaError.ELECTION_NOT_NEEDED
 _NO_ANSWER = frozenset({KafkaError.REQUEST_TIMED_OUT, KafkaError.NOT_CONTROLLER})
 
 
-class KafkaElectionWriter(Closing):
+class KafkaElectionWriter(ClusterClient):
     """Implements `ElectionWriter` of `drctl.elections.cluster_state`."""
 
     def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 30) -> None:
-        self._connection = Connection(name, properties, timeout_s)
-        self._brokers = Brokers(self._connection)
+        super().__init__(name, properties, timeout_s=timeout_s)
 
     def elect(
         self, kind: Kind, places: Collection[TopicPartition]
@@ -319,10 +309,6 @@ class KafkaElectionWriter(Closing):
         for chunk in in_chunks(places, CHUNK):
             found |= self._elect(kind, chunk, deadline)
         return found
-
-    def close(self) -> None:
-        """Release connections; may be called again."""
-        self._connection.close()
 
     def _elect(
         self, kind: Kind, places: Sequence[TopicPartition], deadline: Deadline

@@ -70,15 +70,6 @@ class MessageConsumer(ScanConsumer):
             deque(map(destroy, self._borrowed), maxlen=0)
             self._borrowed = []
 
-    def _take(self, timeout_s: float) -> list[int]:
-        first = self._waiting["consume_queue"](self._queue, max(1, int(timeout_s * 1000)))
-        if not first:
-            return []
-        # A batch waits until it is full, unless it must not wait at all.
-        take = self._waiting["consume_batch_queue"]
-        count = take(self._queue, 0, self._pointers, self._batch)
-        return [first, *filter(None, self._pointers[: max(0, count)])]
-
     def _seen(self, pointers: list[int]) -> list[tuple[Any, int, list[Seen]]]:
         headers_of, found = self._quick["message_headers"], c.byref(self._found[0])
         memory, digest, size, last = MEMORY, xxh64_digest, 1, (0, 0)
