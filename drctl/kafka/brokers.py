@@ -1,4 +1,8 @@
-"""Asks brokers of a cluster side by side, each for itself."""
+"""Asks brokers of a cluster side by side, each for itself, over connections of our own.
+
+`Brokers` runs tasks, `ask_leaders` asks the leader of each partition, `ClusterClient` is the base
+of everything that holds a connection to one cluster.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
@@ -161,7 +165,7 @@ def _described(opened: BrokerSocket) -> DescribedCluster | Unavailable:
 
 
 class _SideBySide(Generic[K, T]):
-    """A thread a task; one that waits for ever, for a name server say, is left behind."""
+    """A thread a task; one that waits forever, for a name server say, is abandoned."""
 
     def __init__(self, security: BrokerSecurity, deadline: Deadline) -> None:
         self._security = security
@@ -200,6 +204,14 @@ class _SideBySide(Generic[K, T]):
 
 _CHUNK = 2000
 _SILENT = Fault(KafkaError._TIMED_OUT, "its leader did not answer for it")
+
+
+def by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """The numbers of partitions, by topic."""
+    topics: dict[str, list[int]] = defaultdict(list)
+    for topic, partition in places:
+        topics[topic].append(partition)
+    return topics
 
 
 class Row(Protocol):
@@ -295,10 +307,7 @@ def _task(question: Question[R], places: Collection[TopicPartition]) -> Task[lis
     def run(opened: BrokerSocket) -> list[R]:
         rows: list[R] = []
         for chunk in in_chunks(places, _CHUNK):
-            topics: dict[str, list[int]] = defaultdict(list)
-            for topic, partition in chunk:
-                topics[topic].append(partition)
-            rows += opened.exchange(question.api, question.write(topics), question.read)
+            rows += opened.exchange(question.api, question.write(by_topic(chunk)), question.read)
         return rows
 
     return run

@@ -1,7 +1,8 @@
-"""Looks at replicas, each for itself: who lives, who is in sync, where its own log ends."""
+"""Partitions and their replicas, who is alive and where each log ends; elections of leaders."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError
@@ -11,7 +12,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.elections.cluster_state import Declined, Kind, Partition, PartitionStates, Replica
 from drctl.kafka.broker_socket import Address, BrokerSocket
-from drctl.kafka.brokers import ClusterClient, addresses_in
+from drctl.kafka.brokers import ClusterClient, addresses_in, by_topic
 from drctl.kafka.connection import in_chunks
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.protocol_cluster import DESCRIBE_QUORUM, describe_quorum, read_quorum
@@ -40,7 +41,7 @@ from drctl.model.errors import Unknown
 from drctl.model.health import Controller
 from drctl.model.topology import TopicPartition, Unavailable
 
-CHUNK = 2000
+_CHUNK = 2000
 _NUMBERS = {Kind.PREFERRED: PREFERRED, Kind.UNCLEAN: UNCLEAN}
 
 
@@ -67,43 +68,23 @@ def described(
     return run
 
 
-def own_ends(places: Collection[TopicPartition]) -> Callable[[BrokerSocket], list[End]]:
+def _own_ends(places: Collection[TopicPartition], opened: BrokerSocket) -> list[End]:
     """Where the broker's own logs of these partitions end."""
-
-    def run(opened: BrokerSocket) -> list[End]:
-        rows: list[End] = []
-        for chunk in in_chunks(places, CHUNK):
-            rows += opened.exchange(LIST_OFFSETS, ask_log_ends(_by_topic(chunk)), read_log_ends)
-        return rows
-
-    return run
+    rows: list[End] = []
+    for chunk in in_chunks(places, _CHUNK):
+        rows += opened.exchange(LIST_OFFSETS, ask_log_ends(by_topic(chunk)), read_log_ends)
+    return rows
 
 
-def epoch_ends(epochs: Mapping[TopicPartition, int]) -> Callable[[BrokerSocket], list[EpochEnd]]:
+def _epoch_ends(epochs: Mapping[TopicPartition, int], opened: BrokerSocket) -> tuple[EpochEnd, ...]:
     """Where the records up to these epochs end; the broker leads the partitions."""
-
-    def run(opened: BrokerSocket) -> list[EpochEnd]:
-        topics: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for place, epoch in epochs.items():
-            topics[place.topic].append((place.partition, epoch))
-        return list(opened.exchange(EPOCH_ENDS, ask_epoch_ends(topics), read_epoch_ends))
-
-    return run
+    topics: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for place, epoch in epochs.items():
+        topics[place.topic].append((place.partition, epoch))
+    return opened.exchange(EPOCH_ENDS, ask_epoch_ends(topics), read_epoch_ends)
 
 
-def election(
-    kind: Kind, places: Sequence[TopicPartition], patience_s: float
-) -> Callable[[BrokerSocket], Election]:
-    """An election; the broker passes it on to the controller."""
-    body = elect_leaders(_NUMBERS[kind], _by_topic(places), int(patience_s * 1000))
-
-    def run(opened: BrokerSocket) -> Election:
-        return opened.exchange(ELECT_LEADERS, body, read_election)
-
-    return run
-
-
-def ask_controller(opened: BrokerSocket) -> Controller | Unavailable:
+def _ask_controller(opened: BrokerSocket) -> Controller | Unavailable:
     """Who controls the cluster, as the metadata quorum says."""
     found = opened.exchange(DESCRIBE_QUORUM, describe_quorum(), read_quorum)
     if found.error:
@@ -111,13 +92,6 @@ def ask_controller(opened: BrokerSocket) -> Controller | Unavailable:
     if found.leader < 0:
         return Unavailable("the metadata quorum has no leader")
     return Controller(found.leader, found.epoch)
-
-
-def _by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    topics: dict[str, list[int]] = defaultdict(list)
-    for topic, partition in places:
-        topics[topic].append(partition)
-    return topics
 
 
 T = TypeVar("T")
@@ -175,7 +149,9 @@ class KafkaElectionReader(ClusterClient):
         found: dict[TopicPartition, int | Unavailable] = {
             place: Unavailable("its leader did not answer for it") for place in epochs
         }
-        tasks = {node: epoch_ends({p: epochs[p] for p in mine}) for node, mine in led.items()}
+        tasks = {
+            node: partial(_epoch_ends, {p: epochs[p] for p in mine}) for node, mine in led.items()
+        }
         for rows in self._brokers.ask(tasks, addresses_in(metadata), deadline).values():
             for row in () if isinstance(rows, Unavailable) else rows:
                 found[TopicPartition(row.topic, row.partition)] = _end(row)
@@ -194,7 +170,7 @@ class KafkaElectionReader(ClusterClient):
     def _controller(
         self, living: Mapping[int, Address], deadline: Deadline
     ) -> Controller | Unavailable:
-        answers = self._each(living, ask_controller, deadline.sooner(self._half)).values()
+        answers = self._each(living, _ask_controller, deadline.sooner(self._half)).values()
         found = [each for each in answers if isinstance(each, Controller)]
         silent = (each for each in answers if isinstance(each, Unavailable))
         why = next(silent, Unavailable("no broker answers"))
@@ -211,7 +187,7 @@ class KafkaElectionReader(ClusterClient):
             for node in each.replicas:
                 if node in living:
                     held[node].append(each.place)
-        tasks = {node: own_ends(places) for node, places in held.items()}
+        tasks = {node: partial(_own_ends, places) for node, places in held.items()}
         found: dict[Replica, int | Unavailable] = {}
         for node, rows in self._brokers.ask(tasks, living, deadline).items():
             silent = rows if isinstance(rows, Unavailable) else Unavailable("it did not say")
@@ -306,7 +282,7 @@ class KafkaElectionWriter(ClusterClient):
         """
         deadline = self._connection.deadline()
         found: dict[TopicPartition, Unavailable | None] = {}
-        for chunk in in_chunks(places, CHUNK):
+        for chunk in in_chunks(places, _CHUNK):
             found |= self._elect(kind, chunk, deadline)
         return found
 
@@ -318,7 +294,8 @@ class KafkaElectionWriter(ClusterClient):
         addresses = self._brokers.addresses(deadline)
         for number, node in enumerate(sorted(addresses)):
             share = deadline.remaining / (len(addresses) - number)
-            task = election(kind, places, share)
+            body = elect_leaders(_NUMBERS[kind], by_topic(places), int(share * 1000))
+            task = partial(BrokerSocket.exchange, api=ELECT_LEADERS, body=body, read=read_election)
             here = deadline.sooner(share)
             answer = self._brokers.ask({node: task}, addresses, here)[node]
             if isinstance(answer, Unavailable):

@@ -1,7 +1,7 @@
 """Proof that nothing is written to fenced topics any more.
 
 That a controller took a rule proves nothing: each broker applies it when it hears of it, and one
-that stalls goes on with what it knew. Records that were let in before may still be appended for a
+that stalls continues with what it knew. Records that were let in before may still be appended for a
 moment; and an end offset is what consumers see, which a slow replica holds back.
 """
 

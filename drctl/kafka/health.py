@@ -1,4 +1,4 @@
-"""How one cluster stands, looked at from outside; nothing is changed."""
+"""The health of one cluster, the user's rights and open transactions; nothing is changed."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

@@ -177,7 +177,7 @@ def read_max_timestamps(
 ) -> dict[TopicPartition, int | Unavailable]:
     """No record of the partition is younger than this; -1 where it is empty.
 
-    Brokers count transaction markers and aborted records too, and go on reporting a record
+    Brokers count transaction markers and aborted records too, and continue reporting a record
     that was deleted while its segment lives.
 
     Raises:

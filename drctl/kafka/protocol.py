@@ -104,7 +104,7 @@ def array(item: Field) -> Field:
 
 
 def struct(*fields: Field) -> Field:
-    """Fields that belong together, as a tuple; tags are passed over."""
+    """Fields that belong together, as a tuple; tags are skipped."""
     writers, readers = [field.write for field in fields], [field.read for field in fields]
 
     def write(values: Iterable[Any]) -> bytes:

@@ -444,7 +444,7 @@ class TopicTail:
         """What comes from these offsets on, and from the beginning of partitions that are new.
 
         Raises:
-            Unknown: the topic is gone or made anew, or records were deleted before they were read.
+            Unknown: the topic is gone or recreated, or records were deleted before they were read.
         """
         known = set(positions)
         look = Deadline.after(_LOOK_EVERY_S)

@@ -188,7 +188,7 @@ class TransactionalClient:
     def poll(self, timeout_s: float) -> None:
         """Hear what became of records; waits for something where nothing is told."""
         wait = _ms(timeout_s)
-        # What is told and not given back keeps librdkafka from ending, for ever.
+        # What is told and not given back keeps librdkafka from ending, forever.
         with uninterrupted():
             while event := self._call["queue_poll"](self._events, wait):
                 try:

@@ -57,7 +57,7 @@ class MessageConsumer(ScanConsumer):
     def poll_rows(self, timeout_s: float) -> list[Came]:
         """What has come, of each partition in order; waits for something where nothing has."""
         self.release()
-        # A message that is not given back keeps librdkafka from ending, for ever.
+        # A message that is not given back keeps librdkafka from ending, forever.
         with uninterrupted():
             self._borrowed = self._take(timeout_s)
         # `log_reader` looks at nothing of a row but its offset.
@@ -152,7 +152,7 @@ class KafkaSourceLog:
             if (wanted := [r for r in reversed(runs) if r.span])
         }
         source = self._source
-        # A broker may wait that long for more bytes, if the site wants it to.
+        # A broker may wait that long for more bytes, if the user wants it to.
         patience_s = PATIENCE_S + int(source.properties.get(_WAIT, 0)) / 1000
         if not waiting:
             return

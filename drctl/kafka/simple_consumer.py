@@ -289,7 +289,7 @@ class ScanConsumer(SimpleConsumer):
 
     def poll_rows(self, timeout_s: float) -> list[Came]:
         """What has come, of each partition in order; waits for something where nothing has."""
-        # A message that is not given back keeps librdkafka from ending, for ever.
+        # A message that is not given back keeps librdkafka from ending, forever.
         with uninterrupted():
             pointers = self._take(timeout_s)
             came = self._read(pointers)
@@ -299,7 +299,7 @@ class ScanConsumer(SimpleConsumer):
         return came
 
     def jump(self, partition: TopicPartition, offset: int) -> None:
-        """Go on reading a partition from there."""
+        """Continue reading a partition from there."""
         self.stop(partition)
         self.start(partition, offset)
 
