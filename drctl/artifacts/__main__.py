@@ -1,4 +1,4 @@
-"""`python -m drctl.artifacts`: fetch all sets anew and write their committed sums."""
+"""`python -m drctl.artifacts`: fetch all sets again and write their committed sums."""
 
 import sys
 import tempfile

@@ -195,7 +195,7 @@ class Shelf:
         partial.replace(self.folder / "checked.json")
 
 
-# No repository's address stands here: the resolver's own default, or the site's settings, decide.
+# No repository's address stands here: the resolver's default, or the user's settings, decide.
 SETTINGS = """<ivysettings>
   <settings defaultResolver="maven"/>
   <timeout-constraints>

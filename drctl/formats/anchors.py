@@ -6,13 +6,13 @@ byte), observed (INT64), committed offset (INT64), leader epoch (INT32), topic i
 number of records (1 byte), then of each its fingerprint (8 bytes) and its timestamp: INT64 of the
 first, of the others how much earlier each is than the one before (VARLONG, modulo 2^64).
 
-Version 2 goes on with what lies further back: number of milestones (1 byte, not 0), then of each
+Version 2 continues with what lies further back: number of milestones (1 byte, not 0), then of each
 its fingerprint and timestamp, as above, and by how much its position is less than the one before
 (UNSIGNED_VARLONG), beginning from the committed offset. Without milestones version 1 is written.
 
 Version 3 is for logs with uncommitted records, those whose transaction was aborted or was open. It
-is version 2, whose number of milestones may be 0, and goes on with: uncommitted records between the
-last consumed one and the committed offset (UNSIGNED_VARLONG), and which of the records are
+is version 2, whose number of milestones may be 0, and continues with: uncommitted records between
+the last consumed one and the committed offset (UNSIGNED_VARLONG), and which of the records are
 uncommitted (UNSIGNED_VARLONG, the lowest bit for the first one, which never is).
 """
 

@@ -1,7 +1,7 @@
 """Confluent Replicator's topic `__consumer_timestamps`: how far each group got, as a time.
 
 The key is a group, topic and partition; the value the timestamp of the last record that the group
-had consumed when it committed. Newer writers put a delta behind it, in 4 or 8 bytes. What it means
+had consumed when it committed. Newer writers put a delta after it, in 4 or 8 bytes. What it means
 is not documented and was not proven: it is kept and shown, and nothing is ever computed from it.
 """
 

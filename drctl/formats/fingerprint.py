@@ -1,6 +1,6 @@
 """A record's fingerprint: 64 bits of its key and value, the same on every cluster.
 
-It is kept in anchors, so it stays as it is for ever: XXH64 of each part, seeded with the result of
+It is kept in anchors, so it stays as it is forever: XXH64 of each part, seeded with the result of
 the part before, beginning with seed 42. The parts are: whether the key is null (0 or 1 in 4 bytes,
 little-endian), the key unless it is null, the same of the value. Headers and timestamps do not
 count: replication adds headers, and a target may keep its own time.

@@ -1,7 +1,7 @@
 """What stands in `__drctl_journal`: lines of runs, and the signs that their holders leave.
 
 The key of a record is the name of the link. The value is a head of one line of JSON, written in
-one way only, and behind it the bytes of a sealed line, or of a part of one that is too long for a
+one way only, and after it the bytes of a sealed line, or of a part of one that is too long for a
 record. Signs have a head only. A token is what a holder calls itself: another one each time.
 """
 
@@ -61,7 +61,7 @@ class Taken:
     """That one has it: whoever had it before is fenced.
 
     Attributes:
-        abandons: the run that nobody goes on with from here on; empty where there is none.
+        abandons: the run that nobody continues with from here on; empty where there is none.
         mac: of the record without it, where its writer had a key.
     """
 

@@ -61,7 +61,7 @@ def nullable_string(value: str | None) -> bytes:
 
 
 def long_string(value: str) -> bytes:
-    """Text behind an INT32 with its length."""
+    """Text after an INT32 with its length."""
     return bytes32(value.encode())
 
 
@@ -257,7 +257,7 @@ class Cursor:
         return None if length == -1 else self.text(length)
 
     def long_string(self) -> str:
-        """Text behind an INT32 with its length."""
+        """Text after an INT32 with its length."""
         length = self.int32()
         if length < 0:
             self.fail(f"a string of length {length}")
@@ -302,7 +302,7 @@ class Cursor:
         return tuple(found)
 
     def _pass(self, length: int) -> int:
-        """Go on by so many bytes; where they begin."""
+        """Continue by so many bytes; where they begin."""
         start, self._at = self._at, self._at + length
         if self._at > len(self._data):
             self.fail(f"{self._at - len(self._data)} bytes too few")

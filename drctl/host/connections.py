@@ -79,7 +79,7 @@ class Party:
             self._silence, self._asked_at = why, self._clock()
 
     def forget(self, older_s: float = 0.0) -> None:
-        """Have it asked anew, unless it was asked within this time."""
+        """Have it asked again, unless it was asked within this time."""
         with self._lock:
             if self._clock() - self._asked_at >= older_s:
                 self._silence, self._answered = None, False
@@ -163,7 +163,7 @@ def party(key: Hashable, name: str) -> Party | None:
 
 
 def anew(name: str, older_s: float = 0.0) -> None:
-    """Have a party asked anew, unless that was done within this time."""
+    """Have a party asked again, unless that was done within this time."""
     for each in _Run.presence.named(name) if _Run.presence is not None else ():
         each.forget(older_s)
 

@@ -17,10 +17,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 )
 
 from drctl.formats.primitives import Cursor
-from drctl.host.connections import Closing
 from drctl.kafka.broker_socket import BrokerSocket
-from drctl.kafka.brokers import Brokers, Hopeless, Task, addresses_in
-from drctl.kafka.connection import Connection, in_chunks, pauses
+from drctl.kafka.brokers import ClusterClient, Hopeless, Task, addresses_in
+from drctl.kafka.connection import in_chunks, pauses
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.protocol import Api
 from drctl.kafka.protocol_cluster import (
@@ -62,15 +61,11 @@ Missing = Callable[[frozenset[Acl]], str]
 """What is not as wanted among a broker's rules, in words; empty where all is."""
 
 
-class KafkaAclReader(Closing):
+class KafkaAclReader(ClusterClient):
     """Implements `AclReader` of `drctl.model.fencing`.
 
     Connects on first use. Every call ends within `timeout_s` (and a moment).
     """
-
-    def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
-        self._connection = Connection(name, properties, timeout_s)
-        self._brokers = Brokers(self._connection)
 
     def acls(self) -> Acls | Unavailable:
         """All rules about topics, or why they cannot be seen.
@@ -83,7 +78,8 @@ class KafkaAclReader(Closing):
         addresses = self._brokers.addresses(deadline)
         some = dict(islice(sorted(addresses.items()), _ASKED))
         tasks = dict.fromkeys(some, _list)
-        listed = _best(self._brokers.ask(tasks, some, deadline, enough=_is_told).values())
+        answers = self._brokers.ask(tasks, some, deadline, lambda listed: not listed.error)
+        listed = _best(answers.values())
         if isinstance(listed, Unavailable):
             return listed
         if listed.error == KafkaError.SECURITY_DISABLED:
@@ -100,11 +96,7 @@ class KafkaAclReader(Closing):
             ConfigError: the properties cannot be used for connections of our own.
         """
         wanted = frozenset(rules)
-
-        def missing(seen: frozenset[Acl]) -> str:
-            return _counted(wanted - seen, len(wanted), "not there yet")
-
-        return self._watched(wanted, topics, missing)
+        return self._watched(wanted, topics, lambda seen: wanted - seen, "not there yet")
 
     def lifted(self, rules: Collection[Acl], topics: Collection[str]) -> Obedience:
         """Whether each broker has none of them any more; waits for it up to the deadline.
@@ -114,27 +106,20 @@ class KafkaAclReader(Closing):
             ConfigError: the properties cannot be used for connections of our own.
         """
         unwanted = frozenset(rules)
-
-        def left(seen: frozenset[Acl]) -> str:
-            return _counted(unwanted & seen, len(unwanted), "still there")
-
-        return self._watched(unwanted, topics, left)
-
-    def prepare(self) -> None:
-        """Open the client, which asks nobody yet.
-
-        Raises:
-            ConfigError: librdkafka does not take the properties.
-        """
-        self._connection.admin()
-
-    def close(self) -> None:
-        """Release connections; may be called again."""
-        self._connection.close()
+        return self._watched(unwanted, topics, lambda seen: unwanted & seen, "still there")
 
     def _watched(
-        self, rules: Collection[Acl], topics: Collection[str], missing: Missing
+        self,
+        rules: Collection[Acl],
+        topics: Collection[str],
+        wrong: Callable[[frozenset[Acl]], frozenset[Acl]],
+        what: str,
     ) -> Obedience:
+        """Asks each broker until no rule is wrong among those that it has."""
+
+        def missing(seen: frozenset[Acl]) -> str:
+            return _counted(wrong(seen), len(rules), what)
+
         deadline = self._connection.deadline()
         metadata = self._connection.metadata(deadline)
         addresses = addresses_in(metadata)
@@ -145,7 +130,7 @@ class KafkaAclReader(Closing):
             tasks: dict[int, Task[Unavailable | None]] = {n: watches[n].run for n in pending}
             found |= self._brokers.ask(tasks, addresses, deadline)
             # One that hung up may be back in a moment.
-            pending = {n for n in pending if _lost(found[n])}
+            pending = {n for n in pending if found[n] and not isinstance(found[n], Hopeless)}
             self._connection.wait(min(_RETRY_S, deadline.remaining) if pending else 0)
             if deadline.expired:
                 break
@@ -197,17 +182,9 @@ def _list(opened: BrokerSocket) -> Listed:
 
 def _best(answers: Collection[Listed | Unavailable]) -> Listed | Unavailable:
     """Rules before a refusal, and a refusal before silence."""
-    told = [answer for answer in answers if isinstance(answer, Listed)]
-    whole = [answer for answer in told if _is_told(answer)]
-    return next(iter((*whole, *told, *answers)), Unavailable("no broker is there"))
-
-
-def _is_told(listed: Listed) -> bool:
-    return not listed.error
-
-
-def _lost(answer: Unavailable | None) -> bool:
-    return answer is not None and not isinstance(answer, Hopeless)
+    listed = [answer for answer in answers if isinstance(answer, Listed)]
+    whole = [answer for answer in listed if not answer.error]
+    return next(iter((*whole, *listed, *answers)), Unavailable("no broker is there"))
 
 
 def _reason(listed: Listed) -> str:
@@ -235,7 +212,7 @@ def _counted(rules: Collection[Acl], total: int, what: str) -> str:
 
 # A controller takes 10,000 changes in one call; what fails, fails in small parts.
 _CHUNK = 500
-_ACL_WRITER_ASKED = 5
+_CHANGED_BY = 5
 # What a broker says while there is no controller, or while it does not answer.
 _AGAIN = frozenset(
     {
@@ -255,50 +232,18 @@ class _Change(NamedTuple):
     read: Callable[[Cursor], Sequence[Changed]]
 
 
-CREATE = _Change(CREATE_ACLS, create_acls, read_created)
-DELETE = _Change(DELETE_ACLS, delete_acls, read_deleted)
+_CREATE = _Change(CREATE_ACLS, create_acls, read_created)
+_DELETE = _Change(DELETE_ACLS, delete_acls, read_deleted)
 
 
-class KafkaAclWriter(Closing):
-    """Implements `AclWriter` of `drctl.model.fencing`.
-
-    Both calls may be repeated: what is there is not added twice, what is gone is gone. Each ends
-    within `timeout_s` (and a moment).
-    """
-
-    def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
-        self._connection = Connection(name, properties, timeout_s)
-        self._brokers = Brokers(self._connection)
-
-    def deny(self, rules: Collection[Acl]) -> Answers:
-        """Add these; by rule None where it is there now, or why it is not.
-
-        Raises:
-            ValueError: one of them is no exact rule that denies reading or writing.
-            Unreachable: no broker answered within the deadline; nothing was sent.
-            ConfigError: the properties cannot be used for connections of our own.
-        """
-        return self._done(rules, CREATE)
-
-    def restore(self, rules: Collection[Acl]) -> Answers:
-        """Remove exactly these; by rule None where it is gone now, or why it is not.
-
-        Raises:
-            ValueError: one of them is no exact rule that denies reading or writing.
-            Unreachable: no broker answered within the deadline; nothing was sent.
-            ConfigError: the properties cannot be used for connections of our own.
-        """
-        return self._done(rules, DELETE)
-
-    def close(self) -> None:
-        """Release connections; may be called again."""
-        self._connection.close()
+class _AclClient(ClusterClient):
+    """Changes rules. A change may be repeated: nothing is added twice, what is gone is gone."""
 
     def _require(self, rule: Acl) -> None:
-        """Raises ValueError for a rule that is none of this writer's business."""
-        _require_ours(rule)
+        """Raises ValueError for a rule that this client must not change."""
+        raise NotImplementedError
 
-    def _done(self, rules: Collection[Acl], change: _Change) -> Answers:
+    def _changed(self, rules: Collection[Acl], change: _Change) -> Answers:
         once = tuple(dict.fromkeys(rules))
         for rule in once:
             self._require(rule)
@@ -313,14 +258,14 @@ class KafkaAclWriter(Closing):
             except Unreachable:
                 if all(isinstance(found[rule], _NotSent) for rule in once):
                     raise
-            pending = [rule for rule in pending if _open(found[rule])]
+            pending = [rule for rule in pending if isinstance(found[rule], Unanswered | _NotSent)]
             self._connection.wait(min(next(waits), deadline.remaining) if pending else 0)
         return found
 
     def _attempt(self, rules: Sequence[Acl], change: _Change, deadline: Deadline) -> Answers:
         """Everything, by the first broker that lets us in."""
         addresses = self._brokers.addresses(deadline)
-        some = dict(islice(sorted(addresses.items()), _ACL_WRITER_ASKED))
+        some = dict(islice(sorted(addresses.items()), _CHANGED_BY))
         run = _Once(rules, change)
         answers = self._brokers.ask(dict.fromkeys(some, run), some, deadline, enough=bool)
         lost = [answer for answer in answers.values() if isinstance(answer, Unavailable)]
@@ -341,6 +286,36 @@ class KafkaAclWriter(Closing):
             return Unavailable("the cluster has no authorizer: it enforces no ACLs")
         text = self._connection.redacted(made.text or KafkaError(made.error).str())
         return Unanswered(text) if made.error in _AGAIN else Unavailable(text)
+
+
+class KafkaAclWriter(_AclClient):
+    """Implements `AclWriter` of `drctl.model.fencing`; each call ends within `timeout_s`."""
+
+    def deny(self, rules: Collection[Acl]) -> Answers:
+        """Add these; by rule None where it is there now, or why it is not.
+
+        Raises:
+            ValueError: one of them is no exact rule that denies reading or writing.
+            Unreachable: no broker answered within the deadline; nothing was sent.
+            ConfigError: the properties cannot be used for connections of our own.
+        """
+        return self._changed(rules, _CREATE)
+
+    def restore(self, rules: Collection[Acl]) -> Answers:
+        """Remove exactly these; by rule None where it is gone now, or why it is not.
+
+        Raises:
+            ValueError: one of them is no exact rule that denies reading or writing.
+            Unreachable: no broker answered within the deadline; nothing was sent.
+            ConfigError: the properties cannot be used for connections of our own.
+        """
+        return self._changed(rules, _DELETE)
+
+    def _require(self, rule: Acl) -> None:
+        """A rule that says less than all of this would, in a deletion, match rules of others."""
+        exact = rule.pattern in (LITERAL, PREFIXED) and all((rule.name, rule.principal, rule.host))
+        if not exact or rule.permission != DENY or rule.operation not in Denied.__members__:
+            raise ValueError(f"not a rule of a fence: {rule}")
 
 
 class _Once:
@@ -369,18 +344,6 @@ class _NotSent(Unavailable):
 
 
 _NOT_SENT = _NotSent("not sent: no broker answered")
-
-
-def _open(answer: Unavailable | None) -> bool:
-    """Whether it is worth another attempt; each rule may be added, or removed, more than once."""
-    return isinstance(answer, Unanswered | _NotSent)
-
-
-def _require_ours(rule: Acl) -> None:
-    """A rule that says less than all of this would, in a deletion, match rules of others."""
-    exact = rule.pattern in (LITERAL, PREFIXED) and all((rule.name, rule.principal, rule.host))
-    if not exact or rule.permission != DENY or rule.operation not in Denied.__members__:
-        raise ValueError(f"not a rule of a fence: {rule}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,30 +388,11 @@ _OPERATIONS = frozenset({"READ", "WRITE"})
 _EVERY_TOPIC = "*"
 
 
-class _Requests(KafkaAclWriter):
-    """The same requests, for rules of either permission."""
-
-    def create(self, rules: Collection[Acl]) -> Answers:
-        return self._done(rules, CREATE)
-
-    def delete(self, rules: Collection[Acl]) -> Answers:
-        return self._done(rules, DELETE)
-
-    def _require(self, rule: Acl) -> None:
-        exact = rule.pattern in (LITERAL, PREFIXED) and all(rule)
-        known = rule.permission in _PERMISSIONS and rule.operation in _OPERATIONS
-        if not exact or not known or rule.name == _EVERY_TOPIC:
-            raise ValueError(f"not a rule of a client for some topics: {rule}")
-
-
-class KafkaRuleWriter(Closing):
+class KafkaRuleWriter(_AclClient):
     """Implements `RuleWriter` of `drctl.model.repairs`; connects on first use.
 
     Both calls may be repeated. Each ends within `timeout_s` (and a moment).
     """
-
-    def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
-        self._requests = _Requests(name, properties, timeout_s=timeout_s)
 
     def add(self, rules: Collection[Acl]) -> Answers:
         """Add these; by rule None where it is there now, or why it is not.
@@ -458,7 +402,7 @@ class KafkaRuleWriter(Closing):
             Unreachable: no broker answered within the deadline; nothing was sent.
             ConfigError: the properties cannot be used for connections of our own.
         """
-        return self._requests.create(rules)
+        return self._changed(rules, _CREATE)
 
     def remove(self, rules: Collection[Acl]) -> Answers:
         """Remove exactly these; by rule None where it is gone now, or why it is not.
@@ -466,8 +410,10 @@ class KafkaRuleWriter(Closing):
         Raises:
             ValueError, Unreachable, ConfigError: likewise.
         """
-        return self._requests.delete(rules)
+        return self._changed(rules, _DELETE)
 
-    def close(self) -> None:
-        """Release connections; may be called again."""
-        self._requests.close()
+    def _require(self, rule: Acl) -> None:
+        exact = rule.pattern in (LITERAL, PREFIXED) and all(rule)
+        known = rule.permission in _PERMISSIONS and rule.operation in _OPERATIONS
+        if not exact or not known or rule.name == _EVERY_TOPIC:
+            raise ValueError(f"not a rule of a client for some topics: {rule}")

@@ -59,7 +59,7 @@ class AnchorsTopicReader:
         Raises:
             ConfigError: the topic may not be read, or is not compacted.
             Unreachable: the cluster did not answer.
-            Unknown: the topic was made anew since it was first read; the next call reads it anew.
+            Unknown: the topic was recreated since it was first read; the next call reads it again.
         """
         with self._following():
             self.exists = self._held.catch_up()

@@ -1,4 +1,4 @@
-"""A connection to one chosen broker, for requests that librdkafka does not have."""
+"""A connection to one chosen broker, for requests that librdkafka does not have; its security."""
 
 import os
 import secrets

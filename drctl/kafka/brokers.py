@@ -1,4 +1,8 @@
-"""Asks brokers of a cluster side by side, each for itself."""
+"""Asks brokers of a cluster side by side, each for itself, over connections of our own.
+
+`Brokers` runs tasks, `ask_leaders` asks the leader of each partition, `ClusterClient` is the base
+of everything that holds a connection to one cluster.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
@@ -13,10 +17,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 )
 
 from drctl.formats.primitives import Cursor
+from drctl.host.connections import Closing
 from drctl.kafka.broker_socket import Address, BrokerSecurity, BrokerSocket, broker_security
 from drctl.kafka.connection import GRACE_S, Connection, Nodes, again, in_chunks, pauses, settled_by
 from drctl.kafka.deadline import Deadline
-from drctl.kafka.faults import Fault, no_leader, unknown
+from drctl.kafka.faults import Fault, leader_of
 from drctl.kafka.protocol import Api
 from drctl.kafka.protocol_cluster import (
     DESCRIBE_CLUSTER,
@@ -41,10 +46,6 @@ _ABSENT = Unavailable("the broker is not there")
 Task = Callable[[BrokerSocket], T]
 
 
-def _never(_answer: object) -> bool:
-    return False
-
-
 class Brokers:
     """Opens a connection for each task and closes it; one that hangs holds up no other."""
 
@@ -65,7 +66,7 @@ class Brokers:
         tasks: Mapping[K, Task[T]],
         addresses: Mapping[K, Address],
         deadline: Deadline,
-        enough: Callable[[T], bool] = _never,
+        enough: Callable[[T], bool] = lambda _: False,
     ) -> dict[K, T | Unavailable]:
         """What each task returned, or why it did not; `addresses` says which broker it is for.
 
@@ -93,7 +94,8 @@ class Brokers:
             ConfigError: the properties cannot be used for connections of our own.
         """
         addresses = self.addresses(deadline)
-        answers = self.ask(dict.fromkeys(addresses, task), addresses, deadline, _told)
+        answered = lambda answer: not isinstance(answer, Unavailable)  # noqa: E731
+        answers = self.ask(dict.fromkeys(addresses, task), addresses, deadline, answered)
         known = (each for each in answers.values() if not isinstance(each, Unavailable))
         return next(known, first_reason(answers))
 
@@ -119,6 +121,30 @@ class Brokers:
         return Unavailable(text) if isinstance(error, Unreachable) else Hopeless(text)
 
 
+class ClusterClient(Closing):
+    """Whoever asks one cluster something; connects on first use.
+
+    Args:
+        timeout_s: every call ends within it (and a moment).
+    """
+
+    def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
+        self._connection = Connection(name, properties, timeout_s)
+        self._brokers = Brokers(self._connection)
+
+    def prepare(self) -> None:
+        """Open the client, which asks nobody yet.
+
+        Raises:
+            ConfigError: librdkafka does not take the properties.
+        """
+        self._connection.admin()
+
+    def close(self) -> None:
+        """Release connections; may be called again."""
+        self._connection.close()
+
+
 def addresses_in(known: ClusterMetadata | Nodes) -> dict[int, Address]:
     """All brokers that are there, by id."""
     brokers = known.brokers.items()
@@ -131,10 +157,6 @@ def first_reason(answers: Mapping[int, object]) -> Unavailable:
     return next(reasons, Unavailable("no broker is there"))
 
 
-def _told(answer: object) -> bool:
-    return not isinstance(answer, Unavailable)
-
-
 def _described(opened: BrokerSocket) -> DescribedCluster | Unavailable:
     found = opened.exchange(DESCRIBE_CLUSTER, describe_cluster(), read_described)
     if found.error:
@@ -143,7 +165,7 @@ def _described(opened: BrokerSocket) -> DescribedCluster | Unavailable:
 
 
 class _SideBySide(Generic[K, T]):
-    """A thread a task; one that waits for ever, for a name server say, is left behind."""
+    """A thread a task; one that waits forever, for a name server say, is abandoned."""
 
     def __init__(self, security: BrokerSecurity, deadline: Deadline) -> None:
         self._security = security
@@ -182,6 +204,14 @@ class _SideBySide(Generic[K, T]):
 
 _CHUNK = 2000
 _SILENT = Fault(KafkaError._TIMED_OUT, "its leader did not answer for it")
+
+
+def by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """The numbers of partitions, by topic."""
+    topics: dict[str, list[int]] = defaultdict(list)
+    for topic, partition in places:
+        topics[topic].append(partition)
+    return topics
 
 
 class Row(Protocol):
@@ -241,7 +271,7 @@ def ask_leaders(
             break
         pending = [p for p in pending if again(answers[p], settled)]
         connection.wait(min(next(waits), deadline.remaining) if pending else 0)
-    return {p: _leaders_told(p, answers.get(p, _SILENT), connection) for p in partitions}
+    return {p: _unless_fault(p, answers.get(p, _SILENT), connection) for p in partitions}
 
 
 def _round(
@@ -252,59 +282,38 @@ def _round(
     deadline: Deadline,
 ) -> dict[TopicPartition, R | Fault]:
     metadata = connection.metadata(deadline)
-    leaderless, led = _by_leader(metadata, pending)
-    found: dict[TopicPartition, R | Fault] = {**leaderless}
+    found: dict[TopicPartition, R | Fault] = {}
+    led: dict[int, list[TopicPartition]] = defaultdict(list)
+    for place in pending:
+        leader = leader_of(metadata.topics, place)
+        if isinstance(leader, Fault):
+            found[place] = leader
+        else:
+            led[leader].append(place)
     tasks: dict[int, Task[list[R]]] = {n: _task(question, places) for n, places in led.items()}
     for node, rows in brokers.ask(tasks, addresses_in(metadata), deadline).items():
         if isinstance(rows, Unavailable):
-            found.update(dict.fromkeys(led[node], _lost(rows)))
+            code = KafkaError._FAIL if isinstance(rows, Hopeless) else KafkaError._TIMED_OUT
+            found.update(dict.fromkeys(led[node], Fault(code, rows.reason)))
         else:
             found.update(dict.fromkeys(led[node], _SILENT))
-            found.update((TopicPartition(r.topic, r.partition), _judged(r)) for r in rows)
+            for row in rows:
+                fault = Fault(row.error, KafkaError(row.error).str()) if row.error else None
+                found[TopicPartition(row.topic, row.partition)] = fault or row
     return found
-
-
-def _by_leader(
-    metadata: ClusterMetadata, pending: Collection[TopicPartition]
-) -> tuple[dict[TopicPartition, Fault], dict[int, list[TopicPartition]]]:
-    topics = metadata.topics
-    found: dict[TopicPartition, Fault] = {}
-    led: dict[int, list[TopicPartition]] = defaultdict(list)
-    for place in pending:
-        topic = topics.get(place.topic)
-        known = topic.partitions.get(place.partition) if topic else None
-        if known is None:
-            found[place] = unknown(f"partition {place}")
-        elif known.leader < 0:
-            found[place] = no_leader()
-        else:
-            led[known.leader].append(place)
-    return found, led
 
 
 def _task(question: Question[R], places: Collection[TopicPartition]) -> Task[list[R]]:
     def run(opened: BrokerSocket) -> list[R]:
         rows: list[R] = []
         for chunk in in_chunks(places, _CHUNK):
-            topics: dict[str, list[int]] = defaultdict(list)
-            for topic, partition in chunk:
-                topics[topic].append(partition)
-            rows += opened.exchange(question.api, question.write(topics), question.read)
+            rows += opened.exchange(question.api, question.write(by_topic(chunk)), question.read)
         return rows
 
     return run
 
 
-def _lost(why: Unavailable) -> Fault:
-    code = KafkaError._FAIL if isinstance(why, Hopeless) else KafkaError._TIMED_OUT
-    return Fault(code, why.reason)
-
-
-def _judged(row: R) -> R | Fault:
-    return Fault(row.error, KafkaError(row.error).str()) if row.error else row
-
-
-def _leaders_told(
+def _unless_fault(
     place: TopicPartition, answer: "R | Fault", connection: Connection
 ) -> "R | Unavailable":
     if not isinstance(answer, Fault):

@@ -1,4 +1,4 @@
-"""The admin client of one cluster: opened on first use, quiet, and honest about why it fails."""
+"""The admin client of one cluster, opened on first use, and rounds of requests through it."""
 
 import logging
 import re
@@ -182,7 +182,7 @@ class Connection:
                 if self._refused_by_all() or hopeless():
                     deadline = Deadline(deadline.at, round(deadline.total - deadline.remaining, 1))
                     break
-                # It may go on asking a broker that hangs; a new client finds one that answers.
+                # It may continue asking a broker that hangs; a new client finds one that answers.
                 self.close()
         raise self.unreachable(failure, deadline.total)
 

@@ -1,4 +1,4 @@
-"""One deadline a call: everything a call waits for counts against it."""
+"""Time: one deadline a call, what no signal may interrupt, what is done at intervals."""
 
 import signal
 from collections.abc import Callable, Iterator

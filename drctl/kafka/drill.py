@@ -1,10 +1,10 @@
-"""A drill's application that reads: the only member of its group, and a log of what it read."""
+"""A drill's clients and its scratch: a reader and a writer that log what they did, own topics."""
 
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
@@ -13,10 +13,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.drill.cleaning import drill_of
 from drctl.drill.clients import Consumed, Written, identity
-from drctl.host.connections import Closing
-from drctl.kafka.connection import GRACE_S, LOGGER, Connection, client_properties, outcome
+from drctl.kafka.brokers import ClusterClient
+from drctl.kafka.connection import GRACE_S, LOGGER, client_properties, outcome
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.faults import Fault
+from drctl.kafka.own_topics import PATIENCE_S, ask_to_create, await_leaders
 from drctl.model.errors import ConfigError, Unknown, Unreachable
 from drctl.model.topology import Unavailable
 
@@ -25,14 +26,18 @@ _POLL_S = 0.2
 _END_S = 15.0
 _SCAN_S = 60.0
 
+C = TypeVar("C", Consumer, Producer)
 
-def _consumer(name: str, properties: Mapping[str, str], settings: Mapping[str, Any]) -> Consumer:
+
+def _opened(kind: type[C], cluster: str, settings: Mapping[str, Any]) -> C:
+    """A consumer or producer of confluent-kafka."""
     try:
-        return Consumer({**client_properties(properties), **settings}, logger=LOGGER)
+        return kind(dict(settings), logger=LOGGER)
     except (KafkaException, ValueError, TypeError) as error:
         raise ConfigError(
-            f"cluster {name}: a consumer does not take its properties: {error.__class__}",
-            f"Correct clusters.{name}.properties: librdkafka's names and values go there.",
+            f"cluster {cluster}: a {kind.__name__.lower()} does not take its properties:"
+            f" {error.__class__}",
+            f"Correct clusters.{cluster}.properties: librdkafka's names and values go there.",
         ) from None
 
 
@@ -52,13 +57,14 @@ class DrillReader:
         self._failure = ""
         self._stopping = threading.Event()
         settings = {
+            **client_properties(properties),
             "group.id": group,
             "enable.auto.commit": False,
             "session.timeout.ms": 6_000,
             # Where it never committed it begins at the start, here as there.
             "auto.offset.reset": "earliest",
         }
-        self._consumer = _consumer(name, properties, settings)
+        self._consumer = _opened(Consumer, name, settings)
         self._thread = threading.Thread(target=self._run, name=group, daemon=True)
 
     @property
@@ -123,12 +129,13 @@ def held(name: str, properties: Mapping[str, str], topic: str) -> Mapping[str, i
         Unreachable: the cluster did not answer.
     """
     settings = {
+        **client_properties(properties),
         "group.id": "drctl",
         "enable.auto.commit": False,
         "auto.offset.reset": "earliest",
         "enable.partition.eof": False,
     }
-    consumer = _consumer(name, properties, settings)
+    consumer = _opened(Consumer, name, settings)
     try:
         return _scanned(consumer, topic)
     except KafkaException as error:
@@ -163,7 +170,7 @@ def _scanned(consumer: Consumer, topic: str) -> Mapping[str, int]:
 
 _KEYS = 17
 _DELIVERY_S = 30.0
-_DRILL_WRITER_END_S = 10.0
+_FLUSH_S = 10.0
 _REFUSAL_S = 1.0
 _FORBIDDEN = frozenset(
     {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
@@ -193,13 +200,7 @@ class DrillWriter:
             "linger.ms": 5,
             "delivery.timeout.ms": int(_DELIVERY_S * 1000),
         }
-        try:
-            self._producer = Producer(settings, logger=LOGGER)
-        except (KafkaException, ValueError, TypeError) as error:
-            raise ConfigError(
-                f"cluster {name}: a producer does not take its properties: {error.__class__}",
-                f"Correct clusters.{name}.properties: librdkafka's names and values go there.",
-            ) from None
+        self._producer = _opened(Producer, name, settings)
 
     @property
     def log(self) -> Written:
@@ -230,7 +231,7 @@ class DrillWriter:
             )
 
     def start(self, rate: float) -> None:
-        """Go on writing in a thread, so many a second, until it is stopped."""
+        """Continue writing in a thread, so many a second, until it is stopped."""
         self._thread = threading.Thread(target=self._go_on, args=(1 / rate,), daemon=True)
         self._thread.start()
 
@@ -269,7 +270,7 @@ class DrillWriter:
             self._producer.poll(0)
             self._stopping.wait(pause_s)
         # A dead cluster acknowledges nothing: it is not waited for longer than a moment.
-        self._producer.flush(_DRILL_WRITER_END_S if not self._stopping.is_set() else _REFUSAL_S)
+        self._producer.flush(_FLUSH_S if not self._stopping.is_set() else _REFUSAL_S)
         # What is still under way must not be written later, when nobody counts any more.
         self._producer.purge()
 
@@ -300,7 +301,6 @@ class DrillWriter:
 
 
 _REPLICAS = 3
-_PATIENCE_S = 30.0
 _PAUSE_S = 0.2
 _GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 _NO_GROUP = frozenset({KafkaError.GROUP_ID_NOT_FOUND})
@@ -310,11 +310,8 @@ _STILL_READ = frozenset({KafkaError.NON_EMPTY_GROUP})
 Ask = Callable[[list[str]], Mapping[str, Any]]
 
 
-class KafkaScratch(Closing):
+class KafkaScratch(ClusterClient):
     """Implements `drctl.drill.clients.ScratchMaker`; connects on first use."""
-
-    def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
-        self._connection = Connection(name, properties, timeout_s)
 
     def make_topic(self, name: str, partitions: int) -> None:
         """Make it, and see that it is led.
@@ -328,15 +325,17 @@ class KafkaScratch(Closing):
         _require_ours([name])
         brokers = len(self._connection.nodes(self._connection.deadline()).brokers)
         new = NewTopic(name, partitions, replication_factor=min(_REPLICAS, brokers))
-        asked = self._connection.admin().create_topics([new], operation_timeout=_PATIENCE_S)
-        done = outcome(asked[name], _PATIENCE_S + GRACE_S)
-        if isinstance(done, Fault) and done.code != KafkaError.TOPIC_ALREADY_EXISTS:
-            told = f"topic {name} of {self._connection.name} cannot be made"
-            message = f"{told}: {self._connection.redacted(done.text)}"
-            if done.retried:
+        fault = ask_to_create(self._connection, new)
+        if fault is not None:
+            message = f"topic {name} of {self._connection.name} cannot be made: {fault.text}"
+            if fault.retried:
                 raise Unreachable(message, "see that its brokers run")
             raise ConfigError(message, "grant CREATE, READ, WRITE and DELETE on it (docs/drill.md)")
-        self._await_leaders(name, partitions)
+        if not await_leaders(self._connection, name, partitions):
+            raise Unknown(
+                f"topic {name} of {self._connection.name} has no leaders after {PATIENCE_S:g} s",
+                "see that its brokers run",
+            )
 
     def delete_topics(self, names: Collection[str]) -> Mapping[str, Unavailable | None]:
         """By name None where it is gone, or why it is not.
@@ -344,14 +343,13 @@ class KafkaScratch(Closing):
         Raises:
             ValueError: one of them is not called as drills call topics.
         """
-
-        def ask(chosen: list[str]) -> Mapping[str, Any]:
-            asked: Mapping[str, Any] = self._connection.admin().delete_topics(
-                chosen, operation_timeout=_PATIENCE_S
-            )
-            return asked
-
-        return self._deleted(names, ask, _GONE)
+        return self._deleted(
+            names,
+            lambda chosen: self._connection.admin().delete_topics(
+                chosen, operation_timeout=PATIENCE_S
+            ),
+            _GONE,
+        )
 
     def delete_groups(self, names: Collection[str]) -> Mapping[str, Unavailable | None]:
         """By name None where it is gone, or why it is not.
@@ -359,28 +357,23 @@ class KafkaScratch(Closing):
         Raises:
             ValueError: one of them is not called as drills call groups.
         """
-
-        def ask(chosen: list[str]) -> Mapping[str, Any]:
-            asked: Mapping[str, Any] = self._connection.admin().delete_consumer_groups(
-                chosen, request_timeout=_PATIENCE_S
-            )
-            return asked
-
-        return self._deleted(names, ask, _NO_GROUP)
-
-    def close(self) -> None:
-        """Release connections; may be called again."""
-        self._connection.close()
+        return self._deleted(
+            names,
+            lambda chosen: self._connection.admin().delete_consumer_groups(
+                chosen, request_timeout=PATIENCE_S
+            ),
+            _NO_GROUP,
+        )
 
     def _deleted(
         self, names: Collection[str], ask: Ask, gone: frozenset[int]
     ) -> Mapping[str, Unavailable | None]:
         _require_ours(names)
         found: dict[str, Unavailable | None] = {}
-        pending, deadline = sorted(set(names)), Deadline.after(_PATIENCE_S)
+        pending, deadline = sorted(set(names)), Deadline.after(PATIENCE_S)
         while pending:
             for name, future in ask(pending).items():
-                done = outcome(future, _PATIENCE_S + GRACE_S)
+                done = outcome(future, PATIENCE_S + GRACE_S)
                 failed = isinstance(done, Fault) and done.code not in gone
                 found[name] = Unavailable(self._connection.redacted(done.text)) if failed else None
                 if not failed or not (done.retried or done.code in _STILL_READ):
@@ -389,19 +382,6 @@ class KafkaScratch(Closing):
                 break
             self._connection.wait(_PAUSE_S if pending else 0)
         return found
-
-    def _await_leaders(self, name: str, partitions: int) -> None:
-        deadline = Deadline.after(_PATIENCE_S)
-        while not deadline.expired:
-            known = self._connection.metadata(deadline).topics.get(name)
-            leaders = [each.leader for each in known.partitions.values()] if known else []
-            if len(leaders) == partitions and min(leaders) >= 0:
-                return
-            self._connection.wait(_PAUSE_S)
-        raise Unknown(
-            f"topic {name} of {self._connection.name} has no leaders after {_PATIENCE_S:g} s",
-            "see that its brokers run",
-        )
 
 
 def _require_ours(names: Collection[str]) -> None:

@@ -1,7 +1,8 @@
-"""Looks at replicas, each for itself: who lives, who is in sync, where its own log ends."""
+"""Partitions and their replicas, who is alive and where each log ends; elections of leaders."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError
@@ -10,10 +11,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 )
 
 from drctl.elections.cluster_state import Declined, Kind, Partition, PartitionStates, Replica
-from drctl.host.connections import Closing
 from drctl.kafka.broker_socket import Address, BrokerSocket
-from drctl.kafka.brokers import Brokers, addresses_in
-from drctl.kafka.connection import Connection, in_chunks
+from drctl.kafka.brokers import ClusterClient, addresses_in, by_topic
+from drctl.kafka.connection import in_chunks
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.protocol_cluster import DESCRIBE_QUORUM, describe_quorum, read_quorum
 from drctl.kafka.protocol_partitions import (
@@ -41,7 +41,7 @@ from drctl.model.errors import Unknown
 from drctl.model.health import Controller
 from drctl.model.topology import TopicPartition, Unavailable
 
-CHUNK = 2000
+_CHUNK = 2000
 _NUMBERS = {Kind.PREFERRED: PREFERRED, Kind.UNCLEAN: UNCLEAN}
 
 
@@ -68,43 +68,23 @@ def described(
     return run
 
 
-def own_ends(places: Collection[TopicPartition]) -> Callable[[BrokerSocket], list[End]]:
+def _own_ends(places: Collection[TopicPartition], opened: BrokerSocket) -> list[End]:
     """Where the broker's own logs of these partitions end."""
-
-    def run(opened: BrokerSocket) -> list[End]:
-        rows: list[End] = []
-        for chunk in in_chunks(places, CHUNK):
-            rows += opened.exchange(LIST_OFFSETS, ask_log_ends(_by_topic(chunk)), read_log_ends)
-        return rows
-
-    return run
+    rows: list[End] = []
+    for chunk in in_chunks(places, _CHUNK):
+        rows += opened.exchange(LIST_OFFSETS, ask_log_ends(by_topic(chunk)), read_log_ends)
+    return rows
 
 
-def epoch_ends(epochs: Mapping[TopicPartition, int]) -> Callable[[BrokerSocket], list[EpochEnd]]:
+def _epoch_ends(epochs: Mapping[TopicPartition, int], opened: BrokerSocket) -> tuple[EpochEnd, ...]:
     """Where the records up to these epochs end; the broker leads the partitions."""
-
-    def run(opened: BrokerSocket) -> list[EpochEnd]:
-        topics: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for place, epoch in epochs.items():
-            topics[place.topic].append((place.partition, epoch))
-        return list(opened.exchange(EPOCH_ENDS, ask_epoch_ends(topics), read_epoch_ends))
-
-    return run
+    topics: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for place, epoch in epochs.items():
+        topics[place.topic].append((place.partition, epoch))
+    return opened.exchange(EPOCH_ENDS, ask_epoch_ends(topics), read_epoch_ends)
 
 
-def election(
-    kind: Kind, places: Sequence[TopicPartition], patience_s: float
-) -> Callable[[BrokerSocket], Election]:
-    """An election; the broker passes it on to the controller."""
-    body = elect_leaders(_NUMBERS[kind], _by_topic(places), int(patience_s * 1000))
-
-    def run(opened: BrokerSocket) -> Election:
-        return opened.exchange(ELECT_LEADERS, body, read_election)
-
-    return run
-
-
-def ask_controller(opened: BrokerSocket) -> Controller | Unavailable:
+def _ask_controller(opened: BrokerSocket) -> Controller | Unavailable:
     """Who controls the cluster, as the metadata quorum says."""
     found = opened.exchange(DESCRIBE_QUORUM, describe_quorum(), read_quorum)
     if found.error:
@@ -114,25 +94,14 @@ def ask_controller(opened: BrokerSocket) -> Controller | Unavailable:
     return Controller(found.leader, found.epoch)
 
 
-def _by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    topics: dict[str, list[int]] = defaultdict(list)
-    for topic, partition in places:
-        topics[topic].append(partition)
-    return topics
-
-
 T = TypeVar("T")
 
 
-class KafkaElectionReader(Closing):
+class KafkaElectionReader(ClusterClient):
     """Implements `ElectionReader` of `drctl.elections.cluster_state`.
 
     Connects on first use. Every call ends within `timeout_s` (and a moment).
     """
-
-    def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
-        self._connection = Connection(name, properties, timeout_s)
-        self._brokers = Brokers(self._connection)
 
     def look(
         self, topics: Collection[str] | None, ends_of: Collection[TopicPartition] | None = None
@@ -180,15 +149,13 @@ class KafkaElectionReader(Closing):
         found: dict[TopicPartition, int | Unavailable] = {
             place: Unavailable("its leader did not answer for it") for place in epochs
         }
-        tasks = {node: epoch_ends({p: epochs[p] for p in mine}) for node, mine in led.items()}
+        tasks = {
+            node: partial(_epoch_ends, {p: epochs[p] for p in mine}) for node, mine in led.items()
+        }
         for rows in self._brokers.ask(tasks, addresses_in(metadata), deadline).values():
             for row in () if isinstance(rows, Unavailable) else rows:
                 found[TopicPartition(row.topic, row.partition)] = _end(row)
         return found
-
-    def close(self) -> None:
-        """Release connections; may be called again."""
-        self._connection.close()
 
     @property
     def _half(self) -> float:
@@ -203,7 +170,7 @@ class KafkaElectionReader(Closing):
     def _controller(
         self, living: Mapping[int, Address], deadline: Deadline
     ) -> Controller | Unavailable:
-        answers = self._each(living, ask_controller, deadline.sooner(self._half)).values()
+        answers = self._each(living, _ask_controller, deadline.sooner(self._half)).values()
         found = [each for each in answers if isinstance(each, Controller)]
         silent = (each for each in answers if isinstance(each, Unavailable))
         why = next(silent, Unavailable("no broker answers"))
@@ -220,7 +187,7 @@ class KafkaElectionReader(Closing):
             for node in each.replicas:
                 if node in living:
                     held[node].append(each.place)
-        tasks = {node: own_ends(places) for node, places in held.items()}
+        tasks = {node: partial(_own_ends, places) for node, places in held.items()}
         found: dict[Replica, int | Unavailable] = {}
         for node, rows in self._brokers.ask(tasks, living, deadline).items():
             silent = rows if isinstance(rows, Unavailable) else Unavailable("it did not say")
@@ -299,12 +266,11 @@ _NOT_NEEDED = KafkaError.ELECTION_NOT_NEEDED
 _NO_ANSWER = frozenset({KafkaError.REQUEST_TIMED_OUT, KafkaError.NOT_CONTROLLER})
 
 
-class KafkaElectionWriter(Closing):
+class KafkaElectionWriter(ClusterClient):
     """Implements `ElectionWriter` of `drctl.elections.cluster_state`."""
 
     def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 30) -> None:
-        self._connection = Connection(name, properties, timeout_s)
-        self._brokers = Brokers(self._connection)
+        super().__init__(name, properties, timeout_s=timeout_s)
 
     def elect(
         self, kind: Kind, places: Collection[TopicPartition]
@@ -316,13 +282,9 @@ class KafkaElectionWriter(Closing):
         """
         deadline = self._connection.deadline()
         found: dict[TopicPartition, Unavailable | None] = {}
-        for chunk in in_chunks(places, CHUNK):
+        for chunk in in_chunks(places, _CHUNK):
             found |= self._elect(kind, chunk, deadline)
         return found
-
-    def close(self) -> None:
-        """Release connections; may be called again."""
-        self._connection.close()
 
     def _elect(
         self, kind: Kind, places: Sequence[TopicPartition], deadline: Deadline
@@ -332,7 +294,8 @@ class KafkaElectionWriter(Closing):
         addresses = self._brokers.addresses(deadline)
         for number, node in enumerate(sorted(addresses)):
             share = deadline.remaining / (len(addresses) - number)
-            task = election(kind, places, share)
+            body = elect_leaders(_NUMBERS[kind], by_topic(places), int(share * 1000))
+            task = partial(BrokerSocket.exchange, api=ELECT_LEADERS, body=body, read=read_election)
             here = deadline.sooner(share)
             answer = self._brokers.ask({node: task}, addresses, here)[node]
             if isinstance(answer, Unavailable):

@@ -1,8 +1,12 @@
 """What a broker or librdkafka answers instead of a value, in words for a person."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
+
+from drctl.model.topology import TopicPartition
 
 _RETRIED = frozenset(
     {
@@ -86,11 +90,17 @@ def fault_of(error: BaseException) -> Fault:
     raise error
 
 
-def no_leader() -> Fault:
-    """The partition has no leader now."""
-    return Fault(KafkaError.LEADER_NOT_AVAILABLE, "the partition has no leader")
-
-
 def unknown(what: str) -> Fault:
     """The topic or partition is not in the cluster's metadata."""
     return Fault(KafkaError.UNKNOWN_TOPIC_OR_PART, f"{what} does not exist")
+
+
+def leader_of(topics: Mapping[str, Any], place: TopicPartition) -> int | Fault:
+    """The broker that leads a partition, from the topics of a cluster's metadata."""
+    topic = topics.get(place.topic)
+    known = topic.partitions.get(place.partition) if topic else None
+    if known is None:
+        return unknown(f"partition {place}")
+    if known.leader < 0:
+        return Fault(KafkaError.LEADER_NOT_AVAILABLE, "the partition has no leader")
+    return int(known.leader)

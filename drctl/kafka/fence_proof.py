@@ -1,16 +1,14 @@
 """Proof that nothing is written to fenced topics any more.
 
 That a controller took a rule proves nothing: each broker applies it when it hears of it, and one
-that stalls goes on with what it knew. Records that were let in before may still be appended for a
+that stalls continues with what it knew. Records that were let in before may still be appended for a
 moment; and an end offset is what consumers see, which a slow replica holds back.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 
-from drctl.host.connections import Closing
 from drctl.kafka.acls import KafkaAclReader
-from drctl.kafka.brokers import Brokers, Question, ask_leaders
-from drctl.kafka.connection import Connection
+from drctl.kafka.brokers import ClusterClient, Question, ask_leaders
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.offsets import LookUps
 from drctl.kafka.protocol_partitions import LIST_OFFSETS, End, ask_log_ends, read_log_ends
@@ -27,7 +25,7 @@ Ends = Mapping[TopicPartition, Found | Unavailable]
 Reasons = Mapping[TopicPartition, Unavailable]
 
 
-class KafkaFenceProver(Closing):
+class KafkaFenceProver(ClusterClient):
     """Implements `FenceProver` of `drctl.model.fencing`.
 
     Args:
@@ -44,9 +42,8 @@ class KafkaFenceProver(Closing):
         settle_s: float = 1.0,
         timeout_s: float = 10,
     ) -> None:
+        super().__init__(name, properties, timeout_s=timeout_s)
         self._acls = KafkaAclReader(name, properties, timeout_s=timeout_s)
-        self._connection = Connection(name, properties, timeout_s)
-        self._brokers = Brokers(self._connection)
         self._settle_s = settle_s
         self._unasked: Unavailable | None = None
 
@@ -80,7 +77,7 @@ class KafkaFenceProver(Closing):
     def close(self) -> None:
         """Release connections; may be called again."""
         self._acls.close()
-        self._connection.close()
+        super().close()
 
     def _partitions(
         self, topics: Collection[str], deadline: Deadline

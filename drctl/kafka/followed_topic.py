@@ -55,7 +55,7 @@ class FollowedTopic(ABC):
         Raises:
             ConfigError: it may not be read, or is not as it must be.
             Unreachable: the cluster did not answer.
-            Unknown: it was deleted, or made anew, since it was first read.
+            Unknown: it was deleted, or recreated, since it was first read.
         """
         if not self._exists():
             return False
@@ -88,7 +88,7 @@ class FollowedTopic(ABC):
 
         Raises:
             Unreachable: it does not answer.
-            Unknown: the topic was made anew since it was first read.
+            Unknown: the topic was recreated since it was first read.
         """
         offsets = self._asked(self._ask_offsets, lambda found: isinstance(found, Unavailable))
         if isinstance(offsets, Unavailable):
@@ -171,7 +171,7 @@ class FollowedTopic(ABC):
     def _gone(self) -> Unknown:
         return Unknown(
             f"{self.where} was deleted, or made anew, while drctl used it",
-            self._purpose.anew,
+            self._purpose.recreated,
         )
 
 

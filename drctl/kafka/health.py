@@ -1,4 +1,4 @@
-"""How one cluster stands, looked at from outside; nothing is changed."""
+"""The health of one cluster, the user's rights and open transactions; nothing is changed."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -7,9 +7,8 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
-from drctl.host.connections import Closing
 from drctl.kafka.broker_socket import Address, BrokerSocket
-from drctl.kafka.brokers import Brokers, Question, addresses_in, ask_leaders
+from drctl.kafka.brokers import Brokers, ClusterClient, Question, addresses_in, ask_leaders
 from drctl.kafka.connection import Connection
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.offsets import LookUps
@@ -44,12 +43,8 @@ _NOT_TOLD = Unavailable(
 )
 
 
-class KafkaRightsReader(Closing):
+class KafkaRightsReader(ClusterClient):
     """Implements `RightsReader` of `drctl.model.health`; connects on first use."""
-
-    def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
-        self._connection = Connection(name, properties, timeout_s)
-        self._brokers = Brokers(self._connection)
 
     def operations(self) -> frozenset[str] | Unavailable:
         """With the cluster itself, in Kafka's words; or why that is not known.
@@ -61,10 +56,6 @@ class KafkaRightsReader(Closing):
         if isinstance(found, Unavailable):
             return found
         return _NOT_TOLD if found.operations is None else found.operations
-
-    def close(self) -> None:
-        """Release connections; may be called again."""
-        self._connection.close()
 
 
 _PRODUCERS = Question(DESCRIBE_PRODUCERS, describe_producers, read_producers)
@@ -183,15 +174,11 @@ _ASKED = 3
 _PATIENCE_S = 5.0
 
 
-class KafkaHealthReader(Closing):
+class KafkaHealthReader(ClusterClient):
     """Implements `HealthReader` of `drctl.model.health`.
 
     Connects on first use. Every call ends within `timeout_s` (and a moment).
     """
-
-    def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
-        self._connection = Connection(name, properties, timeout_s)
-        self._brokers = Brokers(self._connection)
 
     def health(
         self, topics: Collection[str], known: Mapping[str, Mapping[str, str]] | None = None
@@ -237,10 +224,6 @@ class KafkaHealthReader(Closing):
         """
         deadline = self._connection.deadline()
         return read_open_transactions(self._connection, self._brokers, partitions, deadline)
-
-    def close(self) -> None:
-        """Release connections; may be called again."""
-        self._connection.close()
 
     def _controller(
         self, addresses: Mapping[int, Address], deadline: Deadline

@@ -1,6 +1,10 @@
-"""What the committed records of one link say: its runs, and who holds it. Pure."""
+"""What the journal's records say of one link: its runs, who holds it, and who is alive.
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+`LinkLog` is made of committed records, `Contest` of all that come after them; both are values.
+`Signs` reads those for a contest.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
@@ -55,7 +59,7 @@ class LinkLog:
         self.claims: dict[str, Holder] = {}
 
     def take(self, records: Iterable[tuple[bytes | None, bytes | None]]) -> None:
-        """Take keys and values; those of other links are passed over, and what drctl never wrote.
+        """Take keys and values; those of other links are skipped, and what drctl never wrote.
 
         Raises:
             AnotherVersion: a value is of a newer drctl.
@@ -103,15 +107,15 @@ class LinkLog:
         return 0
 
     def needs_key(self, run: str) -> bool:
-        """Whether it is signed, and this machine has no key to sign what comes behind it."""
+        """Whether it is signed, and this machine has no key to sign what comes after it."""
         return not self._secret and any(self._macs.get(run, ()))
 
     def set_aside(self, run: str) -> bool:
-        """Whether somebody said that nobody goes on with it."""
+        """Whether somebody said that nobody continues with it."""
         return run in self._abandoned
 
     def holder_of(self, run: str) -> Holder | None:
-        """Who carried it out last."""
+        """Who ran it last."""
         return self._holders.get(run)
 
     def ended(self, run: str) -> bool:
@@ -192,7 +196,7 @@ class LinkLog:
 
 
 class Contest:
-    """Sees every record behind those of the log, committed or not.
+    """Sees every record after those of the log, committed or not.
 
     Args:
         token: of one's own claim; empty for somebody who only looks on.
@@ -253,7 +257,7 @@ class Contest:
                 self._lives(self.hold.holder, holds=True)
 
     def refusal(self, link: str) -> Refused | None:
-        """Why one must not go on, if somebody is alive."""
+        """Why one must not continue, if somebody is alive."""
         if self.alive is None:
             return None
         if self.holds:
@@ -286,14 +290,6 @@ def held_by(link: str, holder: Holder) -> Refused:
 _CONNECT_S = 1.0
 
 
-class _Undecided(ScanConsumer):
-    """Does not wait for transactions: one that a dead process left open lasts half a minute."""
-
-    def __init__(self, properties: Mapping[str, str]) -> None:
-        super().__init__(properties)
-        self._properties["isolation.level"] = "read_uncommitted"
-
-
 class Signs:
     """Reads on from an offset; a context manager.
 
@@ -302,7 +298,8 @@ class Signs:
     """
 
     def __init__(self, connection: Connection, topic: str, log: LinkLog, position: int) -> None:
-        self._consumer = _Undecided(connection.properties)
+        # Does not wait for transactions: one that a dead process left open lasts half a minute.
+        self._consumer = ScanConsumer(connection.properties, uncommitted=True)
         self._partition = TopicPartition(topic, 0)
         self._where = f"topic {topic} of {connection.name}"
         self._log = log
@@ -345,7 +342,7 @@ class Signs:
             # The last offsets may hold no record but the end of a transaction.
             self.position = max(self.position, offset)
         elif error == KafkaError._AUTO_OFFSET_RESET:
-            raise Unknown(f"{self._where} was made anew while drctl used it", JOURNAL.anew)
+            raise Unknown(f"{self._where} was made anew while drctl used it", JOURNAL.recreated)
         elif error == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             raise ConfigError(
                 f"{self._where} may not be read by this user",

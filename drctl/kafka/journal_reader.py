@@ -141,7 +141,7 @@ class JournalTopicReader:
         Raises:
             ConfigError: the topic may not be read, or is none of ours.
             Unreachable: the cluster did not answer.
-            Unknown: the topic was made anew since it was first read.
+            Unknown: the topic was recreated since it was first read.
         """
         return self._read().runs
 
@@ -177,7 +177,7 @@ class JournalTopicReader:
         return min(lines, unsigned - 1) if unsigned else lines
 
     def set_aside(self, run: str) -> bool:
-        """Whether somebody said that nobody goes on with it, as of the last look."""
+        """Whether somebody said that nobody continues with it, as of the last look."""
         return self._log.link.set_aside(run)
 
     def must_be_signed(self, run: str) -> None:
@@ -195,7 +195,7 @@ class JournalTopicReader:
             )
 
     def holder_of(self, run: str) -> Holder | None:
-        """Who carried a run out last, as of the last look."""
+        """Who ran it last, as of the last look."""
         return self._log.link.holder_of(run)
 
     def alive(self) -> Holder | None:
@@ -217,7 +217,7 @@ class JournalTopicReader:
             ConfigError: the topic is not as it must be, or may not be read, written or made; or
                 the transactional id of the link may not be used.
             Unreachable: the cluster did not answer.
-            Unknown: the topic was made anew since it was first read.
+            Unknown: the topic was recreated since it was first read.
         """
         self._read()
         if self._exists:
@@ -234,7 +234,7 @@ class JournalTopicReader:
         return self._log.link
 
     def _guarded(self, read: Callable[[], T]) -> T:
-        """Begin anew after a failure: half of a log says nothing."""
+        """Start over after a failure: half of a log says nothing."""
         try:
             return read()
         except AnotherVersion as wrong:

@@ -269,10 +269,10 @@ class JournalTopic(JournalTopicReader):
         self._token = token
 
     def take(self, holder: Holder, abandoning: str = "") -> HeldRun:
-        """Take the link for a run: one that nobody knows yet, or the newest one, to go on with it.
+        """Take the link for a run: one that nobody knows yet, or the newest one, to resume it.
 
         Args:
-            abandoning: a run that stopped part-way and that nobody is to go on with.
+            abandoning: a run that stopped part-way and that nobody is to continue with.
 
         Raises:
             Refused: somebody who is alive has it, or wants it, too; or another run stopped
@@ -299,7 +299,7 @@ class JournalTopic(JournalTopicReader):
         return held
 
     def go_on(self, holder: Holder) -> HeldRun:
-        """Take the link to go on with a run.
+        """Take the link to resume a run.
 
         Raises:
             UsageError: there is no such run.
@@ -309,7 +309,7 @@ class JournalTopic(JournalTopicReader):
         return self.take(holder)
 
     def leave(self, holder: Holder) -> HeldRun:
-        """Take the link from a run that nobody goes on with from here on, damaged as it may be.
+        """Take the link from a run that nobody continues with from here on, damaged as it may be.
 
         Raises:
             UsageError: there is no such run.

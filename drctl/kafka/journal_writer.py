@@ -14,7 +14,7 @@ from drctl.kafka.transactions import Fenced, TransactionalWriter, not_usable
 from drctl.model.errors import ConfigError, DrctlError, Unknown, Unreachable
 
 LIFETIME_S = 30
-"""Brokers abort a transaction that is older; until then readers see nothing behind it."""
+"""Brokers abort a transaction that is older; until then readers see nothing after it."""
 
 _STEP_S = 1.0
 """How long one call may take: in between Ctrl-C is heard."""

@@ -159,7 +159,7 @@ def _cells(values: Values) -> dict[LogKey, dict[int, Cell]]:
 
 
 def _of_kind(kind: str, values: Values) -> Iterator[tuple[Sequence[str], bytes]]:
-    """What stands in the keys behind the kind, and the packed values."""
+    """What stands in the keys after the kind, and the packed values."""
     for key, value in values.items():
         _, found, *rest = key.decode().split("/")
         if found == kind:
@@ -217,7 +217,7 @@ class TopicLedgerReader:
         Raises:
             ConfigError: the topic may not be read, or is no ledger.
             Unreachable: the cluster did not answer.
-            Unknown: the topic was made anew since it was first read.
+            Unknown: the topic was recreated since it was first read.
         """
         held = self._held(fingerprint)
         return self._whole(fingerprint) if held.catch_up() else None
@@ -297,11 +297,11 @@ class TopicLedger(TopicLedgerReader):
         Raises:
             ConfigError: the topic may not be read or written, or is no ledger.
             Unreachable: the cluster did not answer.
-            Unknown: the topic was made anew since it was first read.
+            Unknown: the topic was recreated since it was first read.
         """
         found = super().book(fingerprint)
         if found is not None:
-            # Before hours of reading, not behind them.
+            # Before hours of reading, not after them.
             check_writable(self._connection, self._topic)
         return found
 
@@ -340,7 +340,7 @@ class TopicLedger(TopicLedgerReader):
         Raises:
             ConfigError: the topic may not be written.
             Unreachable: the cluster did not answer.
-            Unknown: the topic was made anew meanwhile, or nobody can say whether it was kept.
+            Unknown: the topic was recreated meanwhile, or nobody can say whether it was kept.
         """
         try:
             with self._writer(fingerprint) as writer:

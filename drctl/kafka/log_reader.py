@@ -74,7 +74,7 @@ class KafkaRangeReader:
             source.properties, self._fetch_bytes, uncommitted=uncommitted
         ) as consumer:
             consumer.connect(_CONNECT_S)
-            # A broker may wait that long for more bytes, if the site wants it to.
+            # A broker may wait that long for more bytes, if the user wants it to.
             patience_s = self._patience_s + int(source.properties.get(_WAIT, 0)) / 1000
             yield from Scan(source.cluster, consumer, waiting, patience_s).chunks()
 
@@ -119,7 +119,7 @@ class Reading:
         self.position, self.end = self.left[-1]
 
     def advance(self) -> bool:
-        """Go on to the next range, if there is one."""
+        """Continue to the next range, if there is one."""
         self.left.pop()
         if self.left:
             self.position, self.end = self.left[-1]
@@ -201,7 +201,7 @@ class Scan:
         """Nothing more comes for now, or ever.
 
         Raises:
-            ScanFailed: it cannot go on.
+            ScanFailed: it cannot continue.
         """
         if error == KafkaError._PARTITION_EOF:
             reading.log_end = offset

@@ -35,7 +35,7 @@ from drctl.kafka.connection import (
     settled_by,
 )
 from drctl.kafka.deadline import Deadline
-from drctl.kafka.faults import Fault, no_leader, unknown
+from drctl.kafka.faults import Fault, leader_of, unknown
 from drctl.kafka.protocol_partitions import LOOK_UP, LookedUp, look_up, read_looked_up
 from drctl.model.errors import ConfigError, DrctlError, Unreachable
 from drctl.model.topology import (
@@ -52,11 +52,22 @@ _OFFSETS_CHUNK = 1000
 # The protocol gives some negative timestamps a meaning. The last stable offset is the latest as
 # seen by a reader of committed records; its number is ours.
 _LATEST, _EARLIEST, _NEWEST, _STABLE = -1, -2, -3, -100
-_COMMITTED, _UNCOMMITTED = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED
 
 _SILENT = KafkaError(KafkaError._TIMED_OUT, "its leader did not answer")
 
 Answer = ListOffsetsResultInfo | Fault
+
+
+def _list_offsets(
+    admin: AdminClient, asked: list[KafkaPartition], stable: bool, timeout: float
+) -> "Future[Any]":
+    """What AdminClient.list_offsets does, without a future for each partition."""
+    future: Future[Any] = Future()
+    level = IsolationLevel.READ_COMMITTED if stable else IsolationLevel.READ_UNCOMMITTED
+    super(AdminClient, admin).list_offsets(
+        asked, future, isolation_level_value=level.value, request_timeout=timeout
+    )
+    return future
 
 
 class _OffsetsCall:
@@ -65,17 +76,11 @@ class _OffsetsCall:
     def __init__(
         self, admin: AdminClient, partitions: Collection[TopicPartition], what: int, timeout: float
     ) -> None:
-        self._future: Future[Any] = Future()
         self._found: dict[tuple[str, int], Any] | None = None
-        level = _COMMITTED if what == _STABLE else _UNCOMMITTED
-        when = _LATEST if what == _STABLE else what
-        # What AdminClient.list_offsets does, without a future for each partition.
-        super(AdminClient, admin).list_offsets(
-            [KafkaPartition(*partition, when) for partition in partitions],
-            self._future,
-            isolation_level_value=level.value,
-            request_timeout=timeout,
-        )
+        stable = what == _STABLE
+        when = _LATEST if stable else what
+        asked = [KafkaPartition(*partition, when) for partition in partitions]
+        self._future = _list_offsets(admin, asked, stable, timeout)
 
     def of(self, partition: TopicPartition, timeout: float | None = None) -> Any:
         """The answer about one of them, which may be an error.
@@ -132,7 +137,11 @@ def read_offsets(
     answers = _ask_all(connection, partitions, (_EARLIEST, _STABLE, _LATEST), deadline)
     found = {p: _offsets(p, answers, connection) for p in partitions}
     # Asked side by side: what was written in between is no open transaction.
-    doubtful = [p for p, o in found.items() if isinstance(o, PartitionOffsets) and _waits(o)]
+    doubtful = [
+        p
+        for p, offsets in found.items()
+        if isinstance(offsets, PartitionOffsets) and offsets.last_stable < offsets.end
+    ]
     if not doubtful:
         return found
     later = _ask_all(connection, doubtful, (_STABLE,), deadline)
@@ -168,7 +177,7 @@ def read_max_timestamps(
 ) -> dict[TopicPartition, int | Unavailable]:
     """No record of the partition is younger than this; -1 where it is empty.
 
-    Brokers count transaction markers and aborted records too, and go on reporting a record
+    Brokers count transaction markers and aborted records too, and continue reporting a record
     that was deleted while its segment lives.
 
     Raises:
@@ -200,10 +209,6 @@ def _offsets(
     last = max(start.offset, stable.offset)
     epoch = -1 if end.leader_epoch is None else end.leader_epoch
     return PartitionOffsets(start.offset, last, max(last, end.offset), epoch)
-
-
-def _waits(offsets: PartitionOffsets) -> bool:
-    return offsets.last_stable < offsets.end
 
 
 def _decided(
@@ -241,8 +246,10 @@ def _ask(
     metadata = connection.metadata(deadline)
     groups: dict[tuple[int, int], list[Question]] = defaultdict(list)
     for question in questions:
-        leader = _offsets_leader(metadata, question.partition)
-        if isinstance(leader, Fault):
+        leader = leader_of(metadata.topics, question.partition)
+        if question.partition.topic not in metadata.topics:
+            yield question, unknown(f"topic {question.partition.topic}")
+        elif isinstance(leader, Fault):
             yield question, leader
         else:
             groups[leader, question.what].append(question)
@@ -252,14 +259,6 @@ def _ask(
                 connection.admin(), [each.partition for each in chunk], what, timeout
             )
             yield from ((each, _Share(call, each.partition)) for each in chunk)
-
-
-def _offsets_leader(metadata: ClusterMetadata, partition: TopicPartition) -> int | Fault:
-    topic = metadata.topics.get(partition.topic)
-    known = topic.partitions.get(partition.partition) if topic else None
-    if known is None:
-        return unknown(f"topic {partition.topic}" if topic is None else f"partition {partition}")
-    return no_leader() if known.leader < 0 else known.leader
 
 
 def _answered(value: Any) -> Any:
@@ -496,7 +495,8 @@ class LookUps(Closing):
         talk = self._talk(call.leader)
         asked = [questions[n] for n in call.numbers]
         if talk is None:
-            return _list_offsets(self._connection.admin(), asked, call.stable, timeout)
+            places = [KafkaPartition(*place, _asked(when)) for place, when in asked]
+            return _list_offsets(self._connection.admin(), places, call.stable, timeout)
         return talk.ask(_by_topic(asked), Deadline.after(timeout), committed=call.stable)
 
     def _talk(self, leader: int) -> LeaderConnection | None:
@@ -532,7 +532,7 @@ class LookUps(Closing):
             partition, when = questions[n]
             leader = known.get(partition)
             if leader is None:
-                leader = known[partition] = _leader(topics, partition)
+                leader = known[partition] = leader_of(topics, partition)
             if isinstance(leader, Fault):
                 answers[n] = leader
                 continue
@@ -573,14 +573,6 @@ class LookUps(Closing):
 _NOT_ASKED = Fault(KafkaError._TIMED_OUT, "no answer")
 
 
-def _leader(topics: Mapping[str, Any], partition: TopicPartition) -> int | Fault:
-    topic = topics.get(partition.topic)
-    known = topic.partitions.get(partition.partition) if topic else None
-    if known is None:
-        return unknown(f"partition {partition}")
-    return no_leader() if known.leader < 0 else int(known.leader)
-
-
 def _security(connection: Connection) -> BrokerSecurity | None:
     try:
         return broker_security(connection.properties)
@@ -600,31 +592,15 @@ def _by_topic(questions: Sequence[LookUpQuestion]) -> dict[str, list[tuple[int, 
     return topics
 
 
-def _list_offsets(
-    admin: AdminClient, questions: Sequence[LookUpQuestion], stable: bool, timeout: float
-) -> "Future[Any]":
-    future: Future[Any] = Future()
-    asked = [KafkaPartition(*partition, _asked(when)) for partition, when in questions]
-    level = IsolationLevel.READ_COMMITTED if stable else IsolationLevel.READ_UNCOMMITTED
-    # What AdminClient.list_offsets does, without a future for each partition.
-    super(AdminClient, admin).list_offsets(
-        asked, future, isolation_level_value=level.value, request_timeout=timeout
-    )
-    return future
-
-
 def _answers(found: Any) -> Iterator[tuple[tuple[str, int], LookUpAnswer]]:
     """Of either kind of connection."""
     if isinstance(found, list):
         for topic, partition, error, offset, timestamp_ms in found:
-            yield (topic, partition), _fault(error) if error else Found(offset, timestamp_ms)
+            fault = Fault(error, KafkaError(error).str()) if error else None
+            yield (topic, partition), fault or Found(offset, timestamp_ms)
         return
     for place, info in found.items():
         yield (place.topic, place.partition), _answer(info)
-
-
-def _fault(error: int) -> Fault:
-    return Fault(error, KafkaError(error).str())
 
 
 def _answer(info: Any) -> LookUpAnswer:

@@ -1,4 +1,4 @@
-"""The topics that drctl itself keeps on a cluster, in the words of their errors."""
+"""The topics that drctl itself keeps on a cluster: what each is for, made, and written."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -26,44 +26,46 @@ class Purpose:
         what: it holds.
         page: that says which rights it needs.
         silent: what to do while it cannot be read.
-        anew: what to do where it was made anew.
+        recreated: what to do where the topic was deleted and made by somebody else.
     """
 
     what: str
     page: str
     silent: str
-    anew: str
+    recreated: str
 
 
 LEDGER = Purpose(
     what="the ledger",
     page="docs/gap.md",
     silent="see that its brokers run; without --ledger drctl does not need it",
-    anew="run it again: what is not in the ledger is read, and kept anew",
+    recreated="run it again: what is not in the ledger is read, and kept anew",
 )
 ANCHORS = Purpose(
     what="the anchors",
     page="docs/tracking.md",
     silent="see that its brokers run",
-    anew="the next pass begins anew: it notes all positions",
+    recreated="the next pass begins anew: it notes all positions",
 )
 JOURNAL = Purpose(
     what="the journal",
     page="docs/journal.md",
     silent="see that its brokers run; the state_dir of whoever carried the run out has a copy",
-    anew="what was journaled is gone: look at the copies in the state_dir of whoever ran drctl, and"
-    " at the clusters",
+    recreated="what was journaled is gone: look at the copies in the state_dir of whoever ran"
+    " drctl, and at the clusters",
 )
 CANARY = Purpose(
     what="the canary",
     page="docs/failover.md",
     silent="see that its brokers run",
-    anew="run it again",
+    recreated="run it again",
 )
 
 
 _REPLICAS = 3
-_PATIENCE_S = 30.0
+PATIENCE_S = 30.0
+"""How long a cluster may take to make a topic, and then to give it leaders."""
+
 _PAUSE_S = 0.1
 
 
@@ -95,7 +97,11 @@ def create(connection: Connection, topic: str, purpose: Purpose, config: Mapping
         Unknown: it has no leader in time.
     """
     _ask_for(connection, topic, purpose, config)
-    _await_leader(connection, topic)
+    if not await_leaders(connection, topic, 1):
+        raise Unknown(
+            f"topic {topic} of {connection.name} has no leader after {PATIENCE_S:g} s",
+            "see that its brokers run",
+        )
 
 
 def check_creatable(
@@ -136,19 +142,14 @@ def _ask_for(
     *,
     validate_only: bool = False,
 ) -> None:
-    brokers = len(connection.nodes(connection.deadline()).brokers)
-    replicas = min(_REPLICAS, brokers)
+    replicas = min(_REPLICAS, len(connection.nodes(connection.deadline()).brokers))
     settings = {"min.insync.replicas": str(max(1, replicas - 1)), **config}
     new = NewTopic(topic, 1, replication_factor=replicas, config=settings)
-    asked = connection.admin().create_topics(
-        [new], operation_timeout=_PATIENCE_S, validate_only=validate_only
-    )
-    done = outcome(asked[topic], _PATIENCE_S + GRACE_S)
-    if not isinstance(done, Fault) or done.code == KafkaError.TOPIC_ALREADY_EXISTS:
+    fault = ask_to_create(connection, new, validate_only=validate_only)
+    if fault is None:
         return
-    reason = connection.redacted(done.text)
-    message = f"topic {topic} of {connection.name} cannot be made: {reason}"
-    if done.retried:
+    message = f"topic {topic} of {connection.name} cannot be made: {fault.text}"
+    if fault.retried:
         raise Unreachable(message, "see that its brokers run, and run it again")
     policy = config["cleanup.policy"]
     raise ConfigError(
@@ -157,17 +158,33 @@ def _ask_for(
     )
 
 
-def _await_leader(connection: Connection, topic: str) -> None:
-    deadline = Deadline.after(_PATIENCE_S)
+def ask_to_create(
+    connection: Connection, new: NewTopic, *, validate_only: bool = False
+) -> Fault | None:
+    """Make a topic; why it cannot be made, without secrets, or None also where there is one."""
+    asked = connection.admin().create_topics(
+        [new], operation_timeout=PATIENCE_S, validate_only=validate_only
+    )
+    done = outcome(asked[new.topic], PATIENCE_S + GRACE_S)
+    if not isinstance(done, Fault) or done.code == KafkaError.TOPIC_ALREADY_EXISTS:
+        return None
+    return Fault(done.code, connection.redacted(done.text))
+
+
+def await_leaders(connection: Connection, topic: str, partitions: int) -> bool:
+    """Whether all partitions, so many at least, have leaders within `PATIENCE_S`.
+
+    Raises:
+        Unreachable: the cluster did not answer.
+    """
+    deadline = Deadline.after(PATIENCE_S)
     while not deadline.expired:
         known = connection.metadata(deadline).topics.get(topic)
-        if known and known.partitions and known.partitions[0].leader >= 0:
-            return
+        leaders = [each.leader for each in known.partitions.values()] if known else []
+        if len(leaders) >= partitions and min(leaders) >= 0:
+            return True
         connection.wait(_PAUSE_S)
-    raise Unknown(
-        f"topic {topic} of {connection.name} has no leader after {_PATIENCE_S:g} s",
-        "see that its brokers run",
-    )
+    return False
 
 
 _POLL_S = 0.1
@@ -291,7 +308,7 @@ class TopicWriter:
     def _call(self, function: Callable[..., Any], *arguments: object) -> Any:
         """Call what may call back; raises KafkaException, and nothing else, where that is due.
 
-        On a fatal error confluent-kafka goes on to call back with the exception already set. Python
+        On a fatal error confluent-kafka still calls back, with the exception already set. Python
         then loses it, or takes it for a bug of the callback.
         """
         try:
@@ -336,7 +353,7 @@ def _lost_in(error: BaseException) -> list[KafkaError]:
     return found
 
 
-_CANARY_PATIENCE_S = 20.0
+_CANARY_S = 20.0
 _KEY = b"canary"
 
 
@@ -358,7 +375,7 @@ class KafkaCanary:
         connection = Connection(self._cluster, self._properties, self._timeout_s)
         try:
             create_compacted(connection, topic, CANARY)
-            with TopicWriter(connection, topic, CANARY, _CANARY_PATIENCE_S) as writer:
+            with TopicWriter(connection, topic, CANARY, _CANARY_S) as writer:
                 writer.write([(_KEY, text.encode())])
         except Unreachable:
             raise

@@ -9,10 +9,8 @@ from time import sleep
 
 from confluent_kafka import KafkaError
 
-from drctl.host.connections import Closing
 from drctl.kafka.broker_socket import BrokerSocket
-from drctl.kafka.brokers import Brokers, Question, ask_leaders
-from drctl.kafka.connection import Connection
+from drctl.kafka.brokers import ClusterClient, Question, ask_leaders
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.protocol_producers import (
     DESCRIBE_PRODUCERS,
@@ -34,27 +32,7 @@ _PAUSE_S = 0.02
 _PRODUCERS = Question(DESCRIBE_PRODUCERS, describe_producers, read_producers)
 
 
-class _Opened(Closing):
-    """What both sides of this have in common: the cluster's brokers."""
-
-    def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
-        self._connection = Connection(name, properties, timeout_s)
-        self._brokers = Brokers(self._connection)
-
-    def prepare(self) -> None:
-        """Open the client, which asks nobody yet.
-
-        Raises:
-            ConfigError: librdkafka does not take the properties.
-        """
-        self._connection.admin()
-
-    def close(self) -> None:
-        """Release connections; may be called again."""
-        self._connection.close()
-
-
-class KafkaProducerIdReader(_Opened):
+class KafkaProducerIdReader(ClusterClient):
     """Implements `ProducerIdReader` of `drctl.model.producer_ids`.
 
     Connects on first use. Every call ends within `timeout_s` (and a moment).
@@ -94,7 +72,7 @@ class KafkaProducerIdReader(_Opened):
         return self._brokers.ask(dict.fromkeys(addresses, one), addresses, deadline)
 
 
-class KafkaProducerIdWriter(_Opened):
+class KafkaProducerIdWriter(ClusterClient):
     """Implements `ProducerIdWriter` of `drctl.model.producer_ids`.
 
     Ends within `timeout_s` (and a moment); what is not done by then is done by calling it again.

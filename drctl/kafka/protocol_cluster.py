@@ -1,16 +1,31 @@
-"""A cluster as one of its brokers describes it (KIP-700): racks, and what the asker may do."""
+"""A cluster as one of its brokers describes it: features, quorum, quotas, ACLs, racks."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import NamedTuple
 
-from drctl.formats.primitives import Cursor, compact_nullable_string, compact_string, int32
-from drctl.kafka.protocol import CLIENT_ID, NO_TAGS, Api, compact_array, each
+from drctl.formats.primitives import Cursor, compact_string
+from drctl.kafka.protocol import (
+    CLIENT_ID,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    NO_TAGS,
+    NULLABLE_STRING,
+    STRING,
+    TEXT,
+    Api,
+    Field,
+    Message,
+    rows,
+)
 from drctl.model.repairs import Acl
 
 FEATURES = Api("ApiVersions", 18, 3, True, "2.4")
-
+_VERSIONS = rows(INT16, INT16, INT16)
+_LEVELS = rows(STRING, INT16, INT16)
 _SUPPORTED, _FINALIZED = 0, 2
 
 
@@ -28,24 +43,22 @@ class Features:
 
 
 def ask_features() -> bytes:
-    """Ask, and say who does."""
+    """Ask, with our name and version."""
     return compact_string(CLIENT_ID) + compact_string("1") + NO_TAGS
 
 
 def read_features(cursor: Cursor) -> Features:
-    """The answer to `ask_features`.
+    """The response to `ask_features`.
 
     Raises:
-        Undecodable: it is no such answer.
+        Undecodable: it is not such a response.
     """
     # This answer alone has no tags in its header (KIP-511): the first half of its error number,
     # always 0, was read in their place.
     error = cursor.int8()
     if error:
         cursor.fail(f"error {error}")
-    for _ in range(cursor.varint() - 1):
-        cursor.take(6)
-        cursor.tags()
+    _VERSIONS.read(cursor)
     cursor.int32()
     tagged = dict(cursor.tags())
     cursor.end()
@@ -53,20 +66,17 @@ def read_features(cursor: Cursor) -> Features:
 
 
 def _levels(data: bytes | None) -> dict[str, int]:
-    if data is None:
-        return {}
-    return dict(each(Cursor("features", data), _level))
-
-
-def _level(cursor: Cursor) -> tuple[str, int]:
-    """One feature; of the two numbers behind its name one is the highest level."""
-    name, numbers = cursor.compact_string(), (cursor.int16(), cursor.int16())
-    cursor.tags()
-    return name, max(numbers)
+    """By feature the higher one of its two numbers, which is the highest level."""
+    found = () if data is None else _LEVELS.read(Cursor("features", data))
+    return {name: max(numbers) for name, *numbers in found}
 
 
 DESCRIBE_QUORUM = Api("DescribeQuorum", 55, 0, True, "3.0")
-
+_QUORUM_REQUEST = Message(rows(STRING, rows(INT32)))
+_REPLICAS = rows(INT32, INT64)
+_QUORUM = Message(
+    INT16, rows(STRING, rows(INT32, INT16, INT32, INT32, INT64, _REPLICAS, _REPLICAS))
+)
 _QUORUM_TOPIC = "__cluster_metadata"
 
 
@@ -86,49 +96,32 @@ class Quorum(NamedTuple):
 
 def describe_quorum() -> bytes:
     """Ask who leads."""
-    partition = int32(0) + NO_TAGS
-    topic = compact_string(_QUORUM_TOPIC) + compact_array([partition]) + NO_TAGS
-    return compact_array([topic]) + NO_TAGS
+    return _QUORUM_REQUEST.write([(_QUORUM_TOPIC, [(0,)])])
 
 
 def read_quorum(cursor: Cursor) -> Quorum:
     """Who leads.
 
     Raises:
-        Undecodable: it is no such answer.
+        Undecodable: it is not such a response.
     """
-    found = Quorum(cursor.int16(), -1, -1, ())
-    for _ in range(cursor.varint() - 1):
-        cursor.compact_string()
-        for _ in range(cursor.varint() - 1):
-            found = _partition(cursor)
-        cursor.tags()
-    cursor.tags()
-    cursor.end()
+    error, topics = _QUORUM.read(cursor)
+    found = Quorum(error, -1, -1, ())
+    for _topic, partitions in topics:
+        for _number, error, leader, epoch, _end, voters, _observers in partitions:
+            found = Quorum(error, leader, epoch, tuple(node for node, _end in voters))
     return found
 
 
-def _partition(cursor: Cursor) -> Quorum:
-    cursor.int32()
-    error, leader, epoch = cursor.int16(), cursor.int32(), cursor.int32()
-    cursor.int64()
-    voters, _observers = _replicas(cursor), _replicas(cursor)
-    cursor.tags()
-    return Quorum(error, leader, epoch, voters)
-
-
-def _replicas(cursor: Cursor) -> tuple[int, ...]:
-    found = []
-    for _ in range(cursor.varint() - 1):
-        found.append(cursor.int32())
-        cursor.int64()
-        cursor.tags()
-    return tuple(found)
-
-
 DESCRIBE_QUOTAS = Api("DescribeClientQuotas", 48, 1, True, "2.8")
-
-_FLOAT64 = Struct(">d")
+_FLOAT64_STRUCT = Struct(">d")
+_FLOAT64 = Field(
+    _FLOAT64_STRUCT.pack,
+    lambda cursor: _FLOAT64_STRUCT.unpack(cursor.take(_FLOAT64_STRUCT.size))[0],
+)
+_QUOTAS_REQUEST = Message(rows(), INT8)
+_QUOTAS = Message(INT32, INT16, TEXT, rows(rows(STRING, NULLABLE_STRING), rows(STRING, _FLOAT64)))
+_NOT_STRICT = 0
 
 Entity = tuple[tuple[str, str | None], ...]
 """Kind and name, as in (("user", "app"),); None for the default of its kind."""
@@ -149,46 +142,31 @@ class Quotas(NamedTuple):
 
 def describe_quotas() -> bytes:
     """Ask for all of them."""
-    every = compact_array(())
-    return every + b"\0" + NO_TAGS
+    return _QUOTAS_REQUEST.write((), _NOT_STRICT)
 
 
 def read_quotas(cursor: Cursor) -> Quotas:
-    """The answer.
+    """The quotas.
 
     Raises:
-        Undecodable: it is no such answer.
+        Undecodable: it is not such a response.
     """
-    cursor.int32()
-    error, text = cursor.int16(), cursor.compact_nullable_string()
-    limits = dict(each(cursor, _entry))
-    cursor.tags()
-    cursor.end()
-    return Quotas(error, text or "", limits)
-
-
-def _entry(cursor: Cursor) -> tuple[Entity, Mapping[str, float]]:
-    entity, values = each(cursor, _part), dict(each(cursor, _limit))
-    cursor.tags()
-    return tuple(sorted(entity, key=str)), values
-
-
-def _part(cursor: Cursor) -> tuple[str, str | None]:
-    found = cursor.compact_string(), cursor.compact_nullable_string()
-    cursor.tags()
-    return found
-
-
-def _limit(cursor: Cursor) -> tuple[str, float]:
-    name = cursor.compact_string()
-    value: float = _FLOAT64.unpack(cursor.take(8))[0]
-    cursor.tags()
-    return name, value
+    _throttle_ms, error, text, entries = _QUOTAS.read(cursor)
+    limits = {tuple(sorted(entity, key=str)): dict(values) for entity, values in entries}
+    return Quotas(error, text, limits)
 
 
 DESCRIBE_ACLS = Api("DescribeAcls", 29, 2, True, "2.4")
+_ACLS_REQUEST = Message(INT8, NULLABLE_STRING, INT8, NULLABLE_STRING, NULLABLE_STRING, INT8, INT8)
+_ACLS = Message(INT32, INT16, TEXT, rows(INT8, STRING, INT8, rows(STRING, STRING, INT8, INT8)))
+
 CREATE_ACLS = Api("CreateAcls", 30, 2, True, "2.4")
+_RULE = (INT8, STRING, INT8, STRING, STRING, INT8, INT8)
+_RULES_REQUEST = Message(rows(*_RULE))
+_CREATED = Message(INT32, rows(INT16, TEXT))
+
 DELETE_ACLS = Api("DeleteAcls", 31, 2, True, "2.4")
+_DELETED = Message(INT32, rows(INT16, TEXT, rows(INT16, TEXT, *_RULE)))
 
 OPERATIONS = (
     "UNKNOWN",
@@ -242,118 +220,27 @@ class Changed(NamedTuple):
 
 def describe_acls(permission: str = "ANY") -> bytes:
     """Ask for the rules about topics: all of them, or those of a permission."""
-    anything = compact_nullable_string(None)
     pattern, operation = _PATTERNS.index("ANY"), OPERATIONS.index("ANY")
-    last = bytes((operation, _PERMISSIONS.index(permission)))
-    return bytes((_TOPIC,)) + anything + bytes((pattern,)) + anything + anything + last + NO_TAGS
+    return _ACLS_REQUEST.write(
+        _TOPIC, None, pattern, None, None, operation, _PERMISSIONS.index(permission)
+    )
 
 
 def read_acls(cursor: Cursor) -> Listed:
     """The rules.
 
     Raises:
-        Undecodable: it is no such answer.
+        Undecodable: it is not such a response.
     """
-    cursor.int32()
-    error, text = cursor.int16(), cursor.compact_nullable_string() or ""
-    rules = frozenset(rule for some in each(cursor, _resource) for rule in some)
-    cursor.tags()
-    cursor.end()
-    return Listed(error, text, rules)
-
-
-def create_acls(rules: Iterable[Acl]) -> bytes:
-    """Add these."""
-    return compact_array(map(_written, rules)) + NO_TAGS
-
-
-def delete_acls(rules: Iterable[Acl]) -> bytes:
-    """Remove exactly these: nothing is left open that would match another."""
-    return compact_array(map(_written, rules)) + NO_TAGS
-
-
-def read_created(cursor: Cursor) -> tuple[Changed, ...]:
-    """What became of each, in the order of the request.
-
-    Raises:
-        Undecodable: it is no such answer.
-    """
-    cursor.int32()
-    found = each(cursor, _changed)
-    cursor.tags()
-    cursor.end()
-    return found
-
-
-def read_deleted(cursor: Cursor) -> tuple[Changed, ...]:
-    """What became of each, in the order of the request; one that was not there is no error.
-
-    Raises:
-        Undecodable: it is no such answer.
-    """
-    cursor.int32()
-    found = each(cursor, _deleted)
-    cursor.tags()
-    cursor.end()
-    return found
-
-
-def _written(rule: Acl) -> bytes:
-    """As a rule and as a filter alike, whose texts might be null."""
-    return b"".join(
-        (
-            bytes((_TOPIC,)),
-            compact_string(rule.name),
-            bytes((_PATTERNS.index(rule.pattern),)),
-            compact_string(rule.principal),
-            compact_string(rule.host),
-            bytes((OPERATIONS.index(rule.operation), _PERMISSIONS.index(rule.permission))),
-            NO_TAGS,
-        )
-    )
-
-
-def _changed(cursor: Cursor) -> Changed:
-    found = Changed(cursor.int16(), cursor.compact_nullable_string() or "")
-    cursor.tags()
-    return found
-
-
-def _deleted(cursor: Cursor) -> Changed:
-    found = Changed(cursor.int16(), cursor.compact_nullable_string() or "")
-    failed = [match for match in each(cursor, _match) if match.error]
-    cursor.tags()
-    return failed[0] if failed and not found.error else found
-
-
-def _match(cursor: Cursor) -> Changed:
-    found = Changed(cursor.int16(), cursor.compact_nullable_string() or "")
-    cursor.int8()
-    cursor.compact_string()
-    cursor.int8()
-    cursor.compact_string()
-    cursor.compact_string()
-    cursor.take(2)
-    cursor.tags()
-    return found
-
-
-def _resource(cursor: Cursor) -> tuple[Acl, ...]:
-    kind = cursor.int8()
-    if kind != _TOPIC:
-        cursor.fail(f"resource type {kind}")
-    name, pattern = cursor.compact_string(), _word(_PATTERNS, cursor.int8())
-    found = each(cursor, lambda c: _rule(c, name, pattern))
-    cursor.tags()
-    return found
-
-
-def _rule(cursor: Cursor, name: str, pattern: str) -> Acl:
-    principal, host = cursor.compact_string(), cursor.compact_string()
-    operation, permission = cursor.int8(), cursor.int8()
-    cursor.tags()
-    words = _word(OPERATIONS, operation), _word(_PERMISSIONS, permission)
-    return Acl(name, pattern, principal, host, *words)
+    _throttle_ms, error, text, resources = _ACLS.read(cursor)
+    rules = set()
+    for kind, name, pattern, acls in resources:
+        if kind != _TOPIC:
+            cursor.fail(f"resource type {kind}")
+        for principal, host, operation, permission in acls:
+            words = _word(OPERATIONS, operation), _word(_PERMISSIONS, permission)
+            rules.add(Acl(name, _word(_PATTERNS, pattern), principal, host, *words))
+    return Listed(error, text, frozenset(rules))
 
 
 def _word(words: tuple[str, ...], code: int) -> str:
@@ -361,7 +248,57 @@ def _word(words: tuple[str, ...], code: int) -> str:
     return words[code] if code < len(words) else f"UNKNOWN_{code}"
 
 
+def create_acls(rules: Iterable[Acl]) -> bytes:
+    """Add these."""
+    return _RULES_REQUEST.write(map(_rule, rules))
+
+
+def delete_acls(rules: Iterable[Acl]) -> bytes:
+    """Remove exactly these: a filter with every text set matches no other rule."""
+    return _RULES_REQUEST.write(map(_rule, rules))
+
+
+def _rule(rule: Acl) -> tuple[int | str, ...]:
+    """As a rule and as a filter alike, whose texts might be null."""
+    return (
+        _TOPIC,
+        rule.name,
+        _PATTERNS.index(rule.pattern),
+        rule.principal,
+        rule.host,
+        OPERATIONS.index(rule.operation),
+        _PERMISSIONS.index(rule.permission),
+    )
+
+
+def read_created(cursor: Cursor) -> tuple[Changed, ...]:
+    """What became of each, in the order of the request.
+
+    Raises:
+        Undecodable: it is not such a response.
+    """
+    _throttle_ms, results = _CREATED.read(cursor)
+    return tuple(Changed(error, text) for error, text in results)
+
+
+def read_deleted(cursor: Cursor) -> tuple[Changed, ...]:
+    """What became of each, in the order of the request; one that was not there is no error.
+
+    Raises:
+        Undecodable: it is not such a response.
+    """
+    _throttle_ms, results = _DELETED.read(cursor)
+    found = []
+    for error, text, matches in results:
+        failed = [Changed(error, text) for error, text, *_rule in matches if error]
+        found.append(failed[0] if failed and not error else Changed(error, text))
+    return tuple(found)
+
+
 DESCRIBE_CLUSTER = Api("DescribeCluster", 60, 0, True, "2.8")
+_CLUSTER_REQUEST = Message(INT8)
+_CLUSTER = Message(INT32, INT16, TEXT, STRING, INT32, rows(INT32, STRING, INT32, TEXT), INT32)
+_WITH_OPERATIONS = 1
 
 
 class DescribedCluster(NamedTuple):
@@ -382,33 +319,18 @@ class DescribedCluster(NamedTuple):
 
 def describe_cluster() -> bytes:
     """Ask for all of it."""
-    return b"\x01" + NO_TAGS
+    return _CLUSTER_REQUEST.write(_WITH_OPERATIONS)
 
 
 def read_described(cursor: Cursor) -> DescribedCluster:
-    """The answer to `describe_cluster`.
+    """The response to `describe_cluster`.
 
     Raises:
-        Undecodable: it is no such answer.
+        Undecodable: it is not such a response.
     """
-    cursor.int32()
-    error, text = cursor.int16(), cursor.compact_nullable_string() or ""
-    cursor.compact_string()
-    cursor.int32()
-    racks = dict(each(cursor, _rack))
-    allowed = cursor.int32()
-    cursor.tags()
-    cursor.end()
+    _throttle_ms, error, text, _id, _controller, brokers, allowed = _CLUSTER.read(cursor)
+    racks = {node: rack for node, _host, _port, rack in brokers}
     return DescribedCluster(error, text, racks, _operations(allowed))
-
-
-def _rack(cursor: Cursor) -> tuple[int, str]:
-    node = cursor.int32()
-    cursor.compact_string()
-    cursor.int32()
-    rack = cursor.compact_nullable_string()
-    cursor.tags()
-    return node, rack or ""
 
 
 def _operations(bits: int) -> frozenset[str] | None:

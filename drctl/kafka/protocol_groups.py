@@ -1,20 +1,78 @@
-"""Members of consumer groups of the protocol of KIP-848, as far as joining and leaving goes."""
+"""Consumer groups: their coordinators, members of KIP-848's protocol, committed offsets."""
 
-import struct
 from collections.abc import Iterable, Mapping
+from itertools import starmap
 from typing import NamedTuple
 
-from drctl.formats.primitives import Cursor, compact_nullable_string, compact_string, int32, varint
-from drctl.kafka.protocol import NO_TAGS, Api, compact_array, each
+from drctl.formats.primitives import Cursor, varint
+from drctl.kafka.protocol import (
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    NULLABLE_STRING,
+    STRING,
+    TEXT,
+    Api,
+    Field,
+    Message,
+    array,
+    by_topic,
+    rows,
+)
+
+UNUSUAL = "surrogateescape"
+"""Metadata is text; what some client wrote that is none comes back as it was."""
+
+
+def _write_metadata(text: str) -> bytes:
+    data = text.encode(errors=UNUSUAL)
+    return varint(len(data) + 1) + data
+
+
+_METADATA = Field(
+    _write_metadata,
+    lambda cursor: cursor.take(max(0, cursor.varint() - 1)).decode(errors=UNUSUAL),
+)
 
 FIND_COORDINATOR = Api("FindCoordinator", 10, 4, True, "3.0")
-HEARTBEAT = Api("ConsumerGroupHeartbeat", 68, 0, True, "4.0")
+_COORDINATORS_REQUEST = Message(INT8, array(STRING))
+_COORDINATORS = Message(INT32, rows(STRING, INT32, STRING, INT32, INT16, TEXT))
+_OF_GROUPS = 0
 
+HEARTBEAT = Api("ConsumerGroupHeartbeat", 68, 0, True, "4.0")
+_HEARTBEAT_REQUEST = Message(
+    STRING,
+    STRING,
+    INT32,
+    NULLABLE_STRING,
+    NULLABLE_STRING,
+    INT32,
+    array(STRING),
+    NULLABLE_STRING,
+    rows(),
+)
 JOIN, LEAVE = 0, -1
 """Member epochs that are none."""
 
-_OF_GROUPS = b"\0"
-_NULL = b"\0"
+FETCH = Api("OffsetFetch", 9, 8, True, "3.0")
+_FETCH_REQUEST = Message(rows(STRING, rows()), INT8)
+_FETCHED = Message(
+    INT32, rows(STRING, rows(STRING, rows(INT32, INT64, INT32, _METADATA, INT16)), INT16)
+)
+_EVERY_TOPIC = None
+_AS_COMMITTED = 0
+
+COMMIT = Api("OffsetCommit", 8, 8, True, "2.4")
+_COMMIT_REQUEST = Message(
+    STRING,
+    INT32,
+    STRING,
+    NULLABLE_STRING,
+    rows(STRING, rows(INT32, INT64, INT32, _METADATA)),
+)
+_COMMITTED = Message(INT32, rows(STRING, rows(INT32, INT16)))
+_NO_MEMBER = (-1, "", None)
 
 
 class Coordinator(NamedTuple):
@@ -44,78 +102,6 @@ class Beat(NamedTuple):
     epoch: int
 
 
-def find_coordinators(groups: Iterable[str]) -> bytes:
-    """Ask for groups' coordinators."""
-    return _OF_GROUPS + compact_array(map(compact_string, groups)) + NO_TAGS
-
-
-def read_coordinators(cursor: Cursor) -> tuple[Coordinator, ...]:
-    """Which broker coordinates which group.
-
-    Raises:
-        Undecodable: it is no such answer.
-    """
-    cursor.int32()
-    found = each(cursor, _coordinator)
-    cursor.tags()
-    cursor.end()
-    return found
-
-
-def heartbeat(group: str, member: str, epoch: int, rebalance_timeout_ms: int) -> bytes:
-    """A member that subscribes to no topic and owns no partition."""
-    joins = epoch == JOIN
-    nothing = compact_array(()) if joins else _NULL
-    return b"".join(
-        (
-            compact_string(group),
-            compact_string(member),
-            int32(epoch),
-            compact_nullable_string(None),
-            compact_nullable_string(None),
-            int32(rebalance_timeout_ms if joins else -1),
-            nothing,
-            compact_nullable_string(None),
-            nothing,
-            NO_TAGS,
-        )
-    )
-
-
-def read_heartbeat(cursor: Cursor) -> Beat:
-    """What the coordinator says; what it assigns to nobody's topics is not looked at.
-
-    Raises:
-        Undecodable: it is no such answer.
-    """
-    cursor.int32()
-    error, text = cursor.int16(), cursor.compact_nullable_string()
-    member, epoch = cursor.compact_nullable_string(), cursor.int32()
-    return Beat(error, text or "", member or "", epoch)
-
-
-def _coordinator(cursor: Cursor) -> Coordinator:
-    group, node = cursor.compact_string(), cursor.int32()
-    cursor.compact_string()
-    cursor.int32()
-    found = Coordinator(group, node, cursor.int16(), cursor.compact_nullable_string() or "")
-    cursor.tags()
-    return found
-
-
-FETCH = Api("OffsetFetch", 9, 8, True, "3.0")
-COMMIT = Api("OffsetCommit", 8, 8, True, "2.4")
-
-UNUSUAL = "surrogateescape"
-"""Metadata is text; what some client wrote that is none comes back as it was."""
-
-_EVERY_TOPIC = b"\0"
-_AS_COMMITTED = b"\0"
-_NO_MEMBER = int32(-1) + compact_string("") + b"\0"
-_POSITION = struct.Struct(">iqi")
-_ERROR = struct.Struct(">ih")
-
-
 class Held(NamedTuple):
     """What a group has committed in one partition.
 
@@ -141,7 +127,7 @@ class GroupHeld(NamedTuple):
 
 
 class To(NamedTuple):
-    """Where a group is to stand in one partition; no epoch is -1."""
+    """The offset to commit in one partition; no epoch is -1."""
 
     partition: int
     offset: int
@@ -157,66 +143,72 @@ class Answered(NamedTuple):
     error: int
 
 
+def find_coordinators(groups: Iterable[str]) -> bytes:
+    """Ask for groups' coordinators."""
+    return _COORDINATORS_REQUEST.write(_OF_GROUPS, groups)
+
+
+def read_coordinators(cursor: Cursor) -> tuple[Coordinator, ...]:
+    """Which broker coordinates which group.
+
+    Raises:
+        Undecodable: it is not such a response.
+    """
+    _throttle_ms, found = _COORDINATORS.read(cursor)
+    return tuple(
+        Coordinator(group, node, error, text) for group, node, _host, _port, error, text in found
+    )
+
+
+def heartbeat(group: str, member: str, epoch: int, rebalance_timeout_ms: int) -> bytes:
+    """A member that subscribes to no topic and owns no partition."""
+    joins = epoch == JOIN
+    timeout_ms, nothing = (rebalance_timeout_ms, ()) if joins else (-1, None)
+    return _HEARTBEAT_REQUEST.write(
+        group, member, epoch, None, None, timeout_ms, nothing, None, nothing
+    )
+
+
+def read_heartbeat(cursor: Cursor) -> Beat:
+    """What the coordinator says; the assignment, empty without topics, is not read.
+
+    Raises:
+        Undecodable: it is not such a response.
+    """
+    cursor.int32()
+    error, text = cursor.int16(), cursor.compact_nullable_string()
+    member, epoch = cursor.compact_nullable_string(), cursor.int32()
+    return Beat(error, text or "", member or "", epoch)
+
+
 def fetch(groups: Iterable[str]) -> bytes:
-    """Ask for all positions of each group, as committed last: also within open transactions."""
-    asked = (compact_string(group) + _EVERY_TOPIC + NO_TAGS for group in groups)
-    return compact_array(asked) + _AS_COMMITTED + NO_TAGS
+    """Ask for all committed offsets of each group: also within open transactions."""
+    return _FETCH_REQUEST.write(((group, _EVERY_TOPIC) for group in groups), _AS_COMMITTED)
 
 
 def read_fetched(cursor: Cursor) -> list[GroupHeld]:
     """What each group has committed.
 
     Raises:
-        Undecodable: it is no such answer.
+        Undecodable: it is not such a response.
     """
-    cursor.int32()
-    found = []
-    for _ in range(cursor.varint() - 1):
-        group, held = cursor.compact_string(), []
-        for _ in range(cursor.varint() - 1):
-            topic = cursor.compact_string()
-            for _ in range(cursor.varint() - 1):
-                number, offset, epoch = _POSITION.unpack(cursor.take(_POSITION.size))
-                metadata = cursor.take(max(0, cursor.varint() - 1)).decode(errors=UNUSUAL)
-                held.append(Held(topic, number, offset, epoch, metadata, cursor.int16()))
-                cursor.tags()
-            cursor.tags()
-        found.append(GroupHeld(group, cursor.int16(), tuple(held)))
-        cursor.tags()
-    cursor.tags()
-    cursor.end()
-    return found
+    _throttle_ms, groups = _FETCHED.read(cursor)
+    return [
+        GroupHeld(group, error, tuple(starmap(Held, by_topic(topics))))
+        for group, topics, error in groups
+    ]
 
 
 def commit(group: str, positions: Mapping[str, Iterable[To]]) -> bytes:
-    """Have a group without members stand at these positions, by topic."""
-    topics = (
-        compact_string(topic) + compact_array(map(_to, places)) + NO_TAGS
-        for topic, places in positions.items()
-    )
-    return compact_string(group) + _NO_MEMBER + compact_array(topics) + NO_TAGS
+    """Commit these offsets, by topic, for a group without members."""
+    return _COMMIT_REQUEST.write(group, *_NO_MEMBER, positions.items())
 
 
 def read_committed(cursor: Cursor) -> list[Answered]:
-    """What became of each position.
+    """What became of each commit.
 
     Raises:
-        Undecodable: it is no such answer.
+        Undecodable: it is not such a response.
     """
-    cursor.int32()
-    found = []
-    for _ in range(cursor.varint() - 1):
-        topic = cursor.compact_string()
-        for _ in range(cursor.varint() - 1):
-            found.append(Answered(topic, *_ERROR.unpack(cursor.take(_ERROR.size))))
-            cursor.tags()
-        cursor.tags()
-    cursor.tags()
-    cursor.end()
-    return found
-
-
-def _to(to: To) -> bytes:
-    text = to.metadata.encode(errors=UNUSUAL)
-    position = _POSITION.pack(to.partition, to.offset, to.leader_epoch)
-    return position + varint(len(text) + 1) + text + NO_TAGS
+    _throttle_ms, topics = _COMMITTED.read(cursor)
+    return list(starmap(Answered, by_topic(topics)))

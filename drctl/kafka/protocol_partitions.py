@@ -1,17 +1,58 @@
-"""Partitions with their replicas and those that may still be elected (KIP-966)."""
+"""Partitions: their replicas (KIP-966), elections, ends of epochs and logs, offsets of times."""
 
-import struct
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import starmap
 from typing import NamedTuple
 
-from drctl.formats.primitives import Cursor, compact_string, int32, int64, string
-from drctl.kafka.protocol import NO_TAGS, Api, compact_array, each
+from drctl.formats.primitives import Cursor, int32, int64, string
+from drctl.kafka.protocol import (
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    STRING,
+    TEXT,
+    Api,
+    Field,
+    Message,
+    array,
+    by_topic,
+    nullable,
+    rows,
+    struct,
+)
+
+_NODES = array(INT32)
+_UUID = Field(bytes, lambda cursor: cursor.take(16))
+_CLIENT = -1
+_ANY_EPOCH = -1
 
 DESCRIBE_PARTITIONS = Api("DescribeTopicPartitions", 75, 0, True, "3.8")
-
+_NEXT = nullable(struct(STRING, INT32))
+_PARTITIONS_REQUEST = Message(rows(STRING), INT32, _NEXT)
+_PARTITION = rows(INT16, INT32, INT32, INT32, _NODES, _NODES, _NODES, _NODES, _NODES)
+_PARTITIONS = Message(INT32, rows(INT16, TEXT, _UUID, INT8, _PARTITION, INT32), _NEXT)
 _AT_ONCE = 2000
-_NULL, _NOT_NULL = 0xFF, b"\x01"
-_ID_BYTES = 16
+
+EPOCH_ENDS = Api("OffsetForLeaderEpoch", 23, 4, True, "2.8")
+_EPOCHS_REQUEST = Message(INT32, rows(STRING, rows(INT32, INT32, INT32)))
+_EPOCH_ENDS = Message(INT32, rows(STRING, rows(INT16, INT32, INT32, INT64)))
+
+ELECT_LEADERS = Api("ElectLeaders", 43, 2, True, "2.4")
+_ELECTION_REQUEST = Message(INT8, rows(STRING, array(INT32)), INT32)
+_ELECTION = Message(INT32, INT16, rows(STRING, rows(INT32, INT16, TEXT)))
+PREFERRED, UNCLEAN = 0, 1
+
+LIST_OFFSETS = Api("ListOffsets", 2, 1, False, "0.10.1")
+_DEBUGGER = -2
+"""Any replica answers this one, and the end that it answers is its own log's."""
+_LATEST = -1
+
+LOOK_UP = Api("ListOffsets", 2, 7, True, "3.0")
+_LOOK_UP_REQUEST = Message(INT32, INT8, rows(STRING, rows(INT32, INT32, INT64)))
+_LOOKED_UP = Message(INT32, rows(STRING, rows(INT32, INT16, INT64, INT64, INT32)))
+LAST_TIME = (1 << 63) - 1
+"""Kafka's timestamps have 64 bits; what is asked for beyond is nowhere."""
 
 
 class Described(NamedTuple):
@@ -37,7 +78,7 @@ class Described(NamedTuple):
 
 
 class Next(NamedTuple):
-    """Where the next answer goes on."""
+    """Where the next page begins."""
 
     topic: str
     partition: int
@@ -55,71 +96,13 @@ class Answer(NamedTuple):
     following: Next | None
 
 
-def describe_partitions(topics: Iterable[str], since: Next | None = None) -> bytes:
-    """Ask for the partitions of these topics; of all where none is named."""
-    names = compact_array(compact_string(name) + NO_TAGS for name in topics)
-    if since is None:
-        cursor = bytes([_NULL])
-    else:
-        cursor = _NOT_NULL + compact_string(since.topic) + int32(since.partition) + NO_TAGS
-    return names + int32(_AT_ONCE) + cursor + NO_TAGS
-
-
-def read_partitions(cursor: Cursor) -> Answer:
-    """The partitions.
-
-    Raises:
-        Undecodable: it is no such answer.
-    """
-    cursor.int32()
-    found: list[Described] = []
-    absent: list[tuple[str, int]] = []
-    for error, topic, rows in each(cursor, _topic):
-        found += rows
-        if error:
-            absent.append((topic, error))
-    following = None
-    if cursor.int8() != _NULL:
-        following = Next(cursor.compact_string(), cursor.int32())
-        cursor.tags()
-    cursor.tags()
-    cursor.end()
-    return Answer(tuple(found), tuple(absent), following)
-
-
-def _topic(cursor: Cursor) -> tuple[int, str, tuple[Described, ...]]:
-    error = cursor.int16()
-    topic = cursor.compact_nullable_string() or ""
-    cursor.take(_ID_BYTES)
-    cursor.int8()
-    rows = each(cursor, lambda inner: _partition(topic, inner))
-    cursor.int32()
-    cursor.tags()
-    return error, topic, rows
-
-
-def _partition(topic: str, cursor: Cursor) -> Described:
-    error, number = cursor.int16(), cursor.int32()
-    leader, epoch = cursor.int32(), cursor.int32()
-    replicas, in_sync, eligible, last_known = (each(cursor, Cursor.int32) for _ in range(4))
-    each(cursor, Cursor.int32)
-    cursor.tags()
-    return Described(topic, number, error, leader, epoch, replicas, in_sync, eligible, last_known)
-
-
-EPOCH_ENDS = Api("OffsetForLeaderEpoch", 23, 4, True, "2.8")
-
-_CONSUMER = -1
-_ANY_EPOCH = -1
-
-
 class EpochEnd(NamedTuple):
     """One partition's answer.
 
     Attributes:
         error: Kafka's number; 0 where there is none.
         epoch: the newest one, up to that which was asked for, of which there are records.
-        end: the first offset behind it.
+        end: the first offset after it.
     """
 
     topic: str
@@ -127,51 +110,6 @@ class EpochEnd(NamedTuple):
     error: int
     epoch: int
     end: int
-
-
-def ask_epoch_ends(epochs: Mapping[str, Iterable[tuple[int, int]]]) -> bytes:
-    """Ask leaders, by topic, for pairs of a partition and an epoch."""
-    topics = (
-        compact_string(topic)
-        + compact_array(
-            int32(number) + int32(_ANY_EPOCH) + int32(epoch) + NO_TAGS for number, epoch in pairs
-        )
-        + NO_TAGS
-        for topic, pairs in epochs.items()
-    )
-    return int32(_CONSUMER) + compact_array(topics) + NO_TAGS
-
-
-def read_epoch_ends(cursor: Cursor) -> tuple[EpochEnd, ...]:
-    """The ends.
-
-    Raises:
-        Undecodable: it is no such answer.
-    """
-    cursor.int32()
-    topics = each(cursor, _epoch_ends_topic)
-    cursor.tags()
-    cursor.end()
-    return tuple(row for rows in topics for row in rows)
-
-
-def _epoch_ends_topic(cursor: Cursor) -> tuple[EpochEnd, ...]:
-    topic = cursor.compact_string()
-    rows = each(cursor, lambda inner: _epoch_ends_partition(topic, inner))
-    cursor.tags()
-    return rows
-
-
-def _epoch_ends_partition(topic: str, cursor: Cursor) -> EpochEnd:
-    error, number = cursor.int16(), cursor.int32()
-    epoch, end = cursor.int32(), cursor.int64()
-    cursor.tags()
-    return EpochEnd(topic, number, error, epoch, end)
-
-
-ELECT_LEADERS = Api("ElectLeaders", 43, 2, True, "2.4")
-
-PREFERRED, UNCLEAN = 0, 1
 
 
 class Elected(NamedTuple):
@@ -199,51 +137,6 @@ class Election(NamedTuple):
     partitions: tuple[Elected, ...]
 
 
-def elect_leaders(kind: int, partitions: Mapping[str, Iterable[int]], timeout_ms: int) -> bytes:
-    """Ask for elections, by topic and partition; `kind` is `PREFERRED` or `UNCLEAN`."""
-    topics = (
-        compact_string(topic) + compact_array(map(int32, numbers)) + NO_TAGS
-        for topic, numbers in partitions.items()
-    )
-    return bytes([kind]) + compact_array(topics) + int32(timeout_ms) + NO_TAGS
-
-
-def read_election(cursor: Cursor) -> Election:
-    """The outcome.
-
-    Raises:
-        Undecodable: it is no such answer.
-    """
-    cursor.int32()
-    error = cursor.int16()
-    topics = each(cursor, _leader_elections_topic)
-    cursor.tags()
-    cursor.end()
-    return Election(error, tuple(row for rows in topics for row in rows))
-
-
-def _leader_elections_topic(cursor: Cursor) -> tuple[Elected, ...]:
-    topic = cursor.compact_string()
-    rows = each(cursor, lambda inner: _leader_elections_partition(topic, inner))
-    cursor.tags()
-    return rows
-
-
-def _leader_elections_partition(topic: str, cursor: Cursor) -> Elected:
-    number, error = cursor.int32(), cursor.int16()
-    text = cursor.compact_nullable_string() or ""
-    cursor.tags()
-    return Elected(topic, number, error, text)
-
-
-LIST_OFFSETS = Api("ListOffsets", 2, 1, False, "0.10.1")
-
-_DEBUGGER = -2
-"""Any replica answers this one, and the end that it answers is its own log's."""
-
-_LATEST = -1
-
-
 class End(NamedTuple):
     """One partition's answer.
 
@@ -255,46 +148,6 @@ class End(NamedTuple):
     partition: int
     error: int
     offset: int
-
-
-def ask_log_ends(partitions: Mapping[str, Iterable[int]]) -> bytes:
-    """Ask a broker for the ends of its own replicas, by topic and partition."""
-    return int32(_DEBUGGER) + _array(
-        string(topic) + _array(int32(number) + int64(_LATEST) for number in numbers)
-        for topic, numbers in partitions.items()
-    )
-
-
-def read_log_ends(cursor: Cursor) -> tuple[End, ...]:
-    """The ends.
-
-    Raises:
-        Undecodable: it is no such answer.
-    """
-    found = []
-    for _ in range(cursor.int32()):
-        topic = cursor.string()
-        for _ in range(cursor.int32()):
-            number, error = cursor.int32(), cursor.int16()
-            cursor.int64()
-            found.append(End(topic, number, error, cursor.int64()))
-    cursor.end()
-    return tuple(found)
-
-
-def _array(items: Iterable[bytes]) -> bytes:
-    held = list(items)
-    return int32(len(held)) + b"".join(held)
-
-
-LOOK_UP = Api("ListOffsets", 2, 7, True, "3.0")
-
-LAST_TIME = (1 << 63) - 1
-"""Kafka's timestamps have 64 bits; what is asked for beyond is nowhere."""
-
-_CLIENT = struct.pack(">i", -1)
-_QUESTION = struct.Struct(">iiqb")
-_ANSWER = struct.Struct(">ihqqi")
 
 
 class LookedUp(NamedTuple):
@@ -313,39 +166,115 @@ class LookedUp(NamedTuple):
     timestamp_ms: int
 
 
+def describe_partitions(topics: Iterable[str], since: Next | None = None) -> bytes:
+    """Ask for the partitions of these topics; of all where none is named."""
+    return _PARTITIONS_REQUEST.write(((name,) for name in topics), _AT_ONCE, since)
+
+
+def read_partitions(cursor: Cursor) -> Answer:
+    """The partitions.
+
+    Raises:
+        Undecodable: it is not such a response.
+    """
+    _throttle_ms, topics, following = _PARTITIONS.read(cursor)
+    found = [
+        Described(topic, number, error, leader, epoch, *map(tuple, nodes[:4]))
+        for _error, topic, _id, _internal, partitions, _operations in topics
+        for error, number, leader, epoch, *nodes in partitions
+    ]
+    absent = tuple((topic, error) for error, topic, *_ in topics if error)
+    return Answer(tuple(found), absent, following and Next(*following))
+
+
+def ask_epoch_ends(epochs: Mapping[str, Iterable[tuple[int, int]]]) -> bytes:
+    """Ask leaders, by topic, for pairs of a partition and an epoch."""
+    topics = (
+        (topic, ((number, _ANY_EPOCH, epoch) for number, epoch in pairs))
+        for topic, pairs in epochs.items()
+    )
+    return _EPOCHS_REQUEST.write(_CLIENT, topics)
+
+
+def read_epoch_ends(cursor: Cursor) -> tuple[EpochEnd, ...]:
+    """The ends.
+
+    Raises:
+        Undecodable: it is not such a response.
+    """
+    _throttle_ms, topics = _EPOCH_ENDS.read(cursor)
+    return tuple(
+        EpochEnd(topic, number, error, epoch, end)
+        for topic, error, number, epoch, end in by_topic(topics)
+    )
+
+
+def elect_leaders(kind: int, partitions: Mapping[str, Iterable[int]], timeout_ms: int) -> bytes:
+    """Ask for elections, by topic and partition; `kind` is `PREFERRED` or `UNCLEAN`."""
+    return _ELECTION_REQUEST.write(kind, partitions.items(), timeout_ms)
+
+
+def read_election(cursor: Cursor) -> Election:
+    """The outcome.
+
+    Raises:
+        Undecodable: it is not such a response.
+    """
+    _throttle_ms, error, topics = _ELECTION.read(cursor)
+    return Election(error, tuple(starmap(Elected, by_topic(topics))))
+
+
+def ask_log_ends(partitions: Mapping[str, Iterable[int]]) -> bytes:
+    """Ask a broker for the ends of its own replicas, by topic and partition."""
+    return int32(_DEBUGGER) + _long_array(
+        string(topic) + _long_array(int32(number) + int64(_LATEST) for number in numbers)
+        for topic, numbers in partitions.items()
+    )
+
+
+def _long_array(items: Iterable[bytes]) -> bytes:
+    held = list(items)
+    return int32(len(held)) + b"".join(held)
+
+
+def read_log_ends(cursor: Cursor) -> tuple[End, ...]:
+    """The ends.
+
+    Raises:
+        Undecodable: it is not such a response.
+    """
+    found = []
+    for _ in range(cursor.int32()):
+        topic = cursor.string()
+        for _ in range(cursor.int32()):
+            number, error, _timestamp = cursor.int32(), cursor.int16(), cursor.int64()
+            found.append(End(topic, number, error, cursor.int64()))
+    cursor.end()
+    return tuple(found)
+
+
 def look_up(whens: Mapping[str, Sequence[tuple[int, int]]], *, committed: bool) -> bytes:
-    """Ask a leader.
+    """Ask a leader for offsets.
 
     Args:
         whens: by topic, partitions with a time in milliseconds or a mark; each partition once.
         committed: whether the end is that of the last stable record.
     """
     topics = (
-        compact_string(topic)
-        + compact_array(
-            [_QUESTION.pack(number, _ANY_EPOCH, min(when, LAST_TIME), 0) for number, when in asked]
-        )
-        + NO_TAGS
+        (topic, ((number, _ANY_EPOCH, min(when, LAST_TIME)) for number, when in asked))
         for topic, asked in whens.items()
     )
-    return _CLIENT + bytes((committed,)) + compact_array(topics) + NO_TAGS
+    return _LOOK_UP_REQUEST.write(_CLIENT, committed, topics)
 
 
 def read_looked_up(cursor: Cursor) -> list[LookedUp]:
     """The answers, in the order of the broker.
 
     Raises:
-        Undecodable: it is no such answer.
+        Undecodable: it is not such a response.
     """
-    found = []
-    cursor.int32()
-    for _ in range(cursor.varint() - 1):
-        topic = cursor.compact_string()
-        for _ in range(cursor.varint() - 1):
-            number, error, when, offset, _epoch = _ANSWER.unpack(cursor.take(_ANSWER.size))
-            cursor.tags()
-            found.append(LookedUp(topic, number, error, offset, when))
-        cursor.tags()
-    cursor.tags()
-    cursor.end()
-    return found
+    _throttle_ms, topics = _LOOKED_UP.read(cursor)
+    return [
+        LookedUp(topic, number, error, offset, timestamp_ms)
+        for topic, number, error, timestamp_ms, offset, _epoch in by_topic(topics)
+    ]

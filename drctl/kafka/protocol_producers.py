@@ -1,22 +1,44 @@
-"""Producer ids: which ones a partition knows, and the next one of a broker."""
+"""Producer ids and transactions: what partitions and coordinators know of them."""
 
 from collections.abc import Iterable, Mapping
+from itertools import starmap
 from typing import NamedTuple
 
-from drctl.formats.primitives import (
-    Cursor,
-    compact_nullable_string,
-    compact_string,
-    int16,
-    int32,
-    int64,
+from drctl.formats.primitives import Cursor
+from drctl.kafka.protocol import (
+    INT16,
+    INT32,
+    INT64,
+    NULLABLE_STRING,
+    STRING,
+    TEXT,
+    Api,
+    Message,
+    array,
+    by_topic,
+    rows,
 )
-from drctl.kafka.protocol import NO_TAGS, Api, compact_array, each
 
 DESCRIBE_PRODUCERS = Api("DescribeProducers", 61, 0, True, "2.8")
-INIT_PRODUCER_ID = Api("InitProducerId", 22, 4, True, "2.7")
+_PRODUCERS_REQUEST = Message(rows(STRING, array(INT32)))
+_PRODUCER = rows(INT64, INT32, INT32, INT64, INT32, INT64)
+_PRODUCERS = Message(INT32, rows(STRING, rows(INT32, INT16, TEXT, _PRODUCER)))
 
+INIT_PRODUCER_ID = Api("InitProducerId", 22, 4, True, "2.7")
+_INIT_REQUEST = Message(NULLABLE_STRING, INT32, INT64, INT16)
+_INIT = Message(INT32, INT16, INT64, INT16)
 _UNUSED_TIMEOUT_MS = 60_000
+
+LIST_TRANSACTIONS = Api("ListTransactions", 66, 0, True, "3.0")
+_LIST_REQUEST = Message(array(STRING), array(INT64))
+_LISTED = Message(INT32, INT16, array(STRING), rows(STRING, INT64, STRING))
+
+DESCRIBE_TRANSACTIONS = Api("DescribeTransactions", 65, 0, True, "3.0")
+_DESCRIBE_REQUEST = Message(array(STRING))
+_DESCRIBED = Message(
+    INT32,
+    rows(INT16, STRING, STRING, INT32, INT64, INT64, INT16, rows(STRING, array(INT32))),
+)
 
 
 class Producer(NamedTuple):
@@ -64,78 +86,8 @@ class Given(NamedTuple):
     epoch: int
 
 
-def describe_producers(partitions: Mapping[str, Iterable[int]]) -> bytes:
-    """Ask a leader what it knows, by topic and partition."""
-    topics = (
-        compact_string(topic) + compact_array(int32(number) for number in numbers) + NO_TAGS
-        for topic, numbers in partitions.items()
-    )
-    return compact_array(topics) + NO_TAGS
-
-
-def read_producers(cursor: Cursor) -> tuple[PartitionProducers, ...]:
-    """What a leader knows.
-
-    Raises:
-        Undecodable: it is no such answer.
-    """
-    cursor.int32()
-    found: list[PartitionProducers] = []
-    for _ in range(cursor.varint() - 1):
-        topic = cursor.compact_string()
-        found += each(cursor, lambda c, topic=topic: _partition(c, topic))  # type: ignore[misc]
-        cursor.tags()
-    cursor.tags()
-    cursor.end()
-    return tuple(found)
-
-
-def init_producer_id() -> bytes:
-    """Ask for an id that belongs to no transactional id."""
-    name = compact_nullable_string(None)
-    return name + int32(_UNUSED_TIMEOUT_MS) + int64(-1) + int16(-1) + NO_TAGS
-
-
-def read_init(cursor: Cursor) -> Given:
-    """The id.
-
-    Raises:
-        Undecodable: it is no such answer.
-    """
-    cursor.int32()
-    found = Given(cursor.int16(), cursor.int64(), cursor.int16())
-    cursor.tags()
-    cursor.end()
-    return found
-
-
-def _partition(cursor: Cursor, topic: str) -> PartitionProducers:
-    number, error = cursor.int32(), cursor.int16()
-    text = cursor.compact_nullable_string() or ""
-    found = PartitionProducers(topic, number, error, text, each(cursor, _producer))
-    cursor.tags()
-    return found
-
-
-def _producer(cursor: Cursor) -> Producer:
-    found = Producer(
-        cursor.int64(),
-        cursor.int32(),
-        cursor.int32(),
-        cursor.int64(),
-        cursor.int32(),
-        cursor.int64(),
-    )
-    cursor.tags()
-    return found
-
-
-LIST_TRANSACTIONS = Api("ListTransactions", 66, 0, True, "3.0")
-DESCRIBE_TRANSACTIONS = Api("DescribeTransactions", 65, 0, True, "3.0")
-
-
 class Listed(NamedTuple):
-    """A transactional id and where it stands, in Kafka's word."""
+    """A transactional id and its state, in Kafka's word."""
 
     transactional_id: str
     producer_id: int
@@ -161,60 +113,68 @@ class Described(NamedTuple):
     partitions: frozenset[tuple[str, int]]
 
 
+def describe_producers(partitions: Mapping[str, Iterable[int]]) -> bytes:
+    """Ask a leader which producers it knows, by topic and partition."""
+    return _PRODUCERS_REQUEST.write(partitions.items())
+
+
+def read_producers(cursor: Cursor) -> tuple[PartitionProducers, ...]:
+    """The producers that a leader knows.
+
+    Raises:
+        Undecodable: it is not such a response.
+    """
+    _throttle_ms, topics = _PRODUCERS.read(cursor)
+    return tuple(
+        PartitionProducers(topic, partition, error, text, tuple(starmap(Producer, producers)))
+        for topic, partition, error, text, producers in by_topic(topics)
+    )
+
+
+def init_producer_id() -> bytes:
+    """Ask for an id that belongs to no transactional id."""
+    return _INIT_REQUEST.write(None, _UNUSED_TIMEOUT_MS, -1, -1)
+
+
+def read_init(cursor: Cursor) -> Given:
+    """The id.
+
+    Raises:
+        Undecodable: it is not such a response.
+    """
+    _throttle_ms, *given = _INIT.read(cursor)
+    return Given(*given)
+
+
 def list_transactions(producer_ids: Iterable[int]) -> bytes:
-    """Ask a broker for those that it coordinates for these producers."""
-    return compact_array(()) + compact_array(map(int64, producer_ids)) + NO_TAGS
+    """Ask a broker for the transactions of these producers that it coordinates."""
+    return _LIST_REQUEST.write((), producer_ids)
 
 
 def read_listed(cursor: Cursor) -> tuple[int, tuple[Listed, ...]]:
     """Kafka's error number, and the transactions.
 
     Raises:
-        Undecodable: it is no such answer.
+        Undecodable: it is not such a response.
     """
-    cursor.int32()
-    error = cursor.int16()
-    each(cursor, Cursor.compact_string)
-    found = each(cursor, _listed)
-    cursor.tags()
-    cursor.end()
-    return error, found
+    _throttle_ms, error, _unknown_states, transactions = _LISTED.read(cursor)
+    return error, tuple(starmap(Listed, transactions))
 
 
 def describe_transactions(transactional_ids: Iterable[str]) -> bytes:
     """Ask their coordinator for transactions."""
-    return compact_array(map(compact_string, transactional_ids)) + NO_TAGS
+    return _DESCRIBE_REQUEST.write(transactional_ids)
 
 
 def read_described(cursor: Cursor) -> tuple[Described, ...]:
     """The transactions.
 
     Raises:
-        Undecodable: it is no such answer.
+        Undecodable: it is not such a response.
     """
-    cursor.int32()
-    found = each(cursor, _described)
-    cursor.tags()
-    cursor.end()
-    return found
-
-
-def _listed(cursor: Cursor) -> Listed:
-    found = Listed(cursor.compact_string(), cursor.int64(), cursor.compact_string())
-    cursor.tags()
-    return found
-
-
-def _described(cursor: Cursor) -> Described:
-    error, name, state = cursor.int16(), cursor.compact_string(), cursor.compact_string()
-    timeout_ms, started_ms = cursor.int32(), cursor.int64()
-    producer_id, epoch = cursor.int64(), cursor.int16()
-    places: set[tuple[str, int]] = set()
-    for _ in range(cursor.varint() - 1):
-        topic = cursor.compact_string()
-        places |= {(topic, number) for number in each(cursor, Cursor.int32)}
-        cursor.tags()
-    cursor.tags()
-    return Described(
-        error, name, state, timeout_ms, started_ms, producer_id, epoch, frozenset(places)
-    )
+    _throttle_ms, transactions = _DESCRIBED.read(cursor)
+    found = []
+    for *row, topics in transactions:
+        places = frozenset((topic, number) for topic, numbers in topics for number in numbers)
+        found.append(Described._make([*row, places]))
+    return tuple(found)

@@ -10,7 +10,7 @@ from itertools import zip_longest
 
 from confluent_kafka import KafkaError
 
-from drctl.host.connections import Closing
+from drctl.kafka.brokers import ClusterClient
 from drctl.kafka.connection import Connection
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.offsets import LookUps, read_max_timestamps, read_offsets, read_offsets_for_time
@@ -20,6 +20,7 @@ from drctl.model.errors import Unknown, Unreachable
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import (
     Chunk,
+    Found,
     Overview,
     PartitionOffsets,
     Record,
@@ -28,20 +29,19 @@ from drctl.model.topology import (
     TopicState,
     Unavailable,
 )
-from drctl.model.topology import Found as topology_Found
 
 _POLL_S = 0.2
 _QUICK_S = 1.0
 _LITTLE, _MUCH = 65_536, 1_048_576
 
-Found = dict[TopicPartition, Record | Unavailable]
+Records = dict[TopicPartition, Record | Unavailable]
 Read = dict[TopicPartition, Fetched]
 Position = tuple[TopicPartition, int]
 
 
 def read_first_records(
     connection: Connection, positions: Mapping[TopicPartition, int], deadline: Deadline
-) -> Found:
+) -> Records:
     """The first committed record at or after each offset; left out where there is none.
 
     Raises:
@@ -144,10 +144,10 @@ def read_leader_epochs(
 
 def _read_first(
     connection: Connection, positions: Mapping[TopicPartition, int], deadline: Deadline
-) -> tuple[Read, Found]:
+) -> tuple[Read, Records]:
     """What came first from each offset on, and why nothing can be said of the others."""
     offsets = read_offsets(connection, positions, deadline)
-    silent: Found = {p: o for p, o in offsets.items() if isinstance(o, Unavailable)}
+    silent: Records = {p: o for p, o in offsets.items() if isinstance(o, Unavailable)}
     wanted = {
         partition: max(position, known.log_start)
         for partition, position in positions.items()
@@ -258,7 +258,7 @@ def _refused(partition: TopicPartition, error: int, text: str) -> Unavailable:
     return Unavailable(text)
 
 
-class KafkaClusterReader(Closing):
+class KafkaClusterReader(ClusterClient):
     """Implements `ClusterReader` and `OffsetReader` of `drctl.model.ports`.
 
     Connects on first use. Every call ends within `timeout_s` (and a moment); one that got no
@@ -266,21 +266,13 @@ class KafkaClusterReader(Closing):
     """
 
     def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
-        self._connection = Connection(name, properties, timeout_s)
+        super().__init__(name, properties, timeout_s=timeout_s)
         self._look_ups = LookUps(self._connection)
 
     @property
     def name(self) -> str:
         """The name that drctl.yaml gives the cluster."""
         return self._connection.name
-
-    def prepare(self) -> None:
-        """Open the client, which asks nobody yet.
-
-        Raises:
-            ConfigError: librdkafka does not take the properties.
-        """
-        self._connection.admin()
 
     def cluster_id(self) -> str:
         """The cluster's own id.
@@ -406,7 +398,7 @@ class KafkaClusterReader(Closing):
 
     def look_up(
         self, questions: Sequence[tuple[TopicPartition, int]]
-    ) -> Callable[[], Sequence[topology_Found | Unavailable]]:
+    ) -> Callable[[], Sequence[Found | Unavailable]]:
         """Ask each partition's leader for an offset; what is returned waits for the answers.
 
         Raises:
@@ -417,7 +409,7 @@ class KafkaClusterReader(Closing):
     def close(self) -> None:
         """Release connections; may be called again."""
         self._look_ups.close()
-        self._connection.close()
+        super().close()
 
 
 _LOOK_EVERY_S = 5.0
@@ -452,7 +444,7 @@ class TopicTail:
         """What comes from these offsets on, and from the beginning of partitions that are new.
 
         Raises:
-            Unknown: the topic is gone or made anew, or records were deleted before they were read.
+            Unknown: the topic is gone or recreated, or records were deleted before they were read.
         """
         known = set(positions)
         look = Deadline.after(_LOOK_EVERY_S)

@@ -14,24 +14,24 @@ from drctl.kafka.reconcile_source import ADDRESSES
 from drctl.kafka.simple_consumer import MESSAGE, bound
 from drctl.model.topology import TopicPartition
 
-_RECONCILE_CALLS_TEXT, _POINTER, _INT, _SIZE = c.c_char_p, c.c_void_p, c.c_int, c.c_size_t
+_CHARS, _POINTER, _INT, _SIZE = c.c_char_p, c.c_void_p, c.c_int, c.c_size_t
 
 WAITING: Mapping[str, tuple[Any, ...]] = {
     "conf_new": (_POINTER,),
     "conf_set": (
         _INT,
         _POINTER,
-        _RECONCILE_CALLS_TEXT,
-        _RECONCILE_CALLS_TEXT,
-        _RECONCILE_CALLS_TEXT,
+        _CHARS,
+        _CHARS,
+        _CHARS,
         _SIZE,
     ),
     "conf_set_log_cb": (None, _POINTER, _POINTER),
     "conf_set_events": (None, _POINTER, _INT),
     "conf_destroy": (None, _POINTER),
-    "new": (_POINTER, _INT, _POINTER, _RECONCILE_CALLS_TEXT, _SIZE),
+    "new": (_POINTER, _INT, _POINTER, _CHARS, _SIZE),
     "destroy": (None, _POINTER),
-    "topic_new": (_POINTER, _POINTER, _RECONCILE_CALLS_TEXT, _POINTER),
+    "topic_new": (_POINTER, _POINTER, _CHARS, _POINTER),
     "topic_destroy": (None, _POINTER),
     "init_transactions": (_POINTER, _POINTER, _INT),
     "begin_transaction": (_POINTER, _POINTER),
@@ -41,7 +41,7 @@ WAITING: Mapping[str, tuple[Any, ...]] = {
     "queue_get_main": (_POINTER, _POINTER),
     "queue_destroy": (None, _POINTER),
     "queue_poll": (_POINTER, _POINTER, _INT),
-    "fatal_error": (_INT, _POINTER, _RECONCILE_CALLS_TEXT, _SIZE),
+    "fatal_error": (_INT, _POINTER, _CHARS, _SIZE),
 }
 """Those that may wait: Python's lock is let go of meanwhile."""
 
@@ -52,9 +52,9 @@ QUICK: Mapping[str, tuple[Any, ...]] = {
         _POINTER,
         c.c_int32,
         _INT,
-        _RECONCILE_CALLS_TEXT,
+        _CHARS,
         _SIZE,
-        _RECONCILE_CALLS_TEXT,
+        _CHARS,
         _SIZE,
         _POINTER,
     ),
@@ -64,21 +64,21 @@ QUICK: Mapping[str, tuple[Any, ...]] = {
     "header_add": (
         _INT,
         _POINTER,
-        _RECONCILE_CALLS_TEXT,
+        _CHARS,
         c.c_ssize_t,
-        _RECONCILE_CALLS_TEXT,
+        _CHARS,
         c.c_ssize_t,
     ),
-    "topic_name": (_RECONCILE_CALLS_TEXT, _POINTER),
+    "topic_name": (_CHARS, _POINTER),
     "headers_destroy": (None, _POINTER),
     "event_type": (_INT, _POINTER),
     "event_error": (_INT, _POINTER),
-    "event_error_string": (_RECONCILE_CALLS_TEXT, _POINTER),
+    "event_error_string": (_CHARS, _POINTER),
     "event_message_count": (_SIZE, _POINTER),
     "event_message_array": (_SIZE, _POINTER, _POINTER, _SIZE),
     "event_destroy": (None, _POINTER),
     "error_code": (_INT, _POINTER),
-    "error_string": (_RECONCILE_CALLS_TEXT, _POINTER),
+    "error_string": (_CHARS, _POINTER),
     "error_is_fatal": (_INT, _POINTER),
     "error_is_retriable": (_INT, _POINTER),
     "error_txn_requires_abort": (_INT, _POINTER),
@@ -188,7 +188,7 @@ class TransactionalClient:
     def poll(self, timeout_s: float) -> None:
         """Hear what became of records; waits for something where nothing is told."""
         wait = _ms(timeout_s)
-        # What is told and not given back keeps librdkafka from ending, for ever.
+        # What is told and not given back keeps librdkafka from ending, forever.
         with uninterrupted():
             while event := self._call["queue_poll"](self._events, wait):
                 try:

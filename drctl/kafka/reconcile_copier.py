@@ -216,7 +216,7 @@ class TransactionalCopier(TransactionalWriter):
         self._open_transaction = True
 
     def append(self, copies: Sequence[Copy]) -> None:
-        """Append copies of raw records, each with its provenance header behind its own headers.
+        """Append copies of raw records, each with its provenance header after its own headers.
 
         Raises:
             Stopped: one cannot be written, or another run took over.

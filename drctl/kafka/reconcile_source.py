@@ -57,7 +57,7 @@ class MessageConsumer(ScanConsumer):
     def poll_rows(self, timeout_s: float) -> list[Came]:
         """What has come, of each partition in order; waits for something where nothing has."""
         self.release()
-        # A message that is not given back keeps librdkafka from ending, for ever.
+        # A message that is not given back keeps librdkafka from ending, forever.
         with uninterrupted():
             self._borrowed = self._take(timeout_s)
         # `log_reader` looks at nothing of a row but its offset.
@@ -69,15 +69,6 @@ class MessageConsumer(ScanConsumer):
         with uninterrupted():
             deque(map(destroy, self._borrowed), maxlen=0)
             self._borrowed = []
-
-    def _take(self, timeout_s: float) -> list[int]:
-        first = self._waiting["consume_queue"](self._queue, max(1, int(timeout_s * 1000)))
-        if not first:
-            return []
-        # A batch waits until it is full, unless it must not wait at all.
-        take = self._waiting["consume_batch_queue"]
-        count = take(self._queue, 0, self._pointers, self._batch)
-        return [first, *filter(None, self._pointers[: max(0, count)])]
 
     def _seen(self, pointers: list[int]) -> list[tuple[Any, int, list[Seen]]]:
         headers_of, found = self._quick["message_headers"], c.byref(self._found[0])
@@ -161,7 +152,7 @@ class KafkaSourceLog:
             if (wanted := [r for r in reversed(runs) if r.span])
         }
         source = self._source
-        # A broker may wait that long for more bytes, if the site wants it to.
+        # A broker may wait that long for more bytes, if the user wants it to.
         patience_s = PATIENCE_S + int(source.properties.get(_WAIT, 0)) / 1000
         if not waiting:
             return

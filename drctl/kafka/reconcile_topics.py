@@ -2,16 +2,19 @@
 
 from collections.abc import Mapping
 
-from confluent_kafka import KafkaError
 from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     NewTopic,
 )
 
-from drctl.kafka.connection import GRACE_S, Connection, outcome
-from drctl.kafka.deadline import Deadline
-from drctl.kafka.faults import Fault
+from drctl.kafka.connection import Connection
 from drctl.kafka.followed_topic import CompactedTopic
-from drctl.kafka.own_topics import Purpose, create_compacted
+from drctl.kafka.own_topics import (
+    PATIENCE_S,
+    Purpose,
+    ask_to_create,
+    await_leaders,
+    create_compacted,
+)
 from drctl.kafka.topics import read_topics
 from drctl.model.errors import ConfigError, Unknown, Unreachable
 from drctl.model.topology import TopicState, Unavailable
@@ -21,13 +24,11 @@ RECONCILE = Purpose(
     what="the progress of reconciliation",
     page="docs/reconcile.md",
     silent="see that its brokers run; without it nobody knows what is done already",
-    anew="run `drctl gap` again: it sees what was copied, and its result begins anew",
+    recreated="run `drctl gap` again: it sees what was copied, and its result begins anew",
 )
 _CONFIG = {"segment.ms": "3600000", "min.cleanable.dirty.ratio": "0.1"}
 _KEPT_FOR_EVER = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 _REPLICAS = 3
-_PATIENCE_S = 30.0
-_PAUSE_S = 0.1
 _ROOM = 1 << 16
 _USUAL_BYTES = 1_048_588
 _LONGEST_NAME = 249
@@ -66,7 +67,7 @@ class ReconcileTopic:
             Unknown: likewise, or somebody's transaction stays open.
         """
         held = CompactedTopic(self._connection, TOPIC, b"", RECONCILE)
-        if not held.settle(_PATIENCE_S):
+        if not held.settle(PATIENCE_S):
             raise Unknown(
                 f"a transaction is open in {held.where}: what is done already is not known yet",
                 "run it again in a minute: brokers abort it when its writer is gone",
@@ -74,13 +75,13 @@ class ReconcileTopic:
         return decode(held.values.items())
 
     def make_quarantine(self, name: str, like: str, partitions: int) -> None:
-        """Make a quarantine topic that keeps for ever, unless it is there.
+        """Make a quarantine topic that keeps forever, unless it is there.
 
         Args:
             like: a topic of the cluster whose largest records it must take.
 
         Raises:
-            ConfigError: this user may not, or what is there does not keep for ever.
+            ConfigError: this user may not, or what is there does not keep forever.
             Unreachable, Unknown: the cluster did not answer, or gave it no leaders.
         """
         if len(name) > _LONGEST_NAME:
@@ -107,28 +108,17 @@ class ReconcileTopic:
             "max.message.bytes": str(most),
         }
         new = NewTopic(name, partitions, replication_factor=replicas, config=config)
-        asked = self._connection.admin().create_topics([new], operation_timeout=_PATIENCE_S)
-        done = outcome(asked[name], _PATIENCE_S + GRACE_S)
-        if isinstance(done, Fault) and done.code != KafkaError.TOPIC_ALREADY_EXISTS:
-            reason = self._connection.redacted(done.text)
-            message = f"topic {name} of {self._connection.name} cannot be made: {reason}"
-            if done.retried:
+        fault = ask_to_create(self._connection, new)
+        if fault is not None:
+            message = f"topic {name} of {self._connection.name} cannot be made: {fault.text}"
+            if fault.retried:
                 raise Unreachable(message, "see that its brokers run, and run it again")
             raise ConfigError(message, f"grant CREATE on it ({RECONCILE.page})")
-        self._await_leaders(name, partitions)
-
-    def _await_leaders(self, name: str, partitions: int) -> None:
-        deadline = Deadline.after(_PATIENCE_S)
-        while not deadline.expired:
-            known = self._connection.metadata(deadline).topics.get(name)
-            leaders = [p.leader for p in known.partitions.values()] if known else []
-            if len(leaders) >= partitions and min(leaders) >= 0:
-                return
-            self._connection.wait(_PAUSE_S)
-        raise Unknown(
-            f"topic {name} of {self._connection.name} has no leaders after {_PATIENCE_S:g} s",
-            "see that its brokers run",
-        )
+        if not await_leaders(self._connection, name, partitions):
+            raise Unknown(
+                f"topic {name} of {self._connection.name} has no leaders after {PATIENCE_S:g} s",
+                "see that its brokers run",
+            )
 
 
 def _check_quarantine(state: TopicState, partitions: int) -> None:

@@ -115,7 +115,7 @@ class Scram:
         if not values.get("r", "").startswith(self._nonce) or values["r"] == self._nonce:
             raise SaslError("the broker answers another client's first message")
         count = values.get("i", "")
-        # Many would keep us busy for ever; few would give the password away.
+        # Many would keep us busy forever; few would give the password away.
         if not count.isdecimal() or not _LEAST_ITERATIONS <= int(count) <= _MOST_ITERATIONS:
             raise SaslError(f"the broker asks for {count or 'no'} iterations")
         return _decoded(values.get("s", "")), int(count)

@@ -39,24 +39,14 @@ _SETTINGS = {
 _GROUP = "group."
 
 
-class _Message(c.Structure):
-    """rd_kafka_message_t, as rdkafka.h declares it."""
+MESSAGE = Struct("@iPiPNPNqP")
+"""rd_kafka_message_t, as rdkafka.h declares it: error, topic, partition, value and its length, key
+and its length, offset, private."""
 
-    _fields_ = (
-        ("err", c.c_int),
-        ("topic", c.c_void_p),
-        ("partition", c.c_int32),
-        ("payload", c.c_void_p),
-        ("payload_size", c.c_size_t),
-        ("key", c.c_void_p),
-        ("key_size", c.c_size_t),
-        ("offset", c.c_int64),
-        ("private", c.c_void_p),
-    )
+MEMORY: Any = (c.c_char * sys.maxsize).from_address(0)
+"""All of this process's memory: slicing it is the cheapest way to copy bytes out of a message."""
 
-
-_MessagePointer = c.POINTER(_Message)
-_FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
+_WAITING: Mapping[str, tuple[Any, ...]] = {
     "conf_new": (c.c_void_p,),
     "conf_set": (c.c_int, c.c_void_p, c.c_char_p, c.c_char_p, c.c_char_p, c.c_size_t),
     "conf_set_log_cb": (None, c.c_void_p, c.c_void_p),
@@ -72,28 +62,20 @@ _FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
     "queue_destroy": (None, c.c_void_p),
     "consume_start_queue": (c.c_int, c.c_void_p, c.c_int32, c.c_int64, c.c_void_p),
     "consume_stop": (c.c_int, c.c_void_p, c.c_int32),
-    "consume_queue": (_MessagePointer, c.c_void_p, c.c_int),
-    "consume_batch_queue": (
-        c.c_ssize_t,
-        c.c_void_p,
-        c.c_int,
-        c.POINTER(_MessagePointer),
-        c.c_size_t,
-    ),
-    "message_timestamp": (c.c_int64, _MessagePointer, c.POINTER(c.c_int)),
-    "message_leader_epoch": (c.c_int32, _MessagePointer),
-    "message_headers": (c.c_int, _MessagePointer, c.POINTER(c.c_void_p)),
-    "message_destroy": (None, _MessagePointer),
-    "header_get_all": (
-        c.c_int,
-        c.c_void_p,
-        c.c_size_t,
-        c.POINTER(c.c_char_p),
-        c.POINTER(c.c_void_p),
-        c.POINTER(c.c_size_t),
-    ),
+    "consume_queue": (c.c_void_p, c.c_void_p, c.c_int),
+    "consume_batch_queue": (c.c_ssize_t, c.c_void_p, c.c_int, c.c_void_p, c.c_size_t),
     "err2str": (c.c_char_p, c.c_int),
 }
+"""Those that may wait: Python's lock is let go of meanwhile."""
+
+_QUICK: Mapping[str, tuple[Any, ...]] = {
+    "message_timestamp": (c.c_int64, c.c_void_p, c.c_void_p),
+    "message_leader_epoch": (c.c_int32, c.c_void_p),
+    "message_headers": (c.c_int, c.c_void_p, c.c_void_p),
+    "message_destroy": (None, c.c_void_p),
+    "header_get_all": (c.c_int, c.c_void_p, c.c_size_t, c.c_void_p, c.c_void_p, c.c_void_p),
+}
+"""Those that do not."""
 
 
 class Fetched(NamedTuple):
@@ -132,7 +114,10 @@ class SimpleConsumer:
         self._running: set[TopicPartition] = set()
 
     def __enter__(self) -> Self:
-        self._call = _functions()
+        # Symbols of the librdkafka that confluent-kafka is linked to, wherever that is.
+        self._call = bound(c.CDLL(cimpl.__file__), _WAITING)
+        self._quick = bound(c.PyDLL(cimpl.__file__), _QUICK)
+        self._found = c.c_void_p(), c.c_char_p(), c.c_void_p(), c.c_size_t()
         self._handle = self._open()
         self._queue = self._call["queue_new"](self._handle)
         return self
@@ -182,17 +167,41 @@ class SimpleConsumer:
             if fetched.partition in wanted:
                 yield fetched
 
-    def _taken(self, first: Any, wanted: Container[TopicPartition]) -> list[Fetched]:
+    def _taken(self, first: int, wanted: Container[TopicPartition]) -> list[Fetched]:
         # A batch waits until it is full, unless it must not wait at all.
-        rest = (_MessagePointer * _BATCH)()
+        rest = (c.c_void_p * _BATCH)()
         count = self._call["consume_batch_queue"](self._queue, 0, rest, _BATCH)
         batch = []
-        for message in (first, *rest[: max(0, count)]):
-            partition = self._partition(message)
-            if partition in wanted:
-                batch.append(self._fetched(partition, message))
-            self._call["message_destroy"](message)
+        for pointer in filter(None, (first, *rest[: max(0, count)])):
+            fetched = self._fetched(pointer, wanted)
+            if fetched is not None:
+                batch.append(fetched)
+            self._quick["message_destroy"](pointer)
         return batch
+
+    def _fetched(self, pointer: int, wanted: Container[TopicPartition]) -> Fetched | None:
+        error, topic, number, value, value_size, key, key_size, offset, _ = MESSAGE.unpack_from(
+            MEMORY, pointer
+        )
+        partition = self._place(topic, number)
+        if partition not in wanted:
+            return None
+        if error:
+            return Fetched(partition, None, error, self.text_of(error))
+        record = Record(
+            number,
+            offset,
+            self._quick["message_timestamp"](pointer, None),
+            MEMORY[key : key + key_size] if key else None,
+            MEMORY[value : value + value_size] if value else None,
+            tuple((name.decode(errors="replace"), held) for name, held in self._headers(pointer)),
+        )
+        return Fetched(partition, record, 0, "", self._quick["message_leader_epoch"](pointer))
+
+    def text_of(self, error: int) -> str:
+        """An error code in librdkafka's words."""
+        text: bytes = self._call["err2str"](error)
+        return text.decode()
 
     def _open(self) -> Any:
         why = c.create_string_buffer(_TEXT)
@@ -208,52 +217,24 @@ class SimpleConsumer:
             raise ConfigError(f"librdkafka cannot start: {why.value.decode(errors='replace')}")
         return handle
 
-    def _partition(self, pointer: Any) -> TopicPartition:
-        message = pointer.contents
-        return TopicPartition(self._call["topic_name"](message.topic).decode(), message.partition)
+    def _place(self, topic: int, number: int) -> TopicPartition:
+        name: bytes = self._call["topic_name"](topic)
+        return TopicPartition(name.decode(), number)
 
-    def _fetched(self, partition: TopicPartition, pointer: Any) -> Fetched:
-        message = pointer.contents
-        if message.err:
-            return Fetched(
-                partition, None, message.err, self._call["err2str"](message.err).decode()
-            )
-        record = Record(
-            message.partition,
-            message.offset,
-            self._call["message_timestamp"](pointer, None),
-            _bytes(message.key, message.key_size),
-            _bytes(message.payload, message.payload_size),
-            self._headers(pointer),
-        )
-        epoch = self._call["message_leader_epoch"](pointer)
-        return Fetched(partition, record, 0, "", epoch)
-
-    def _headers(self, pointer: Any) -> tuple[tuple[str, bytes | None], ...]:
-        headers, name, value, size = c.c_void_p(), c.c_char_p(), c.c_void_p(), c.c_size_t()
-        if self._call["message_headers"](pointer, c.byref(headers)):
+    def _headers(self, pointer: int) -> Headers:
+        if self._quick["message_headers"](pointer, c.byref(self._found[0])):
             return ()
-        held: list[tuple[str, bytes | None]] = []
+        return self._headers_found()
+
+    def _headers_found(self) -> Headers:
+        headers, name, value, size = self._found
         where = c.byref(name), c.byref(value), c.byref(size)
-        while not self._call["header_get_all"](headers, len(held), *where):
-            text = (name.value or b"").decode(errors="replace")
-            held.append((text, _bytes(value.value, size.value)))
+        held: list[tuple[bytes, bytes | None]] = []
+        while not self._quick["header_get_all"](headers, len(held), *where):
+            at = value.value
+            content = None if at is None else MEMORY[at : at + size.value]
+            held.append((name.value or b"", content))
         return tuple(held)
-
-
-def _functions() -> dict[str, Any]:
-    # Symbols of the librdkafka that confluent-kafka is linked to, wherever that is.
-    library = c.CDLL(cimpl.__file__)
-    bound = {}
-    for name, (result, *arguments) in _FUNCTIONS.items():
-        function = getattr(library, f"rd_kafka_{name}")
-        function.restype, function.argtypes = result, arguments
-        bound[name] = function
-    return bound
-
-
-def _bytes(address: int | None, size: int) -> bytes | None:
-    return None if address is None else c.string_at(address, size)
 
 
 Came = tuple[TopicPartition, int, list[Row]]
@@ -261,16 +242,9 @@ Came = tuple[TopicPartition, int, list[Row]]
 
 FETCH_BYTES = 1 << 20
 BATCH, _FIRST_BATCH, BATCH_BYTES = 1000, 10, 4 << 20
-MESSAGE = Struct("@iPiPNPNqP")
-"""rd_kafka_message_t, as rdkafka.h declares it: error, topic, partition, value and its length, key
-and its length, offset, private."""
-
-MEMORY: Any = (c.c_char * sys.maxsize).from_address(0)
-"""All of this process's memory: slicing it is the cheapest way to copy bytes out of a message."""
-
 # The user's word comes before these. Little is queued: records may be large, and all of them are
 # taken at once.
-_SCAN_CONSUMER_SETTINGS = {
+_CHOSEN = {
     "fetch.min.bytes": "1",
     "fetch.wait.max.ms": "100",
     "fetch.max.bytes": str(16 << 20),
@@ -281,16 +255,6 @@ _SECURE = {
     "auto.offset.reset": "error",  # an offset that is gone must not be skipped
     "fetch.queue.backoff.ms": "2",
     "check.crcs": "true",
-}
-_WAITING: Mapping[str, tuple[Any, ...]] = {
-    "consume_queue": (c.c_void_p, c.c_void_p, c.c_int),
-    "consume_batch_queue": (c.c_ssize_t, c.c_void_p, c.c_int, c.c_void_p, c.c_size_t),
-}
-_QUICK: Mapping[str, tuple[Any, ...]] = {
-    "message_timestamp": (c.c_int64, c.c_void_p, c.c_void_p),
-    "message_headers": (c.c_int, c.c_void_p, c.c_void_p),
-    "message_destroy": (None, c.c_void_p),
-    "header_get_all": (c.c_int, c.c_void_p, c.c_size_t, c.c_void_p, c.c_void_p, c.c_void_p),
 }
 
 
@@ -312,25 +276,20 @@ class ScanConsumer(SimpleConsumer):
         uncommitted: bool = False,
     ) -> None:
         super().__init__(properties, fetch_bytes)
-        chosen = {
-            name: properties.get(name, value) for name, value in _SCAN_CONSUMER_SETTINGS.items()
-        }
+        chosen = {name: properties.get(name, value) for name, value in _CHOSEN.items()}
         self._properties |= {**chosen, **_SECURE}
         if uncommitted:
             self._properties["isolation.level"] = "read_uncommitted"
 
     def __enter__(self) -> Self:
         super().__enter__()
-        self._waiting = bound(c.CDLL(cimpl.__file__), _WAITING)
-        self._quick = bound(c.PyDLL(cimpl.__file__), _QUICK)
         self._batch = _FIRST_BATCH
         self._pointers = (c.c_void_p * BATCH)()
-        self._found = c.c_void_p(), c.c_char_p(), c.c_void_p(), c.c_size_t()
         return self
 
     def poll_rows(self, timeout_s: float) -> list[Came]:
         """What has come, of each partition in order; waits for something where nothing has."""
-        # A message that is not given back keeps librdkafka from ending, for ever.
+        # A message that is not given back keeps librdkafka from ending, forever.
         with uninterrupted():
             pointers = self._take(timeout_s)
             came = self._read(pointers)
@@ -340,23 +299,18 @@ class ScanConsumer(SimpleConsumer):
         return came
 
     def jump(self, partition: TopicPartition, offset: int) -> None:
-        """Go on reading a partition from there."""
+        """Continue reading a partition from there."""
         self.stop(partition)
         self.start(partition, offset)
 
-    def text_of(self, error: int) -> str:
-        """An error code in librdkafka's words."""
-        text: bytes = self._call["err2str"](error)
-        return text.decode()
-
     def _take(self, timeout_s: float) -> list[int]:
-        first = self._waiting["consume_queue"](self._queue, max(1, int(timeout_s * 1000)))
+        first = self._call["consume_queue"](self._queue, max(1, int(timeout_s * 1000)))
         if not first:
             return []
         # A batch waits until it is full, unless it must not wait at all.
-        take = self._waiting["consume_batch_queue"]
+        take = self._call["consume_batch_queue"]
         count = take(self._queue, 0, self._pointers, self._batch)
-        return [first, *(p for p in self._pointers[: max(0, count)] if p)]
+        return [first, *filter(None, self._pointers[: max(0, count)])]
 
     def _read(self, pointers: list[int]) -> list[Came]:
         time_of, headers_of = self._quick["message_timestamp"], self._quick["message_headers"]
@@ -388,20 +342,6 @@ class ScanConsumer(SimpleConsumer):
             size += key_size + value_size
         self._batch = max(1, min(BATCH, BATCH_BYTES * len(pointers) // size))
         return came
-
-    def _place(self, topic: int, number: int) -> TopicPartition:
-        name: bytes = self._call["topic_name"](topic)
-        return TopicPartition(name.decode(), number)
-
-    def _headers_found(self) -> Headers:
-        headers, name, value, size = self._found
-        where = c.byref(name), c.byref(value), c.byref(size)
-        held: list[tuple[bytes, bytes | None]] = []
-        while not self._quick["header_get_all"](headers, len(held), *where):
-            at = value.value
-            content = None if at is None else MEMORY[at : at + size.value]
-            held.append((name.value or b"", content))
-        return tuple(held)
 
 
 def bound(library: c.CDLL, functions: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:

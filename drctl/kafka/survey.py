@@ -1,6 +1,6 @@
 """A whole cluster looked at: brokers, replicas, settings, users, limits; nothing is changed."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -11,10 +11,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     ResourceType,
 )
 
-from drctl.host.connections import Closing
 from drctl.kafka.broker_socket import BrokerSocket
-from drctl.kafka.brokers import Brokers, addresses_in, first_reason
-from drctl.kafka.connection import Asked, Connection, gather
+from drctl.kafka.brokers import ClusterClient, addresses_in, first_reason
+from drctl.kafka.connection import Asked, gather
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.elections import described
 from drctl.kafka.faults import Fault
@@ -36,15 +35,11 @@ T = TypeVar("T")
 _USERS = "users"
 
 
-class KafkaSurveyor(Closing):
+class KafkaSurveyor(ClusterClient):
     """Implements `ClusterSurveyor` of `drctl.model.survey`; connects on first use.
 
     Every call ends within `timeout_s` (and a moment). One thread at a time may use it.
     """
-
-    def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
-        self._connection = Connection(name, properties, timeout_s)
-        self._brokers = Brokers(self._connection)
 
     def layout(self) -> Layout:
         """Brokers and replicas of everything that this user may see.
@@ -154,10 +149,6 @@ class KafkaSurveyor(Closing):
         if len(known) < len(answers):
             return first_reason(answers)
         return tuple(sorted({name for names in known for name in names}))
-
-    def close(self) -> None:
-        """Release connections; may be called again."""
-        self._connection.close()
 
     def _every(self, one: Callable[[BrokerSocket], T]) -> dict[int, T | Unavailable]:
         deadline = self._connection.deadline()

@@ -466,7 +466,7 @@ class TimestampsConsumer(Consumer):
         return super().consumer_group_metadata()
 
     def close(self) -> None:
-        """As of `Consumer`; then waits, but not for ever, for what is still to be written."""
+        """As of `Consumer`; then waits, but not forever, for what is still to be written."""
         try:
             super().close()
         finally:

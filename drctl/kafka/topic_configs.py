@@ -19,8 +19,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     ResourceType,
 )
 
-from drctl.host.connections import Closing
-from drctl.kafka.connection import GRACE_S, Asked, Connection, gather, in_chunks, outcome
+from drctl.kafka.brokers import ClusterClient
+from drctl.kafka.connection import GRACE_S, Asked, gather, in_chunks, outcome
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.faults import Fault
 from drctl.model.repairs import Alteration, Answers, TopicSetting, TopicShape, WantedTopic
@@ -31,23 +31,8 @@ _CHUNK = 100
 _DONE_ALREADY = frozenset({KafkaError.TOPIC_ALREADY_EXISTS})
 
 
-class _Topics(Closing):
-    """What looks and what changes both need: a connection, and how to ask."""
-
-    def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
-        self._connection = Connection(name, properties, timeout_s)
-
-    def prepare(self) -> None:
-        """Open the client, which asks nobody yet.
-
-        Raises:
-            ConfigError: librdkafka does not take the properties.
-        """
-        self._connection.admin()
-
-    def close(self) -> None:
-        """Release connections; may be called again."""
-        self._connection.close()
+class _Topics(ClusterClient):
+    """The requests of reader and writer: the reader only has them validated."""
 
     def _created(self, topics: Collection[WantedTopic], **how: Any) -> Answers:
         wanted = [

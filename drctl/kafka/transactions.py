@@ -36,8 +36,6 @@ _FENCED = frozenset(
     }
 )
 
-__all__ = ["LIFETIME_S", "Change", "Fenced", "TransactionalWriter"]
-
 
 class Fenced(Unknown):
     """Another writer of the same name began, upon which this one may not write any more."""
@@ -131,11 +129,7 @@ class TransactionalWriter(TopicWriter):
         return super()._ended(last)
 
     def _call(self, function: Callable[..., Any], *arguments: object) -> Any:
-        """Call what may call back; raises KafkaException, and nothing else, where that is due.
-
-        On a fatal error confluent-kafka goes on to call back with the exception already set. Python
-        then loses it, or takes it for a bug of the callback.
-        """
+        """As of `TopicWriter`; here what is fatal can be asked for again."""
         try:
             return function(*arguments)
         except SystemError:

@@ -1,6 +1,7 @@
-"""Journals as files: a line of JSON an entry, each on disk before the next thing happens.
+"""The state folder: journals and the history of drills, as files of a line of JSON an entry.
 
-A line that a crash cut short is the last one; whatever it announced was not begun.
+Each line is on disk before the next thing happens. A line that a crash cut short is the last one;
+whatever it announced was not begun.
 """
 
 import json
@@ -24,17 +25,28 @@ _KNOWN = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
 
 
 class LineFile(Closing):
-    """Takes lines, and has them on disk when it returns; a context manager.
+    """Takes the lines of a run, and has them on disk when it returns; a context manager.
 
     Args:
         hint: what to do when it cannot be written.
     """
 
-    def __init__(self, file: Path, hint: str) -> None:
+    def __init__(self, file: Path, run: str, hint: str) -> None:
         self._file = file
+        self._run = run
         self._hint = hint
         self._handle: int | None = None
         self._failed = ""
+
+    @property
+    def run(self) -> str:
+        """The name of the run."""
+        return self._run
+
+    @property
+    def where(self) -> str:
+        """The file."""
+        return str(self._file)
 
     def create(self) -> None:
         """Make the file, and its folder, for its owner alone.
@@ -53,7 +65,7 @@ class LineFile(Closing):
             raise self._unwritable(error) from error
 
     def go_on(self, size: int) -> None:
-        """Write on behind that many bytes; what stands there is cut off.
+        """Write on after that many bytes; what stands there is cut off.
 
         Raises:
             Unknown: that is not possible.
@@ -78,7 +90,7 @@ class LineFile(Closing):
             _write(self._handle, b"".join(line + b"\n" for line in lines))
             os.fsync(self._handle)
         except OSError as error:
-            # Half a line may stand there: only who reads the file anew can go on behind it.
+            # Half a line may stand there: only who reads the file again can continue after it.
             raise self._unwritable(error) from error
 
     def _unwritable(self, error: OSError) -> Unknown:
@@ -93,25 +105,10 @@ class LineFile(Closing):
 
 
 class JournalFile(LineFile):
-    """Implements `drctl.model.journal.RunJournal` for runs of one command on this machine.
-
-    Args:
-        hint: what to do where it cannot be written.
-    """
+    """Implements `drctl.model.journal.RunJournal` for runs of one command on this machine."""
 
     def __init__(self, folder: Path, run: str, hint: str) -> None:
-        super().__init__(folder_of(folder, run) / NAME, hint)
-        self._run = run
-
-    @property
-    def run(self) -> str:
-        """The name of the run."""
-        return self._run
-
-    @property
-    def where(self) -> str:
-        """The file."""
-        return str(self._file)
+        super().__init__(folder_of(folder, run) / NAME, run, hint)
 
     def append(self, entries: Sequence[Entry]) -> None:
         """Write them down, without secrets; on disk when this returns.
@@ -193,23 +190,12 @@ class RunFile(LineFile):
     """Implements `drctl.model.journal.HeldJournal`; a context manager."""
 
     def __init__(self, file: Path, run: str) -> None:
-        super().__init__(file, _HINT)
-        self._run = run
+        super().__init__(file, run, _HINT)
         self._head = run_state.beginning(run)
 
     @property
-    def run(self) -> str:
-        """The name of the run."""
-        return self._run
-
-    @property
-    def where(self) -> str:
-        """The file."""
-        return str(self._file)
-
-    @property
     def head(self) -> Head:
-        """Where its chain goes on."""
+        """Where its chain continues."""
         return self._head
 
     def append(self, entries: Sequence[Entry]) -> None:
@@ -235,7 +221,7 @@ class RunFile(LineFile):
         self._head = run_state.head_of(lines[-1]) if lines else self._head
 
     def behind(self, lines: Sequence[bytes]) -> None:
-        """Go on behind these lines, with which the file begins.
+        """Continue after these lines, with which the file begins.
 
         Raises:
             Unknown: that is not possible.
@@ -297,7 +283,7 @@ class RunFiles:
         return opened
 
     def go_on(self, run: str, known: Sequence[bytes] = ()) -> RunFile:
-        """The journal of a run that goes on; made where there is none.
+        """The journal of a run that continues; made where there is none.
 
         Args:
             known: what stands in the topic, which is right. A file that says otherwise is kept
@@ -354,9 +340,6 @@ def _torn(line: bytes) -> bool:
     return False
 
 
-_DRILL_HISTORY_HINT = "free space, or set state_dir"
-
-
 class DrillHistory:
     """A file of lines; a line that a crash cut short is not one."""
 
@@ -401,7 +384,7 @@ class DrillHistory:
             sync_folder(self._file.parent)
         except OSError as error:
             raise Unknown(
-                f"{self._file} cannot be written: {error.strerror}", _DRILL_HISTORY_HINT
+                f"{self._file} cannot be written: {error.strerror}", "free space, or set state_dir"
             ) from error
 
 

@@ -1,4 +1,7 @@
-"""A ledger in a SQLite file: every change is one transaction, so a crash leaves what was."""
+"""What earlier gap runs read and how fast: a ledger in a SQLite file, and the measured rate.
+
+Every change of the ledger is one transaction, so a crash leaves what was.
+"""
 
 import json
 import sqlite3

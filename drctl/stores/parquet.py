@@ -1,7 +1,7 @@
-"""The missing records as Parquet, as Spark writes them: `records` and `others`."""
+"""Missing and reordered records of a gap result as Parquet, as Spark writes them: read, written."""
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from operator import attrgetter
@@ -46,12 +46,28 @@ def millis(times: "pyarrow.Array") -> "pyarrow.Array":
     return pc.divide(times.cast(pa.timestamp("us")).cast(pa.int64()), 1000)
 
 
-_GAP_RECORDS_ROWS = 10_000
-_VERDICTS = frozenset(verdict.value for verdict in OrderVerdict)
-_COLUMNS = ("topic", "partition", "offset", "key", "size", "order")
+def _batches(folder: Path, names: Sequence[str], rows: int) -> "Iterator[pyarrow.RecordBatch]":
+    """The columns of these names and that of the timestamps, of all files.
+
+    Raises:
+        OSError, ValueError, KeyError, ArrowException: a file is damaged.
+    """
+    from pyarrow.parquet import ParquetFile
+
+    for file in sorted(folder.glob("*.parquet")):
+        # Twelve-byte timestamps count nanoseconds otherwise, which end in the year 2262.
+        with ParquetFile(file, coerce_int96_timestamp_unit="us", pre_buffer=False) as opened:
+            columns = [*names, column_in(opened)]
+            for batch in opened.iter_batches(rows, columns=columns):
+                yield batch.select(columns)
+
 
 GapRow = tuple[str, int, int, int, bytes | None, int, str]
 """Topic, partition, offset, timestamp, digest of the key, size, order verdict."""
+
+_VERDICTS = frozenset(verdict.value for verdict in OrderVerdict)
+_RECORD_COLUMNS = ("topic", "partition", "offset", "key", "size", "order")
+_RECORDS_AT_ONCE = 10_000
 
 
 def read_records(folder: Path) -> Iterator[GapRow]:
@@ -61,80 +77,61 @@ def read_records(folder: Path) -> Iterator[GapRow]:
         Refused: a file is missing or damaged.
     """
     import pyarrow as pa
-    from pyarrow.parquet import ParquetFile
 
     try:
-        files = sorted(folder.glob("*.parquet"))
-        if not files:
+        if not any(folder.glob("*.parquet")):
             raise Refused(f"{folder} holds no records of a gap result", "run `drctl gap` again")
-        for file in files:
-            # Twelve-byte timestamps count nanoseconds otherwise, which end in the year 2262.
-            with ParquetFile(file, coerce_int96_timestamp_unit="us", pre_buffer=False) as opened:
-                columns = [*_COLUMNS, column_in(opened)]
-                for batch in opened.iter_batches(_GAP_RECORDS_ROWS, columns=columns):
-                    yield from _rows(batch.select(columns))
+        for batch in _batches(folder, _RECORD_COLUMNS, _RECORDS_AT_ONCE):
+            topics, partitions, offsets, keys, sizes, orders, times = batch.columns
+            verdicts = orders.to_pylist()
+            if strange := set(verdicts) - _VERDICTS:
+                raise ValueError(f"no order verdict: {strange}")
+            yield from zip(
+                topics.to_pylist(),
+                partitions.to_pylist(),
+                offsets.to_pylist(),
+                millis(times).to_pylist(),
+                map(key_digest, keys.to_pylist()),
+                sizes.to_pylist(),
+                verdicts,
+                strict=True,
+            )
     except (OSError, ValueError, KeyError, pa.ArrowException) as wrong:
         raise Refused(f"{folder} is damaged: {wrong}", "run `drctl gap` again") from None
 
 
-def _rows(batch: "pyarrow.RecordBatch") -> Iterator[GapRow]:
-    topics, partitions, offsets, keys, sizes, orders, times = batch.columns
-    verdicts = orders.to_pylist()
-    if strange := set(verdicts) - _VERDICTS:
-        raise ValueError(f"no order verdict: {strange}")
-    yield from zip(
-        topics.to_pylist(),
-        partitions.to_pylist(),
-        offsets.to_pylist(),
-        millis(times).to_pylist(),
-        map(key_digest, keys.to_pylist()),
-        sizes.to_pylist(),
-        verdicts,
-        strict=True,
-    )
-
-
-_SAMPLES_COLUMNS = ("topic", "partition", "offset", "key", "order")
-_BATCH = 1_000
-_LOOKED_THROUGH = 100_000
+_SAMPLE_COLUMNS = ("topic", "partition", "offset", "key", "order")
+_SAMPLES_AT_ONCE = 1_000
+_MOST_SAMPLES = 100_000
 _FIRST = (OrderVerdict.CONFLICTING, OrderVerdict.UNKEYED, OrderVerdict.SAFE)
 
 
 def read_samples(folder: Path, number: int) -> tuple[Sample, ...]:
-    """Up to so many, those that would stand behind newer ones first; of a bounded number of rows.
+    """Up to so many, those out of order first; of a bounded number of rows.
 
     Raises:
         Unknown: a file is missing or damaged.
     """
     found: dict[str, list[Sample]] = {each.value: [] for each in OrderVerdict}
-    for sample in islice(_samples_rows(folder), _LOOKED_THROUGH):
+    for sample in islice(_samples(folder), _MOST_SAMPLES):
         if len(found[sample.order]) < number:
             found[sample.order].append(sample)
     return tuple(each for order in _FIRST for each in found[order.value])[:number]
 
 
-def _samples_rows(folder: Path) -> Iterator[Sample]:
+def _samples(folder: Path) -> Iterator[Sample]:
     import pyarrow as pa
-    from pyarrow.parquet import ParquetFile
 
     try:
-        for file in sorted(folder.glob("*.parquet")):
-            # Twelve-byte timestamps count nanoseconds otherwise, which end in the year 2262.
-            with ParquetFile(file, coerce_int96_timestamp_unit="us") as opened:
-                columns = [*_SAMPLES_COLUMNS, column_in(opened)]
-                for batch in opened.iter_batches(_BATCH, columns=columns):
-                    yield from _samples(batch.select(columns))
+        for batch in _batches(folder, _SAMPLE_COLUMNS, _SAMPLES_AT_ONCE):
+            *columns, times = batch.columns
+            for topic, partition, offset, key, order, at in zip(
+                *(each.to_pylist() for each in (*columns, millis(times))), strict=True
+            ):
+                place = TopicPartition(topic, partition)
+                yield Sample(place, offset, at, key, OrderVerdict(order).value)
     except (OSError, ValueError, KeyError, pa.ArrowException) as wrong:
         raise Unknown(f"{folder} is damaged: {wrong}", "run drctl gap again") from None
-
-
-def _samples(batch: "pyarrow.RecordBatch") -> Iterator[Sample]:
-    *columns, times = batch.columns
-    for topic, partition, offset, key, order, at in zip(
-        *(each.to_pylist() for each in (*columns, millis(times))), strict=True
-    ):
-        place = TopicPartition(topic, partition)
-        yield Sample(place, offset, at, key, OrderVerdict(order).value)
 
 
 FILE = "part-00000.snappy.parquet"
@@ -171,17 +168,19 @@ def write_inversions(rows: Iterable[Inversion], folder: Path) -> None:
     Raises:
         OSError: there is no room for them.
     """
-    import pyarrow as pa
-
     columns = inversions_schema()
     coming = map(attrgetter(*columns.names), rows)
     with replaced(folder, columns) as writer:
         while some := list(islice(coming, _ROWS)):
-            arrays = [
-                pa.array(values, type=column.type)
-                for values, column in zip(zip(*some, strict=True), columns, strict=True)
-            ]
-            writer.write_batch(pa.record_batch(arrays, schema=columns))
+            writer.write_batch(_batch(zip(*some, strict=True), columns))
+
+
+def _batch(columns: Iterable[Sequence[object]], schema: "pyarrow.Schema") -> "pyarrow.RecordBatch":
+    import pyarrow as pa
+
+    pairs = zip(columns, schema, strict=True)
+    arrays = [pa.array(values, type=field.type) for values, field in pairs]
+    return pa.record_batch(arrays, schema=schema)
 
 
 def inversions_schema() -> "pyarrow.Schema":
@@ -283,8 +282,6 @@ class _Rows:
 
     def flush(self) -> None:
         """Write what is left."""
-        import pyarrow as pa
-
         if self._rows:
             columns: list[list[object]] = list(map(list, zip(*self._rows, strict=True)))
             dates: list[object] = [micros(row.timestamp_ms) for row in self._rows]
@@ -292,11 +289,7 @@ class _Rows:
             for name in ("class", "order"):
                 at = self._schema.get_field_index(name)
                 columns[at] = list(map(str, columns[at]))
-            arrays = [
-                pa.array(values, type=field.type)
-                for values, field in zip(columns, self._schema, strict=True)
-            ]
-            self._writer.write_batch(pa.record_batch(arrays, schema=self._schema))
+            self._writer.write_batch(_batch(columns, self._schema))
         self._rows, self._key_bytes = [], 0
 
 

@@ -1,4 +1,7 @@
-"""Implements `EntryStore`: a database in a temporary file that has no name and leaves nothing."""
+"""What does not fit into memory, in temporary files that have no name and leave nothing.
+
+Consumer timestamps in a database, and the records of a gap result in drawers of offsets.
+"""
 
 import marshal
 import sqlite3
@@ -35,7 +38,7 @@ _SETTINGS = (
 
 
 class TemporaryEntries:
-    """Entries in a file that is gone with this object.
+    """Implements `EntryStore` of `drctl.offsets`; the file is gone with this object.
 
     Raises:
         Unknown: there is no room for it.
@@ -63,7 +66,7 @@ class TemporaryEntries:
             ) from None
 
     def entries(self) -> Iterator[Entry]:
-        """All of them; those of one group, topic and partition one behind the other."""
+        """All of them; those of one group, topic and partition one after the other."""
         return (Entry(*row) for row in self._database.execute(_ALL))
 
 
@@ -138,7 +141,7 @@ class TemporaryWantedRows:
     def after(
         self, place: TopicPartition, through: Mapping[OrderVerdict, int]
     ) -> Iterator[WantedRow]:
-        """The rows of these lanes of a partition, each lane's behind its offset, in order."""
+        """The rows of these lanes of a partition, each lane's after its offset, in order."""
         return chain.from_iterable(self._after(place, through))
 
     def offsets_after(
