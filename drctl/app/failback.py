@@ -521,23 +521,21 @@ def await_decided(link: "Link") -> None:
     Raises:
         Unreachable: the target did not answer.
     """
-    from drctl.kafka.deadline import Deadline
-    from drctl.kafka.transactions import LIFETIME_S
-
-    deadline = Deadline.after(LIFETIME_S + 2 * _BROKERS_LOOK_EVERY_S)
+    lifetime_s = reconcile_adapters.transaction_lifetime_s()
+    until = time.monotonic() + lifetime_s + 2 * _BROKERS_LOOK_EVERY_S
     with (
         adapters.open_reader(link.target, link.target_config) as target,
         notices().task("looking for open transactions") as task,
     ):
         wanted = {place: log.end for place, log in logs_of_copies(link, target).items()}
-        while not deadline.expired:
+        while time.monotonic() < until:
             now = logs_of_copies(link, target)
             # One that cannot be read now is not known to be decided.
             behind = [p for p, end in wanted.items() if p not in now or now[p].last_stable < end]
             if not behind:
                 return
             what = "a transaction is open in" if behind[0] in now else "nobody answers for"
-            left = f"waiting for its brokers, {deadline.remaining:.0f} s at most"
+            left = f"waiting for its brokers, {max(0.0, until - time.monotonic()):.0f} s at most"
             task.update(description=f"{what} {behind[0]} of {link.target}: {left}")
             time.sleep(_PAUSE_S)
 

@@ -18,9 +18,9 @@ from drctl.model.replication import LeftOut
 from drctl.model.topology import PartitionOffsets, TopicPartition
 
 if TYPE_CHECKING:
+    from drctl.app.run_adapters import JournalTopicReader
     from drctl.checks.ports import LinkPorts
     from drctl.config.link import Link
-    from drctl.kafka.journal_reader import JournalTopicReader
     from drctl.model.active_cluster import ActiveCluster, Unfinished
     from drctl.model.finding import Finding
     from drctl.model.ports import ClusterReader

@@ -14,9 +14,9 @@ from drctl.model.errors import DrctlError, Interrupted, Refused, UsageError
 from drctl.reconcile.policy import POLICIES, Action
 
 if TYPE_CHECKING:
+    from drctl.app.reconcile_adapters import ReconcileTopic
     from drctl.config.configuration import Config
     from drctl.config.link import Link
-    from drctl.kafka.reconcile_topics import ReconcileTopic
     from drctl.model.ports import ClusterReader
     from drctl.reconcile.cluster_state import ClusterStates
     from drctl.reconcile.executing import Execution

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from drctl.app import run_adapters
 from drctl.config.endpoints import DnsEndpoint, EndpointConfig, HaproxyEndpoint
 from drctl.config.reverse_link import name_of, way_home
 from drctl.engine.abandoning import MALFORMED
@@ -405,15 +406,8 @@ def _foreign(intent: Json, allowed: Permitted) -> bool:
     before = EndpointState.from_json(intent["before"])
     if before.cluster is None:
         return True
-    if isinstance(endpoint, DnsEndpoint):
-        from drctl.endpoints.dns import cluster_of, of_evidence
-
-        seen = of_evidence(endpoint.type, before.evidence)
-        return cluster_of(endpoint, seen) != before.cluster
-    if isinstance(endpoint, HaproxyEndpoint):
-        from drctl.endpoints.haproxy import configured_cluster
-
-        return configured_cluster(endpoint, before) != before.cluster
+    if isinstance(endpoint, DnsEndpoint | HaproxyEndpoint):
+        return run_adapters.cluster_by_evidence(endpoint, before) != before.cluster
     return before.cluster not in allowed.clusters
 
 
