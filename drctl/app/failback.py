@@ -571,7 +571,7 @@ def site_of(config: "Config", link: "Link", answer: "Answer") -> "Site":
     """What drctl.yaml calls things, for command lines."""
     from drctl.config.fields import for_commands
     from drctl.failback.facts import Cluster, Replication
-    from drctl.failback.out_of_order import anew
+    from drctl.failback.situation import rebuild_command
     from drctl.failback.suggested_commands import Site, start_of
 
     replicator = link.settings.replicator
@@ -594,7 +594,7 @@ def site_of(config: "Config", link: "Link", answer: "Answer") -> "Site":
         isinstance(forward, Replication) and forward.runs,
         tuple(replicator.stop) if not replicator.connect else (),
         answer.seen.rebuilding,
-        anew(link.name) if answer.seen.stand_behind else "",
+        rebuild_command(link.name) if answer.seen.stand_behind else "",
         start=start_of(answer.seen),
         led_home=answer.seen.led_home or (None if answer.seen.home is None else ()),
     )

@@ -217,17 +217,17 @@ def _see_none_behind(link: "Link", seen: "Situation") -> None:
         Refused: there are some.
         Unknown: nobody could look.
     """
-    from drctl.failback.out_of_order import anew, stand_behind
+    from drctl.failback.situation import out_of_order, rebuild_command
 
     behind = seen.facts.behind
     if isinstance(behind, Unavailable):
         raise Unknown(
             f"whether old records stand behind new ones of {link.target} is not known:"
             f" {behind.reason}",
-            f"{_AGAIN}; where nobody can tell, let it be filled anew: {anew(link.name)}",
+            f"{_AGAIN}; where nobody can tell, let it be filled anew: {rebuild_command(link.name)}",
         )
     if seen.stand_behind:
-        raise Refused(stand_behind(seen), f"let it be filled anew: {anew(link.name)}")
+        raise Refused(out_of_order(seen), f"let it be filled anew: {rebuild_command(link.name)}")
 
 
 def _see_none_passed_on(link: "Link", first: "GapEvidence", seen: "Situation") -> None:
@@ -241,7 +241,7 @@ def _see_none_passed_on(link: "Link", first: "GapEvidence", seen: "Situation") -
     """
     from drctl.failback.facts import Cluster
     from drctl.failback.observers.copies import passed_on
-    from drctl.failback.out_of_order import anew
+    from drctl.failback.situation import rebuild_command
     from drctl.formats.provenance import HEADER
     from drctl.plans.failback import MIRRORED
 
@@ -260,5 +260,5 @@ def _see_none_passed_on(link: "Link", first: "GapEvidence", seen: "Situation") -
             f" made ({place} offset {at}; {len(found):,} partitions): a stream processor has passed"
             f" it on. What brings records home leaves them out: {link.source} would lack them",
             f"have the processor drop the header (docs/reconcile.md), then fill {link.source} anew,"
-            f" which leaves nothing out: {anew(link.name)}",
+            f" which leaves nothing out: {rebuild_command(link.name)}",
         )

@@ -10,8 +10,13 @@ from drctl.checks.check import several
 from drctl.engine.failback_state import drops_copies
 from drctl.failback.facts import Began, Cluster, Copies, Facts, Replication
 from drctl.failback.gap_results import GapEvidence, PartitionSeen, Sample
-from drctl.failback.out_of_order import anew, stand_behind
-from drctl.failback.situation import Situation, decided_before, situation
+from drctl.failback.situation import (
+    Situation,
+    decided_before,
+    out_of_order,
+    rebuild_command,
+    situation,
+)
 from drctl.failback.steps import (
     Observed,
     Seen,
@@ -41,7 +46,7 @@ from drctl.model.errors import ExitCode
 from drctl.model.finding import Finding, Status
 from drctl.model.gap import OrderVerdict
 from drctl.model.text import quote
-from drctl.model.topology import OffsetRange, Unavailable
+from drctl.model.topology import Unavailable
 from drctl.reconcile.policy import Action, Policies
 
 
@@ -115,10 +120,10 @@ def rebuilt(seen: Situation) -> Mapping[str, Seen]:
     source, target = seen.facts.on_source, seen.facts.on_target
     if not seen.rebuilding or not isinstance(source, Cluster) or not isinstance(target, Cluster):
         return {}
-    everything = _everything(seen, _held(source))
+    everything = _everything(seen, source.held)
     found = {"f": everything, "g": _copies(seen), "h": _caught_up(seen, source, target, everything)}
-    if not _held(source) or seen.facts.filled:
-        return {**_nothing_alone(seen, _held(source)), **found}
+    if not source.held or seen.facts.filled:
+        return {**_nothing_alone(seen, source.held), **found}
     # What it still has is about to go: it is found, judged and decided on as elsewhere.
     undecided = reconciled(seen).observed is not Observed.DONE
     return {**found, "g": not_done("it is not decided yet (step e)")} if undecided else found
@@ -178,7 +183,7 @@ def _copies(seen: Situation) -> Seen:
     reverse = seen.facts.reverse
     if isinstance(reverse, Unavailable):
         return unknown(f"whether anything is left out cannot be seen: {reverse.reason}")
-    filtered = [each.name for each in reverse.copying if drops_copies(each.connector.config)]
+    filtered = [each.name for each in reverse.copying if drops_copies(each.config)]
     if filtered:
         return not_done(
             f"connector {filtered[0]} leaves out what drctl has copied, and its originals are gone:"
@@ -193,15 +198,11 @@ def _caught_up(seen: Situation, source: Cluster, target: Cluster, everything: Se
         return unknown(f"how far it has come: {everything.why}")
     if not facts.filled:
         return not_done("nothing has come yet (step f)")
-    behind = max(0, _held(target) - _held(source))
+    behind = max(0, target.held - source.held)
     told = f"{facts.source} is about {behind:,} records behind; policy.max_lag_records is"
     if behind > facts.max_lag:
         return not_done(f"{told} {facts.max_lag:,}")
     return compared(seen, target, f"{told} {facts.max_lag:,}")
-
-
-def _held(cluster: Cluster) -> int:
-    return sum(log.end - log.start for log in cluster.logs.values() if isinstance(log, OffsetRange))
 
 
 Steps = Mapping[str, Seen]
@@ -337,7 +338,7 @@ def _harm(seen: Situation, steps: Steps) -> Iterator[Violation]:
     if Began.START in seen.arrived.values():
         yield Violation("f", f"the way back began at the beginning: {steps['f'].why}")
     if seen.stand_behind:
-        yield Violation("f", stand_behind(seen), anew(facts.link))
+        yield Violation("f", out_of_order(seen), rebuild_command(facts.link))
     if isinstance(facts.came_back, Copies) and facts.came_back.total:
         yield Violation("g", f"copies have come back: {steps['g'].why}")
     behind = _behind_newer(seen)

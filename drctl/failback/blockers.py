@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from drctl.checks.check import listed, several
-from drctl.checks.connector_settings import REPLICATOR, simple_class
 from drctl.config.mirrors import arrives_as, pattern_of
 from drctl.failback.answer import Answer, undecided
 from drctl.failback.facts import Cluster, Facts, Names, Replication, Replicator
@@ -69,7 +68,7 @@ def going_round(facts: Facts, names: Names) -> Iterator[Finding]:
     forward, reverse, target = facts.forward, facts.reverse, facts.on_target
     if not isinstance(forward, Replication) or not isinstance(reverse, Replication):
         return
-    copies = {place.topic for place in target.logs} if isinstance(target, Cluster) else set()
+    copies = target.topics if isinstance(target, Cluster) else ()
     topics = sorted(names.get(copy, copy) for copy in copies)
     for there, back in product(forward.copying, reverse.copying):
         round_ = [topic for topic in topics if _comes_round(topic, there, back)]
@@ -86,15 +85,13 @@ def going_round(facts: Facts, names: Names) -> Iterator[Finding]:
 
 def _comes_round(topic: str, there: Replicator, back: Replicator) -> bool:
     """Whether a copy comes to the topic that it was made of, as far as can be told."""
-    if simple_class(back.connector.config) == REPLICATOR:
+    if back.is_replicator:
         return False  # it marks records
-    copy = arrives_as(there.connector.config, topic)
-    return isinstance(copy, str) and arrives_as(back.connector.config, copy) == topic
+    copy = arrives_as(there.config, topic)
+    return isinstance(copy, str) and arrives_as(back.config, copy) == topic
 
 
 OTHER_LINKS = "other-links"
-
-_IDLE = frozenset({"STOPPED", "PAUSED"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,28 +118,19 @@ def other_links(links: Iterable[OtherLink]) -> Iterator[Finding]:
             yield Finding(OTHER_LINKS, Status.WARN, f"link {link.name}", reason)
             continue
         for name in link.named:
-            yield from _standing(link, name, link.known.get(name))
+            connector = link.known.get(name)
+            if connector is None:
+                status, cure = "is not on the workers", "see `replicator.connectors` of the link"
+            elif "FAILED" in (connector.state, *(task.state for task in connector.tasks)):
+                status, cure = "has failed", f"drctl connect recover --link {quote(link.name)}"
+            elif connector.state in ("STOPPED", "PAUSED"):
+                status = f"is {connector.state}"
+                cure = f"where nobody meant that: {put('', name, 'resume')}"
+            else:
+                continue
+            reason = f"connector {name} {status}: nothing comes from {link.source} to {link.target}"
+            yield Finding(OTHER_LINKS, Status.WARN, f"link {link.name}", reason, cure=cure)
 
-
-def _standing(link: OtherLink, name: str, connector: Connector | None) -> Iterator[Finding]:
-    if connector is None:
-        told, cure = "is not on the workers", "see `replicator.connectors` of the link"
-    elif "FAILED" in _states(connector):
-        told, cure = "has failed", f"drctl connect recover --link {quote(link.name)}"
-    elif connector.state in _IDLE:
-        told = f"is {connector.state}"
-        cure = f"where nobody meant that: {put('', name, 'resume')}"
-    else:
-        return
-    reason = f"connector {name} {told}: nothing comes from {link.source} to {link.target}"
-    yield Finding(OTHER_LINKS, Status.WARN, f"link {link.name}", reason, cure=cure)
-
-
-def _states(connector: Connector) -> frozenset[str]:
-    return frozenset((connector.state, *(task.state for task in connector.tasks)))
-
-
-REPLICATOR_RULES = BOTH_WAYS
 
 _CONNECT = "; or offset.start=connect on what copies back: step bring-home says its offsets"
 _TWICE = "what was replicated before is copied again"
@@ -155,76 +143,57 @@ def replicator_findings(forward: Replication, reverse: Replication) -> Iterator[
     it has to be of the same group as the other, and tells what it must leave out by headers alone:
     a translated position is before the first new record, never behind it.
     """
-    backs = tuple(filter(_is_replicator, reverse.copying))
-    translated = any(map(_from_group, backs))
-    for there in filter(_is_replicator, forward.copying):
-        for back in backs:
-            yield from _groups(there, back)
-        yield from _provenance(there, Status.FAIL if translated else Status.WARN)
+    backs = [each for each in reverse.copying if each.is_replicator]
+    translated = any(back.starts_at_group_offsets for back in backs)
+    for there in forward.copying:
+        if there.is_replicator:
+            for back in backs:
+                yield from _same_group(there, back)
+            yield from _provenance(there, Status.FAIL if translated else Status.WARN)
     for back in backs:
-        yield from _own_copies(back, Status.FAIL if _from_group(back) else Status.WARN)
+        yield from _own_copies(back, Status.FAIL if back.starts_at_group_offsets else Status.WARN)
 
 
-def _groups(there: Replicator, back: Replicator) -> Iterator[Finding]:
-    ours, theirs = _group(there), _group(back)
+def _same_group(there: Replicator, back: Replicator) -> Iterator[Finding]:
+    ours, theirs = there.group, back.group
     if ours == theirs:
         return
     reason = f"the directions have different group ids, {ours!r} there and {theirs!r} back"
+    if back.starts_at_group_offsets:
+        status = Status.FAIL
+        reason += f": it does not find the translated position, and {_TWICE}"
+    else:
+        status = Status.WARN
+        reason += f"; it takes its position from Connect: {_TWICE} unless that is set first"
     cure = f"set src.consumer.group.id={ours} on {back.name}, while it is stopped"
-    if _from_group(back):
-        told = f"{reason}: it does not find the translated position, and {_TWICE}"
-        yield Finding(REPLICATOR_RULES, Status.FAIL, f"connector {back.name}", told, cure=cure)
-        return
-    told = f"{reason}; it takes its position from Connect: {_TWICE} unless that is set first"
-    yield Finding(REPLICATOR_RULES, Status.WARN, f"connector {back.name}", told, cure=cure)
+    yield Finding(BOTH_WAYS, status, f"connector {back.name}", reason, cure=cure)
 
 
 def _provenance(there: Replicator, status: Status) -> Iterator[Finding]:
     """A copy that does not say where it comes from is one more record to the other direction."""
-    if not _marks(there):
+    if not there.marks_copies:
         reason = (
             "copies do not say where they come from: nothing but its position keeps the other"
             " direction from copying them back"
         )
         cure = f"set provenance.header.enable=true on {there.name}; older copies stay without it"
         cure += _CONNECT
-        yield Finding(REPLICATOR_RULES, status, f"connector {there.name}", reason, cure=cure)
+        yield Finding(BOTH_WAYS, status, f"connector {there.name}", reason, cure=cure)
 
 
 def _own_copies(back: Replicator, status: Status) -> Iterator[Finding]:
     """Whether it will know by their headers what came from where it copies to."""
-    if not _marks(back):
+    converter = back.config.get("header.converter", "")
+    if not back.marks_copies:
         reason = "it does not look where copies come from: nothing but its position leaves them out"
         cure = f"set provenance.header.enable=true on {back.name}{_CONNECT}"
-        yield Finding(REPLICATOR_RULES, status, f"connector {back.name}", reason, cure=cure)
-        return
-    converter = _config(back).get("header.converter", "")
-    if not converter.endswith("ByteArrayConverter"):
+    elif not converter.endswith("ByteArrayConverter"):
         reason = f"it reads headers with {converter or 'the converter of the workers'}"
+        reason += ": it may not know its own copies again"
         cure = "set header.converter=io.confluent.connect.replicator.util.ByteArrayConverter"
-        told = f"{reason}: it may not know its own copies again"
-        yield Finding(REPLICATOR_RULES, status, f"connector {back.name}", told, cure=cure)
-
-
-def _from_group(back: Replicator) -> bool:
-    """Whether it begins where its consumer group stands, and not where Connect says."""
-    return _config(back).get("offset.start") == "consumer"
-
-
-def _marks(each: Replicator) -> bool:
-    return _config(each).get("provenance.header.enable", "false").lower() == "true"
-
-
-def _group(each: Replicator) -> str:
-    return _config(each).get("src.consumer.group.id") or _config(each).get("name") or each.name
-
-
-def _config(each: Replicator) -> Mapping[str, str]:
-    return each.connector.config
-
-
-def _is_replicator(each: Replicator) -> bool:
-    return simple_class(each.connector.config) == REPLICATOR
+    else:
+        return
+    yield Finding(BOTH_WAYS, status, f"connector {back.name}", reason, cure=cure)
 
 
 def health_findings(facts: Facts) -> Iterator[Finding]:
@@ -314,9 +283,8 @@ class Terms:
 
 def against(answer: Answer, terms: Terms) -> tuple[Finding, ...]:
     """Everything that there is to say before anything is changed."""
-    found = tuple(_findings(answer, terms))
     well = Finding(STEP_ORDER, Status.OK, "the way back", f"in order; step {answer.next} is next")
-    return found or (well,)
+    return tuple(_findings(answer, terms)) or (well,)
 
 
 def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
@@ -333,7 +301,8 @@ def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
         yield from rebuild_findings(facts, terms.names, terms.cost, terms.connectors)
     else:
         yield from _lost(facts, terms)
-        yield from _both_ways(facts)
+        if isinstance(facts.forward, Replication) and isinstance(facts.reverse, Replication):
+            yield from replicator_findings(facts.forward, facts.reverse)
     yield from going_round(facts, terms.names)
     yield from _beside(facts, terms)
     if terms.connectors:
@@ -357,11 +326,6 @@ def _silent(facts: Facts) -> Iterator[Finding]:
         if isinstance(seen, Unavailable):
             cure = f"see that {name} is up, and closed to applications"
             yield Finding(SILENT, Status.FAIL, name, seen.reason, cure=cure)
-
-
-def _both_ways(facts: Facts) -> Iterator[Finding]:
-    if isinstance(facts.forward, Replication) and isinstance(facts.reverse, Replication):
-        yield from replicator_findings(facts.forward, facts.reverse)
 
 
 def _lost(facts: Facts, terms: Terms) -> Iterator[Finding]:
@@ -422,7 +386,7 @@ def _reverse(answer: Answer, terms: Terms) -> Iterator[Finding]:
             if begun
             else f"{', '.join(running)} may begin to copy at any moment, from the beginning"
         )
-        cure = "; ".join(put(terms.connect or "", name, "stop") for name in running)
+        cure = "; ".join(put(terms.connect, name, "stop") for name in running)
         yield Finding(REVERSE, Status.FAIL, subject, reason, cure=cure)
 
 
@@ -435,12 +399,12 @@ def _keeps_positions(reverse: Replication, name: str) -> bool:
 def _other_names(facts: Facts, reverse: Replication, terms: Terms) -> Iterator[Finding]:
     """Whether records would come to other topics than those that they belong to."""
     target = facts.on_target
-    copies = {p.topic for p in target.logs} if isinstance(target, Cluster) else set()
-    wanted = {copy: terms.names.get(copy, copy) for copy in sorted(copies)}
+    copies = sorted(target.topics) if isinstance(target, Cluster) else ()
+    wanted = {copy: terms.names.get(copy, copy) for copy in copies}
     for each in reverse.copying:
         if each.name not in terms.connectors:
             continue
-        wrong, unsure = misled(each.connector.config, wanted)
+        wrong, unsure = misled(each.config, wanted)
         if wrong:
             reason = f"it does not bring records home to their topics: {several(wrong)}"
             cure = how_to_name(each.name, wanted)

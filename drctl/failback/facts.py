@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from drctl.checks.connector_settings import REPLICATOR, simple_class
 from drctl.failback.gap_results import GapEvidence
 from drctl.model.endpoints import EndpointState
 from drctl.model.fencing import Stillness
@@ -48,6 +49,18 @@ class Cluster:
     beside: Logs = field(default_factory=dict)
     own_time: frozenset[str] = frozenset()
 
+    @property
+    def topics(self) -> frozenset[str]:
+        """Names of the link's topics, or of their copies, that are there."""
+        return frozenset(place.topic for place in self.logs)
+
+    @property
+    def held(self) -> int:
+        """How many offsets their logs hold, about as many as records."""
+        return sum(
+            log.end - log.start for log in self.logs.values() if isinstance(log, OffsetRange)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Fence:
@@ -81,6 +94,31 @@ class Replicator:
     def name(self) -> str:
         """Its name on the workers."""
         return self.connector.name
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        """Its configuration."""
+        return self.connector.config
+
+    @property
+    def is_replicator(self) -> bool:
+        """Whether it is Confluent Replicator."""
+        return simple_class(self.config) == REPLICATOR
+
+    @property
+    def group(self) -> str:
+        """Confluent Replicator's consumer group."""
+        return self.config.get("src.consumer.group.id") or self.config.get("name") or self.name
+
+    @property
+    def starts_at_group_offsets(self) -> bool:
+        """Whether Replicator starts at its group's committed offsets, not at those in Connect."""
+        return self.config.get("offset.start") == "consumer"
+
+    @property
+    def marks_copies(self) -> bool:
+        """Whether Replicator writes provenance headers, and leaves out copies by them."""
+        return self.config.get("provenance.header.enable", "false").lower() == "true"
 
     @property
     def states(self) -> frozenset[str]:

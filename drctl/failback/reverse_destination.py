@@ -15,7 +15,7 @@ def written_to(facts: Facts, reverse: Replication, names: Collection[str]) -> It
     """What is known of where the named connectors write, each that is not seen to write home."""
     for each in reverse.copying:
         if each.name in names:
-            named = own_producer(each.connector.config)
+            named = own_producer(each.config)
             yield from (
                 _named(facts, reverse, each, named) if named else _worker(facts, reverse, each)
             )
@@ -68,7 +68,7 @@ def _name(facts: Facts, identity: str) -> str:
 
 
 def _wrong(facts: Facts, each: Replicator, reason: str) -> Finding:
-    cure = how_to_write(each.name, each.connector.config, facts.source)
+    cure = how_to_write(each.name, each.config, facts.source)
     return Finding(WRITES, Status.FAIL, f"connector {each.name}", reason, cure=cure)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from drctl.checks.check import several
+from drctl.checks.check import listed, several
 from drctl.failback.facts import (
     NO_WORKERS,
     Began,
@@ -19,7 +19,9 @@ from drctl.failback.facts import (
 from drctl.failback.gap_results import GapEvidence, PartitionSeen
 from drctl.failback.rebuilding import lost_records
 from drctl.model.endpoints import EndpointState
+from drctl.model.text import quote
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
+from drctl.steps.failback import WHOLE
 
 FULL = "full"
 """The scope of a result that has compared everything."""
@@ -576,3 +578,22 @@ def _chosen(facts: Facts, home: bool | None, proof: Proof) -> Chosen:
     if proof.holds:
         return Chosen(Standing.VALID, newest, newest.told)
     return Chosen(Standing.UNKNOWN, newest, proof.why)
+
+
+def out_of_order(seen: Situation) -> str:
+    """That old records were copied after new ones of the target, in words.
+
+    The offset of a record there no longer tells whether it is new: from any boundary on, either
+    something new is left out, or something old is copied to the source a second time.
+    """
+    facts = seen.facts
+    return (
+        f"records of {facts.source} stand behind new ones of {facts.target}"
+        f" ({listed(seen.stand_behind)}): the old replication ran while applications wrote there,"
+        " or has copied what they had aborted; what is new cannot be told by its place"
+    )
+
+
+def rebuild_command(link: str) -> str:
+    """The failback that needs no boundary: the source gets everything, in the target's order."""
+    return f"drctl failback --link {quote(link)} --rebuild --override {WHOLE}=REASON"

@@ -22,9 +22,17 @@ from drctl.failback.facts import (
     Stopped,
 )
 from drctl.failback.gap_results import GapEvidence, PartitionSeen
-from drctl.failback.out_of_order import anew, stand_behind
 from drctl.failback.reverse_destination import written_elsewhere
-from drctl.failback.situation import FULL, NO_PROOF, Situation, Standing, decided_before, same_logs
+from drctl.failback.situation import (
+    FULL,
+    NO_PROOF,
+    Situation,
+    Standing,
+    decided_before,
+    out_of_order,
+    rebuild_command,
+    same_logs,
+)
 from drctl.formats.provenance import HEADER
 from drctl.model.endpoints import EndpointState
 from drctl.model.fencing import Moved, Stillness
@@ -713,7 +721,7 @@ def _kept_away(seen: Situation, brought: int) -> Seen:
 def _left_out(reverse: Replication | Unavailable) -> bool:
     """Whether whatever copies back leaves copies out."""
     copying = () if isinstance(reverse, Unavailable) else reverse.copying
-    return bool(copying) and all(drops_copies(each.connector.config) for each in copying)
+    return bool(copying) and all(drops_copies(each.config) for each in copying)
 
 
 _SHOWN = 5
@@ -727,7 +735,7 @@ def reverse_replication(seen: Situation) -> Seen:
     if home is not None:
         return home
     if seen.stand_behind:
-        told = f"{stand_behind(seen)}; it has to be filled anew: {anew(facts.link)}"
+        told = f"{out_of_order(seen)}; it has to be filled anew: {rebuild_command(facts.link)}"
         return not_done(told, begun=seen.way_back_begun)
     found = _where(seen)
     if isinstance(facts.behind, Unavailable) and seen.first is not None:
@@ -845,7 +853,7 @@ def _off(off: Mapping[TopicPartition, int], wanted: Mapping[TopicPartition, int]
 
 def _from_the_end(copying: tuple[Replicator, ...]) -> bool:
     names = ("source.consumer.auto.offset.reset", "consumer.auto.offset.reset")
-    return any(each.connector.config.get(name) == "latest" for each in copying for name in names)
+    return any(each.config.get(name) == "latest" for each in copying for name in names)
 
 
 def states(reverse: Replication) -> str:
@@ -929,7 +937,7 @@ def moved_while_read(seen: Situation) -> tuple[GroupSeen, ...]:
 def _synced(facts: Facts) -> bool:
     """Whether MirrorMaker 2 keeps the positions up to date all the while, as it may."""
     found = facts.reverse.found if isinstance(facts.reverse, Replication) else ()
-    return any(each.connector.config.get(_SYNC) == "true" and each.runs for each in found)
+    return any(each.config.get(_SYNC) == "true" and each.runs for each in found)
 
 
 def _home(facts: Facts) -> str:
