@@ -10,6 +10,16 @@ from drctl.checks.check import several
 from drctl.engine.failback_state import drops_copies
 from drctl.failback.facts import Began, Cluster, Copies, Facts, Replication
 from drctl.failback.gap_results import GapEvidence, PartitionSeen, Sample
+from drctl.failback.record_steps import (
+    Tally,
+    brought,
+    copied_conflicting,
+    missing_records,
+    reconciled,
+    record_order,
+    returning_copies,
+    tallied,
+)
 from drctl.failback.situation import (
     Situation,
     decided_before,
@@ -20,26 +30,18 @@ from drctl.failback.situation import (
 from drctl.failback.steps import (
     Observed,
     Seen,
-    Tally,
-    brought,
     caught_up,
     compared,
-    copied_conflicting,
     done,
     fenced,
     forward_again,
-    missing_records,
     moved_while_read,
     not_done,
     old_replication,
     proven,
-    reconciled,
-    record_order,
-    returning_copies,
     reverse_replication,
     states,
     switched_home,
-    tallied,
     unknown,
 )
 from drctl.model.errors import ExitCode
@@ -157,7 +159,7 @@ def _everything(seen: Situation, held: int) -> Seen:
         return unknown(f"{told}: {facts.reverse.reason}", begun=bool(held))
     if not facts.reverse.copying:
         return not_done("the workers have no connector that copies back yet", begun=bool(held))
-    told = states(facts.reverse)
+    told = states(facts.reverse.copying)
     if held:
         came = f"{told}; {facts.source} holds {held:,} offsets, from the first one on"
         return done(came) if facts.reverse.runs or seen.home is True else not_done(came, begun=True)

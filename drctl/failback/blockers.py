@@ -9,8 +9,8 @@ from drctl.config.mirrors import arrives_as, pattern_of
 from drctl.failback.answer import Answer, undecided
 from drctl.failback.facts import Cluster, Facts, Names, Replication, Replicator
 from drctl.failback.rebuilding import lost_records, rebuild_findings, survivors_records
+from drctl.failback.record_steps import told_behind
 from drctl.failback.reverse_destination import written_to
-from drctl.failback.steps import told_behind
 from drctl.model.finding import Finding, Status
 from drctl.model.health import ClusterHealth, Shortage
 from drctl.model.replication import Connector
