@@ -1,15 +1,13 @@
 """The answer of `drctl failback --check-order`, document `drctl/order/1`."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from drctl.checks.check import several
-from drctl.engine.failback_state import drops_copies
 from drctl.failback.facts import Began, Cluster, Copies, Facts, Replication
-from drctl.failback.gap_results import GapEvidence, PartitionSeen, Sample
+from drctl.failback.gap_results import Sample
+from drctl.failback.rebuild_steps import TITLES, rebuilt
 from drctl.failback.record_steps import (
     Tally,
     brought,
@@ -20,18 +18,11 @@ from drctl.failback.record_steps import (
     returning_copies,
     tallied,
 )
-from drctl.failback.situation import (
-    Situation,
-    decided_before,
-    out_of_order,
-    rebuild_command,
-    situation,
-)
+from drctl.failback.situation import Situation, out_of_order, rebuild_command, situation
 from drctl.failback.steps import (
     Observed,
     Seen,
     caught_up,
-    compared,
     done,
     fenced,
     forward_again,
@@ -40,16 +31,51 @@ from drctl.failback.steps import (
     old_replication,
     proven,
     reverse_replication,
-    states,
     switched_home,
-    unknown,
 )
 from drctl.model.errors import ExitCode
-from drctl.model.finding import Finding, Status
 from drctl.model.gap import OrderVerdict
 from drctl.model.text import quote
 from drctl.model.topology import Unavailable
-from drctl.reconcile.policy import Action, Policies
+
+SCHEMA = "drctl/order/1"
+
+
+class Verdict(StrEnum):
+    """What the order of things is."""
+
+    OK = "ok"
+    VIOLATED = "violated"
+    UNKNOWN = "unknown"
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What a command that found it ends with."""
+        codes = (ExitCode.DONE, ExitCode.REFUSED, ExitCode.UNKNOWN)
+        return dict(zip(Verdict, codes, strict=True))[self]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Something that happened before its time, or should not have happened at all.
+
+    Attributes:
+        repair: the step that is to be done now because of it.
+        cure: the command that puts it right, where that step by itself does not.
+    """
+
+    repair: str
+    words: str
+    cure: str = ""
+
+
+class State(StrEnum):
+    """What there is to say of a failback as a whole."""
+
+    NOTHING = "nothing-to-fail-back"
+    UNKNOWN = "unknown"
+    UNDER_WAY = "under-way"
+    COMPLETED = "completed"
 
 
 class Row(NamedTuple):
@@ -109,143 +135,125 @@ TABLE = (
 )
 
 
-TITLES: Mapping[str, str] = {
-    "c": "what only {source} still has is found",
-    "f": "{source} is empty, and gets everything from {target}, from the beginning",
-    "g": "what drctl has copied comes home, too",
-}
-"""What these steps are, where they are not those of another way back."""
-
-
-def rebuilt(seen: Situation) -> Mapping[str, Seen]:
-    """What is seen of these steps; nothing where it has lost no records."""
-    source, target = seen.facts.on_source, seen.facts.on_target
-    if not seen.rebuilding or not isinstance(source, Cluster) or not isinstance(target, Cluster):
-        return {}
-    everything = _everything(seen, source.held)
-    found = {"f": everything, "g": _copies(seen), "h": _caught_up(seen, source, target, everything)}
-    if not source.held or seen.facts.filled:
-        return {**_nothing_alone(seen, source.held), **found}
-    # What it still has is about to go: it is found, judged and decided on as elsewhere.
-    undecided = reconciled(seen).observed is not Observed.DONE
-    return {**found, "g": not_done("it is not decided yet (step e)")} if undecided else found
-
-
-def _nothing_alone(seen: Situation, held: int) -> Mapping[str, Seen]:
-    facts = seen.facts
-    told = (
-        f"what {facts.source} holds is the beginning of what {facts.target} does, by the first and"
-        " the last record of each partition"
-        if held
-        else f"{facts.source} holds no record of the link"
-    )
-    gone = "what it held before it was emptied, or lost it, is gone: whether that was decided on"
-    return {
-        "c": done(f"{told}: there is nothing to find"),
-        "d": done(f"{told}: there is nothing to judge"),
-        "e": done(f"{told}: there is nothing to decide on; {gone} cannot be seen"),
-    }
-
-
-def _everything(seen: Situation, held: int) -> Seen:
-    """How far empty-SOURCE, begin-at-start and bring-home have come."""
-    facts = seen.facts
-    why = f"{facts.source} has lost records that it had ({several(seen.lost)})" if seen.lost else ""
-    if held and not facts.filled:
-        told = f"{facts.source} still holds {held:,} offsets of before"
-        return not_done("; ".join(filter(None, (why, f"{told}: empty-{facts.source} is next"))))
-    if isinstance(facts.reverse, Unavailable):
-        told = f"what copies from {facts.target} to {facts.source} cannot be seen"
-        return unknown(f"{told}: {facts.reverse.reason}", begun=bool(held))
-    if not facts.reverse.copying:
-        return not_done("the workers have no connector that copies back yet", begun=bool(held))
-    told = states(facts.reverse.copying)
-    if held:
-        came = f"{told}; {facts.source} holds {held:,} offsets, from the first one on"
-        return done(came) if facts.reverse.runs or seen.home is True else not_done(came, begun=True)
-    told = "; ".join(filter(None, (why, f"{facts.source} is empty; {told}")))
-    if facts.reverse.runs:
-        return not_done(f"{told}; nothing has come yet", begun=True)
-    begins = _where_it_begins(facts.reverse)
-    if isinstance(begins, Unavailable):
-        return unknown(f"{told}; where it would begin is not known: {begins.reason}")
-    return not_done(f"{told}, {begins}")
-
-
-def _where_it_begins(reverse: Replication) -> str | Unavailable:
-    for each in reverse.copying:
-        if isinstance(each.positions, Unavailable):
-            return each.positions
-        if each.positions:
-            return "and keeps how far it got with what was there before: begin-at-start is next"
-    return "and keeps no position: it begins at the beginning, bring-home is next"
-
-
-def _copies(seen: Situation) -> Seen:
-    reverse = seen.facts.reverse
-    if isinstance(reverse, Unavailable):
-        return unknown(f"whether anything is left out cannot be seen: {reverse.reason}")
-    filtered = [each.name for each in reverse.copying if drops_copies(each.config)]
-    if filtered:
-        return not_done(
-            f"connector {filtered[0]} leaves out what drctl has copied, and its originals are gone:"
-            " take-copies-along is next"
-        )
-    return done("nothing leaves out what drctl has copied")
-
-
-def _caught_up(seen: Situation, source: Cluster, target: Cluster, everything: Seen) -> Seen:
-    facts = seen.facts
-    if everything.observed is Observed.UNKNOWN:
-        return unknown(f"how far it has come: {everything.why}")
-    if not facts.filled:
-        return not_done("nothing has come yet (step f)")
-    behind = max(0, target.held - source.held)
-    told = f"{facts.source} is about {behind:,} records behind; policy.max_lag_records is"
-    if behind > facts.max_lag:
-        return not_done(f"{told} {facts.max_lag:,}")
-    return compared(seen, target, f"{told} {facts.max_lag:,}")
+ROWS = {row.id: row for row in TABLE}
 
 
 Steps = Mapping[str, Seen]
+
 
 _IN_TURN = tuple(sorted((row.id for row in TABLE), key="abcdegfhijk".index))
 """What leaves copies out is there before anything comes back: g is done before f."""
 
 
-class Verdict(StrEnum):
-    """What the order of things is."""
-
-    OK = "ok"
-    VIOLATED = "violated"
-    UNKNOWN = "unknown"
-
-    @property
-    def exit_code(self) -> ExitCode:
-        """What a command that found it ends with."""
-        codes = (ExitCode.DONE, ExitCode.REFUSED, ExitCode.UNKNOWN)
-        return dict(zip(Verdict, codes, strict=True))[self]
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """Something that happened before its time, or should not have happened at all.
-
-    Attributes:
-        repair: the step that is to be done now because of it.
-        cure: the command that puts it right, where that step by itself does not.
-    """
-
-    repair: str
-    words: str
-    cure: str = ""
-
-
 _COMPARISONS = ("c", "d")
 """Steps that only look: one that was made too early does no harm, and is made again."""
 
+
 _BEFORE_THE_SWITCH = "abcdefgh"
 """Steps whose traces are gone once clients are back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was found out.
+
+    Attributes:
+        tally: None where no result of `drctl gap` may be rested on.
+        next: the step that is to be done now; None where nothing is left.
+    """
+
+    seen: Situation
+    steps: Steps
+    violations: tuple[Violation, ...]
+    verdict: Verdict
+    next: str | None
+    tally: Tally | None
+
+    @property
+    def state(self) -> "State":
+        """Whether there is a failback to make, and whether it is over."""
+        if self.seen.peace:
+            return State.NOTHING
+        if self.seen.unclear:
+            return State.UNKNOWN
+        over = bool(self.seen.failed_back) and self.next is None
+        return State.COMPLETED if over else State.UNDER_WAY
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        """Missing records to look at; none where no result may be rested on."""
+        return self.seen.gap.valid.samples if self.seen.gap.valid else ()
+
+    @property
+    def unknown(self) -> Mapping[str, str]:
+        """Steps that nobody could see, and why."""
+        return {
+            name: each.why for name, each in self.steps.items() if each.observed is Observed.UNKNOWN
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """The document."""
+        counts = ("safe", "conflicting", "unkeyed")
+        names = {"source": self.seen.facts.source, "target": self.seen.facts.target}
+        return {
+            "schema": SCHEMA,
+            "state": self.state.value,
+            "why": self.seen.peace or self.seen.unclear or None,
+            "records": {
+                **{name: getattr(self.tally, name) if self.tally else None for name in counts},
+                "examples": [_example(each) for each in self.samples],
+            },
+            "steps": [
+                {
+                    "id": row.id,
+                    "name": row.name,
+                    "title": title_of(self.seen, row).format(**names),
+                    "needs": list(row.needs),
+                    "observed": self.steps[row.id].observed.value,
+                    "why": self.steps[row.id].why,
+                }
+                for row in TABLE
+            ],
+            "verdict": self.verdict.value,
+            "violations": [
+                {"step": each.repair, "name": ROWS[each.repair].name, "why": each.words}
+                for each in self.violations
+            ],
+            "next": self.next,
+            "next_name": None if self.next is None else ROWS[self.next].name,
+        }
+
+
+def answer(facts: Facts) -> Answer:
+    """Judge what was observed."""
+    seen = situation(facts)
+    steps = look(seen)
+    found = violations(seen, steps)
+    valid = seen.gap.valid
+    return Answer(
+        seen,
+        steps,
+        found,
+        verdict(found, steps),
+        next_step(found, steps, seen),
+        tallied(valid, facts.order) if valid is not None else None,
+    )
+
+
+def _example(each: Sample) -> dict[str, Any]:
+    return {
+        "topic": each.place.topic,
+        "partition": each.place.partition,
+        "offset": each.offset,
+        "timestamp": each.timestamp_ms,
+        "key": None if each.key is None else each.key.decode(errors="backslashreplace"),
+        "order": each.order,
+    }
+
+
+def title_of(seen: Situation, row: Row) -> str:
+    """What a step is; a source that has lost its records has others of its own."""
+    return TITLES.get(row.id, row.title) if seen.rebuilding else row.title
 
 
 def look(seen: Situation) -> Steps:
@@ -404,196 +412,3 @@ def _first_undone(step: str, steps: Steps) -> str:
         wanted.update(needs)
     undone = (n for n in _IN_TURN if n in wanted and steps[n].observed is Observed.NOT_DONE)
     return next(undone, step)
-
-
-SCHEMA = "drctl/order/1"
-
-
-class State(StrEnum):
-    """What there is to say of a failback as a whole."""
-
-    NOTHING = "nothing-to-fail-back"
-    UNKNOWN = "unknown"
-    UNDER_WAY = "under-way"
-    COMPLETED = "completed"
-
-
-ROWS = {row.id: row for row in TABLE}
-
-
-def title_of(seen: Situation, row: Row) -> str:
-    """What a step is; a source that has lost its records has others of its own."""
-    return TITLES.get(row.id, row.title) if seen.rebuilding else row.title
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What was found out.
-
-    Attributes:
-        tally: None where no result of `drctl gap` may be rested on.
-        next: the step that is to be done now; None where nothing is left.
-    """
-
-    seen: Situation
-    steps: Steps
-    violations: tuple[Violation, ...]
-    verdict: Verdict
-    next: str | None
-    tally: Tally | None
-
-    @property
-    def state(self) -> "State":
-        """Whether there is a failback to make, and whether it is over."""
-        if self.seen.peace:
-            return State.NOTHING
-        if self.seen.unclear:
-            return State.UNKNOWN
-        over = bool(self.seen.failed_back) and self.next is None
-        return State.COMPLETED if over else State.UNDER_WAY
-
-    @property
-    def samples(self) -> tuple[Sample, ...]:
-        """Missing records to look at; none where no result may be rested on."""
-        return self.seen.gap.valid.samples if self.seen.gap.valid else ()
-
-    @property
-    def unknown(self) -> Mapping[str, str]:
-        """Steps that nobody could see, and why."""
-        return {
-            name: each.why for name, each in self.steps.items() if each.observed is Observed.UNKNOWN
-        }
-
-    def to_json(self) -> dict[str, Any]:
-        """The document."""
-        counts = ("safe", "conflicting", "unkeyed")
-        names = {"source": self.seen.facts.source, "target": self.seen.facts.target}
-        return {
-            "schema": SCHEMA,
-            "state": self.state.value,
-            "why": self.seen.peace or self.seen.unclear or None,
-            "records": {
-                **{name: getattr(self.tally, name) if self.tally else None for name in counts},
-                "examples": [_example(each) for each in self.samples],
-            },
-            "steps": [
-                {
-                    "id": row.id,
-                    "name": row.name,
-                    "title": title_of(self.seen, row).format(**names),
-                    "needs": list(row.needs),
-                    "observed": self.steps[row.id].observed.value,
-                    "why": self.steps[row.id].why,
-                }
-                for row in TABLE
-            ],
-            "verdict": self.verdict.value,
-            "violations": [
-                {"step": each.repair, "name": ROWS[each.repair].name, "why": each.words}
-                for each in self.violations
-            ],
-            "next": self.next,
-            "next_name": None if self.next is None else ROWS[self.next].name,
-        }
-
-
-def answer(facts: Facts) -> Answer:
-    """Judge what was observed."""
-    seen = situation(facts)
-    steps = look(seen)
-    found = violations(seen, steps)
-    valid = seen.gap.valid
-    return Answer(
-        seen,
-        steps,
-        found,
-        verdict(found, steps),
-        next_step(found, steps, seen),
-        tallied(valid, facts.order) if valid is not None else None,
-    )
-
-
-def _example(each: Sample) -> dict[str, Any]:
-    return {
-        "topic": each.place.topic,
-        "partition": each.place.partition,
-        "offset": each.offset,
-        "timestamp": each.timestamp_ms,
-        "key": None if each.key is None else each.key.decode(errors="backslashreplace"),
-        "order": each.order,
-    }
-
-
-GUARD = "records-undecided"
-
-_NEWER = (
-    "conflicting ones: the target holds something newer: say with --conflicting what becomes of"
-    " them"
-)
-
-
-def undecided(answer: Answer, policies: Policies) -> Iterator[Finding]:
-    """What nothing is said of, as far as that is known before anything is closed."""
-    facts, result = answer.seen.facts, answer.seen.gap.valid
-    if result is None or not (_is_left(answer) or _unseen(answer, result)):
-        return
-    told = [*_left(facts, result, policies)]
-    if told:
-        tally = tallied(result, facts.order)
-        counts = (
-            f"{tally.safe:,} safe, {tally.conflicting:,} conflicting, {tally.unkeyed:,} unkeyed"
-        )
-        reason = (
-            f"of {result.unreplicated:,} records that only {facts.source} has ({counts}):"
-            f" {'; '.join(told)}; the run would turn back at judge-records"
-        )
-        cure = (
-            "decide: --policy copy|quarantine|export|discard, --conflicting likewise; look at"
-            f" them: drctl reconcile {quote(result.where)} --policy copy"
-        )
-        yield Finding(GUARD, Status.FAIL, "missing records", reason, cure=cure)
-
-
-def _is_left(answer: Answer) -> bool:
-    return answer.steps["e"].observed is Observed.NOT_DONE
-
-
-def _unseen(answer: Answer, result: GapEvidence) -> bool:
-    """Whether nothing was decided by any result, where nobody has looked for copies of records."""
-    unknown = answer.steps["e"].observed is Observed.UNKNOWN
-    decided = answer.seen.facts.decided
-    nothing = not isinstance(decided, Unavailable) and not any(decided.values())
-    return unknown and nothing and result.unreplicated > 0
-
-
-def _left(facts: Facts, result: GapEvidence, policies: Policies) -> Iterator[str]:
-    done = _decided(facts, result)
-    if policies.everywhere in (None, Action.REFUSE) and not policies.by_topic:
-        yield f"nothing is said of {result.unreplicated - done:,} records"
-        return
-    left: Counter[str] = Counter()
-    for each in result.partitions:
-        for words, number in _of_partition(each, facts, result, policies):
-            left[words] += number
-    # Which of them are decided is kept by record; step judge-records says what is left.
-    least = "at least " if done else ""
-    yield from (
-        f"{least}{number - done:,} {words}" for words, number in left.items() if number > done
-    )
-
-
-def _of_partition(
-    each: PartitionSeen, facts: Facts, result: GapEvidence, policies: Policies
-) -> Iterator[tuple[str, int]]:
-    if not policies.chooses(each.place.topic):
-        yield "of other topics: nothing is said of them", each.unreplicated
-        return
-    tally = tallied(replace(result, partitions=(each,)), facts.order)
-    if policies.conflicting is Action.REFUSE:
-        yield _NEWER, tally.conflicting
-
-
-def _decided(facts: Facts, result: GapEvidence) -> int:
-    if isinstance(facts.decided, Unavailable):
-        return 0
-    return sum(facts.decided.get(result.id, {}).values()) or decided_before(result, facts)

@@ -1,135 +1,171 @@
 """What stands against a way back, as findings; what its own steps put right is a warning."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from drctl.checks.check import listed, several
 from drctl.config.mirrors import arrives_as, pattern_of
-from drctl.failback.answer import Answer, undecided
+from drctl.failback.answer import Answer
 from drctl.failback.facts import Cluster, Facts, Names, Replication, Replicator
+from drctl.failback.gap_results import GapEvidence, PartitionSeen
 from drctl.failback.rebuilding import lost_records, rebuild_findings, survivors_records
-from drctl.failback.record_steps import told_behind
+from drctl.failback.record_steps import tallied, told_behind
 from drctl.failback.reverse_destination import written_to
+from drctl.failback.situation import decided_before
+from drctl.failback.steps import Observed
 from drctl.model.finding import Finding, Status
 from drctl.model.health import ClusterHealth, Shortage
 from drctl.model.replication import Connector
 from drctl.model.text import put, quote
 from drctl.model.topology import Unavailable
-from drctl.reconcile.policy import Policies
+from drctl.reconcile.policy import Action, Policies
 from drctl.steps.failback import BOTH_WAYS, BROKEN, CYCLES, STEP_ORDER
 
+SILENT, HOME, LOST, REVERSE, BESIDE = (
+    "way-back-silent",
+    "clients-home",
+    "source-lost",
+    "reverse-replication",
+    "written-beside",
+)
+OTHER_LINKS = "other-links"
 _ROUTER = "org.apache.kafka.connect.transforms.RegexRouter"
 
+_PUT_RIGHT = frozenset("abc")
+"""Steps that the run does first, however they stand."""
 
-def misled(config: Mapping[str, str], wanted: Names) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What arrives elsewhere or not at all, and what nobody can tell; each in words."""
-    wrong, unsure = [], []
-    for copy, home in wanted.items():
-        there = arrives_as(config, copy)
-        if isinstance(there, Unavailable):
-            unsure.append(f"{copy}: {there.reason}")
-        elif there is None:
-            wrong.append(f"{copy} is not copied")
-        elif there != home:
-            wrong.append(f"{copy} would come to {there}, not to {home}")
-    return tuple(wrong), tuple(unsure)
-
-
-def how_to_name(connector: str, wanted: Names) -> str:
-    """The settings with which it brings them home."""
-    topics, prefix = ",".join(map(pattern_of, wanted)), _prefix(wanted)
-    told = [
-        f"of connector {connector}, while it is STOPPED, set topics={topics}",
-        "replication.policy.class=org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
-    ]
-    if prefix:
-        told += [
-            "transforms=home",
-            f"transforms.home.type={_ROUTER}",
-            f"transforms.home.regex={pattern_of(prefix)}(.*)",
-            "transforms.home.replacement=$1",
-        ]
-    return "; ".join(told)
-
-
-def _prefix(wanted: Names) -> str:
-    """What all copies have before their own names; empty where that is not the difference."""
-    before = {copy.removesuffix(home) for copy, home in wanted.items() if copy.endswith(home)}
-    return before.pop() if len(before) == 1 else ""
-
-
-def going_round(facts: Facts, names: Names) -> Iterator[Finding]:
-    """Two connectors that each take the other's copies for new records.
-
-    Args:
-        names: what each copy is called at home; copies that keep their names need not be in it.
-    """
-    forward, reverse, target = facts.forward, facts.reverse, facts.on_target
-    if not isinstance(forward, Replication) or not isinstance(reverse, Replication):
-        return
-    copies = target.topics if isinstance(target, Cluster) else ()
-    topics = sorted(names.get(copy, copy) for copy in copies)
-    for there, back in product(forward.copying, reverse.copying):
-        round_ = [topic for topic in topics if _comes_round(topic, there, back)]
-        if there.runs and back.runs and round_:
-            reason = f"each takes the other's copies for new records, for ever: {several(round_)}"
-            cure = (
-                f"stop both, and see what is there twice by now: {put('', there.name, 'stop')};"
-                f" {put('', back.name, 'stop')};"
-                f" drctl gap --link {quote(facts.link)} --scope full"
-            )
-            subject = f"connectors {there.name} and {back.name}"
-            yield Finding(CYCLES, Status.FAIL, subject, reason, cure=cure)
-
-
-def _comes_round(topic: str, there: Replicator, back: Replicator) -> bool:
-    """Whether a copy comes to the topic that it was made of, as far as can be told."""
-    if back.is_replicator:
-        return False  # it marks records
-    copy = arrives_as(there.config, topic)
-    return isinstance(copy, str) and arrives_as(back.config, copy) == topic
-
-
-OTHER_LINKS = "other-links"
+_BY_EMPTYING = frozenset("abcdefgh")
+"""Where the source is emptied, what has come to it before its time goes, too."""
 
 
 @dataclass(frozen=True, slots=True)
-class OtherLink:
-    """A link that the way home is not about.
+class Terms:
+    """What drctl.yaml says of a way home.
 
     Attributes:
-        named: connectors that drctl.yaml names for it.
-        known: all that its workers have.
+        connectors: that are to bring records home; empty where a person starts what does.
+        rebuild: what to type where the source has lost its records.
+        rebuilding: whether it is to be filled anew, because of that.
+        cost: of copying everything, in words, where it is.
+        policies: what is to become of records that only the returned cluster has; None where
+            nobody is to be asked, as on the way that a run goes on with.
+        connect: address of a worker that brings records home; empty where nobody named one.
+        names: what each copy is called at home; copies that keep their names need not be in it.
+        elsewhere: topics that another link brings to the source.
     """
 
-    name: str
-    source: str
-    target: str
-    named: tuple[str, ...]
-    known: Mapping[str, Connector] | Unavailable
+    connectors: tuple[str, ...] = ()
+    rebuild: str = ""
+    names: Names = field(default_factory=dict)
+    elsewhere: frozenset[str] = frozenset()
+    rebuilding: bool = field(default=False, kw_only=True)
+    cost: str = field(default="", kw_only=True)
+    connect: str = field(default="", kw_only=True)
+    policies: Policies | None = field(default=None, kw_only=True)
 
 
-def other_links(links: Iterable[OtherLink]) -> Iterator[Finding]:
-    """What of them does not run; nothing of it keeps anybody from coming home."""
-    for link in links:
-        if isinstance(link.known, Unavailable):
-            reason = f"whether it is copied over is not known: {link.known.reason}"
-            yield Finding(OTHER_LINKS, Status.WARN, f"link {link.name}", reason)
-            continue
-        for name in link.named:
-            connector = link.known.get(name)
-            if connector is None:
-                status, cure = "is not on the workers", "see `replicator.connectors` of the link"
-            elif "FAILED" in (connector.state, *(task.state for task in connector.tasks)):
-                status, cure = "has failed", f"drctl connect recover --link {quote(link.name)}"
-            elif connector.state in ("STOPPED", "PAUSED"):
-                status = f"is {connector.state}"
-                cure = f"where nobody meant that: {put('', name, 'resume')}"
-            else:
-                continue
-            reason = f"connector {name} {status}: nothing comes from {link.source} to {link.target}"
-            yield Finding(OTHER_LINKS, Status.WARN, f"link {link.name}", reason, cure=cure)
+def against(answer: Answer, terms: Terms) -> tuple[Finding, ...]:
+    """Everything that there is to say before anything is changed."""
+    well = Finding(STEP_ORDER, Status.OK, "the way back", f"in order; step {answer.next} is next")
+    return tuple(_findings(answer, terms)) or (well,)
+
+
+def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
+    facts = answer.seen.facts
+    silent = [*_silent(facts)]
+    if silent:
+        yield from silent
+        return
+    if answer.seen.home is True:
+        reason = f"every endpoint leads to {facts.source}: there is nobody to lead home"
+        yield Finding(HOME, Status.FAIL, "endpoints", reason)
+    yield from health_findings(facts)
+    if terms.rebuilding:
+        yield from rebuild_findings(facts, terms.names, terms.cost, terms.connectors)
+    else:
+        yield from _lost(facts, terms)
+        if isinstance(facts.forward, Replication) and isinstance(facts.reverse, Replication):
+            yield from replicator_findings(facts.forward, facts.reverse)
+    yield from going_round(facts, terms.names)
+    yield from _beside(facts, terms)
+    if terms.connectors:
+        yield from _reverse(answer, terms)
+    if terms.policies is not None:
+        yield from _undecided(answer, terms.policies)
+    behind = told_behind(answer.seen)
+    if behind:
+        yield Finding(STEP_ORDER, Status.WARN, "step e", behind)
+    if answer.seen.unclear:
+        yield Finding(STEP_ORDER, Status.WARN, "step i", answer.seen.unclear)
+    put_right = _BY_EMPTYING if terms.rebuilding else _PUT_RIGHT
+    for each in answer.violations:
+        status = Status.WARN if each.repair in put_right else Status.FAIL
+        cure = each.cure or f"drctl failback --check-order: repair step {each.repair} first"
+        yield Finding(STEP_ORDER, status, f"step {each.repair}", each.words, cure=cure)
+
+
+def _silent(facts: Facts) -> Iterator[Finding]:
+    for name, seen in ((facts.source, facts.on_source), (facts.target, facts.on_target)):
+        if isinstance(seen, Unavailable):
+            cure = f"see that {name} is up, and closed to applications"
+            yield Finding(SILENT, Status.FAIL, name, seen.reason, cure=cure)
+
+
+def health_findings(facts: Facts) -> Iterator[Finding]:
+    """What is broken on the source, and what nobody knows of it; nothing where it is whole."""
+    source, health = facts.source, facts.health
+    if isinstance(health, Unavailable):
+        reason = f"whether it is whole is not known: {health.reason}"
+        yield Finding(BROKEN, Status.WARN, source, reason, cure="step preflight looks again")
+        return
+    closed = tuple(_closed(health))
+    if closed:
+        reason = f"it does not take all records: {several(closed)}"
+        cure = f"bring back the brokers of {source} that hold the replicas"
+        yield Finding(BROKEN, Status.FAIL, source, reason, cure=cure)
+    behind = tuple(_behind(health))
+    if behind:
+        yield Finding(BROKEN, Status.WARN, source, f"it is not whole: {several(behind)}")
+
+
+def _closed(health: ClusterHealth) -> Iterator[str]:
+    """What takes no record with acks=all."""
+    if health.offline:
+        yield f"{len(health.offline):,} partitions have no leader ({listed(health.offline)})"
+    if health.under_min_isr:
+        places = _places(health.under_min_isr)
+        yield f"{len(places):,} partitions are below min.insync.replicas ({listed(places)})"
+
+
+def _behind(health: ClusterHealth) -> Iterator[str]:
+    """What does, and would not if one more broker were lost; and what is not known."""
+    if health.absent:
+        yield f"{len(health.absent):,} brokers are down ({listed(health.absent)})"
+    closed = {*health.offline, *_places(health.under_min_isr)}
+    behind = [place for place in _places(health.under_replicated) if place not in closed]
+    if behind:
+        yield f"{len(behind):,} partitions are not in sync ({listed(behind)})"
+    if health.unknown:
+        yield f"min.insync.replicas of {listed(sorted(health.unknown))} is not known"
+    if isinstance(health.controller, Unavailable):
+        yield f"no controller is known: {health.controller.reason}"
+
+
+def _places(short: Sequence[Shortage]) -> list[object]:
+    return [each.partition for each in short]
+
+
+def _lost(facts: Facts, terms: Terms) -> Iterator[Finding]:
+    """Whether the source holds less than was copied from it: it was made anew, or cut."""
+    lost = lost_records(facts, terms.names)
+    if lost:
+        reason = f"it has lost records that it had: {several(lost)}"
+        number = survivors_records(facts)
+        cost = f"it has to be rebuilt: about {number:,} records are copied from {facts.target}"
+        cure = f"{cost}; {terms.rebuild}"
+        yield Finding(LOST, Status.FAIL, facts.source, reason, cost=cost, cure=cure)
 
 
 _CONNECT = "; or offset.start=connect on what copies back: step bring-home says its offsets"
@@ -196,147 +232,36 @@ def _own_copies(back: Replicator, status: Status) -> Iterator[Finding]:
     yield Finding(BOTH_WAYS, status, f"connector {back.name}", reason, cure=cure)
 
 
-def health_findings(facts: Facts) -> Iterator[Finding]:
-    """What is broken on the source, and what nobody knows of it; nothing where it is whole."""
-    source, health = facts.source, facts.health
-    if isinstance(health, Unavailable):
-        reason = f"whether it is whole is not known: {health.reason}"
-        yield Finding(BROKEN, Status.WARN, source, reason, cure="step preflight looks again")
-        return
-    closed = tuple(_closed(health))
-    if closed:
-        reason = f"it does not take all records: {several(closed)}"
-        cure = f"bring back the brokers of {source} that hold the replicas"
-        yield Finding(BROKEN, Status.FAIL, source, reason, cure=cure)
-    behind = tuple(_behind(health))
-    if behind:
-        yield Finding(BROKEN, Status.WARN, source, f"it is not whole: {several(behind)}")
+def going_round(facts: Facts, names: Names) -> Iterator[Finding]:
+    """Two connectors that each take the other's copies for new records.
 
-
-def _closed(health: ClusterHealth) -> Iterator[str]:
-    """What takes no record with acks=all."""
-    if health.offline:
-        yield f"{len(health.offline):,} partitions have no leader ({listed(health.offline)})"
-    if health.under_min_isr:
-        places = _places(health.under_min_isr)
-        yield f"{len(places):,} partitions are below min.insync.replicas ({listed(places)})"
-
-
-def _behind(health: ClusterHealth) -> Iterator[str]:
-    """What does, and would not if one more broker were lost; and what is not known."""
-    if health.absent:
-        yield f"{len(health.absent):,} brokers are down ({listed(health.absent)})"
-    closed = {*health.offline, *_places(health.under_min_isr)}
-    behind = [place for place in _places(health.under_replicated) if place not in closed]
-    if behind:
-        yield f"{len(behind):,} partitions are not in sync ({listed(behind)})"
-    if health.unknown:
-        yield f"min.insync.replicas of {listed(sorted(health.unknown))} is not known"
-    if isinstance(health.controller, Unavailable):
-        yield f"no controller is known: {health.controller.reason}"
-
-
-def _places(short: Sequence[Shortage]) -> list[object]:
-    return [each.partition for each in short]
-
-
-SILENT, HOME, LOST, REVERSE, BESIDE = (
-    "way-back-silent",
-    "clients-home",
-    "source-lost",
-    "reverse-replication",
-    "written-beside",
-)
-
-_PUT_RIGHT = frozenset("abc")
-"""Steps that the run does first, however they stand."""
-
-_BY_EMPTYING = frozenset("abcdefgh")
-"""Where the source is emptied, what has come to it before its time goes, too."""
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What drctl.yaml says of a way home.
-
-    Attributes:
-        connectors: that are to bring records home; empty where a person starts what does.
-        rebuild: what to type where the source has lost its records.
-        rebuilding: whether it is to be filled anew, because of that.
-        cost: of copying everything, in words, where it is.
-        policies: what is to become of records that only the returned cluster has; None where
-            nobody is to be asked, as on the way that a run goes on with.
-        connect: address of a worker that brings records home; empty where nobody named one.
+    Args:
         names: what each copy is called at home; copies that keep their names need not be in it.
-        elsewhere: topics that another link brings to the source.
     """
-
-    connectors: tuple[str, ...] = ()
-    rebuild: str = ""
-    names: Names = field(default_factory=dict)
-    elsewhere: frozenset[str] = frozenset()
-    rebuilding: bool = field(default=False, kw_only=True)
-    cost: str = field(default="", kw_only=True)
-    connect: str = field(default="", kw_only=True)
-    policies: Policies | None = field(default=None, kw_only=True)
-
-
-def against(answer: Answer, terms: Terms) -> tuple[Finding, ...]:
-    """Everything that there is to say before anything is changed."""
-    well = Finding(STEP_ORDER, Status.OK, "the way back", f"in order; step {answer.next} is next")
-    return tuple(_findings(answer, terms)) or (well,)
-
-
-def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
-    facts = answer.seen.facts
-    silent = [*_silent(facts)]
-    if silent:
-        yield from silent
+    forward, reverse, target = facts.forward, facts.reverse, facts.on_target
+    if not isinstance(forward, Replication) or not isinstance(reverse, Replication):
         return
-    if answer.seen.home is True:
-        reason = f"every endpoint leads to {facts.source}: there is nobody to lead home"
-        yield Finding(HOME, Status.FAIL, "endpoints", reason)
-    yield from health_findings(facts)
-    if terms.rebuilding:
-        yield from rebuild_findings(facts, terms.names, terms.cost, terms.connectors)
-    else:
-        yield from _lost(facts, terms)
-        if isinstance(facts.forward, Replication) and isinstance(facts.reverse, Replication):
-            yield from replicator_findings(facts.forward, facts.reverse)
-    yield from going_round(facts, terms.names)
-    yield from _beside(facts, terms)
-    if terms.connectors:
-        yield from _reverse(answer, terms)
-    if terms.policies is not None:
-        yield from undecided(answer, terms.policies)
-    behind = told_behind(answer.seen)
-    if behind:
-        yield Finding(STEP_ORDER, Status.WARN, "step e", behind)
-    if answer.seen.unclear:
-        yield Finding(STEP_ORDER, Status.WARN, "step i", answer.seen.unclear)
-    put_right = _BY_EMPTYING if terms.rebuilding else _PUT_RIGHT
-    for each in answer.violations:
-        status = Status.WARN if each.repair in put_right else Status.FAIL
-        cure = each.cure or f"drctl failback --check-order: repair step {each.repair} first"
-        yield Finding(STEP_ORDER, status, f"step {each.repair}", each.words, cure=cure)
+    copies = target.topics if isinstance(target, Cluster) else ()
+    topics = sorted(names.get(copy, copy) for copy in copies)
+    for there, back in product(forward.copying, reverse.copying):
+        round_ = [topic for topic in topics if _comes_round(topic, there, back)]
+        if there.runs and back.runs and round_:
+            reason = f"each takes the other's copies for new records, for ever: {several(round_)}"
+            cure = (
+                f"stop both, and see what is there twice by now: {put('', there.name, 'stop')};"
+                f" {put('', back.name, 'stop')};"
+                f" drctl gap --link {quote(facts.link)} --scope full"
+            )
+            subject = f"connectors {there.name} and {back.name}"
+            yield Finding(CYCLES, Status.FAIL, subject, reason, cure=cure)
 
 
-def _silent(facts: Facts) -> Iterator[Finding]:
-    for name, seen in ((facts.source, facts.on_source), (facts.target, facts.on_target)):
-        if isinstance(seen, Unavailable):
-            cure = f"see that {name} is up, and closed to applications"
-            yield Finding(SILENT, Status.FAIL, name, seen.reason, cure=cure)
-
-
-def _lost(facts: Facts, terms: Terms) -> Iterator[Finding]:
-    """Whether the source holds less than was copied from it: it was made anew, or cut."""
-    lost = lost_records(facts, terms.names)
-    if lost:
-        reason = f"it has lost records that it had: {several(lost)}"
-        number = survivors_records(facts)
-        cost = f"it has to be rebuilt: about {number:,} records are copied from {facts.target}"
-        cure = f"{cost}; {terms.rebuild}"
-        yield Finding(LOST, Status.FAIL, facts.source, reason, cost=cost, cure=cure)
+def _comes_round(topic: str, there: Replicator, back: Replicator) -> bool:
+    """Whether a copy comes to the topic that it was made of, as far as can be told."""
+    if back.is_replicator:
+        return False  # it marks records
+    copy = arrives_as(there.config, topic)
+    return isinstance(copy, str) and arrives_as(back.config, copy) == topic
 
 
 def _beside(facts: Facts, terms: Terms) -> Iterator[Finding]:
@@ -413,3 +338,139 @@ def _other_names(facts: Facts, reverse: Replication, terms: Terms) -> Iterator[F
             reason = f"to which topics it brings records is not known: {several(unsure)}"
             cure = "step bring-home looks at the first record of each partition, and stops it"
             yield Finding(REVERSE, Status.WARN, f"connector {each.name}", reason, cure=cure)
+
+
+def misled(config: Mapping[str, str], wanted: Names) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What arrives elsewhere or not at all, and what nobody can tell; each in words."""
+    wrong, unsure = [], []
+    for copy, home in wanted.items():
+        there = arrives_as(config, copy)
+        if isinstance(there, Unavailable):
+            unsure.append(f"{copy}: {there.reason}")
+        elif there is None:
+            wrong.append(f"{copy} is not copied")
+        elif there != home:
+            wrong.append(f"{copy} would come to {there}, not to {home}")
+    return tuple(wrong), tuple(unsure)
+
+
+def how_to_name(connector: str, wanted: Names) -> str:
+    """The settings with which it brings them home."""
+    topics, prefix = ",".join(map(pattern_of, wanted)), _prefix(wanted)
+    told = [
+        f"of connector {connector}, while it is STOPPED, set topics={topics}",
+        "replication.policy.class=org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+    ]
+    if prefix:
+        told += [
+            "transforms=home",
+            f"transforms.home.type={_ROUTER}",
+            f"transforms.home.regex={pattern_of(prefix)}(.*)",
+            "transforms.home.replacement=$1",
+        ]
+    return "; ".join(told)
+
+
+def _prefix(wanted: Names) -> str:
+    """What all copies have before their own names; empty where that is not the difference."""
+    before = {copy.removesuffix(home) for copy, home in wanted.items() if copy.endswith(home)}
+    return before.pop() if len(before) == 1 else ""
+
+
+def _undecided(answer: Answer, policies: Policies) -> Iterator[Finding]:
+    """What nothing is said of, as far as that is known before anything is closed."""
+    facts, result, step = answer.seen.facts, answer.seen.gap.valid, answer.steps["e"]
+    if result is None or step.observed is Observed.DONE:
+        return
+    if step.observed is Observed.UNKNOWN:
+        # Nobody has looked for copies of these records.
+        none = not isinstance(facts.decided, Unavailable) and not any(facts.decided.values())
+        if not (none and result.unreplicated):
+            return
+    told = [*_undecided_by(facts, result, policies)]
+    if told:
+        tally = tallied(result, facts.order)
+        counts = (
+            f"{tally.safe:,} safe, {tally.conflicting:,} conflicting, {tally.unkeyed:,} unkeyed"
+        )
+        reason = (
+            f"of {result.unreplicated:,} records that only {facts.source} has ({counts}):"
+            f" {'; '.join(told)}; the run would turn back at judge-records"
+        )
+        cure = (
+            "decide: --policy copy|quarantine|export|discard, --conflicting likewise; look at"
+            f" them: drctl reconcile {quote(result.where)} --policy copy"
+        )
+        yield Finding("records-undecided", Status.FAIL, "missing records", reason, cure=cure)
+
+
+def _undecided_by(facts: Facts, result: GapEvidence, policies: Policies) -> Iterator[str]:
+    done = _decided(facts, result)
+    if policies.everywhere in (None, Action.REFUSE) and not policies.by_topic:
+        yield f"nothing is said of {result.unreplicated - done:,} records"
+        return
+    left: Counter[str] = Counter()
+    for each in result.partitions:
+        for words, number in _of_partition(each, facts, result, policies):
+            left[words] += number
+    # Which of them are decided is kept by record; step judge-records says what is left.
+    least = "at least " if done else ""
+    yield from (
+        f"{least}{number - done:,} {words}" for words, number in left.items() if number > done
+    )
+
+
+def _of_partition(
+    each: PartitionSeen, facts: Facts, result: GapEvidence, policies: Policies
+) -> Iterator[tuple[str, int]]:
+    if not policies.chooses(each.place.topic):
+        yield "of other topics: nothing is said of them", each.unreplicated
+        return
+    tally = tallied(replace(result, partitions=(each,)), facts.order)
+    if policies.conflicting is Action.REFUSE:
+        words = "the target holds something newer: say with --conflicting what becomes of them"
+        yield f"conflicting ones: {words}", tally.conflicting
+
+
+def _decided(facts: Facts, result: GapEvidence) -> int:
+    if isinstance(facts.decided, Unavailable):
+        return 0
+    return sum(facts.decided.get(result.id, {}).values()) or decided_before(result, facts)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherLink:
+    """A link that the way home is not about.
+
+    Attributes:
+        named: connectors that drctl.yaml names for it.
+        known: all that its workers have.
+    """
+
+    name: str
+    source: str
+    target: str
+    named: tuple[str, ...]
+    known: Mapping[str, Connector] | Unavailable
+
+
+def other_links(links: Iterable[OtherLink]) -> Iterator[Finding]:
+    """What of them does not run; nothing of it keeps anybody from coming home."""
+    for link in links:
+        if isinstance(link.known, Unavailable):
+            reason = f"whether it is copied over is not known: {link.known.reason}"
+            yield Finding(OTHER_LINKS, Status.WARN, f"link {link.name}", reason)
+            continue
+        for name in link.named:
+            connector = link.known.get(name)
+            if connector is None:
+                status, cure = "is not on the workers", "see `replicator.connectors` of the link"
+            elif "FAILED" in (connector.state, *(task.state for task in connector.tasks)):
+                status, cure = "has failed", f"drctl connect recover --link {quote(link.name)}"
+            elif connector.state in ("STOPPED", "PAUSED"):
+                status = f"is {connector.state}"
+                cure = f"where nobody meant that: {put('', name, 'resume')}"
+            else:
+                continue
+            reason = f"connector {name} {status}: nothing comes from {link.source} to {link.target}"
+            yield Finding(OTHER_LINKS, Status.WARN, f"link {link.name}", reason, cure=cure)

@@ -5,22 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from drctl.engine.failback_state import drops_copies
-from drctl.failback.facts import (
-    Began,
-    Cluster,
-    Copies,
-    Decision,
-    Facts,
-    Fence,
-    Replication,
-)
+from drctl.failback.facts import Began, Cluster, Copies, Decision, Facts, Fence, Replication
 from drctl.failback.gap_results import GapEvidence, PartitionSeen
-from drctl.failback.situation import (
-    Situation,
-    Standing,
-    decided_before,
-    same_logs,
-)
+from drctl.failback.situation import Situation, Standing, decided_before, same_logs
 from drctl.failback.steps import Observed, Seen, afterwards, done, not_done, unknown
 from drctl.formats.provenance import HEADER
 from drctl.model.gap import OrderScope

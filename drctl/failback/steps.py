@@ -21,13 +21,7 @@ from drctl.failback.facts import (
 )
 from drctl.failback.gap_results import GapEvidence
 from drctl.failback.reverse_destination import written_elsewhere
-from drctl.failback.situation import (
-    FULL,
-    NO_PROOF,
-    Situation,
-    out_of_order,
-    rebuild_command,
-)
+from drctl.failback.situation import FULL, NO_PROOF, Situation, out_of_order, rebuild_command
 from drctl.model.endpoints import EndpointState
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 
