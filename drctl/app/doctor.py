@@ -188,7 +188,7 @@ def examined(config: "Config", link: "Link", clients: tuple[str, ...]) -> "Diagn
 
 
 def observe(config: "Config", link: "Link") -> "Observed":
-    """Everything at once: what guards look at, and what only doctor does."""
+    """Everything at once: what prechecks look at, and what only doctor does."""
     from drctl.checks.observing import Observer, Survey
     from drctl.model.loss import Mode
 
@@ -302,7 +302,7 @@ def _anchors(link: "Link") -> "AnchorsSeen | None":
 def _runs(config: "Config", link: "Link") -> "tuple[RunSeen, ...]":
     """The newest runs of the link, from the journal on the target.
 
-    What a repair left is seen by the rows of parity themselves: it owes nothing beside them.
+    What a repair left shows in the rows of parity themselves: nothing else of it is outstanding.
     """
     from drctl.checks.observed import RunSeen
     from drctl.failback.observers.journal import observe_journal

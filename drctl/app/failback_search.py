@@ -1,4 +1,4 @@
-"""Finds what only the returned cluster has, and where what only the survivor has begins."""
+"""Finds unreplicated records, and where new records of the surviving cluster begin."""
 
 import sys
 from dataclasses import replace
@@ -58,7 +58,7 @@ def _older(gap: "PartitionGap", end: int) -> int:
 def searched(config: "Config", link: "Link") -> Search:
     """What only the source of a link has that was lost and is back.
 
-    A result that decisions, or the way home, rest on already is taken as it is: a newer one lists
+    A result that decisions, or the failback, rest on already is taken as it is: a newer one lists
     what was quarantined or discarded once more, and knows nothing of it.
 
     Raises:
@@ -79,7 +79,7 @@ def searched(config: "Config", link: "Link") -> Search:
 
 
 def found_here(config: "Config", link: "Link") -> Path:
-    """The folder of a result on this machine that holds now; compared anew where none does.
+    """The folder of a result on this machine that holds now; compared again where none does.
 
     Raises:
         Refused: what was found cannot be rested on.
@@ -211,7 +211,7 @@ def told_by(result: "GapEvidence", ends: Offsets, boundaries: Offsets) -> Search
 
 
 def _see_none_behind(link: "Link", seen: "Situation") -> None:
-    """Records of the source behind the first new one of the target would come home as new.
+    """Records of the source behind the first new one of the target would be replicated back as new.
 
     Raises:
         Refused: there are some.
@@ -231,7 +231,7 @@ def _see_none_behind(link: "Link", seen: "Situation") -> None:
 
 
 def _see_none_passed_on(link: "Link", first: "GapEvidence", seen: "Situation") -> None:
-    """New records with drctl's header would be left out as copies, and be missing at home.
+    """New records with drctl's header would be left out as copies, and be missing on the source.
 
     A mirror leaves nothing out.
 

@@ -33,9 +33,9 @@ class ReconcileOptions:
 
     Attributes:
         undecided: whether nothing may be said of the records: they are refused then.
-        known_as: the id of the result that this one was made anew for; what was done by that one
+        known_as: the id of the result that this one was made again for; what was done by that one
             is done. Empty where it stands for itself.
-        spares_compacted: whether `target-moved` is not passed over where the target's topic is
+        spares_compacted: whether `target-moved` is not overridden where the target's topic is
             compacted.
     """
 

@@ -79,7 +79,7 @@ class State(StrEnum):
 
 
 class Row(NamedTuple):
-    """A step of the way back.
+    """A step of a failback.
 
     Attributes:
         name: for programs.
@@ -316,7 +316,7 @@ def verdict(found: tuple[Violation, ...], steps: Steps) -> Verdict:
 def next_step(found: tuple[Violation, ...], steps: Steps, seen: Situation) -> str | None:
     """The step that is to be done now, or looked at where nobody can see it; None: nothing is left.
 
-    Where clients are home, the traces of a to h are gone: what has still to be done, or shown,
+    Where clients are back, the traces of a to h are gone: what has still to be done, or shown,
     comes after them, and nothing closes the cluster that applications write to. Where the old
     replication runs and nobody knows whether they ever left, that is to be looked at first.
     """
@@ -338,7 +338,7 @@ def _harm(seen: Situation, steps: Steps) -> Iterator[Violation]:
     if steps["b"].begun and seen.home is not True:
         yield Violation("b", f"the old replication runs: {steps['b'].why}")
     if seen.rebuilding:
-        # What stood on the source, and in which order, is gone: all of it comes anew.
+        # What stood on the source, and in which order, is gone: all of it comes again.
         return
     if seen.gap.written_to and Began.START not in seen.arrived.values():
         repair = "a" if steps["a"].observed is Observed.NOT_DONE else "c"
@@ -395,7 +395,7 @@ def _halted(seen: Situation) -> bool:
 
 
 def _until_then(seen: Situation) -> str:
-    """Where clients are to be, who were led home too early."""
+    """Where clients belong that were switched back too early."""
     facts = seen.facts
     if isinstance(facts.forward, Replication) and facts.forward.runs:
         return f"what copies to {facts.target} runs already: compare both directions first"

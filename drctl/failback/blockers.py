@@ -1,4 +1,4 @@
-"""What stands against a way back, as findings; what its own steps put right is a warning."""
+"""Blockers of a failback, as findings; what its own steps put right is a warning."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,17 +42,17 @@ _BY_EMPTYING = frozenset("abcdefgh")
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What drctl.yaml says of a way home.
+    """What drctl.yaml says of a failback.
 
     Attributes:
-        connectors: that are to bring records home; empty where a person starts what does.
+        connectors: that are to replicate records back; empty where a person starts what does.
         rebuild: what to type where the source has lost its records.
-        rebuilding: whether it is to be filled anew, because of that.
+        rebuilding: whether the source is to be rebuilt because of that.
         cost: of copying everything, in words, where it is.
-        policies: what is to become of records that only the returned cluster has; None where
-            nobody is to be asked, as on the way that a run goes on with.
-        connect: address of a worker that brings records home; empty where nobody named one.
-        names: what each copy is called at home; copies that keep their names need not be in it.
+        policies: what is to become of records that only the recovered cluster has; None where
+            nobody is to be asked, as where a run is resumed.
+        connect: address of a worker that replicates records back; empty where nobody named one.
+        names: what each copy is called on the source; needed only where that is another name.
         elsewhere: topics that another link brings to the source.
     """
 
@@ -158,7 +158,7 @@ def _places(short: Sequence[Shortage]) -> list[object]:
 
 
 def _lost(facts: Facts, terms: Terms) -> Iterator[Finding]:
-    """Whether the source holds less than was copied from it: it was made anew, or cut."""
+    """Whether the source holds less than was copied from it: it was recreated, or cut."""
     lost = lost_records(facts, terms.names)
     if lost:
         reason = f"it has lost records that it had: {several(lost)}"
@@ -236,7 +236,7 @@ def going_round(facts: Facts, names: Names) -> Iterator[Finding]:
     """Two connectors that each take the other's copies for new records.
 
     Args:
-        names: what each copy is called at home; copies that keep their names need not be in it.
+        names: what each copy is called on the source; needed only where that is another name.
     """
     forward, reverse, target = facts.forward, facts.reverse, facts.on_target
     if not isinstance(forward, Replication) or not isinstance(reverse, Replication):
@@ -265,7 +265,7 @@ def _comes_round(topic: str, there: Replicator, back: Replicator) -> bool:
 
 
 def _beside(facts: Facts, terms: Terms) -> Iterator[Finding]:
-    """Whether applications wrote to the survivor under the topics' own names, beside the copies."""
+    """Whether applications wrote to the target under the topics' own names, beside the copies."""
     target = facts.on_target
     logs = target.beside.items() if isinstance(target, Cluster) else ()
     held = {
@@ -287,7 +287,7 @@ def _beside(facts: Facts, terms: Terms) -> Iterator[Finding]:
 
 
 def _reverse(answer: Answer, terms: Terms) -> Iterator[Finding]:
-    """Whether what brings records home is there, and waits for where to begin."""
+    """Whether what replicates records back is there, and waits for where to begin."""
     reverse, connectors = answer.seen.facts.reverse, terms.connectors
     subject = f"connectors {', '.join(connectors)}"
     if isinstance(reverse, Unavailable):
@@ -355,7 +355,7 @@ def misled(config: Mapping[str, str], wanted: Names) -> tuple[tuple[str, ...], t
 
 
 def how_to_name(connector: str, wanted: Names) -> str:
-    """The settings with which it brings them home."""
+    """The settings with which it replicates them back."""
     topics, prefix = ",".join(map(pattern_of, wanted)), _prefix(wanted)
     told = [
         f"of connector {connector}, while it is STOPPED, set topics={topics}",
@@ -440,7 +440,7 @@ def _decided(facts: Facts, result: GapEvidence) -> int:
 
 @dataclass(frozen=True, slots=True)
 class OtherLink:
-    """A link that the way home is not about.
+    """Another link between the same clusters.
 
     Attributes:
         named: connectors that drctl.yaml names for it.
@@ -455,7 +455,7 @@ class OtherLink:
 
 
 def other_links(links: Iterable[OtherLink]) -> Iterator[Finding]:
-    """What of them does not run; nothing of it keeps anybody from coming home."""
+    """Those that do not run; none of it blocks the failback."""
     for link in links:
         if isinstance(link.known, Unavailable):
             reason = f"whether it is copied over is not known: {link.known.reason}"

@@ -1,4 +1,4 @@
-"""What was observed of a way back, as frozen values; everything that is judged stands here.
+"""What was observed of a failback, as frozen values; everything that is judged stands here.
 
 Source and target are the ends of the link as the failover left it: the source is the cluster that
 was lost and is back, the target the one on which applications run.
@@ -26,7 +26,7 @@ DAMAGED = "damaged"
 """The status of a run whose journal is not as it was written."""
 
 Names = Mapping[str, str]
-"""What each copy is called at home."""
+"""What each copy is called on the source."""
 
 Logs = Mapping[TopicPartition, OffsetRange | Unavailable]
 
@@ -177,7 +177,7 @@ class Replication:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """What the site's own look at the old replication says.
+    """What the user-supplied check of the old replication says.
 
     Attributes:
         held: whether it is stopped.
@@ -257,8 +257,8 @@ class RunTold:
     """A run, as the journal tells it: evidence beside what is seen, never instead of it.
 
     Attributes:
-        home: whether it led clients home, to its end.
-        halfway: whether it is to lead them home, and has not ended.
+        home: whether it switched clients back, to its end.
+        halfway: whether it is to switch them back, and has not ended.
         left: when it began, where it led clients to the target, or may have; None where not.
         fenced: when it was seen that applications cannot write to the source, where that was not
             rolled back; None where it was not seen.
@@ -285,24 +285,24 @@ class Facts:
 
     Attributes:
         order: what the applications need: per-key, per-partition or none.
-        max_lag: how many records the way back may lag when clients are moved.
+        max_lag: how many records reverse replication may lag when clients are moved.
         gaps: results of `drctl gap` from source to target, the newest first.
         back_gaps: the same in the other direction.
-        stopped: what the site's own command says of the old replication; None where it has none.
+        stopped: what the user-supplied command says of the old replication; None where it has none.
         names: of the link's copies on the target.
         filled: whether the source holds the beginning of what the target does, and nothing else.
         not_the_same: by folder of a result, why its records are not those of the source; or why
             that is not known.
         copied_since: likewise, which record that it misses was copied since, and not by drctl.
         apart: how the clusters differ behind the newest result; empty where they do not, but for
-            what is on its way to the target. Looked at where clients are home.
+            what is on its way to the target. Looked at where clients are back on the source.
         boundaries: where new records of the target begin, by its own partitions.
         behind: partitions of the source of which records stand behind new ones of the target, that
             drctl did not copy; empty where none do.
         began: by partition of the source.
         brought: records of the source that somebody copied to the target with drctl.
         came_back: such copies, on the source again.
-        waiting: on the target, behind where the way back stands by its own word.
+        waiting: on the target, after the position that reverse replication reports.
         decided: what `drctl reconcile` has done, as the target keeps it.
         exported: ids of results of which an export is on this machine.
         copies_here: what copies of journals on this machine tell, where the journal is silent.

@@ -248,7 +248,7 @@ class FailbackObserver:
         return replace(facts, filled=filled is True)
 
     def _apart(self, facts: Facts, source: Cluster, target: Cluster) -> str | Unavailable:
-        """Only where clients are home: elsewhere the clusters are to differ."""
+        """Only where clients are back on the source: elsewhere the clusters are to differ."""
         if home_of(facts) is not True or not clean_there(facts):
             return NOT_LOOKED_AT
         readers, newest = (self.ports.source, self.ports.target), facts.gaps[0]

@@ -15,7 +15,7 @@ TITLES: Mapping[str, str] = {
     "f": "{source} is empty, and gets everything from {target}, from the beginning",
     "g": "what drctl has copied comes home, too",
 }
-"""What these steps are, where they are not those of another way back."""
+"""What these steps are, where they differ from those of another failback."""
 
 
 def rebuilt(seen: Situation) -> Mapping[str, Seen]:

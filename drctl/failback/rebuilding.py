@@ -1,4 +1,4 @@
-"""What stands against filling a cluster anew that was lost and is back, and what shows that it has.
+"""Blockers of a rebuild, and what shows that the source has lost its records.
 
 Elsewhere a cluster that has lost its records is refused; here one that has not.
 """
@@ -13,11 +13,11 @@ from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 from drctl.steps.failback import WHOLE
 
 LEAVES_OUT = "copies-left-out"
-"""The guard that stands against a connector that would not bring everything."""
+"""The precheck for a connector that would not replicate everything back."""
 
 
 def lost_records(facts: Facts, names: Names) -> tuple[str, ...]:
-    """Where the source holds less than was copied from it: it was made anew, or cut.
+    """Where the source holds less than was copied from it: it was recreated, or cut.
 
     Args:
         names: what each copy is called on the source, where that is another name.
@@ -37,7 +37,7 @@ def lost_records(facts: Facts, names: Names) -> tuple[str, ...]:
 
 
 def survivors_records(facts: Facts) -> int:
-    """How many offsets the survivor holds."""
+    """How many offsets the target holds."""
     target = facts.on_target
     return target.held if isinstance(target, Cluster) else 0
 
@@ -49,7 +49,7 @@ def rebuild_findings(
 
     Args:
         cost: of copying everything, in words.
-        connectors: that are to bring records home.
+        connectors: that are to replicate records back.
     """
     lost = lost_records(facts, names)
     if lost:
@@ -100,7 +100,7 @@ def _left_out(back: Replicator, facts: Facts) -> Iterator[Finding]:
 
 
 def _from_group(forward: Replication | Unavailable, reverse: Replication) -> Iterator[Finding]:
-    """The translated position of the other direction is that of a way home without a loss."""
+    """The translated position of the other direction is that of a failback without a loss."""
     there = forward.copying if isinstance(forward, Replication) else ()
     groups = {each.group for each in there if each.is_replicator}
     for back in reverse.copying:

@@ -205,7 +205,7 @@ def brought(result: GapEvidence, copies: Copies) -> Mapping[TopicPartition, froz
 
 
 def copied(seen: Situation) -> int:
-    """How many records of the source as it is were brought over, by whatever tells of most."""
+    """How many records of the source as it is were copied by drctl, by whatever tells of most."""
     brought_over = seen.facts.brought
     there = 0 if isinstance(brought_over, Unavailable) else brought_over.total
     return max(there, sum(n for each, n in _all(seen) if each.action == _COPY))
@@ -219,7 +219,7 @@ def copied_conflicting(seen: Situation) -> int:
 def told_behind(seen: Situation) -> str:
     """What the target has in another order by such decisions; empty where nothing, or none cares.
 
-    At home the order is right: there the originals stand where they stood.
+    On the source the order is right: there the originals are where they were.
     """
     number = copied_conflicting(seen)
     if not number or seen.facts.order == "none":

@@ -1,4 +1,4 @@
-"""Whether what brings records home writes to the cluster that is back, and not beside itself."""
+"""Whether reverse replication writes to the source, and not to the target itself."""
 
 from collections.abc import Collection, Iterator
 
@@ -12,7 +12,7 @@ _UNSEEN = "which cluster it writes to is not checked"
 
 
 def written_to(facts: Facts, reverse: Replication, names: Collection[str]) -> Iterator[Finding]:
-    """What is known of where the named connectors write, each that is not seen to write home."""
+    """A finding for each of the named connectors that is not seen to write to the source."""
     for each in reverse.copying:
         if each.name in names:
             named = own_producer(each.config)
@@ -22,7 +22,7 @@ def written_to(facts: Facts, reverse: Replication, names: Collection[str]) -> It
 
 
 def written_elsewhere(facts: Facts) -> tuple[Finding, ...]:
-    """Every connector of the way back that is seen to write to another cluster than the source."""
+    """A finding for every reverse connector that is seen to write to another cluster."""
     reverse = facts.reverse
     if isinstance(reverse, Unavailable):
         return ()

@@ -70,7 +70,7 @@ def unknown(why: str, *, begun: bool = False) -> Seen:
 
 
 def afterwards(seen: Situation) -> Seen | None:
-    """By comparisons that found nothing; None where clients are not home, or there are none."""
+    """By comparisons that found nothing; None where clients are not back, or there are none."""
     if seen.home is not True or seen.proof.holds is False:
         return None
     home = f"clients are home on {seen.facts.source}"
@@ -180,7 +180,7 @@ def old_replication(seen: Situation) -> Seen:
 
 
 def _by_command(seen: Situation, unseen: Unavailable) -> Seen:
-    """What the site's own command says, where no connectors can be looked at."""
+    """What the user-supplied command says, where no connectors can be looked at."""
     facts = seen.facts
     told = facts.stopped
     if not isinstance(told, Stopped):
@@ -342,7 +342,7 @@ def _off(off: Mapping[TopicPartition, int], wanted: Mapping[TopicPartition, int]
 
 
 def caught_up(seen: Situation) -> Seen:
-    """How far the way back is behind, and whether a comparison found anything missing."""
+    """How far reverse replication lags, and whether a comparison found anything missing."""
     facts = seen.facts
     source, target = facts.on_source, facts.on_target
     for name, end in ((facts.source, source), (facts.target, target)):
@@ -533,7 +533,7 @@ def _all_switched(facts: Facts) -> str:
 
 
 def forward_again(seen: Situation) -> Seen:
-    """Whether it runs for clients that are home, and copies nothing twice."""
+    """Whether it runs for clients that are back, and copies nothing twice."""
     facts = seen.facts
     told = facts.stopped if isinstance(facts.forward, Unavailable) else None
     if seen.failed_back and facts.forward == NO_WORKERS and told is None:

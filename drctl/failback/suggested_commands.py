@@ -23,7 +23,7 @@ class Start:
         body: what Connect is to keep of it, as `PATCH /connectors/NAME/offsets` takes it; empty
             where nothing has to be set.
         unsure: why nobody may start it yet; empty where it may be.
-        twice: whether it has brought everything a second time.
+        twice: whether it has copied everything a second time.
     """
 
     body: str = ""
@@ -117,12 +117,12 @@ class Site:
     Attributes:
         back: the link in the other direction; None where there is none.
         gap: the folder of the result to rest on; empty where there is none.
-        connect: a worker of the old direction, of the way back: without user and password.
+        connect: a worker of the old direction, of reverse replication: without user and password.
         forward: connectors of the old direction; likewise `reverse`.
         forward_runs: whether it copies now.
-        rebuilding: whether the source has lost its records, and is filled anew.
-        anew: the one plan that leads home where what is new has no place of its own; else empty.
-        stop: the site's own command that stops it, word by word; empty where there is none.
+        rebuilding: whether the source has lost its records, and is rebuilt.
+        anew: the one plan that fails back where what is new has no place of its own; else empty.
+        stop: the user-supplied command that stops it, word by word; empty where there is none.
         start: how what copies back is started.
         led_home: endpoints that lead to the source already; None where that is not known.
     """
@@ -267,7 +267,7 @@ def _stop(site: Site) -> tuple[str, ...]:
 
 
 def _one_way_only(site: Site) -> tuple[str, ...]:
-    """Before the way back is started: topics that keep their names would go round for ever."""
+    """Before reverse replication starts: topics that keep their names would loop for ever."""
     if not site.forward_runs:
         return ()
     return (

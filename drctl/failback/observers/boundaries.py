@@ -1,7 +1,7 @@
 """Where what is new on the target begins: behind the last record that came from the source.
 
 A result of `drctl gap` counts new records; offsets also go to ends of transactions and to what was
-compacted away, and copies that were brought over later are not new. So the records are counted
+compacted away, and copies that drctl made later are not new. So the records are counted
 back from its end. Nor is new what the source has deleted and the target still holds.
 """
 

@@ -1,4 +1,4 @@
-"""Records that drctl brought over: each names its original in a header.
+"""Records that drctl copied: each names its original in a header.
 
 A stream processor passes headers on: what it makes of a copy has the header, too. So a record is a
 copy only where the header names the partition that it stands in; drctl copies to no other one.
@@ -129,7 +129,7 @@ def observe_waiting(
     reader: ClusterReader,
     homes: Mapping[TopicPartition, TopicPartition],
 ) -> Copies | Unavailable:
-    """What the target holds behind where the way back stands by Connect's word.
+    """What the target holds after the position of reverse replication that Connect reports.
 
     That word stays before copies that are left out: only the records tell what is to come.
 

@@ -78,7 +78,7 @@ def copied_since(
     A result of which none is has no entry; one of which that cannot be said has the reason.
 
     Args:
-        origin: id of the source: copies that name it were brought over by drctl, and are expected.
+        origin: id of the source: copies that name it are drctl's, and are expected.
         most: so many offsets are looked through for what the newest misses, and no more.
         alike: by what a copy is known.
 
