@@ -195,6 +195,11 @@ def passed_on(
     return found
 
 
+def same_content(one: object, other: object) -> bool:
+    """Whether both are records, and one is a copy of the other; headers may be added on the way."""
+    return isinstance(one, Record) and isinstance(other, Record) and content(one) == content(other)
+
+
 def content(record: Record | None) -> tuple[object, ...]:
     """What is the same in a record and in a copy of it; nothing of no record."""
     return () if record is None else (record.key, record.value, record.timestamp_ms)
