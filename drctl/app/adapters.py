@@ -1,4 +1,7 @@
-"""Opens systems: turns configuration into ports. What one room needs alone is in `*_wiring.py`."""
+"""Opens systems: turns drctl.yaml into ports.
+
+Adapters are built here and in `*_adapters.py`, and nowhere else; an import-linter contract says so.
+"""
 
 import logging
 import os
@@ -14,7 +17,8 @@ if TYPE_CHECKING:
     from drctl.config.link import Link
     from drctl.config.schema import AccessConfig, ClusterConfig, ReplicatorConfig, ReverseConfig
     from drctl.config.setting import Setting
-    from drctl.connect.client import Access, ConnectReader
+    from drctl.connect.client import Access
+    from drctl.connect.client import ConnectReader as ConnectReader
     from drctl.gap.comparison import RecordComparer
     from drctl.gap.event_duplicates import EventCounter
     from drctl.gap.ledger import LedgerStore
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
     from drctl.kafka.groups import KafkaGroupReader
     from drctl.kafka.log_reader import KafkaRangeReader
     from drctl.kafka.reader import KafkaClusterReader, TopicTail
+    from drctl.kafka.survey import KafkaSurveyor
     from drctl.model.ports import ClusterReader
     from drctl.model.topology import TopicState
     from drctl.offsets.mirror_topics import Aliases
@@ -71,6 +76,17 @@ def open_group_reader(
     from drctl.kafka.groups import KafkaGroupReader
 
     return KafkaGroupReader(name, revealed(cluster), timeout_s=timeout_s)
+
+
+def surveyor(name: str, cluster: "ClusterConfig") -> "KafkaSurveyor":
+    """What looks at one whole cluster; connects on first use.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.kafka.survey import KafkaSurveyor
+
+    return KafkaSurveyor(name, revealed(cluster), timeout_s=PATIENCE_S)
 
 
 def range_reader(name: str, cluster: "ClusterConfig") -> "KafkaRangeReader":
@@ -447,6 +463,13 @@ def group_writer(name: str, cluster: "ClusterConfig") -> "KafkaGroupWriter":
     from drctl.kafka.group_writer import KafkaGroupWriter
 
     return KafkaGroupWriter(name, revealed(cluster))
+
+
+def load_record_files() -> None:
+    """Import what reads and writes the records that a comparison finds: that takes a moment."""
+    from drctl.stores.parquet import schema
+
+    schema()
 
 
 @contextmanager

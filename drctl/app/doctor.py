@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from drctl.checks.observing import SurveyPorts
     from drctl.config.configuration import Config
     from drctl.config.link import Link
-    from drctl.config.schema import ClusterConfig
-    from drctl.kafka.survey import KafkaSurveyor
     from drctl.model.groups import Group
     from drctl.model.ports import ClusterReader, GroupReader
     from drctl.model.topology import Unavailable
@@ -190,7 +188,7 @@ def examined(config: "Config", link: "Link", clients: tuple[str, ...]) -> "Diagn
 
 
 def observe(config: "Config", link: "Link") -> "Observed":
-    """Everything at once: what guards look at, and what only doctor does."""
+    """Everything at once: what prechecks look at, and what only doctor does."""
     from drctl.checks.observing import Observer, Survey
     from drctl.model.loss import Mode
 
@@ -243,8 +241,8 @@ def _survey_ports(config: "Config", link: "Link") -> "Iterator[SurveyPorts]":
     source, target = link.source_config, link.target_config
     kind = link.settings.replicator.kind
     with (
-        surveyor(link.source, source) as here,
-        surveyor(link.target, target) as there,
+        adapters.surveyor(link.source, source) as here,
+        adapters.surveyor(link.target, target) as there,
         adapters.open_group_reader(link.source, source) as groups,
         adapters.open_reader(link.target, target) as reader,
         adapters.both_readers(link) as (sampled_source, sampled_target),
@@ -260,17 +258,6 @@ def _survey_ports(config: "Config", link: "Link") -> "Iterator[SurveyPorts]":
             if kind == "offset-preserving"
             else None,
         )
-
-
-def surveyor(name: str, cluster: "ClusterConfig") -> "KafkaSurveyor":
-    """What looks at one whole cluster; connects on first use.
-
-    Raises:
-        ConfigError: a secret that the configuration refers to is missing.
-    """
-    from drctl.kafka.survey import KafkaSurveyor
-
-    return KafkaSurveyor(name, adapters.revealed(cluster), timeout_s=adapters.PATIENCE_S)
 
 
 def _readers(link: "Link", groups: "GroupReader") -> "Mapping[str, Group | Unavailable]":
@@ -315,7 +302,7 @@ def _anchors(link: "Link") -> "AnchorsSeen | None":
 def _runs(config: "Config", link: "Link") -> "tuple[RunSeen, ...]":
     """The newest runs of the link, from the journal on the target.
 
-    What a repair left is seen by the rows of parity themselves: it owes nothing beside them.
+    What a repair left shows in the rows of parity themselves: nothing else of it is outstanding.
     """
     from drctl.checks.observed import RunSeen
     from drctl.failback.observers.journal import observe_journal

@@ -66,7 +66,6 @@ def ports(name: str, cluster: "ClusterConfig") -> "Iterator[Ports]":
     """
     from drctl.drill.cleaning import Ports
     from drctl.kafka.drill import KafkaScratch
-    from drctl.kafka.survey import KafkaSurveyor
 
     with ExitStack() as opened:
         enter = opened.enter_context
@@ -77,7 +76,7 @@ def ports(name: str, cluster: "ClusterConfig") -> "Iterator[Ports]":
             enter(run_adapters.acl_reader(name, cluster)),
             enter(KafkaScratch(name, adapters.revealed(cluster), timeout_s=adapters.PATIENCE_S)),
             enter(run_adapters.acl_writer(name, cluster)),
-            enter(KafkaSurveyor(name, adapters.revealed(cluster), timeout_s=adapters.PATIENCE_S)),
+            enter(adapters.surveyor(name, cluster)),
         )
 
 

@@ -1,4 +1,4 @@
-"""Opens what `drctl elect` needs from outside."""
+"""Opens what `drctl elect` needs from outside, and gathers what tells where a lost log ended."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

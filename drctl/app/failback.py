@@ -1,4 +1,4 @@
-"""What the steps of a way home look at and change, over the real systems of one link."""
+"""What the steps of a failback read and change, over the real systems of one link."""
 
 import time
 from collections import Counter
@@ -13,6 +13,7 @@ from drctl.app import adapters, reconcile_adapters, run_adapters
 from drctl.app.link_reader import ClusterLinkReader
 from drctl.app.link_writer import ClusterLinkWriter
 from drctl.app.notices import notices
+from drctl.app.plan_inputs import connector_names
 from drctl.app.prechecks import judged, logs_of_copies
 from drctl.app.reconcile import Opened, ReconcileOptions, carried_out, opened
 from drctl.app.run_adapters import run_command
@@ -54,10 +55,10 @@ if TYPE_CHECKING:
 
 
 def producers_that_meet(sight: ClusterLinkReader, facts: "Facts") -> "tuple[Finding, ...]":
-    """What the guard says now.
+    """What the precheck says now.
 
     Args:
-        sight: of the way home, from the survivor to the returned cluster.
+        sight: for the failback, from the surviving cluster to the recovered one.
         facts: of the link as it was.
     """
     from drctl.checks.observed import Observed
@@ -93,7 +94,7 @@ _CONNECT_S = 20.0
 
 @dataclass(slots=True)
 class FailbackReader(ClusterLinkReader):
-    """Looks along the way home; its link leads from the survivor to the returned cluster."""
+    """Reads for a failback; its link goes from the surviving cluster to the recovered one."""
 
     @property
     def old(self) -> "Link":
@@ -101,7 +102,7 @@ class FailbackReader(ClusterLinkReader):
         return self.other_way().link
 
     def searched(self) -> Search:
-        """What only the returned cluster has, by content.
+        """What only the recovered cluster has, by content.
 
         Raises:
             Refused: what was found cannot be rested on.
@@ -121,7 +122,7 @@ class FailbackReader(ClusterLinkReader):
         return reconciliation(self.config, self.old, wish)
 
     def owed(self) -> Sequence[Owed]:
-        """What runs owe since the last finished way home, and what that one left, newest first.
+        """Outstanding actions since the last finished failback, and what that left, newest first.
 
         Raises:
             Unreachable: the journal did not answer.
@@ -133,7 +134,7 @@ class FailbackReader(ClusterLinkReader):
         return owed_since_the_last(stories(reader))
 
     def translated(self) -> "Translated":
-        """Where groups are to stand at home: before every record that they have not read.
+        """Target offsets of groups: before every record that they have not read.
 
         Raises:
             Unreachable: a cluster did not answer.
@@ -141,7 +142,7 @@ class FailbackReader(ClusterLinkReader):
         # A dataclass with slots is another class than the one that `super()` looks for.
         found = ClusterLinkReader.translated(self)
         if self.link.settings.replicator.kind == MIRRORED:
-            # At home, too, a copy stands where it does on the survivor.
+            # A copy has the same offset on both clusters.
             return found
         return found._replace(wanted=self._held_back(found.wanted))
 
@@ -167,11 +168,11 @@ class FailbackReader(ClusterLinkReader):
 def home_sight(
     config: "Config", link: "Link", asked: "People", policies: "Policies | None" = None
 ) -> FailbackReader:
-    """What looks along the way home of a link.
+    """The reader for the failback of a link.
 
     Args:
-        policies: what is to become of records that only the returned cluster has; None where the
-            guards are not to ask.
+        policies: what is to become of records that only the recovered cluster has; None where the
+            prechecks are not to ask.
 
     Raises:
         ConfigError: nothing says what copies back.
@@ -186,7 +187,7 @@ def home_sight(
 
 
 def home_hands(config: "Config", sight: ClusterLinkReader, folder: Path) -> ClusterLinkWriter:
-    """What acts along it."""
+    """The writer for it."""
     old = ClusterLinkWriter(config, sight.other_way().link, folder, sight.other_way().commands)
     return ClusterLinkWriter(config, sight.link, folder, sight.commands, old)
 
@@ -197,11 +198,11 @@ def guards_of(
     of_the_way: str,
     terms: "Callable[[ClusterLinkReader, Terms], Terms]" = lambda _, terms: terms,
 ) -> "Sequence[Finding]":
-    """What the guards say.
+    """What the prechecks say.
 
     Args:
-        of_the_way: the mode in which they are asked about the way home as a whole.
-        terms: what is said of the way home beside drctl.yaml.
+        of_the_way: the mode in which they are asked about the failback as a whole.
+        terms: what is said of the failback beside drctl.yaml.
     """
     if mode != of_the_way:
         return judged(sight, mode)
@@ -210,7 +211,7 @@ def guards_of(
 
     found = answer(look_at(sight.config, sight.other_way().link, None))
     known = terms(sight, _terms(sight, found))
-    # Filled anew, the returned cluster remembers no producer.
+    # Rebuilt, the recovered cluster remembers no producer.
     met = () if known.rebuilding else producers_that_meet(sight, found.seen.facts)
     return (*against(found, known), *met, *_of_other_links(sight))
 
@@ -231,25 +232,20 @@ def _of_other_links(sight: ClusterLinkReader) -> "tuple[Finding, ...]":
         for each in map(sight.config.link, sight.config.links)
         if {each.source, each.target} == {ours.source, ours.target} and each.name != ours.name
     ]
-    # What copies over the link itself is looked at by the way home.
-    mine = {*_connectors(ours), *_connectors(sight.link)}
+    # What copies over the link itself is looked at by the failback.
+    mine = {*connector_names(ours), *connector_names(sight.link)}
     found = []
     for link in others:
         lister = run_adapters.connector_lister(link)
         if lister is not None:
             known = BoundedQuery(lister.described, _CONNECT_S).answer()
-            rest = tuple(name for name in _connectors(link) if name not in mine)
+            rest = tuple(name for name in connector_names(link) if name not in mine)
             found.append(OtherLink(link.name, link.source, link.target, rest, known))
     return tuple(other_links(found))
 
 
-def _connectors(link: "Link") -> tuple[str, ...]:
-    named = link.settings.replicator.connectors
-    return tuple(filter(None, (named.source, named.checkpoint, named.heartbeat)))
-
-
 def _terms(sight: ClusterLinkReader, found: "Answer") -> "Terms":
-    """What drctl.yaml says of the way home."""
+    """What drctl.yaml says of the failback."""
     from drctl.config.fields import for_commands
     from drctl.failback.blockers import Terms
     from drctl.failback.facts import Cluster
@@ -260,24 +256,19 @@ def _terms(sight: ClusterLinkReader, found: "Answer") -> "Terms":
     ends = (sight.link.source, sight.link.target)
     others = [each for each in links if (each.source, each.target) == ends]
     return Terms(
-        _connectors(sight.link) if replicator.connect else (),
-        _rebuild(sight),
+        connector_names(sight.link) if replicator.connect else (),
+        f"drctl failback --link {quote(sight.other_way().link.name)} --rebuild shows the plan",
         {place.topic: sight.link.target_topic(place.topic) for place in known.logs},
         frozenset(p.topic for p in known.beside if any(each.carries(p.topic) for each in others)),
         connect=for_commands(replicator.connect),
     )
 
 
-def _rebuild(sight: ClusterLinkReader) -> str:
-    """What to type where the returned cluster has lost its records."""
-    return f"drctl failback --link {quote(sight.other_way().link.name)} --rebuild shows the plan"
-
-
 def known_overrides(given: Sequence[str]) -> Mapping[str, str]:
-    """`GUARD=REASON` as typed: those that a way home may pass over.
+    """`GUARD=REASON` as typed: those that a failback may override.
 
     Raises:
-        UsageError: there is no such guard, or no reason is given.
+        UsageError: there is no such precheck, or no reason is given.
     """
     from drctl.checks.diagnosis import parse_overrides
     from drctl.offsets.applying import Guard
@@ -301,7 +292,7 @@ def home_with(policies: "Policies") -> Way:
 
 
 def owed_since_the_last(stories: Iterable[RunState]) -> Sequence[Owed]:
-    """What runs owe that have ended; what is older was settled by that way home, or kept by it.
+    """Outstanding actions of runs that ended; the last failback settled or kept what is older.
 
     Args:
         stories: the newest first; no more of them are asked for than is needed.
@@ -332,13 +323,6 @@ def _owed_by(story: RunState) -> Iterator[Owed]:
         yield Owed(story.run, what, kind, *ends, fences, tuple(sorted(set(groups))))
 
 
-_WORDS = {
-    Action.COPY: "copy",
-    Action.QUARANTINE: "quarantine",
-    Action.EXPORT: "export",
-    Action.DISCARD: "discard",
-}
-
 _GONE = "gone before they were exported"
 
 Saved = Mapping["RecordSet", "ExportedLane"]
@@ -348,7 +332,7 @@ _MOVED = "applications write on while a run leads home, where the order is right
 
 
 def reconciliation(config: "Config", link: "Link", wish: Json) -> Reconciliation:
-    """How decisions on the records stand; searched for anew where the result is elsewhere.
+    """How decisions on the records stand; searched for again where the result is elsewhere.
 
     Where the target keeps that all of them are done, nothing has to be searched for: what was
     quarantined or discarded would be found again, and decided on twice.
@@ -401,12 +385,12 @@ def _kept(link: "Link", wish: Json) -> Mapping[str, int]:
     for key, progress in kept.items():
         if key.result == wish.get("result"):
             for each in progress.segments:
-                done[_WORDS[each.action]] += each.records + each.gone
+                done[each.action.value] += each.records + each.gone
     return done if done.total() == wish.get("records") else {}
 
 
 def _folder(config: "Config", link: "Link", wish: Json) -> Path:
-    """Of the search's result; on another machine than that of the run it is made anew.
+    """Of the search's result; on another machine than that of the run it is made again.
 
     Records that were copied meanwhile are not missing any more: none is copied twice.
     """
@@ -421,7 +405,7 @@ def _folder(config: "Config", link: "Link", wish: Json) -> Path:
 
 
 def _options(config: "Config", folder: Path, wish: Json) -> ReconcileOptions:
-    """What was safe is copied all the same, but where the survivor would keep the disorder.
+    """What was safe is copied all the same, but where the surviving cluster keeps the disorder.
 
     It does in compacted topics; where the order of a whole partition counts, it is one in any case.
     """
@@ -473,7 +457,7 @@ def _saved(found: Opened) -> Saved:
 
 
 def _is_of(found: Opened, part: "ExportedLane") -> bool:
-    """Whether it is of the very records: a result that was made anew may have others."""
+    """Whether it is of the very records: a result that was made again may have others."""
     place, order = part.lane
     return digest_of(found.rows.offsets_after(place, {order: part.after})) == part.offsets
 
@@ -498,10 +482,10 @@ def _done(found: Opened, saved: Saved) -> Mapping[str, int]:
     done: Counter[str] = Counter()
     for line in found.plan.lines:
         for segment in line.done:
-            done[_WORDS[segment.action]] += segment.records + segment.gone
+            done[segment.action.value] += segment.records + segment.gone
         if line.action is Action.EXPORT and line.lane in saved:
             gone = min(saved[line.lane].gone, line.due.records)
-            done[_WORDS[Action.EXPORT]] += line.due.records - gone
+            done[Action.EXPORT.value] += line.due.records - gone
             done[_GONE] += gone
     return +done
 
@@ -521,23 +505,21 @@ def await_decided(link: "Link") -> None:
     Raises:
         Unreachable: the target did not answer.
     """
-    from drctl.kafka.deadline import Deadline
-    from drctl.kafka.transactions import LIFETIME_S
-
-    deadline = Deadline.after(LIFETIME_S + 2 * _BROKERS_LOOK_EVERY_S)
+    lifetime_s = reconcile_adapters.transaction_lifetime_s()
+    until = time.monotonic() + lifetime_s + 2 * _BROKERS_LOOK_EVERY_S
     with (
         adapters.open_reader(link.target, link.target_config) as target,
         notices().task("looking for open transactions") as task,
     ):
         wanted = {place: log.end for place, log in logs_of_copies(link, target).items()}
-        while not deadline.expired:
+        while time.monotonic() < until:
             now = logs_of_copies(link, target)
             # One that cannot be read now is not known to be decided.
             behind = [p for p, end in wanted.items() if p not in now or now[p].last_stable < end]
             if not behind:
                 return
             what = "a transaction is open in" if behind[0] in now else "nobody answers for"
-            left = f"waiting for its brokers, {deadline.remaining:.0f} s at most"
+            left = f"waiting for its brokers, {max(0.0, until - time.monotonic()):.0f} s at most"
             task.update(description=f"{what} {behind[0]} of {link.target}: {left}")
             time.sleep(_PAUSE_S)
 
@@ -548,7 +530,7 @@ _COMMAND_S = 30.0
 
 
 def look_at(config: "Config", link: "Link", gap: Path | None, most: int | None = None) -> "Facts":
-    """Everything that can be seen of the way back of a link.
+    """Everything that can be seen of the failback of a link.
 
     Args:
         most: so many records of a kind are looked through; None: as many as a look may take.
@@ -573,7 +555,7 @@ def site_of(config: "Config", link: "Link", answer: "Answer") -> "Site":
     """What drctl.yaml calls things, for command lines."""
     from drctl.config.fields import for_commands
     from drctl.failback.facts import Cluster, Replication
-    from drctl.failback.out_of_order import anew
+    from drctl.failback.situation import rebuild_command
     from drctl.failback.suggested_commands import Site, start_of
 
     replicator = link.settings.replicator
@@ -596,14 +578,14 @@ def site_of(config: "Config", link: "Link", answer: "Answer") -> "Site":
         isinstance(forward, Replication) and forward.runs,
         tuple(replicator.stop) if not replicator.connect else (),
         answer.seen.rebuilding,
-        anew(link.name) if answer.seen.stand_behind else "",
+        rebuild_command(link.name) if answer.seen.stand_behind else "",
         start=start_of(answer.seen),
         led_home=answer.seen.led_home or (None if answer.seen.home is None else ()),
     )
 
 
 def _link_back(config: "Config", link: "Link") -> str | None:
-    """The link in the other direction, where there is one that brings topics home."""
+    """The link in the other direction, where there is one that replicates topics back."""
     from drctl.config.fields import UNCHANGED
     from drctl.config.reverse_link import opposite
 

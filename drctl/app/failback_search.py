@@ -1,4 +1,4 @@
-"""Finds what only the returned cluster has, and where what only the survivor has begins."""
+"""Finds unreplicated records, and where new records of the surviving cluster begin."""
 
 import sys
 from dataclasses import replace
@@ -58,7 +58,7 @@ def _older(gap: "PartitionGap", end: int) -> int:
 def searched(config: "Config", link: "Link") -> Search:
     """What only the source of a link has that was lost and is back.
 
-    A result that decisions, or the way home, rest on already is taken as it is: a newer one lists
+    A result that decisions, or the failback, rest on already is taken as it is: a newer one lists
     what was quarantined or discarded once more, and knows nothing of it.
 
     Raises:
@@ -79,7 +79,7 @@ def searched(config: "Config", link: "Link") -> Search:
 
 
 def found_here(config: "Config", link: "Link") -> Path:
-    """The folder of a result on this machine that holds now; compared anew where none does.
+    """The folder of a result on this machine that holds now; compared again where none does.
 
     Raises:
         Refused: what was found cannot be rested on.
@@ -211,27 +211,27 @@ def told_by(result: "GapEvidence", ends: Offsets, boundaries: Offsets) -> Search
 
 
 def _see_none_behind(link: "Link", seen: "Situation") -> None:
-    """Records of the source behind the first new one of the target would come home as new.
+    """Records of the source behind the first new one of the target would be replicated back as new.
 
     Raises:
         Refused: there are some.
         Unknown: nobody could look.
     """
-    from drctl.failback.out_of_order import anew, stand_behind
+    from drctl.failback.situation import out_of_order, rebuild_command
 
     behind = seen.facts.behind
     if isinstance(behind, Unavailable):
         raise Unknown(
             f"whether old records stand behind new ones of {link.target} is not known:"
             f" {behind.reason}",
-            f"{_AGAIN}; where nobody can tell, let it be filled anew: {anew(link.name)}",
+            f"{_AGAIN}; where nobody can tell, let it be filled anew: {rebuild_command(link.name)}",
         )
     if seen.stand_behind:
-        raise Refused(stand_behind(seen), f"let it be filled anew: {anew(link.name)}")
+        raise Refused(out_of_order(seen), f"let it be filled anew: {rebuild_command(link.name)}")
 
 
 def _see_none_passed_on(link: "Link", first: "GapEvidence", seen: "Situation") -> None:
-    """New records with drctl's header would be left out as copies, and be missing at home.
+    """New records with drctl's header would be left out as copies, and be missing on the source.
 
     A mirror leaves nothing out.
 
@@ -241,7 +241,7 @@ def _see_none_passed_on(link: "Link", first: "GapEvidence", seen: "Situation") -
     """
     from drctl.failback.facts import Cluster
     from drctl.failback.observers.copies import passed_on
-    from drctl.failback.out_of_order import anew
+    from drctl.failback.situation import rebuild_command
     from drctl.formats.provenance import HEADER
     from drctl.plans.failback import MIRRORED
 
@@ -260,5 +260,5 @@ def _see_none_passed_on(link: "Link", first: "GapEvidence", seen: "Situation") -
             f" made ({place} offset {at}; {len(found):,} partitions): a stream processor has passed"
             f" it on. What brings records home leaves them out: {link.source} would lack them",
             f"have the processor drop the header (docs/reconcile.md), then fill {link.source} anew,"
-            f" which leaves nothing out: {anew(link.name)}",
+            f" which leaves nothing out: {rebuild_command(link.name)}",
         )

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 DIRECT_MOST = 50_000_000
 """Offsets, of both sides, that one process reads in some six minutes."""
 
+ASSUMED_RATE = 300_000.0
+"""Offsets a second, of both sides together, where nothing was measured yet."""
+
 
 @dataclass(frozen=True, slots=True)
 class GapOptions:
@@ -212,10 +215,9 @@ class GapRuns:
 
     def _budget(self) -> "Budget":
         from drctl.gap.scoping import Budget
-        from drctl.stores.ledger import ASSUMED
 
         rate = adapters.measured_rate(self.config).offsets_a_second()
-        return Budget(self.options.budget_s, rate or ASSUMED, measured=rate is not None)
+        return Budget(self.options.budget_s, rate or ASSUMED_RATE, measured=rate is not None)
 
 
 def _refuse_too_many(offsets: int) -> None:

@@ -27,13 +27,13 @@ from drctl.model.topology import TopicPartition, Unavailable
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from drctl.app.adapters import ConnectReader
     from drctl.app.notices import Task
     from drctl.checks.bounded_query import BoundedQuery
     from drctl.checks.replication_flow import Before
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.config.schema import ClusterConfig
-    from drctl.connect.client import ConnectReader
     from drctl.gap.arrival import Arrivals
     from drctl.model.endpoints import EndpointReader
     from drctl.model.fencing import AclReader, FenceProver
@@ -176,16 +176,16 @@ def _before(link: "Link", found: "GapResult") -> "LeftBefore":
 
 
 def _named(runs: GapRuns, before: "LeftBefore") -> Tail:
+    from drctl.app.reconcile_adapters import listed_records
     from drctl.model.topology import TopicPartition
     from drctl.reconcile.progress import At, counted
-    from drctl.stores.parquet import read_records
 
     with tempfile.TemporaryDirectory(prefix="drctl-") as folder:
         out = Path(folder) / "gap"
         found = runs.run(out)
         if not found.totals.unreplicated:
             return found, {}
-        rows = read_records(out / found.records_path)
+        rows = listed_records(out / found.records_path)
         missing = (At(TopicPartition(row[0], row[1]), row[2], row[3]) for row in rows)
         return found, counted(missing, before)
 
@@ -208,11 +208,9 @@ class Comparisons:
 
     def prepare(self) -> None:
         """Import what a comparison needs: behind a fence applications would wait for that."""
-        from drctl.stores.parquet import schema
-
         for name in ("analysis", "answer", "arrival", "direct", "freeze", "scoping"):
             import_module(f"drctl.gap.{name}")
-        schema()
+        adapters.load_record_files()
 
     def missing(self, source: "ClusterReader", target: "ClusterReader") -> Missing:
         """What the target lacks of the source's tail, but for what was left missing before.

@@ -14,9 +14,9 @@ from drctl.model.errors import Unknown, Unreachable, UsageError
 from drctl.model.plan import Json
 
 if TYPE_CHECKING:
+    from drctl.app.run_adapters import ConnectWriter
     from drctl.config.configuration import Config
     from drctl.config.link import Link
-    from drctl.connect.client import ConnectWriter
     from drctl.engine.ports import Canary
     from drctl.model.endpoints import EndpointWriter
     from drctl.model.fencing import AclWriter

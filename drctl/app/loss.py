@@ -30,10 +30,10 @@ from drctl.model.loss import Loss
 from drctl.model.topology import Found, PartitionOffsets, TopicPartition, Unavailable
 
 if TYPE_CHECKING:
+    from drctl.app.adapters import ConnectReader
     from drctl.app.notices import Task
     from drctl.config.configuration import Config
     from drctl.config.link import Link
-    from drctl.connect.client import ConnectReader
     from drctl.model.journal import JournalReader
     from drctl.model.ports import ClusterReader
     from drctl.model.topology import Record

@@ -165,7 +165,7 @@ def origin_of(
     """What a file wants of the cluster that is to be written.
 
     Raises:
-        UsageError: the file lacks a group that is named.
+        UsageError: the file does not have a group that is named.
         Refused: it is of another cluster.
     """
     from drctl.offsets.snapshot import Snapshot, of_groups

@@ -32,11 +32,12 @@ def configured(link: "Link") -> "Circumstances":
 def look_at(link: "Link", sight: "LinkReader", overrides: Mapping[str, str]) -> "Circumstances":
     """What there is; a cluster that does not answer is part of it."""
     with notices().task("looking at both clusters"):
-        seen = basis(link, sight, (*_connectors(link), *_reverse(link)))
+        seen = basis(link, sight, (*connector_names(link), *_reverse(link)))
     return _with(link, seen, overrides)
 
 
-def _connectors(link: "Link") -> tuple[str, ...]:
+def connector_names(link: "Link") -> tuple[str, ...]:
+    """Of all connectors that drctl.yaml names for a link's replication."""
     return _named(link.settings.replicator.connectors)
 
 
@@ -62,7 +63,7 @@ def _with(link: "Link", seen: Mapping[str, str], overrides: Mapping[str, str]) -
         link.source,
         link.target,
         tuple(fence.principals),
-        _connectors(link),
+        connector_names(link),
         tuple(endpoint.kind for endpoint in settings.endpoints),
         seen,
         overrides,

@@ -1,4 +1,4 @@
-"""Asks the guards of a failover, over the real systems of one link."""
+"""Runs the prechecks of a failover, over the real systems of one link."""
 
 import os
 import socket
@@ -18,9 +18,9 @@ from drctl.model.replication import LeftOut
 from drctl.model.topology import PartitionOffsets, TopicPartition
 
 if TYPE_CHECKING:
+    from drctl.app.run_adapters import JournalTopicReader
     from drctl.checks.ports import LinkPorts
     from drctl.config.link import Link
-    from drctl.kafka.journal_reader import JournalTopicReader
     from drctl.model.active_cluster import ActiveCluster, Unfinished
     from drctl.model.finding import Finding
     from drctl.model.ports import ClusterReader
@@ -30,7 +30,7 @@ def known_overrides(given: Iterable[str]) -> Mapping[str, str]:
     """`GUARD=REASON` as typed.
 
     Raises:
-        UsageError: there is no such guard, it cannot be passed over, or no reason is given.
+        UsageError: there is no such precheck, it cannot be overridden, or no reason is given.
     """
     given = tuple(given)
     if not given:
@@ -42,7 +42,7 @@ def known_overrides(given: Iterable[str]) -> Mapping[str, str]:
 
 
 def judged(sight: ClusterLinkReader, mode: str) -> "Sequence[Finding]":
-    """What the guards say now; what does not answer is said not to."""
+    """What the prechecks say now; what does not answer is said not to."""
     from drctl.checks.observing import Observer
     from drctl.checks.registry import guard_findings
 

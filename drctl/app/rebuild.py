@@ -1,4 +1,4 @@
-"""Who looks and acts where a cluster that has lost its records is filled anew; what it costs."""
+"""Readers and writers for rebuilding a cluster that has lost its records; what that costs."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,10 +31,10 @@ _SAMPLED, _PARTITIONS = 200, 50
 
 @dataclass(slots=True)
 class FormerLinkReader(ClusterLinkReader):
-    """Looks along the link as it was, whose source may have none of its topics any more."""
+    """Reads over the link as it was, whose source may have none of its topics any more."""
 
     def topics(self) -> tuple[str, ...]:
-        """Those that it has, and those that it had: the survivor has their copies.
+        """Those that it has, and those that it had: the surviving cluster has their copies.
 
         Raises:
             Unreachable: a cluster did not answer.
@@ -46,10 +46,10 @@ class FormerLinkReader(ClusterLinkReader):
 
 @dataclass(slots=True)
 class RebuildReader(FailbackReader):
-    """Looks along the way home to a cluster that gets everything anew."""
+    """Reads for a failback that copies everything again."""
 
     def remnant(self) -> Search:
-        """What only the returned cluster has; nothing is read where it is empty.
+        """What only the recovered cluster has; nothing is read where it is empty.
 
         Raises:
             Unknown: not everything could be compared.
@@ -76,14 +76,14 @@ class RebuildReader(FailbackReader):
             Unknown: the result is elsewhere, and not everything could be compared.
         """
         if not (Path(wish["folder"]) / "gap.json").is_file():
-            # On another machine: what was decided is on the survivor, or is found again.
+            # On another machine: what was decided is on the surviving cluster, or is found again.
             wish = {**wish, "folder": self.remnant().folder}
             if not wish["folder"]:
                 return Reconciliation(0)
         return FailbackReader.reconciliation(self, wish)
 
     def translated(self) -> "Translated":
-        """Where groups are to stand at home: there everything stands as it does on the survivor.
+        """Target offsets of groups: the rebuilt cluster has the surviving one's offsets.
 
         Raises:
             Unreachable: a cluster did not answer.
@@ -92,7 +92,7 @@ class RebuildReader(FailbackReader):
 
 
 def rebuild_sight(config: "Config", link: "Link", asked: "People") -> RebuildReader:
-    """What looks along the way home of a link whose source has lost its records.
+    """The reader for the failback of a link whose source has lost its records.
 
     Raises:
         ConfigError: nothing says what copies back.
@@ -105,7 +105,7 @@ def rebuild_sight(config: "Config", link: "Link", asked: "People") -> RebuildRea
 
 
 def holds_nothing(sight: ClusterLinkReader) -> bool:
-    """Whether the returned cluster has no record of the link, nor a partition too many.
+    """Whether the recovered cluster has no record of the link, nor a partition too many.
 
     Raises:
         Unreachable: a cluster did not answer.
@@ -121,7 +121,7 @@ def cost_of(sight: ClusterLinkReader) -> str:
     """What copying everything takes, in words; of what nobody has measured nothing is said.
 
     Raises:
-        Unreachable: the survivor did not answer.
+        Unreachable: the surviving cluster did not answer.
     """
     from drctl.app import adapters
     from drctl.model.topology import Unavailable

@@ -14,9 +14,9 @@ from drctl.model.errors import DrctlError, Interrupted, Refused, UsageError
 from drctl.reconcile.policy import POLICIES, Action
 
 if TYPE_CHECKING:
+    from drctl.app.reconcile_adapters import ReconcileTopic
     from drctl.config.configuration import Config
     from drctl.config.link import Link
-    from drctl.kafka.reconcile_topics import ReconcileTopic
     from drctl.model.ports import ClusterReader
     from drctl.reconcile.cluster_state import ClusterStates
     from drctl.reconcile.executing import Execution
@@ -33,9 +33,9 @@ class ReconcileOptions:
 
     Attributes:
         undecided: whether nothing may be said of the records: they are refused then.
-        known_as: the id of the result that this one was made anew for; what was done by that one
+        known_as: the id of the result that this one was made again for; what was done by that one
             is done. Empty where it stands for itself.
-        spares_compacted: whether `target-moved` is not passed over where the target's topic is
+        spares_compacted: whether `target-moved` is not overridden where the target's topic is
             compacted.
     """
 

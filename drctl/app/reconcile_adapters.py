@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from drctl.config.link import Link
     from drctl.failback.gap_results import GapEvidence
     from drctl.kafka.reconcile_copier import TransactionalCopier
-    from drctl.kafka.reconcile_topics import ReconcileTopic
+    from drctl.kafka.reconcile_topics import ReconcileTopic as ReconcileTopic
     from drctl.reconcile.gap_result import Exporter, FoundGap, SourceLog, WantedRows
     from drctl.reconcile.target_changes import TargetChanges
     from drctl.stores.journal_files import JournalFile
+    from drctl.stores.parquet import GapRow
     from drctl.stores.temporary import TemporaryWantedRows
 
 
@@ -50,6 +51,17 @@ def wanted_rows(
         yield kept
     finally:
         kept.close()
+
+
+def listed_records(folder: Path) -> "Iterator[GapRow]":
+    """The records in such a folder, in no order, without a check of their number.
+
+    Raises:
+        Refused: a file is missing or damaged.
+    """
+    from drctl.stores.parquet import read_records
+
+    return read_records(folder)
 
 
 def source_log(link: "Link") -> "SourceLog":
@@ -159,6 +171,13 @@ def journal(config: "Config", run: str) -> "JournalFile":
 
     hint = "free space, or set state_dir; run it again: the cluster itself knows what is done"
     return JournalFile(config.state_dir / "reconcile", run, hint)
+
+
+def transaction_lifetime_s() -> float:
+    """How long a transaction of drctl may be open before its brokers abort it."""
+    from drctl.kafka.transactions import LIFETIME_S
+
+    return LIFETIME_S
 
 
 NEWEST = 10

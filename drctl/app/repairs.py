@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from drctl.app.link_reader import ClusterLinkReader
 from drctl.app.link_writer import ClusterLinkWriter
+from drctl.app.plan_inputs import connector_names
 from drctl.app.way import Prepared, Way
 from drctl.model.errors import ExitCode, Unreachable, UsageError
 from drctl.model.finding import Finding, Status
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from drctl.config.link import Link
 
 _PLAN = "plan"
-"""What findings are asked for where a plan is shown: guards, and what is left."""
+"""What findings are asked for where a plan is shown: prechecks, and what is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Differences:
 
 @dataclass(slots=True)
 class RepairReader(ClusterLinkReader):
-    """Remembers what the plan was made from; the guards and the second look look anew."""
+    """Remembers what the plan was made from; prechecks and the final precheck look again."""
 
     last: Differences | None = None
 
@@ -50,14 +51,12 @@ def make_plan(sight: ClusterLinkReader, overrides: Mapping[str, str]) -> Plan:
     assert isinstance(sight, RepairReader)
     looked = sight.last = look_at(sight)
     link = sight.link
-    named = link.settings.replicator.connectors
-    names = tuple(filter(None, (named.source, named.checkpoint, named.heartbeat)))
     given = Repair(
         link.name,
         link.source,
         link.target,
         looked.fixes,
-        names if link.settings.replicator.connect else (),
+        connector_names(link) if link.settings.replicator.connect else (),
         _basis(looked),
         overrides,
     )

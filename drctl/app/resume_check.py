@@ -3,7 +3,7 @@
 Whoever can write `__drctl_journal` can put a run there, or an entry behind those of a real one, and
 `drctl resume` carries out what it finds: commands, rules, offsets, connectors, endpoints. So every
 step is held against the configuration of the machine that resumes, and so is every intent: its
-`apply` and its `undo` are rehearsed with hands that change nothing and look at what they are asked
+`apply` and its `undo` are rehearsed with a writer that changes nothing and checks what it is asked
 for. A kind of step that is added later is rehearsed like all others.
 
 What only the journal says is believed where every line is signed (`journal.key`). Else the values
@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from drctl.app import run_adapters
+from drctl.app.plan_inputs import connector_names
 from drctl.config.endpoints import DnsEndpoint, EndpointConfig, HaproxyEndpoint
 from drctl.config.reverse_link import name_of, way_home
 from drctl.engine.abandoning import MALFORMED
@@ -108,8 +110,6 @@ def permitted(config: "Config", link: "Link", story: RunState) -> Permitted:
     with suppress(ConfigError):
         ways.append(way_home(link, map(config.link, config.links)))
     runbook = _runbook(config, story)
-    named = (each.settings.replicator.connectors for each in ways)
-    connectors = {n for c in named for n in (c.source, c.checkpoint, c.heartbeat) if n}
     own = (
         settings.fence.command,
         settings.fence.undo,
@@ -127,7 +127,7 @@ def permitted(config: "Config", link: "Link", story: RunState) -> Permitted:
         frozenset({link.name, name_of(link)}),
         frozenset({link.source, link.target}),
         frozenset(settings.fence.principals),
-        frozenset(connectors),
+        frozenset(name for each in ways for name in connector_names(each)),
         settings.endpoints,
         frozenset(tuple(argv) for argv in own if argv),
         site_of(config),
@@ -405,15 +405,8 @@ def _foreign(intent: Json, allowed: Permitted) -> bool:
     before = EndpointState.from_json(intent["before"])
     if before.cluster is None:
         return True
-    if isinstance(endpoint, DnsEndpoint):
-        from drctl.endpoints.dns import cluster_of, of_evidence
-
-        seen = of_evidence(endpoint.type, before.evidence)
-        return cluster_of(endpoint, seen) != before.cluster
-    if isinstance(endpoint, HaproxyEndpoint):
-        from drctl.endpoints.haproxy import configured_cluster
-
-        return configured_cluster(endpoint, before) != before.cluster
+    if isinstance(endpoint, DnsEndpoint | HaproxyEndpoint):
+        return run_adapters.cluster_by_evidence(endpoint, before) != before.cluster
     return before.cluster not in allowed.clusters
 
 
@@ -423,7 +416,7 @@ def _no(what: str, name: object) -> str:
 
 @dataclass(slots=True)
 class _Rehearsal:
-    """Implements `Hands`: changes nothing, and tells what was asked for that is not allowed."""
+    """Implements `LinkWriter`: changes nothing, and lists what was asked for and is not allowed."""
 
     allowed: Permitted
     found: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The other half of `wiring`: opens what plans are made from and carried out with."""
+"""Opens what plans are made from and carried out with."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,21 +12,22 @@ from drctl.model.errors import ConfigError, Refused, Unreachable, UsageError
 if TYPE_CHECKING:
     from drctl.checks.ports import ClusterPorts
     from drctl.config.configuration import Config
+    from drctl.config.endpoints import DnsEndpoint, HaproxyEndpoint
     from drctl.config.link import Link
     from drctl.config.schema import ClusterConfig
-    from drctl.connect.client import ConnectWriter
+    from drctl.connect.client import ConnectWriter as ConnectWriter
     from drctl.connect.repair import ConnectLister
     from drctl.endpoints.command import Commands
     from drctl.kafka.acls import KafkaAclReader, KafkaAclWriter, KafkaRuleWriter, SharedRules
     from drctl.kafka.anchors_topic import AnchorsTopic, AnchorsTopicReader
     from drctl.kafka.fence_proof import KafkaFenceProver
     from drctl.kafka.group_writer import KafkaGroupCreator
-    from drctl.kafka.journal_reader import JournalTopicReader
+    from drctl.kafka.journal_reader import JournalTopicReader as JournalTopicReader
     from drctl.kafka.journal_topic import JournalTopic
     from drctl.kafka.own_topics import KafkaCanary
     from drctl.kafka.producer_ids import KafkaProducerIdReader, KafkaProducerIdWriter
     from drctl.kafka.topic_configs import KafkaShapeReader, KafkaShapeWriter
-    from drctl.model.endpoints import EndpointReader, EndpointWriter
+    from drctl.model.endpoints import EndpointReader, EndpointState, EndpointWriter
     from drctl.model.journal import Entry, JournalPlace
     from drctl.stores.journal_files import JournalFile, RunFiles
     from drctl.stores.metrics_server import MetricsServer
@@ -179,6 +180,21 @@ def endpoint_writer(config: "Config", link: "Link", number: int) -> "EndpointWri
 
     around = Surroundings(link, config.path.parent.absolute(), os.environ)
     return open_writer(link.settings.endpoints[number], around)
+
+
+def cluster_by_evidence(
+    endpoint: "DnsEndpoint | HaproxyEndpoint", state: "EndpointState"
+) -> str | None:
+    """The cluster for which drctl.yaml has what was seen of an endpoint; None: for no cluster."""
+    from drctl.config.endpoints import DnsEndpoint
+
+    if isinstance(endpoint, DnsEndpoint):
+        from drctl.endpoints.dns import cluster_of, of_evidence
+
+        return cluster_of(endpoint, of_evidence(endpoint.type, state.evidence))
+    from drctl.endpoints.haproxy import configured_cluster
+
+    return configured_cluster(endpoint, state)
 
 
 def ask_whether_there(name: str, cluster: "ClusterConfig", timeout_s: float) -> None:

@@ -38,9 +38,9 @@ from drctl.steps.questions import answers
 from drctl.steps.registry import KINDS
 
 if TYPE_CHECKING:
+    from drctl.app.run_adapters import JournalTopicReader
     from drctl.config.configuration import Config
     from drctl.config.link import Link
-    from drctl.kafka.journal_reader import JournalTopicReader
     from drctl.model.journal import JournalReader
     from drctl.model.plan import Plan
 

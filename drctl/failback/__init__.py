@@ -1,1 +1,1 @@
-"""The way back: which of its steps have happened, as seen on the clusters, and what is next."""
+"""Failback: which of its steps have happened, as seen on the clusters, and what is next."""

@@ -1,52 +1,85 @@
 """The answer of `drctl failback --check-order`, document `drctl/order/1`."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from drctl.checks.check import several
-from drctl.engine.failback_state import drops_copies
 from drctl.failback.facts import Began, Cluster, Copies, Facts, Replication
-from drctl.failback.gap_results import GapEvidence, PartitionSeen, Sample
-from drctl.failback.out_of_order import anew, stand_behind
-from drctl.failback.situation import Situation, decided_before, situation
+from drctl.failback.gap_results import Sample
+from drctl.failback.rebuild_steps import TITLES, rebuilt
+from drctl.failback.record_steps import (
+    Tally,
+    brought,
+    copied_conflicting,
+    missing_records,
+    reconciled,
+    record_order,
+    returning_copies,
+    tallied,
+)
+from drctl.failback.situation import Situation, out_of_order, rebuild_command, situation
 from drctl.failback.steps import (
     Observed,
     Seen,
-    Tally,
-    brought,
     caught_up,
-    compared,
-    copied_conflicting,
     done,
     fenced,
     forward_again,
-    missing_records,
     moved_while_read,
     not_done,
     old_replication,
     proven,
-    reconciled,
-    record_order,
-    returning_copies,
     reverse_replication,
-    states,
     switched_home,
-    tallied,
-    unknown,
 )
 from drctl.model.errors import ExitCode
-from drctl.model.finding import Finding, Status
 from drctl.model.gap import OrderVerdict
 from drctl.model.text import quote
-from drctl.model.topology import OffsetRange, Unavailable
-from drctl.reconcile.policy import Action, Policies
+from drctl.model.topology import Unavailable
+
+SCHEMA = "drctl/order/1"
+
+
+class Verdict(StrEnum):
+    """What the order of things is."""
+
+    OK = "ok"
+    VIOLATED = "violated"
+    UNKNOWN = "unknown"
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What a command that found it ends with."""
+        codes = (ExitCode.DONE, ExitCode.REFUSED, ExitCode.UNKNOWN)
+        return dict(zip(Verdict, codes, strict=True))[self]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Something that happened before its time, or should not have happened at all.
+
+    Attributes:
+        repair: the step that is to be done now because of it.
+        cure: the command that puts it right, where that step by itself does not.
+    """
+
+    repair: str
+    words: str
+    cure: str = ""
+
+
+class State(StrEnum):
+    """What there is to say of a failback as a whole."""
+
+    NOTHING = "nothing-to-fail-back"
+    UNKNOWN = "unknown"
+    UNDER_WAY = "under-way"
+    COMPLETED = "completed"
 
 
 class Row(NamedTuple):
-    """A step of the way back.
+    """A step of a failback.
 
     Attributes:
         name: for programs.
@@ -102,325 +135,22 @@ TABLE = (
 )
 
 
-TITLES: Mapping[str, str] = {
-    "c": "what only {source} still has is found",
-    "f": "{source} is empty, and gets everything from {target}, from the beginning",
-    "g": "what drctl has copied comes home, too",
-}
-"""What these steps are, where they are not those of another way back."""
-
-
-def rebuilt(seen: Situation) -> Mapping[str, Seen]:
-    """What is seen of these steps; nothing where it has lost no records."""
-    source, target = seen.facts.on_source, seen.facts.on_target
-    if not seen.rebuilding or not isinstance(source, Cluster) or not isinstance(target, Cluster):
-        return {}
-    everything = _everything(seen, _held(source))
-    found = {"f": everything, "g": _copies(seen), "h": _caught_up(seen, source, target, everything)}
-    if not _held(source) or seen.facts.filled:
-        return {**_nothing_alone(seen, _held(source)), **found}
-    # What it still has is about to go: it is found, judged and decided on as elsewhere.
-    undecided = reconciled(seen).observed is not Observed.DONE
-    return {**found, "g": not_done("it is not decided yet (step e)")} if undecided else found
-
-
-def _nothing_alone(seen: Situation, held: int) -> Mapping[str, Seen]:
-    facts = seen.facts
-    told = (
-        f"what {facts.source} holds is the beginning of what {facts.target} does, by the first and"
-        " the last record of each partition"
-        if held
-        else f"{facts.source} holds no record of the link"
-    )
-    gone = "what it held before it was emptied, or lost it, is gone: whether that was decided on"
-    return {
-        "c": done(f"{told}: there is nothing to find"),
-        "d": done(f"{told}: there is nothing to judge"),
-        "e": done(f"{told}: there is nothing to decide on; {gone} cannot be seen"),
-    }
-
-
-def _everything(seen: Situation, held: int) -> Seen:
-    """How far empty-SOURCE, begin-at-start and bring-home have come."""
-    facts = seen.facts
-    why = f"{facts.source} has lost records that it had ({several(seen.lost)})" if seen.lost else ""
-    if held and not facts.filled:
-        told = f"{facts.source} still holds {held:,} offsets of before"
-        return not_done("; ".join(filter(None, (why, f"{told}: empty-{facts.source} is next"))))
-    if isinstance(facts.reverse, Unavailable):
-        told = f"what copies from {facts.target} to {facts.source} cannot be seen"
-        return unknown(f"{told}: {facts.reverse.reason}", begun=bool(held))
-    if not facts.reverse.copying:
-        return not_done("the workers have no connector that copies back yet", begun=bool(held))
-    told = states(facts.reverse)
-    if held:
-        came = f"{told}; {facts.source} holds {held:,} offsets, from the first one on"
-        return done(came) if facts.reverse.runs or seen.home is True else not_done(came, begun=True)
-    told = "; ".join(filter(None, (why, f"{facts.source} is empty; {told}")))
-    if facts.reverse.runs:
-        return not_done(f"{told}; nothing has come yet", begun=True)
-    begins = _where_it_begins(facts.reverse)
-    if isinstance(begins, Unavailable):
-        return unknown(f"{told}; where it would begin is not known: {begins.reason}")
-    return not_done(f"{told}, {begins}")
-
-
-def _where_it_begins(reverse: Replication) -> str | Unavailable:
-    for each in reverse.copying:
-        if isinstance(each.positions, Unavailable):
-            return each.positions
-        if each.positions:
-            return "and keeps how far it got with what was there before: begin-at-start is next"
-    return "and keeps no position: it begins at the beginning, bring-home is next"
-
-
-def _copies(seen: Situation) -> Seen:
-    reverse = seen.facts.reverse
-    if isinstance(reverse, Unavailable):
-        return unknown(f"whether anything is left out cannot be seen: {reverse.reason}")
-    filtered = [each.name for each in reverse.copying if drops_copies(each.connector.config)]
-    if filtered:
-        return not_done(
-            f"connector {filtered[0]} leaves out what drctl has copied, and its originals are gone:"
-            " take-copies-along is next"
-        )
-    return done("nothing leaves out what drctl has copied")
-
-
-def _caught_up(seen: Situation, source: Cluster, target: Cluster, everything: Seen) -> Seen:
-    facts = seen.facts
-    if everything.observed is Observed.UNKNOWN:
-        return unknown(f"how far it has come: {everything.why}")
-    if not facts.filled:
-        return not_done("nothing has come yet (step f)")
-    behind = max(0, _held(target) - _held(source))
-    told = f"{facts.source} is about {behind:,} records behind; policy.max_lag_records is"
-    if behind > facts.max_lag:
-        return not_done(f"{told} {facts.max_lag:,}")
-    return compared(seen, target, f"{told} {facts.max_lag:,}")
-
-
-def _held(cluster: Cluster) -> int:
-    return sum(log.end - log.start for log in cluster.logs.values() if isinstance(log, OffsetRange))
+ROWS = {row.id: row for row in TABLE}
 
 
 Steps = Mapping[str, Seen]
+
 
 _IN_TURN = tuple(sorted((row.id for row in TABLE), key="abcdegfhijk".index))
 """What leaves copies out is there before anything comes back: g is done before f."""
 
 
-class Verdict(StrEnum):
-    """What the order of things is."""
-
-    OK = "ok"
-    VIOLATED = "violated"
-    UNKNOWN = "unknown"
-
-    @property
-    def exit_code(self) -> ExitCode:
-        """What a command that found it ends with."""
-        codes = (ExitCode.DONE, ExitCode.REFUSED, ExitCode.UNKNOWN)
-        return dict(zip(Verdict, codes, strict=True))[self]
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """Something that happened before its time, or should not have happened at all.
-
-    Attributes:
-        repair: the step that is to be done now because of it.
-        cure: the command that puts it right, where that step by itself does not.
-    """
-
-    repair: str
-    words: str
-    cure: str = ""
-
-
 _COMPARISONS = ("c", "d")
 """Steps that only look: one that was made too early does no harm, and is made again."""
 
+
 _BEFORE_THE_SWITCH = "abcdefgh"
 """Steps whose traces are gone once clients are back."""
-
-
-def look(seen: Situation) -> Steps:
-    """What each observer says, by step."""
-    if seen.peace:
-        return {row.id: not_done(f"there is nothing to fail back: {seen.peace}") for row in TABLE}
-    steps = {row.id: row.look(seen) for row in TABLE} | dict(rebuilt(seen))
-    if seen.failed_back:
-        return steps | dict(_by_the_journal(seen, steps))
-    for row in TABLE:
-        if row.id in _COMPARISONS and not seen.rebuilding:
-            steps[row.id] = _or_again(row, steps)
-    return steps
-
-
-def _by_the_journal(seen: Situation, steps: Steps) -> Iterator[tuple[str, Seen]]:
-    """What the run saw that led clients back, where nothing can be seen of it any more."""
-    if not isinstance(seen.facts.on_source, Cluster) or not isinstance(
-        seen.facts.on_target, Cluster
-    ):
-        return
-    for name in _BEFORE_THE_SWITCH:
-        if steps[name].observed is not Observed.DONE:
-            told = f"run {seen.failed_back} led clients back to {seen.facts.source}, to its end"
-            yield name, done(f"by the journal {told}")
-
-
-def _or_again(row: Row, steps: Steps) -> Seen:
-    """A comparison that was made before what it needs was done has to be repeated."""
-    found = steps[row.id]
-    undone = [name for name in row.needs if steps[name].observed is Observed.NOT_DONE]
-    if found.observed is not Observed.DONE or not undone:
-        return found
-    told = f"to be repeated once step {undone[0]} is done ({steps[undone[0]].why})"
-    return not_done(f"{told}; so far: {found.why}")
-
-
-def violations(seen: Situation, steps: Steps) -> tuple[Violation, ...]:
-    """Everything that is out of order, the most urgent first."""
-    if seen.peace or seen.unclear:
-        # Replication that runs is harm only where clients have left what it copies from.
-        return ()
-    harm = tuple(_harm(seen, steps))
-    known = {each.repair for each in harm}
-    early = (each for each in _too_early(seen, steps) if each.repair not in known)
-    return (*harm, *dict.fromkeys(early))
-
-
-def verdict(found: tuple[Violation, ...], steps: Steps) -> Verdict:
-    """Violated where anything is; else unknown where any step is: it may have happened too early.
-
-    A step that nobody can see is never taken for one that did not happen.
-    """
-    if found:
-        return Verdict.VIOLATED
-    unseen = any(each.observed is Observed.UNKNOWN for each in steps.values())
-    return Verdict.UNKNOWN if unseen else Verdict.OK
-
-
-def next_step(found: tuple[Violation, ...], steps: Steps, seen: Situation) -> str | None:
-    """The step that is to be done now, or looked at where nobody can see it; None: nothing is left.
-
-    Where clients are home, the traces of a to h are gone: what has still to be done, or shown,
-    comes after them, and nothing closes the cluster that applications write to. Where the old
-    replication runs and nobody knows whether they ever left, that is to be looked at first.
-    """
-    if seen.peace:
-        return None
-    if seen.unclear and steps["b"].begun:
-        return "i"
-    if found:
-        return found[0].repair
-    if seen.home is True:
-        left = (name for name in "jk" if steps[name].observed is Observed.NOT_DONE)
-        return next(left, None if steps["k"].observed is Observed.DONE else "k")
-    waiting = (name for name in _IN_TURN if steps[name].observed is not Observed.DONE)
-    return next(waiting, None)
-
-
-def _harm(seen: Situation, steps: Steps) -> Iterator[Violation]:
-    facts = seen.facts
-    if steps["b"].begun and seen.home is not True:
-        yield Violation("b", f"the old replication runs: {steps['b'].why}")
-    if seen.rebuilding:
-        # What stood on the source, and in which order, is gone: all of it comes anew.
-        return
-    if seen.gap.written_to and Began.START not in seen.arrived.values():
-        repair = "a" if steps["a"].observed is Observed.NOT_DONE else "c"
-        words = f"{facts.source} was written to, or copied from, after it was searched"
-        search = f"drctl gap --link {quote(facts.link)} --scope full"
-        yield Violation(repair, f"{words}: {seen.gap.why}", f"search anew: {search}")
-    if Began.START in seen.arrived.values():
-        yield Violation("f", f"the way back began at the beginning: {steps['f'].why}")
-    if seen.stand_behind:
-        yield Violation("f", stand_behind(seen), anew(facts.link))
-    if isinstance(facts.came_back, Copies) and facts.came_back.total:
-        yield Violation("g", f"copies have come back: {steps['g'].why}")
-    behind = _behind_newer(seen)
-    if behind:
-        yield Violation("e", behind)
-    if seen.home is not True and moved_while_read(seen):
-        yield Violation("i", f"positions were committed too early: {steps['i'].why}")
-
-
-def _behind_newer(seen: Situation) -> str:
-    """A conflicting record that was copied, and nobody decided so; empty where none was seen."""
-    result, facts = seen.gap.valid, seen.facts
-    if result is None or facts.order == "none":
-        return ""
-    words = f"older records stand behind newer ones on {facts.target}"
-    # What somebody decided to copy is told, and nothing to repair.
-    if copied_conflicting(seen) or isinstance(facts.brought, Unavailable):
-        return ""
-    there = brought(result, facts.brought)
-    wrong = [
-        f"{each.place} offset {each.offset}"
-        for each in result.samples
-        if each.order == OrderVerdict.CONFLICTING and each.offset in there.get(each.place, ())
-    ]
-    return f"{words}: {wrong[0]} was copied" if wrong else ""
-
-
-def _too_early(seen: Situation, steps: Steps) -> Iterator[Violation]:
-    """Steps that have happened, or begun, though one that they need has not."""
-    for row in TABLE:
-        if not steps[row.id].happened or (row.id == "h" and _halted(seen)):
-            continue
-        for needed in row.needs:
-            if steps[needed].observed is Observed.NOT_DONE:
-                why = f"step {row.id} has happened, and {needed}, which it needs, has not"
-                back = f"; {_until_then(seen)}" * (row.id == "i")
-                words = f"{why}: {steps[needed].why}{back}"
-                yield Violation(_first_undone(needed, steps), words)
-
-
-def _halted(seen: Situation) -> bool:
-    """Whether what copies back came as far as it did, and waits: a run turned back, or died."""
-    return seen.way_back_begun and not seen.way_back_runs
-
-
-def _until_then(seen: Situation) -> str:
-    """Where clients are to be, who were led home too early."""
-    facts = seen.facts
-    if isinstance(facts.forward, Replication) and facts.forward.runs:
-        return f"what copies to {facts.target} runs already: compare both directions first"
-    return f"lead clients back to {facts.target} until then"
-
-
-def _first_undone(step: str, steps: Steps) -> str:
-    """Of a step and all that it rests on, the first to be done that has not happened."""
-    rows = {row.id: row for row in TABLE}
-    wanted, waiting = {step}, [step]
-    while waiting:
-        needs = rows[waiting.pop()].needs
-        waiting += [each for each in needs if each not in wanted]
-        wanted.update(needs)
-    undone = (n for n in _IN_TURN if n in wanted and steps[n].observed is Observed.NOT_DONE)
-    return next(undone, step)
-
-
-SCHEMA = "drctl/order/1"
-
-
-class State(StrEnum):
-    """What there is to say of a failback as a whole."""
-
-    NOTHING = "nothing-to-fail-back"
-    UNKNOWN = "unknown"
-    UNDER_WAY = "under-way"
-    COMPLETED = "completed"
-
-
-ROWS = {row.id: row for row in TABLE}
-
-
-def title_of(seen: Situation, row: Row) -> str:
-    """What a step is; a source that has lost its records has others of its own."""
-    return TITLES.get(row.id, row.title) if seen.rebuilding else row.title
 
 
 @dataclass(frozen=True, slots=True)
@@ -521,76 +251,164 @@ def _example(each: Sample) -> dict[str, Any]:
     }
 
 
-GUARD = "records-undecided"
-
-_NEWER = (
-    "conflicting ones: the target holds something newer: say with --conflicting what becomes of"
-    " them"
-)
+def title_of(seen: Situation, row: Row) -> str:
+    """What a step is; a source that has lost its records has others of its own."""
+    return TITLES.get(row.id, row.title) if seen.rebuilding else row.title
 
 
-def undecided(answer: Answer, policies: Policies) -> Iterator[Finding]:
-    """What nothing is said of, as far as that is known before anything is closed."""
-    facts, result = answer.seen.facts, answer.seen.gap.valid
-    if result is None or not (_is_left(answer) or _unseen(answer, result)):
+def look(seen: Situation) -> Steps:
+    """What each observer says, by step."""
+    if seen.peace:
+        return {row.id: not_done(f"there is nothing to fail back: {seen.peace}") for row in TABLE}
+    steps = {row.id: row.look(seen) for row in TABLE} | dict(rebuilt(seen))
+    if seen.failed_back:
+        return steps | dict(_by_the_journal(seen, steps))
+    for row in TABLE:
+        if row.id in _COMPARISONS and not seen.rebuilding:
+            steps[row.id] = _or_again(row, steps)
+    return steps
+
+
+def _by_the_journal(seen: Situation, steps: Steps) -> Iterator[tuple[str, Seen]]:
+    """What the run saw that led clients back, where nothing can be seen of it any more."""
+    if not isinstance(seen.facts.on_source, Cluster) or not isinstance(
+        seen.facts.on_target, Cluster
+    ):
         return
-    told = [*_left(facts, result, policies)]
-    if told:
-        tally = tallied(result, facts.order)
-        counts = (
-            f"{tally.safe:,} safe, {tally.conflicting:,} conflicting, {tally.unkeyed:,} unkeyed"
-        )
-        reason = (
-            f"of {result.unreplicated:,} records that only {facts.source} has ({counts}):"
-            f" {'; '.join(told)}; the run would turn back at judge-records"
-        )
-        cure = (
-            "decide: --policy copy|quarantine|export|discard, --conflicting likewise; look at"
-            f" them: drctl reconcile {quote(result.where)} --policy copy"
-        )
-        yield Finding(GUARD, Status.FAIL, "missing records", reason, cure=cure)
+    for name in _BEFORE_THE_SWITCH:
+        if steps[name].observed is not Observed.DONE:
+            told = f"run {seen.failed_back} led clients back to {seen.facts.source}, to its end"
+            yield name, done(f"by the journal {told}")
 
 
-def _is_left(answer: Answer) -> bool:
-    return answer.steps["e"].observed is Observed.NOT_DONE
+def _or_again(row: Row, steps: Steps) -> Seen:
+    """A comparison that was made before what it needs was done has to be repeated."""
+    found = steps[row.id]
+    undone = [name for name in row.needs if steps[name].observed is Observed.NOT_DONE]
+    if found.observed is not Observed.DONE or not undone:
+        return found
+    told = f"to be repeated once step {undone[0]} is done ({steps[undone[0]].why})"
+    return not_done(f"{told}; so far: {found.why}")
 
 
-def _unseen(answer: Answer, result: GapEvidence) -> bool:
-    """Whether nothing was decided by any result, where nobody has looked for copies of records."""
-    unknown = answer.steps["e"].observed is Observed.UNKNOWN
-    decided = answer.seen.facts.decided
-    nothing = not isinstance(decided, Unavailable) and not any(decided.values())
-    return unknown and nothing and result.unreplicated > 0
+def violations(seen: Situation, steps: Steps) -> tuple[Violation, ...]:
+    """Everything that is out of order, the most urgent first."""
+    if seen.peace or seen.unclear:
+        # Replication that runs is harm only where clients have left what it copies from.
+        return ()
+    harm = tuple(_harm(seen, steps))
+    known = {each.repair for each in harm}
+    early = (each for each in _too_early(seen, steps) if each.repair not in known)
+    return (*harm, *dict.fromkeys(early))
 
 
-def _left(facts: Facts, result: GapEvidence, policies: Policies) -> Iterator[str]:
-    done = _decided(facts, result)
-    if policies.everywhere in (None, Action.REFUSE) and not policies.by_topic:
-        yield f"nothing is said of {result.unreplicated - done:,} records"
+def verdict(found: tuple[Violation, ...], steps: Steps) -> Verdict:
+    """Violated where anything is; else unknown where any step is: it may have happened too early.
+
+    A step that nobody can see is never taken for one that did not happen.
+    """
+    if found:
+        return Verdict.VIOLATED
+    unseen = any(each.observed is Observed.UNKNOWN for each in steps.values())
+    return Verdict.UNKNOWN if unseen else Verdict.OK
+
+
+def next_step(found: tuple[Violation, ...], steps: Steps, seen: Situation) -> str | None:
+    """The step that is to be done now, or looked at where nobody can see it; None: nothing is left.
+
+    Where clients are back, the traces of a to h are gone: what has still to be done, or shown,
+    comes after them, and nothing closes the cluster that applications write to. Where the old
+    replication runs and nobody knows whether they ever left, that is to be looked at first.
+    """
+    if seen.peace:
+        return None
+    if seen.unclear and steps["b"].begun:
+        return "i"
+    if found:
+        return found[0].repair
+    if seen.home is True:
+        left = (name for name in "jk" if steps[name].observed is Observed.NOT_DONE)
+        return next(left, None if steps["k"].observed is Observed.DONE else "k")
+    waiting = (name for name in _IN_TURN if steps[name].observed is not Observed.DONE)
+    return next(waiting, None)
+
+
+def _harm(seen: Situation, steps: Steps) -> Iterator[Violation]:
+    facts = seen.facts
+    if steps["b"].begun and seen.home is not True:
+        yield Violation("b", f"the old replication runs: {steps['b'].why}")
+    if seen.rebuilding:
+        # What stood on the source, and in which order, is gone: all of it comes again.
         return
-    left: Counter[str] = Counter()
-    for each in result.partitions:
-        for words, number in _of_partition(each, facts, result, policies):
-            left[words] += number
-    # Which of them are decided is kept by record; step judge-records says what is left.
-    least = "at least " if done else ""
-    yield from (
-        f"{least}{number - done:,} {words}" for words, number in left.items() if number > done
-    )
+    if seen.gap.written_to and Began.START not in seen.arrived.values():
+        repair = "a" if steps["a"].observed is Observed.NOT_DONE else "c"
+        words = f"{facts.source} was written to, or copied from, after it was searched"
+        search = f"drctl gap --link {quote(facts.link)} --scope full"
+        yield Violation(repair, f"{words}: {seen.gap.why}", f"search anew: {search}")
+    if Began.START in seen.arrived.values():
+        yield Violation("f", f"the way back began at the beginning: {steps['f'].why}")
+    if seen.stand_behind:
+        yield Violation("f", out_of_order(seen), rebuild_command(facts.link))
+    if isinstance(facts.came_back, Copies) and facts.came_back.total:
+        yield Violation("g", f"copies have come back: {steps['g'].why}")
+    behind = _behind_newer(seen)
+    if behind:
+        yield Violation("e", behind)
+    if seen.home is not True and moved_while_read(seen):
+        yield Violation("i", f"positions were committed too early: {steps['i'].why}")
 
 
-def _of_partition(
-    each: PartitionSeen, facts: Facts, result: GapEvidence, policies: Policies
-) -> Iterator[tuple[str, int]]:
-    if not policies.chooses(each.place.topic):
-        yield "of other topics: nothing is said of them", each.unreplicated
-        return
-    tally = tallied(replace(result, partitions=(each,)), facts.order)
-    if policies.conflicting is Action.REFUSE:
-        yield _NEWER, tally.conflicting
+def _behind_newer(seen: Situation) -> str:
+    """A conflicting record that was copied, and nobody decided so; empty where none was seen."""
+    result, facts = seen.gap.valid, seen.facts
+    if result is None or facts.order == "none":
+        return ""
+    words = f"older records stand behind newer ones on {facts.target}"
+    # What somebody decided to copy is told, and nothing to repair.
+    if copied_conflicting(seen) or isinstance(facts.brought, Unavailable):
+        return ""
+    there = brought(result, facts.brought)
+    wrong = [
+        f"{each.place} offset {each.offset}"
+        for each in result.samples
+        if each.order == OrderVerdict.CONFLICTING and each.offset in there.get(each.place, ())
+    ]
+    return f"{words}: {wrong[0]} was copied" if wrong else ""
 
 
-def _decided(facts: Facts, result: GapEvidence) -> int:
-    if isinstance(facts.decided, Unavailable):
-        return 0
-    return sum(facts.decided.get(result.id, {}).values()) or decided_before(result, facts)
+def _too_early(seen: Situation, steps: Steps) -> Iterator[Violation]:
+    """Steps that have happened, or begun, though one that they need has not."""
+    for row in TABLE:
+        if not steps[row.id].happened or (row.id == "h" and _halted(seen)):
+            continue
+        for needed in row.needs:
+            if steps[needed].observed is Observed.NOT_DONE:
+                why = f"step {row.id} has happened, and {needed}, which it needs, has not"
+                back = f"; {_until_then(seen)}" * (row.id == "i")
+                words = f"{why}: {steps[needed].why}{back}"
+                yield Violation(_first_undone(needed, steps), words)
+
+
+def _halted(seen: Situation) -> bool:
+    """Whether what copies back came as far as it did, and waits: a run turned back, or died."""
+    return seen.way_back_begun and not seen.way_back_runs
+
+
+def _until_then(seen: Situation) -> str:
+    """Where clients belong that were switched back too early."""
+    facts = seen.facts
+    if isinstance(facts.forward, Replication) and facts.forward.runs:
+        return f"what copies to {facts.target} runs already: compare both directions first"
+    return f"lead clients back to {facts.target} until then"
+
+
+def _first_undone(step: str, steps: Steps) -> str:
+    """Of a step and all that it rests on, the first to be done that has not happened."""
+    rows = {row.id: row for row in TABLE}
+    wanted, waiting = {step}, [step]
+    while waiting:
+        needs = rows[waiting.pop()].needs
+        waiting += [each for each in needs if each not in wanted]
+        wanted.update(needs)
+    undone = (n for n in _IN_TURN if n in wanted and steps[n].observed is Observed.NOT_DONE)
+    return next(undone, step)

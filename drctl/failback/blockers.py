@@ -1,230 +1,116 @@
-"""What stands against a way back, as findings; what its own steps put right is a warning."""
+"""Blockers of a failback, as findings; what its own steps put right is a warning."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from drctl.checks.check import listed, several
-from drctl.checks.connector_settings import REPLICATOR, simple_class
 from drctl.config.mirrors import arrives_as, pattern_of
-from drctl.failback.answer import Answer, undecided
+from drctl.failback.answer import Answer
 from drctl.failback.facts import Cluster, Facts, Names, Replication, Replicator
+from drctl.failback.gap_results import GapEvidence, PartitionSeen
 from drctl.failback.rebuilding import lost_records, rebuild_findings, survivors_records
+from drctl.failback.record_steps import tallied, told_behind
 from drctl.failback.reverse_destination import written_to
-from drctl.failback.steps import told_behind
+from drctl.failback.situation import decided_before
+from drctl.failback.steps import Observed
 from drctl.model.finding import Finding, Status
 from drctl.model.health import ClusterHealth, Shortage
 from drctl.model.replication import Connector
 from drctl.model.text import put, quote
 from drctl.model.topology import Unavailable
-from drctl.reconcile.policy import Policies
+from drctl.reconcile.policy import Action, Policies
 from drctl.steps.failback import BOTH_WAYS, BROKEN, CYCLES, STEP_ORDER
 
+SILENT, HOME, LOST, REVERSE, BESIDE = (
+    "way-back-silent",
+    "clients-home",
+    "source-lost",
+    "reverse-replication",
+    "written-beside",
+)
+OTHER_LINKS = "other-links"
 _ROUTER = "org.apache.kafka.connect.transforms.RegexRouter"
 
+_PUT_RIGHT = frozenset("abc")
+"""Steps that the run does first, however they stand."""
 
-def misled(config: Mapping[str, str], wanted: Names) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What arrives elsewhere or not at all, and what nobody can tell; each in words."""
-    wrong, unsure = [], []
-    for copy, home in wanted.items():
-        there = arrives_as(config, copy)
-        if isinstance(there, Unavailable):
-            unsure.append(f"{copy}: {there.reason}")
-        elif there is None:
-            wrong.append(f"{copy} is not copied")
-        elif there != home:
-            wrong.append(f"{copy} would come to {there}, not to {home}")
-    return tuple(wrong), tuple(unsure)
-
-
-def how_to_name(connector: str, wanted: Names) -> str:
-    """The settings with which it brings them home."""
-    topics, prefix = ",".join(map(pattern_of, wanted)), _prefix(wanted)
-    told = [
-        f"of connector {connector}, while it is STOPPED, set topics={topics}",
-        "replication.policy.class=org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
-    ]
-    if prefix:
-        told += [
-            "transforms=home",
-            f"transforms.home.type={_ROUTER}",
-            f"transforms.home.regex={pattern_of(prefix)}(.*)",
-            "transforms.home.replacement=$1",
-        ]
-    return "; ".join(told)
-
-
-def _prefix(wanted: Names) -> str:
-    """What all copies have before their own names; empty where that is not the difference."""
-    before = {copy.removesuffix(home) for copy, home in wanted.items() if copy.endswith(home)}
-    return before.pop() if len(before) == 1 else ""
-
-
-def going_round(facts: Facts, names: Names) -> Iterator[Finding]:
-    """Two connectors that each take the other's copies for new records.
-
-    Args:
-        names: what each copy is called at home; copies that keep their names need not be in it.
-    """
-    forward, reverse, target = facts.forward, facts.reverse, facts.on_target
-    if not isinstance(forward, Replication) or not isinstance(reverse, Replication):
-        return
-    copies = {place.topic for place in target.logs} if isinstance(target, Cluster) else set()
-    topics = sorted(names.get(copy, copy) for copy in copies)
-    for there, back in product(forward.copying, reverse.copying):
-        round_ = [topic for topic in topics if _comes_round(topic, there, back)]
-        if there.runs and back.runs and round_:
-            reason = f"each takes the other's copies for new records, for ever: {several(round_)}"
-            cure = (
-                f"stop both, and see what is there twice by now: {put('', there.name, 'stop')};"
-                f" {put('', back.name, 'stop')};"
-                f" drctl gap --link {quote(facts.link)} --scope full"
-            )
-            subject = f"connectors {there.name} and {back.name}"
-            yield Finding(CYCLES, Status.FAIL, subject, reason, cure=cure)
-
-
-def _comes_round(topic: str, there: Replicator, back: Replicator) -> bool:
-    """Whether a copy comes to the topic that it was made of, as far as can be told."""
-    if simple_class(back.connector.config) == REPLICATOR:
-        return False  # it marks records
-    copy = arrives_as(there.connector.config, topic)
-    return isinstance(copy, str) and arrives_as(back.connector.config, copy) == topic
-
-
-OTHER_LINKS = "other-links"
-
-_IDLE = frozenset({"STOPPED", "PAUSED"})
+_BY_EMPTYING = frozenset("abcdefgh")
+"""Where the source is emptied, what has come to it before its time goes, too."""
 
 
 @dataclass(frozen=True, slots=True)
-class OtherLink:
-    """A link that the way home is not about.
+class Terms:
+    """What drctl.yaml says of a failback.
 
     Attributes:
-        named: connectors that drctl.yaml names for it.
-        known: all that its workers have.
+        connectors: that are to replicate records back; empty where a person starts what does.
+        rebuild: what to type where the source has lost its records.
+        rebuilding: whether the source is to be rebuilt because of that.
+        cost: of copying everything, in words, where it is.
+        policies: what is to become of records that only the recovered cluster has; None where
+            nobody is to be asked, as where a run is resumed.
+        connect: address of a worker that replicates records back; empty where nobody named one.
+        names: what each copy is called on the source; needed only where that is another name.
+        elsewhere: topics that another link brings to the source.
     """
 
-    name: str
-    source: str
-    target: str
-    named: tuple[str, ...]
-    known: Mapping[str, Connector] | Unavailable
+    connectors: tuple[str, ...] = ()
+    rebuild: str = ""
+    names: Names = field(default_factory=dict)
+    elsewhere: frozenset[str] = frozenset()
+    rebuilding: bool = field(default=False, kw_only=True)
+    cost: str = field(default="", kw_only=True)
+    connect: str = field(default="", kw_only=True)
+    policies: Policies | None = field(default=None, kw_only=True)
 
 
-def other_links(links: Iterable[OtherLink]) -> Iterator[Finding]:
-    """What of them does not run; nothing of it keeps anybody from coming home."""
-    for link in links:
-        if isinstance(link.known, Unavailable):
-            reason = f"whether it is copied over is not known: {link.known.reason}"
-            yield Finding(OTHER_LINKS, Status.WARN, f"link {link.name}", reason)
-            continue
-        for name in link.named:
-            yield from _standing(link, name, link.known.get(name))
+def against(answer: Answer, terms: Terms) -> tuple[Finding, ...]:
+    """Everything that there is to say before anything is changed."""
+    well = Finding(STEP_ORDER, Status.OK, "the way back", f"in order; step {answer.next} is next")
+    return tuple(_findings(answer, terms)) or (well,)
 
 
-def _standing(link: OtherLink, name: str, connector: Connector | None) -> Iterator[Finding]:
-    if connector is None:
-        told, cure = "is not on the workers", "see `replicator.connectors` of the link"
-    elif "FAILED" in _states(connector):
-        told, cure = "has failed", f"drctl connect recover --link {quote(link.name)}"
-    elif connector.state in _IDLE:
-        told = f"is {connector.state}"
-        cure = f"where nobody meant that: {put('', name, 'resume')}"
+def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
+    facts = answer.seen.facts
+    silent = [*_silent(facts)]
+    if silent:
+        yield from silent
+        return
+    if answer.seen.home is True:
+        reason = f"every endpoint leads to {facts.source}: there is nobody to lead home"
+        yield Finding(HOME, Status.FAIL, "endpoints", reason)
+    yield from health_findings(facts)
+    if terms.rebuilding:
+        yield from rebuild_findings(facts, terms.names, terms.cost, terms.connectors)
     else:
-        return
-    reason = f"connector {name} {told}: nothing comes from {link.source} to {link.target}"
-    yield Finding(OTHER_LINKS, Status.WARN, f"link {link.name}", reason, cure=cure)
+        yield from _lost(facts, terms)
+        if isinstance(facts.forward, Replication) and isinstance(facts.reverse, Replication):
+            yield from replicator_findings(facts.forward, facts.reverse)
+    yield from going_round(facts, terms.names)
+    yield from _beside(facts, terms)
+    if terms.connectors:
+        yield from _reverse(answer, terms)
+    if terms.policies is not None:
+        yield from _undecided(answer, terms.policies)
+    behind = told_behind(answer.seen)
+    if behind:
+        yield Finding(STEP_ORDER, Status.WARN, "step e", behind)
+    if answer.seen.unclear:
+        yield Finding(STEP_ORDER, Status.WARN, "step i", answer.seen.unclear)
+    put_right = _BY_EMPTYING if terms.rebuilding else _PUT_RIGHT
+    for each in answer.violations:
+        status = Status.WARN if each.repair in put_right else Status.FAIL
+        cure = each.cure or f"drctl failback --check-order: repair step {each.repair} first"
+        yield Finding(STEP_ORDER, status, f"step {each.repair}", each.words, cure=cure)
 
 
-def _states(connector: Connector) -> frozenset[str]:
-    return frozenset((connector.state, *(task.state for task in connector.tasks)))
-
-
-REPLICATOR_RULES = BOTH_WAYS
-
-_CONNECT = "; or offset.start=connect on what copies back: step bring-home says its offsets"
-_TWICE = "what was replicated before is copied again"
-
-
-def replicator_findings(forward: Replication, reverse: Replication) -> Iterator[Finding]:
-    """Group id and provenance headers, of each pair of Replicators.
-
-    A person sets the position of one that copies back; where it takes the translated one instead,
-    it has to be of the same group as the other, and tells what it must leave out by headers alone:
-    a translated position is before the first new record, never behind it.
-    """
-    backs = tuple(filter(_is_replicator, reverse.copying))
-    translated = any(map(_from_group, backs))
-    for there in filter(_is_replicator, forward.copying):
-        for back in backs:
-            yield from _groups(there, back)
-        yield from _provenance(there, Status.FAIL if translated else Status.WARN)
-    for back in backs:
-        yield from _own_copies(back, Status.FAIL if _from_group(back) else Status.WARN)
-
-
-def _groups(there: Replicator, back: Replicator) -> Iterator[Finding]:
-    ours, theirs = _group(there), _group(back)
-    if ours == theirs:
-        return
-    reason = f"the directions have different group ids, {ours!r} there and {theirs!r} back"
-    cure = f"set src.consumer.group.id={ours} on {back.name}, while it is stopped"
-    if _from_group(back):
-        told = f"{reason}: it does not find the translated position, and {_TWICE}"
-        yield Finding(REPLICATOR_RULES, Status.FAIL, f"connector {back.name}", told, cure=cure)
-        return
-    told = f"{reason}; it takes its position from Connect: {_TWICE} unless that is set first"
-    yield Finding(REPLICATOR_RULES, Status.WARN, f"connector {back.name}", told, cure=cure)
-
-
-def _provenance(there: Replicator, status: Status) -> Iterator[Finding]:
-    """A copy that does not say where it comes from is one more record to the other direction."""
-    if not _marks(there):
-        reason = (
-            "copies do not say where they come from: nothing but its position keeps the other"
-            " direction from copying them back"
-        )
-        cure = f"set provenance.header.enable=true on {there.name}; older copies stay without it"
-        cure += _CONNECT
-        yield Finding(REPLICATOR_RULES, status, f"connector {there.name}", reason, cure=cure)
-
-
-def _own_copies(back: Replicator, status: Status) -> Iterator[Finding]:
-    """Whether it will know by their headers what came from where it copies to."""
-    if not _marks(back):
-        reason = "it does not look where copies come from: nothing but its position leaves them out"
-        cure = f"set provenance.header.enable=true on {back.name}{_CONNECT}"
-        yield Finding(REPLICATOR_RULES, status, f"connector {back.name}", reason, cure=cure)
-        return
-    converter = _config(back).get("header.converter", "")
-    if not converter.endswith("ByteArrayConverter"):
-        reason = f"it reads headers with {converter or 'the converter of the workers'}"
-        cure = "set header.converter=io.confluent.connect.replicator.util.ByteArrayConverter"
-        told = f"{reason}: it may not know its own copies again"
-        yield Finding(REPLICATOR_RULES, status, f"connector {back.name}", told, cure=cure)
-
-
-def _from_group(back: Replicator) -> bool:
-    """Whether it begins where its consumer group stands, and not where Connect says."""
-    return _config(back).get("offset.start") == "consumer"
-
-
-def _marks(each: Replicator) -> bool:
-    return _config(each).get("provenance.header.enable", "false").lower() == "true"
-
-
-def _group(each: Replicator) -> str:
-    return _config(each).get("src.consumer.group.id") or _config(each).get("name") or each.name
-
-
-def _config(each: Replicator) -> Mapping[str, str]:
-    return each.connector.config
-
-
-def _is_replicator(each: Replicator) -> bool:
-    return simple_class(each.connector.config) == REPLICATOR
+def _silent(facts: Facts) -> Iterator[Finding]:
+    for name, seen in ((facts.source, facts.on_source), (facts.target, facts.on_target)):
+        if isinstance(seen, Unavailable):
+            cure = f"see that {name} is up, and closed to applications"
+            yield Finding(SILENT, Status.FAIL, name, seen.reason, cure=cure)
 
 
 def health_findings(facts: Facts) -> Iterator[Finding]:
@@ -271,101 +157,8 @@ def _places(short: Sequence[Shortage]) -> list[object]:
     return [each.partition for each in short]
 
 
-SILENT, HOME, LOST, REVERSE, BESIDE = (
-    "way-back-silent",
-    "clients-home",
-    "source-lost",
-    "reverse-replication",
-    "written-beside",
-)
-
-_PUT_RIGHT = frozenset("abc")
-"""Steps that the run does first, however they stand."""
-
-_BY_EMPTYING = frozenset("abcdefgh")
-"""Where the source is emptied, what has come to it before its time goes, too."""
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What drctl.yaml says of a way home.
-
-    Attributes:
-        connectors: that are to bring records home; empty where a person starts what does.
-        rebuild: what to type where the source has lost its records.
-        rebuilding: whether it is to be filled anew, because of that.
-        cost: of copying everything, in words, where it is.
-        policies: what is to become of records that only the returned cluster has; None where
-            nobody is to be asked, as on the way that a run goes on with.
-        connect: address of a worker that brings records home; empty where nobody named one.
-        names: what each copy is called at home; copies that keep their names need not be in it.
-        elsewhere: topics that another link brings to the source.
-    """
-
-    connectors: tuple[str, ...] = ()
-    rebuild: str = ""
-    names: Names = field(default_factory=dict)
-    elsewhere: frozenset[str] = frozenset()
-    rebuilding: bool = field(default=False, kw_only=True)
-    cost: str = field(default="", kw_only=True)
-    connect: str = field(default="", kw_only=True)
-    policies: Policies | None = field(default=None, kw_only=True)
-
-
-def against(answer: Answer, terms: Terms) -> tuple[Finding, ...]:
-    """Everything that there is to say before anything is changed."""
-    found = tuple(_findings(answer, terms))
-    well = Finding(STEP_ORDER, Status.OK, "the way back", f"in order; step {answer.next} is next")
-    return found or (well,)
-
-
-def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
-    facts = answer.seen.facts
-    silent = [*_silent(facts)]
-    if silent:
-        yield from silent
-        return
-    if answer.seen.home is True:
-        reason = f"every endpoint leads to {facts.source}: there is nobody to lead home"
-        yield Finding(HOME, Status.FAIL, "endpoints", reason)
-    yield from health_findings(facts)
-    if terms.rebuilding:
-        yield from rebuild_findings(facts, terms.names, terms.cost, terms.connectors)
-    else:
-        yield from _lost(facts, terms)
-        yield from _both_ways(facts)
-    yield from going_round(facts, terms.names)
-    yield from _beside(facts, terms)
-    if terms.connectors:
-        yield from _reverse(answer, terms)
-    if terms.policies is not None:
-        yield from undecided(answer, terms.policies)
-    behind = told_behind(answer.seen)
-    if behind:
-        yield Finding(STEP_ORDER, Status.WARN, "step e", behind)
-    if answer.seen.unclear:
-        yield Finding(STEP_ORDER, Status.WARN, "step i", answer.seen.unclear)
-    put_right = _BY_EMPTYING if terms.rebuilding else _PUT_RIGHT
-    for each in answer.violations:
-        status = Status.WARN if each.repair in put_right else Status.FAIL
-        cure = each.cure or f"drctl failback --check-order: repair step {each.repair} first"
-        yield Finding(STEP_ORDER, status, f"step {each.repair}", each.words, cure=cure)
-
-
-def _silent(facts: Facts) -> Iterator[Finding]:
-    for name, seen in ((facts.source, facts.on_source), (facts.target, facts.on_target)):
-        if isinstance(seen, Unavailable):
-            cure = f"see that {name} is up, and closed to applications"
-            yield Finding(SILENT, Status.FAIL, name, seen.reason, cure=cure)
-
-
-def _both_ways(facts: Facts) -> Iterator[Finding]:
-    if isinstance(facts.forward, Replication) and isinstance(facts.reverse, Replication):
-        yield from replicator_findings(facts.forward, facts.reverse)
-
-
 def _lost(facts: Facts, terms: Terms) -> Iterator[Finding]:
-    """Whether the source holds less than was copied from it: it was made anew, or cut."""
+    """Whether the source holds less than was copied from it: it was recreated, or cut."""
     lost = lost_records(facts, terms.names)
     if lost:
         reason = f"it has lost records that it had: {several(lost)}"
@@ -375,8 +168,104 @@ def _lost(facts: Facts, terms: Terms) -> Iterator[Finding]:
         yield Finding(LOST, Status.FAIL, facts.source, reason, cost=cost, cure=cure)
 
 
+_CONNECT = "; or offset.start=connect on what copies back: step bring-home says its offsets"
+_TWICE = "what was replicated before is copied again"
+
+
+def replicator_findings(forward: Replication, reverse: Replication) -> Iterator[Finding]:
+    """Group id and provenance headers, of each pair of Replicators.
+
+    A person sets the position of one that copies back; where it takes the translated one instead,
+    it has to be of the same group as the other, and tells what it must leave out by headers alone:
+    a translated position is before the first new record, never behind it.
+    """
+    backs = [each for each in reverse.copying if each.is_replicator]
+    translated = any(back.starts_at_group_offsets for back in backs)
+    for there in forward.copying:
+        if there.is_replicator:
+            for back in backs:
+                yield from _same_group(there, back)
+            yield from _provenance(there, Status.FAIL if translated else Status.WARN)
+    for back in backs:
+        yield from _own_copies(back, Status.FAIL if back.starts_at_group_offsets else Status.WARN)
+
+
+def _same_group(there: Replicator, back: Replicator) -> Iterator[Finding]:
+    ours, theirs = there.group, back.group
+    if ours == theirs:
+        return
+    reason = f"the directions have different group ids, {ours!r} there and {theirs!r} back"
+    if back.starts_at_group_offsets:
+        status = Status.FAIL
+        reason += f": it does not find the translated position, and {_TWICE}"
+    else:
+        status = Status.WARN
+        reason += f"; it takes its position from Connect: {_TWICE} unless that is set first"
+    cure = f"set src.consumer.group.id={ours} on {back.name}, while it is stopped"
+    yield Finding(BOTH_WAYS, status, f"connector {back.name}", reason, cure=cure)
+
+
+def _provenance(there: Replicator, status: Status) -> Iterator[Finding]:
+    """A copy that does not say where it comes from is one more record to the other direction."""
+    if not there.marks_copies:
+        reason = (
+            "copies do not say where they come from: nothing but its position keeps the other"
+            " direction from copying them back"
+        )
+        cure = f"set provenance.header.enable=true on {there.name}; older copies stay without it"
+        cure += _CONNECT
+        yield Finding(BOTH_WAYS, status, f"connector {there.name}", reason, cure=cure)
+
+
+def _own_copies(back: Replicator, status: Status) -> Iterator[Finding]:
+    """Whether it will know by their headers what came from where it copies to."""
+    converter = back.config.get("header.converter", "")
+    if not back.marks_copies:
+        reason = "it does not look where copies come from: nothing but its position leaves them out"
+        cure = f"set provenance.header.enable=true on {back.name}{_CONNECT}"
+    elif not converter.endswith("ByteArrayConverter"):
+        reason = f"it reads headers with {converter or 'the converter of the workers'}"
+        reason += ": it may not know its own copies again"
+        cure = "set header.converter=io.confluent.connect.replicator.util.ByteArrayConverter"
+    else:
+        return
+    yield Finding(BOTH_WAYS, status, f"connector {back.name}", reason, cure=cure)
+
+
+def going_round(facts: Facts, names: Names) -> Iterator[Finding]:
+    """Two connectors that each take the other's copies for new records.
+
+    Args:
+        names: what each copy is called on the source; needed only where that is another name.
+    """
+    forward, reverse, target = facts.forward, facts.reverse, facts.on_target
+    if not isinstance(forward, Replication) or not isinstance(reverse, Replication):
+        return
+    copies = target.topics if isinstance(target, Cluster) else ()
+    topics = sorted(names.get(copy, copy) for copy in copies)
+    for there, back in product(forward.copying, reverse.copying):
+        round_ = [topic for topic in topics if _comes_round(topic, there, back)]
+        if there.runs and back.runs and round_:
+            reason = f"each takes the other's copies for new records, for ever: {several(round_)}"
+            cure = (
+                f"stop both, and see what is there twice by now: {put('', there.name, 'stop')};"
+                f" {put('', back.name, 'stop')};"
+                f" drctl gap --link {quote(facts.link)} --scope full"
+            )
+            subject = f"connectors {there.name} and {back.name}"
+            yield Finding(CYCLES, Status.FAIL, subject, reason, cure=cure)
+
+
+def _comes_round(topic: str, there: Replicator, back: Replicator) -> bool:
+    """Whether a copy comes to the topic that it was made of, as far as can be told."""
+    if back.is_replicator:
+        return False  # it marks records
+    copy = arrives_as(there.config, topic)
+    return isinstance(copy, str) and arrives_as(back.config, copy) == topic
+
+
 def _beside(facts: Facts, terms: Terms) -> Iterator[Finding]:
-    """Whether applications wrote to the survivor under the topics' own names, beside the copies."""
+    """Whether applications wrote to the target under the topics' own names, beside the copies."""
     target = facts.on_target
     logs = target.beside.items() if isinstance(target, Cluster) else ()
     held = {
@@ -398,7 +287,7 @@ def _beside(facts: Facts, terms: Terms) -> Iterator[Finding]:
 
 
 def _reverse(answer: Answer, terms: Terms) -> Iterator[Finding]:
-    """Whether what brings records home is there, and waits for where to begin."""
+    """Whether what replicates records back is there, and waits for where to begin."""
     reverse, connectors = answer.seen.facts.reverse, terms.connectors
     subject = f"connectors {', '.join(connectors)}"
     if isinstance(reverse, Unavailable):
@@ -422,7 +311,7 @@ def _reverse(answer: Answer, terms: Terms) -> Iterator[Finding]:
             if begun
             else f"{', '.join(running)} may begin to copy at any moment, from the beginning"
         )
-        cure = "; ".join(put(terms.connect or "", name, "stop") for name in running)
+        cure = "; ".join(put(terms.connect, name, "stop") for name in running)
         yield Finding(REVERSE, Status.FAIL, subject, reason, cure=cure)
 
 
@@ -435,12 +324,12 @@ def _keeps_positions(reverse: Replication, name: str) -> bool:
 def _other_names(facts: Facts, reverse: Replication, terms: Terms) -> Iterator[Finding]:
     """Whether records would come to other topics than those that they belong to."""
     target = facts.on_target
-    copies = {p.topic for p in target.logs} if isinstance(target, Cluster) else set()
-    wanted = {copy: terms.names.get(copy, copy) for copy in sorted(copies)}
+    copies = sorted(target.topics) if isinstance(target, Cluster) else ()
+    wanted = {copy: terms.names.get(copy, copy) for copy in copies}
     for each in reverse.copying:
         if each.name not in terms.connectors:
             continue
-        wrong, unsure = misled(each.connector.config, wanted)
+        wrong, unsure = misled(each.config, wanted)
         if wrong:
             reason = f"it does not bring records home to their topics: {several(wrong)}"
             cure = how_to_name(each.name, wanted)
@@ -449,3 +338,139 @@ def _other_names(facts: Facts, reverse: Replication, terms: Terms) -> Iterator[F
             reason = f"to which topics it brings records is not known: {several(unsure)}"
             cure = "step bring-home looks at the first record of each partition, and stops it"
             yield Finding(REVERSE, Status.WARN, f"connector {each.name}", reason, cure=cure)
+
+
+def misled(config: Mapping[str, str], wanted: Names) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What arrives elsewhere or not at all, and what nobody can tell; each in words."""
+    wrong, unsure = [], []
+    for copy, home in wanted.items():
+        there = arrives_as(config, copy)
+        if isinstance(there, Unavailable):
+            unsure.append(f"{copy}: {there.reason}")
+        elif there is None:
+            wrong.append(f"{copy} is not copied")
+        elif there != home:
+            wrong.append(f"{copy} would come to {there}, not to {home}")
+    return tuple(wrong), tuple(unsure)
+
+
+def how_to_name(connector: str, wanted: Names) -> str:
+    """The settings with which it replicates them back."""
+    topics, prefix = ",".join(map(pattern_of, wanted)), _prefix(wanted)
+    told = [
+        f"of connector {connector}, while it is STOPPED, set topics={topics}",
+        "replication.policy.class=org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+    ]
+    if prefix:
+        told += [
+            "transforms=home",
+            f"transforms.home.type={_ROUTER}",
+            f"transforms.home.regex={pattern_of(prefix)}(.*)",
+            "transforms.home.replacement=$1",
+        ]
+    return "; ".join(told)
+
+
+def _prefix(wanted: Names) -> str:
+    """What all copies have before their own names; empty where that is not the difference."""
+    before = {copy.removesuffix(home) for copy, home in wanted.items() if copy.endswith(home)}
+    return before.pop() if len(before) == 1 else ""
+
+
+def _undecided(answer: Answer, policies: Policies) -> Iterator[Finding]:
+    """What nothing is said of, as far as that is known before anything is closed."""
+    facts, result, step = answer.seen.facts, answer.seen.gap.valid, answer.steps["e"]
+    if result is None or step.observed is Observed.DONE:
+        return
+    if step.observed is Observed.UNKNOWN:
+        # Nobody has looked for copies of these records.
+        none = not isinstance(facts.decided, Unavailable) and not any(facts.decided.values())
+        if not (none and result.unreplicated):
+            return
+    told = [*_undecided_by(facts, result, policies)]
+    if told:
+        tally = tallied(result, facts.order)
+        counts = (
+            f"{tally.safe:,} safe, {tally.conflicting:,} conflicting, {tally.unkeyed:,} unkeyed"
+        )
+        reason = (
+            f"of {result.unreplicated:,} records that only {facts.source} has ({counts}):"
+            f" {'; '.join(told)}; the run would turn back at judge-records"
+        )
+        cure = (
+            "decide: --policy copy|quarantine|export|discard, --conflicting likewise; look at"
+            f" them: drctl reconcile {quote(result.where)} --policy copy"
+        )
+        yield Finding("records-undecided", Status.FAIL, "missing records", reason, cure=cure)
+
+
+def _undecided_by(facts: Facts, result: GapEvidence, policies: Policies) -> Iterator[str]:
+    done = _decided(facts, result)
+    if policies.everywhere in (None, Action.REFUSE) and not policies.by_topic:
+        yield f"nothing is said of {result.unreplicated - done:,} records"
+        return
+    left: Counter[str] = Counter()
+    for each in result.partitions:
+        for words, number in _of_partition(each, facts, result, policies):
+            left[words] += number
+    # Which of them are decided is kept by record; step judge-records says what is left.
+    least = "at least " if done else ""
+    yield from (
+        f"{least}{number - done:,} {words}" for words, number in left.items() if number > done
+    )
+
+
+def _of_partition(
+    each: PartitionSeen, facts: Facts, result: GapEvidence, policies: Policies
+) -> Iterator[tuple[str, int]]:
+    if not policies.chooses(each.place.topic):
+        yield "of other topics: nothing is said of them", each.unreplicated
+        return
+    tally = tallied(replace(result, partitions=(each,)), facts.order)
+    if policies.conflicting is Action.REFUSE:
+        words = "the target holds something newer: say with --conflicting what becomes of them"
+        yield f"conflicting ones: {words}", tally.conflicting
+
+
+def _decided(facts: Facts, result: GapEvidence) -> int:
+    if isinstance(facts.decided, Unavailable):
+        return 0
+    return sum(facts.decided.get(result.id, {}).values()) or decided_before(result, facts)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherLink:
+    """Another link between the same clusters.
+
+    Attributes:
+        named: connectors that drctl.yaml names for it.
+        known: all that its workers have.
+    """
+
+    name: str
+    source: str
+    target: str
+    named: tuple[str, ...]
+    known: Mapping[str, Connector] | Unavailable
+
+
+def other_links(links: Iterable[OtherLink]) -> Iterator[Finding]:
+    """Those that do not run; none of it blocks the failback."""
+    for link in links:
+        if isinstance(link.known, Unavailable):
+            reason = f"whether it is copied over is not known: {link.known.reason}"
+            yield Finding(OTHER_LINKS, Status.WARN, f"link {link.name}", reason)
+            continue
+        for name in link.named:
+            connector = link.known.get(name)
+            if connector is None:
+                status, cure = "is not on the workers", "see `replicator.connectors` of the link"
+            elif "FAILED" in (connector.state, *(task.state for task in connector.tasks)):
+                status, cure = "has failed", f"drctl connect recover --link {quote(link.name)}"
+            elif connector.state in ("STOPPED", "PAUSED"):
+                status = f"is {connector.state}"
+                cure = f"where nobody meant that: {put('', name, 'resume')}"
+            else:
+                continue
+            reason = f"connector {name} {status}: nothing comes from {link.source} to {link.target}"
+            yield Finding(OTHER_LINKS, Status.WARN, f"link {link.name}", reason, cure=cure)

@@ -1,4 +1,4 @@
-"""What was observed of a way back, as frozen values; everything that is judged stands here.
+"""What was observed of a failback, as frozen values; everything that is judged stands here.
 
 Source and target are the ends of the link as the failover left it: the source is the cluster that
 was lost and is back, the target the one on which applications run.
@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from drctl.checks.connector_settings import REPLICATOR, simple_class
 from drctl.failback.gap_results import GapEvidence
 from drctl.model.endpoints import EndpointState
 from drctl.model.fencing import Stillness
@@ -25,7 +26,7 @@ DAMAGED = "damaged"
 """The status of a run whose journal is not as it was written."""
 
 Names = Mapping[str, str]
-"""What each copy is called at home."""
+"""What each copy is called on the source."""
 
 Logs = Mapping[TopicPartition, OffsetRange | Unavailable]
 
@@ -47,6 +48,18 @@ class Cluster:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     beside: Logs = field(default_factory=dict)
     own_time: frozenset[str] = frozenset()
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """Names of the link's topics, or of their copies, that are there."""
+        return frozenset(place.topic for place in self.logs)
+
+    @property
+    def held(self) -> int:
+        """How many offsets their logs hold, about as many as records."""
+        return sum(
+            log.end - log.start for log in self.logs.values() if isinstance(log, OffsetRange)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +94,31 @@ class Replicator:
     def name(self) -> str:
         """Its name on the workers."""
         return self.connector.name
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        """Its configuration."""
+        return self.connector.config
+
+    @property
+    def is_replicator(self) -> bool:
+        """Whether it is Confluent Replicator."""
+        return simple_class(self.config) == REPLICATOR
+
+    @property
+    def group(self) -> str:
+        """Confluent Replicator's consumer group."""
+        return self.config.get("src.consumer.group.id") or self.config.get("name") or self.name
+
+    @property
+    def starts_at_group_offsets(self) -> bool:
+        """Whether Replicator starts at its group's committed offsets, not at those in Connect."""
+        return self.config.get("offset.start") == "consumer"
+
+    @property
+    def marks_copies(self) -> bool:
+        """Whether Replicator writes provenance headers, and leaves out copies by them."""
+        return self.config.get("provenance.header.enable", "false").lower() == "true"
 
     @property
     def states(self) -> frozenset[str]:
@@ -139,7 +177,7 @@ class Replication:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """What the site's own look at the old replication says.
+    """What the user-supplied check of the old replication says.
 
     Attributes:
         held: whether it is stopped.
@@ -219,8 +257,8 @@ class RunTold:
     """A run, as the journal tells it: evidence beside what is seen, never instead of it.
 
     Attributes:
-        home: whether it led clients home, to its end.
-        halfway: whether it is to lead them home, and has not ended.
+        home: whether it switched clients back, to its end.
+        halfway: whether it is to switch them back, and has not ended.
         left: when it began, where it led clients to the target, or may have; None where not.
         fenced: when it was seen that applications cannot write to the source, where that was not
             rolled back; None where it was not seen.
@@ -247,24 +285,24 @@ class Facts:
 
     Attributes:
         order: what the applications need: per-key, per-partition or none.
-        max_lag: how many records the way back may lag when clients are moved.
+        max_lag: how many records reverse replication may lag when clients are moved.
         gaps: results of `drctl gap` from source to target, the newest first.
         back_gaps: the same in the other direction.
-        stopped: what the site's own command says of the old replication; None where it has none.
+        stopped: what the user-supplied command says of the old replication; None where it has none.
         names: of the link's copies on the target.
         filled: whether the source holds the beginning of what the target does, and nothing else.
         not_the_same: by folder of a result, why its records are not those of the source; or why
             that is not known.
         copied_since: likewise, which record that it misses was copied since, and not by drctl.
         apart: how the clusters differ behind the newest result; empty where they do not, but for
-            what is on its way to the target. Looked at where clients are home.
+            what is on its way to the target. Looked at where clients are back on the source.
         boundaries: where new records of the target begin, by its own partitions.
         behind: partitions of the source of which records stand behind new ones of the target, that
             drctl did not copy; empty where none do.
         began: by partition of the source.
         brought: records of the source that somebody copied to the target with drctl.
         came_back: such copies, on the source again.
-        waiting: on the target, behind where the way back stands by its own word.
+        waiting: on the target, after the position that reverse replication reports.
         decided: what `drctl reconcile` has done, as the target keeps it.
         exported: ids of results of which an export is on this machine.
         copies_here: what copies of journals on this machine tell, where the journal is silent.

@@ -62,7 +62,7 @@ class PartitionSeen:
 
 @dataclass(frozen=True, slots=True)
 class GapEvidence:
-    """A result, as far as the way back rests on it.
+    """A result, as far as the failback rests on it.
 
     Attributes:
         where: its folder.
@@ -88,7 +88,7 @@ class GapEvidence:
 
     @property
     def unreplicated(self) -> int:
-        """How many records the target lacks."""
+        """How many records are missing on the target."""
         return sum(each.unreplicated for each in self.partitions)
 
     @property

@@ -1,7 +1,7 @@
-"""Looks at everything that a way back is judged by: all at once, and never waits for the dead.
+"""Observes everything that a failback is judged by: all at once, with a deadline for each answer.
 
-What rests on a result of `drctl gap` (what came first, what was brought over) is looked at after
-the clusters have answered.
+What rests on a result of `drctl gap` (what was replicated back first, what drctl copied) is
+observed after both clusters have answered.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -18,13 +18,11 @@ from drctl.failback.facts import (
     Cluster,
     Copies,
     Facts,
-    LeftMissing,
     Replication,
     RunTold,
 )
 from drctl.failback.gap_results import GapEvidence
 from drctl.failback.observers.boundaries import (
-    Arrivals,
     apart_since,
     copied_behind,
     observe_arrivals,
@@ -53,7 +51,7 @@ from drctl.model.topology import TopicPartition, Unavailable
 T = TypeVar("T")
 
 PATIENCE_S = 60.0
-"""For so long an answer is waited for; the ports have shorter deadlines of their own."""
+"""How long an answer is waited for; the ports have shorter deadlines of their own."""
 
 _NO_RESULT = Unavailable("no result of drctl gap of these clusters tells where to look")
 
@@ -108,15 +106,28 @@ class FailbackObserver:
             )
         readers = self.ports.source, self.ports.target
         homes = {each.copy: each.place for each in result.partitions}
+        ends: dict[TopicPartition, int] = dict(result.ends)
+        at_a_look = min(self.most, AT_A_LOOK)
         boundaries = _answer(lambda: observe_boundaries(result, source, *readers, self.most))
         return replace(
             facts,
             apart=self._apart(facts, source, target),
             boundaries=boundaries,
-            behind=_answer(lambda: self._behind(facts, source, target, boundaries)),
-            began=_answer(lambda: self._began(result, boundaries, source)),
+            behind=_answer(
+                lambda: copied_behind(
+                    over_the_same(facts),
+                    source,
+                    boundaries,
+                    *readers,
+                    self.most,
+                    self._alike(target),
+                )
+            ),
+            began=_answer(lambda: observe_arrivals(result, boundaries, source, *readers)),
             brought=_answer(lambda: self._brought(boundaries, facts.gaps[0], source, target)),
-            came_back=_answer(lambda: self._came_back(result, source)),
+            came_back=_answer(
+                lambda: observe_copies(ends, source, readers[0], source.identity, most=at_a_look)
+            ),
             waiting=_answer(
                 lambda: observe_waiting(
                     facts.reverse, boundaries, source.identity, target, readers[1], homes
@@ -130,30 +141,40 @@ class FailbackObserver:
         return replace(
             facts,
             decided=_answer(lambda: observe_decisions(kept, source.identity)),
-            left_missing=_or_nothing(left),
+            # Where that is not known, the decisions are not either, and say so.
+            left_missing={} if isinstance(left, Unavailable) else left,
         )
 
     def _at_once(self, results: Results) -> Facts:
         link, ports = self.link, self.ports
-        source = self._glance(lambda: observe_source(link, ports.source))
-        target = self._glance(lambda: observe_target(link, ports.target))
+        source = self._ask(lambda: observe_source(link, ports.source))
+        target = self._ask(lambda: observe_target(link, ports.target))
 
         def topics() -> tuple[str, ...]:
-            return tuple(sorted({place.topic for place in source.value().logs}))
+            return tuple(sorted(source.value().topics))
 
-        health = self._glance(lambda: ports.health.health(topics()))
+        health = self._ask(lambda: ports.health.health(topics()))
         settings, verified = link.settings.fence, ports.fence_verified
-        fence = self._glance(
+        fence = self._ask(
             lambda: observe_fence(settings, topics(), ports.acls, ports.prover, verified)
         )
-        stopped = self._glance(lambda: observe_stopped(ports.stopped_told))
-        forward = self._forward(lambda: _names(source, target, link.source_topic))
-        reverse = self._reverse(lambda: _names(target, source, link.target_topic))
-        endpoints = [self._glance(each.observe) for each in ports.endpoints]
-        groups = self._glance(
-            lambda: observe_groups(link, ports.source_groups, ports.target_groups)
+        stopped = self._ask(lambda: observe_stopped(ports.stopped_told))
+        replicator = link.settings.replicator
+        forward = self._replication(
+            ports.forward,
+            replicator.connectors,
+            (ports.brokers.source, ports.brokers.target),
+            lambda: _names(source, target, link.source_topic),
         )
-        journal = self._glance(lambda: observe_journal(ports.journal, link.source))
+        reverse = self._replication(
+            ports.reverse,
+            replicator.reverse.connectors if replicator.reverse else ConnectorsConfig(),
+            (ports.brokers.target, ports.brokers.source),
+            lambda: _names(target, source, link.target_topic),
+        )
+        endpoints = [self._ask(each.observe) for each in ports.endpoints]
+        groups = self._ask(lambda: observe_groups(link, ports.source_groups, ports.target_groups))
+        journal = self._ask(lambda: observe_journal(ports.journal, link.source))
         copies: tuple[RunTold, ...] | Unavailable = ()
         if isinstance(journal.answer(), Unavailable):
             copies = _answer(lambda: observe_journal(ports.journal_copies, link.source, link.name))
@@ -179,17 +200,6 @@ class FailbackObserver:
             copies_here=() if isinstance(copies, Unavailable) else copies,
         )
 
-    def _forward(self, topics: Callable[[], Collection[str]]) -> BoundedQuery[Replication] | None:
-        brokers, replicator = self.ports.brokers, self.link.settings.replicator
-        ends = brokers.source, brokers.target
-        return self._replication(self.ports.forward, replicator.connectors, ends, topics)
-
-    def _reverse(self, topics: Callable[[], Collection[str]]) -> BoundedQuery[Replication] | None:
-        brokers, reverse = self.ports.brokers, self.link.settings.replicator.reverse
-        named = reverse.connectors if reverse else ConnectorsConfig()
-        ends = brokers.target, brokers.source
-        return self._replication(self.ports.reverse, named, ends, topics)
-
     def _replication(
         self,
         workers: Workers | None,
@@ -200,9 +210,9 @@ class FailbackObserver:
         if workers is None:
             return None
         asked = workers
-        return self._glance(lambda: observe_replication(asked, named, ends, topics))
+        return self._ask(lambda: observe_replication(asked, named, ends, topics))
 
-    def _glance(self, question: Callable[[], T]) -> BoundedQuery[T]:
+    def _ask(self, question: Callable[[], T]) -> BoundedQuery[T]:
         return BoundedQuery(question, self.patience_s)
 
     def _not_the_same(self, results: Results) -> Mapping[str, str | Unavailable]:
@@ -227,8 +237,8 @@ class FailbackObserver:
 
     def _with_filled(self, facts: Facts, source: Cluster, target: Cluster) -> Facts:
         """Only where something has filled it, or has to: what cannot be read is not held to."""
-        homes = {each.topic: self.link.source_topic(each.topic) for each in target.logs}
-        names = {copy: home for copy, home in homes.items() if home is not None}
+        origins = {copy: self.link.source_topic(copy) for copy in sorted(target.topics)}
+        names = {copy: origin for copy, origin in origins.items() if origin is not None}
         facts = replace(facts, names=names)
         brought = isinstance(facts.reverse, Replication) and not facts.reverse.never_ran
         if not brought and not lost_records(facts, names):
@@ -238,33 +248,14 @@ class FailbackObserver:
         return replace(facts, filled=filled is True)
 
     def _apart(self, facts: Facts, source: Cluster, target: Cluster) -> str | Unavailable:
-        """Only where clients are home: elsewhere the clusters are to differ."""
+        """Only where clients are back on the source: elsewhere the clusters are to differ."""
         if home_of(facts) is not True or not clean_there(facts):
             return NOT_LOOKED_AT
         readers, newest = (self.ports.source, self.ports.target), facts.gaps[0]
         return _answer(lambda: apart_since(newest, source, target, *readers))
 
-    def _behind(
-        self,
-        facts: Facts,
-        source: Cluster,
-        target: Cluster,
-        boundaries: Mapping[TopicPartition, int] | Unavailable,
-    ) -> tuple[str, ...] | Unavailable:
-        same, alike = over_the_same(facts), self._alike(target)
-        readers = self.ports.source, self.ports.target
-        return copied_behind(same, source, boundaries, *readers, self.most, alike)
-
     def _alike(self, target: Cluster) -> Alike:
         return Alike(self.link.settings.identity, target.own_time)
-
-    def _began(
-        self,
-        result: GapEvidence,
-        boundaries: Mapping[TopicPartition, int] | Unavailable,
-        source: Cluster,
-    ) -> Arrivals:
-        return observe_arrivals(result, boundaries, source, self.ports.source, self.ports.target)
 
     def _brought(
         self,
@@ -282,11 +273,6 @@ class FailbackObserver:
         reader, origin = self.ports.target, source.identity
         return observe_copies(since, target, reader, origin, homes=homes, whole=whole)
 
-    def _came_back(self, result: GapEvidence, source: Cluster) -> Copies | Unavailable:
-        since: dict[TopicPartition, int] = dict(result.ends)
-        most = min(self.most, AT_A_LOOK)
-        return observe_copies(since, source, self.ports.source, source.identity, most=most)
-
 
 def _names(
     here: BoundedQuery[Cluster],
@@ -300,15 +286,10 @@ def _names(
     """
     seen = here.answer()
     if isinstance(seen, Cluster) and seen.logs:
-        return {place.topic for place in seen.logs}
+        return seen.topics
     other = there.answer()
-    names = {place.topic for place in other.logs} if isinstance(other, Cluster) else ()
+    names = other.topics if isinstance(other, Cluster) else ()
     return {name for topic in names if (name := name_here(topic)) is not None}
-
-
-def _or_nothing(seen: LeftMissing | Unavailable) -> LeftMissing:
-    """Where it is not known, the decisions are not either, and say so."""
-    return {} if isinstance(seen, Unavailable) else seen
 
 
 def _answer(question: Callable[[], T]) -> T | Unavailable:

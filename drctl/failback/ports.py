@@ -1,4 +1,4 @@
-"""What is needed to look at a way back; nothing of it can write."""
+"""What observing a failback needs; none of it can write."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ class FailbackPorts:
         reverse: those that replicate it back.
         journal_copies: what this machine keeps of journals, those of other links among them.
         decisions: what the target keeps of `drctl reconcile`.
-        fence_verified: runs the site's own look at its fence: None where there is none, else
+        fence_verified: runs the user-supplied check of the fence: None where there is none, else
             whether it is set, and what it said.
         stopped_told: runs its look at the old replication, where no connectors stand for it:
             likewise, whether that is stopped.

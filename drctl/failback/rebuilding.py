@@ -1,12 +1,11 @@
-"""What stands against filling a cluster anew that was lost and is back, and what shows that it has.
+"""Blockers of a rebuild, and what shows that the source has lost its records.
 
 Elsewhere a cluster that has lost its records is refused; here one that has not.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from drctl.checks.check import several
-from drctl.checks.connector_settings import REPLICATOR, simple_class
 from drctl.engine.failback_state import drops_copies, without_own_filter
 from drctl.failback.facts import Cluster, Facts, Names, Replication, Replicator
 from drctl.model.finding import Finding, Status
@@ -14,16 +13,16 @@ from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 from drctl.steps.failback import WHOLE
 
 LEAVES_OUT = "copies-left-out"
-"""The guard that stands against a connector that would not bring everything."""
+"""The precheck for a connector that would not replicate everything back."""
 
 
 def lost_records(facts: Facts, names: Names) -> tuple[str, ...]:
-    """Where the source holds less than was copied from it: it was made anew, or cut.
+    """Where the source holds less than was copied from it: it was recreated, or cut.
 
     Args:
         names: what each copy is called on the source, where that is another name.
     """
-    source, target = facts.on_source, facts.on_target
+    source = facts.on_source
     if not isinstance(source, Cluster):
         return ()
     shorter = tuple(
@@ -31,16 +30,16 @@ def lost_records(facts: Facts, names: Names) -> tuple[str, ...]:
         for place, copied in sorted(_copied(facts, names).items())
         if (end := _end(source, place)) < copied
     )
-    held = _records(target) if isinstance(target, Cluster) else 0
+    held = survivors_records(facts)
     if shorter or not held or any(_ever_held(log) for log in source.logs.values()):
         return shorter
     return (f"it has never held a record of the link, and {facts.target} holds {held:,}",)
 
 
 def survivors_records(facts: Facts) -> int:
-    """How many offsets the survivor holds."""
+    """How many offsets the target holds."""
     target = facts.on_target
-    return _records(target) if isinstance(target, Cluster) else 0
+    return target.held if isinstance(target, Cluster) else 0
 
 
 def rebuild_findings(
@@ -50,7 +49,7 @@ def rebuild_findings(
 
     Args:
         cost: of copying everything, in words.
-        connectors: that are to bring records home.
+        connectors: that are to replicate records back.
     """
     lost = lost_records(facts, names)
     if lost:
@@ -78,7 +77,7 @@ def _whole(facts: Facts) -> Finding:
 
 def _left_out(back: Replicator, facts: Facts) -> Iterator[Finding]:
     """What was copied once, and has to come back: it looks like a copy to whoever brings it."""
-    config, subject = back.connector.config, f"connector {back.name}"
+    config, subject = back.config, f"connector {back.name}"
     if drops_copies(without_own_filter(config)):
         reason = (
             "it leaves out what drctl has copied, by a filter that drctl did not add, and"
@@ -86,7 +85,8 @@ def _left_out(back: Replicator, facts: Facts) -> Iterator[Finding]:
         )
         cure = f"take the filter out of the `transforms` of {back.name} until it has copied all"
         yield Finding(LEAVES_OUT, Status.FAIL, subject, reason, cure=cure)
-    if _is_replicator(back) and _knows_copies(config):
+    overrides = config.get("provenance.header.filter.overrides")
+    if back.is_replicator and back.marks_copies and not overrides:
         reason = (
             f"it leaves out records whose header says that they came from {facts.source}: nothing"
             " of what was lost there would come back"
@@ -100,13 +100,13 @@ def _left_out(back: Replicator, facts: Facts) -> Iterator[Finding]:
 
 
 def _from_group(forward: Replication | Unavailable, reverse: Replication) -> Iterator[Finding]:
-    """The translated position of the other direction is that of a way home without a loss."""
+    """The translated position of the other direction is that of a failback without a loss."""
     there = forward.copying if isinstance(forward, Replication) else ()
-    groups = {_group(each) for each in there if _is_replicator(each)}
-    for back in filter(_is_replicator, reverse.copying):
-        if back.connector.config.get("offset.start") == "consumer" and _group(back) in groups:
+    groups = {each.group for each in there if each.is_replicator}
+    for back in reverse.copying:
+        if back.is_replicator and back.starts_at_group_offsets and back.group in groups:
             reason = (
-                f"it begins at the translated position of group {_group(back)!r}, and leaves out"
+                f"it begins at the translated position of group {back.group!r}, and leaves out"
                 " whatever stands before it"
             )
             cure = f"set another src.consumer.group.id on {back.name} until it has copied all"
@@ -135,21 +135,3 @@ def _end(source: Cluster, place: TopicPartition) -> int:
 
 def _ever_held(log: OffsetRange | Unavailable) -> bool:
     return isinstance(log, Unavailable) or log.end > 0
-
-
-def _records(cluster: Cluster) -> int:
-    return sum(log.end - log.start for log in cluster.logs.values() if isinstance(log, OffsetRange))
-
-
-def _is_replicator(each: Replicator) -> bool:
-    return simple_class(each.connector.config) == REPLICATOR
-
-
-def _group(each: Replicator) -> str:
-    config = each.connector.config
-    return config.get("src.consumer.group.id") or config.get("name") or each.name
-
-
-def _knows_copies(config: Mapping[str, str]) -> bool:
-    on = config.get("provenance.header.enable", "false").lower() == "true"
-    return on and not config.get("provenance.header.filter.overrides")

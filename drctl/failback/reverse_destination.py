@@ -1,4 +1,4 @@
-"""Whether what brings records home writes to the cluster that is back, and not beside itself."""
+"""Whether reverse replication writes to the source, and not to the target itself."""
 
 from collections.abc import Collection, Iterator
 
@@ -12,17 +12,17 @@ _UNSEEN = "which cluster it writes to is not checked"
 
 
 def written_to(facts: Facts, reverse: Replication, names: Collection[str]) -> Iterator[Finding]:
-    """What is known of where the named connectors write, each that is not seen to write home."""
+    """A finding for each of the named connectors that is not seen to write to the source."""
     for each in reverse.copying:
         if each.name in names:
-            named = own_producer(each.connector.config)
+            named = own_producer(each.config)
             yield from (
                 _named(facts, reverse, each, named) if named else _worker(facts, reverse, each)
             )
 
 
 def written_elsewhere(facts: Facts) -> tuple[Finding, ...]:
-    """Every connector of the way back that is seen to write to another cluster than the source."""
+    """A finding for every reverse connector that is seen to write to another cluster."""
     reverse = facts.reverse
     if isinstance(reverse, Unavailable):
         return ()
@@ -68,7 +68,7 @@ def _name(facts: Facts, identity: str) -> str:
 
 
 def _wrong(facts: Facts, each: Replicator, reason: str) -> Finding:
-    cure = how_to_write(each.name, each.connector.config, facts.source)
+    cure = how_to_write(each.name, each.config, facts.source)
     return Finding(WRITES, Status.FAIL, f"connector {each.name}", reason, cure=cure)
 
 

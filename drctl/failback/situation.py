@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from drctl.checks.check import several
+from drctl.checks.check import listed, several
 from drctl.failback.facts import (
     NO_WORKERS,
     Began,
@@ -19,7 +19,9 @@ from drctl.failback.facts import (
 from drctl.failback.gap_results import GapEvidence, PartitionSeen
 from drctl.failback.rebuilding import lost_records
 from drctl.model.endpoints import EndpointState
+from drctl.model.text import quote
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
+from drctl.steps.failback import WHOLE
 
 FULL = "full"
 """The scope of a result that has compared everything."""
@@ -37,7 +39,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The result that the way back rests on.
+    """The result that the failback rests on.
 
     Attributes:
         result: the newest, where none is valid; None where there is none at all.
@@ -77,7 +79,7 @@ def choose(facts: Facts) -> Chosen:
 def reference(facts: Facts) -> GapEvidence | None:
     """The oldest result over the same logs of the source: the nearest one to the failover.
 
-    What was brought over later does not disturb its count of what is new on the target. One after
+    What drctl copied later does not disturb its count of what is new on the target. One after
     which something else copied what it names missing ends on the target before that.
     """
     same = over_the_same(facts)
@@ -97,7 +99,7 @@ def _incomplete(judged: Chosen) -> bool:
 
 
 def same_logs(one: GapEvidence, other: GapEvidence) -> bool:
-    """Whether both are about the same records of the source: a topic may be made anew."""
+    """Whether both are about the same records of the source: a topic may be recreated."""
     if (one.source_id, one.ends) != (other.source_id, other.ends):
         return False
     ids = {each.place: each.topic_id for each in other.partitions}
@@ -218,7 +220,7 @@ def _moved_on_source(each: PartitionSeen, log: OffsetRange, facts: Facts) -> Ite
 
 
 def _perhaps(each: PartitionSeen, facts: Facts) -> bool:
-    """Whether the way back has run and may have written that, though it cannot be told."""
+    """Whether reverse replication has run and may have written that, though it cannot be told."""
     reverse, began = facts.reverse, facts.began
     if isinstance(reverse, Unavailable) or reverse.never_ran:
         return False
@@ -263,7 +265,7 @@ def _saw_new(each: PartitionSeen, facts: Facts) -> bool:
 
 
 def _explained(each: PartitionSeen, facts: Facts) -> bool:
-    """Whether what came since is what the way back brings: its first record was looked at."""
+    """Whether what came since is by reverse replication: its first record was looked at."""
     if isinstance(facts.began, Unavailable):
         return False
     return facts.began.get(each.place) is Began.BOUNDARY
@@ -479,7 +481,7 @@ class Situation:
     """The facts, and what follows from them.
 
     Attributes:
-        gap: the result of `drctl gap` that the way back rests on.
+        gap: the result of `drctl gap` that the failback rests on.
         first: the one that tells where new records on the target begin; None where none does.
         led_home: endpoints that send clients to the source.
         home: whether all of them do; None where that is not known.
@@ -512,7 +514,7 @@ class Situation:
     def arrived(self) -> Mapping[TopicPartition, Began | Unavailable]:
         """What came to the source since, by its partitions; without those where nothing did.
 
-        Nothing that is told by a comparison of after the way home: there it is what applications
+        Nothing that a comparison since the switch explains: there it is what applications
         write.
         """
         began = self.facts.began
@@ -522,7 +524,7 @@ class Situation:
 
     @property
     def stand_behind(self) -> tuple[str, ...]:
-        """Partitions whose records stand behind new ones of the target; at home nothing is new."""
+        """Partitions with old records after new ones; once clients are back nothing is new."""
         behind = self.facts.behind
         if isinstance(behind, Unavailable) or (self.home is True and self.proof.holds is not False):
             return ()
@@ -542,7 +544,7 @@ class Situation:
 
     @property
     def rebuilding(self) -> bool:
-        """Whether the source has lost its records, and is to be filled anew, or was."""
+        """Whether the source has lost its records, and is to be rebuilt, or was."""
         if self.home is True and self.proof.holds is not False:
             return False
         return bool(self.lost) or (self.facts.filled and self.gap.valid is None)
@@ -569,10 +571,29 @@ def situation(facts: Facts) -> Situation:
 
 
 def _chosen(facts: Facts, home: bool | None, proof: Proof) -> Chosen:
-    """At home applications write to the source again: that it grows makes nothing stale."""
+    """After the switch applications write to the source again: its growth makes nothing stale."""
     if home is not True or proof.holds is False or not facts.gaps:
         return choose(facts)
     newest = facts.gaps[0]
     if proof.holds:
         return Chosen(Standing.VALID, newest, newest.told)
     return Chosen(Standing.UNKNOWN, newest, proof.why)
+
+
+def out_of_order(seen: Situation) -> str:
+    """That old records were copied after new ones of the target, in words.
+
+    The offset of a record there no longer tells whether it is new: from any boundary on, either
+    something new is left out, or something old is copied to the source a second time.
+    """
+    facts = seen.facts
+    return (
+        f"records of {facts.source} stand behind new ones of {facts.target}"
+        f" ({listed(seen.stand_behind)}): the old replication ran while applications wrote there,"
+        " or has copied what they had aborted; what is new cannot be told by its place"
+    )
+
+
+def rebuild_command(link: str) -> str:
+    """The failback that needs no boundary: the source gets everything, in the target's order."""
+    return f"drctl failback --link {quote(link)} --rebuild --override {WHOLE}=REASON"

@@ -1,35 +1,28 @@
-"""What steps are judged by once clients are home, where their traces are gone."""
+"""Judges steps a, b, f and h to k of a failback: clusters, replication and clients.
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+Each is done, not done, or unknown, and why; `record_steps.py` judges the others.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
 from drctl.checks.check import listed, several
-from drctl.engine.failback_state import drops_copies
 from drctl.failback.facts import (
     NO_WORKERS,
     Began,
     Cluster,
     Copies,
-    Decided,
-    Decision,
     Facts,
-    Fence,
     GroupSeen,
     Replication,
     Replicator,
     Stopped,
 )
-from drctl.failback.gap_results import GapEvidence, PartitionSeen
-from drctl.failback.out_of_order import anew, stand_behind
+from drctl.failback.gap_results import GapEvidence
 from drctl.failback.reverse_destination import written_elsewhere
-from drctl.failback.situation import FULL, NO_PROOF, Situation, Standing, decided_before, same_logs
-from drctl.formats.provenance import HEADER
+from drctl.failback.situation import FULL, NO_PROOF, Situation, out_of_order, rebuild_command
 from drctl.model.endpoints import EndpointState
-from drctl.model.fencing import Moved, Stillness
-from drctl.model.gap import OrderScope
-from drctl.model.health import ClusterHealth
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 
 
@@ -77,7 +70,7 @@ def unknown(why: str, *, begun: bool = False) -> Seen:
 
 
 def afterwards(seen: Situation) -> Seen | None:
-    """By comparisons that found nothing; None where clients are not home, or there are none."""
+    """By comparisons that found nothing; None where clients are not back, or there are none."""
     if seen.home is not True or seen.proof.holds is False:
         return None
     home = f"clients are home on {seen.facts.source}"
@@ -89,8 +82,267 @@ def afterwards(seen: Situation) -> Seen | None:
     )
 
 
+def states(connectors: Iterable[Replicator]) -> str:
+    """What connectors and their tasks do, in words."""
+    return several(f"connector {r.name} is {'+'.join(sorted(r.states))}" for r in connectors)
+
+
+def fenced(seen: Situation) -> Seen:
+    """Whether it is healthy inside, and closed to applications."""
+    facts = seen.facts
+    if isinstance(facts.on_source, Unavailable):
+        return unknown(f"{facts.source} does not tell: {facts.on_source.reason}")
+    closed = _closed(seen)
+    if seen.home is True and closed.observed is not Observed.DONE:
+        home = f"clients are home on {facts.source}"
+        if seen.proven:
+            return done(f"{home}; comparisons both ways found nothing wrong")
+        return unknown(
+            f"{home}, so its fence is lifted: whether it stood all the while cannot be seen any"
+            " more"
+        )
+    both = (_whole(facts), closed)
+    for state in (Observed.NOT_DONE, Observed.UNKNOWN):
+        told = [each.why for each in both if each.observed is state]
+        if told:
+            return Seen(state, several(told))
+    return done(several(each.why for each in both))
+
+
+def _whole(facts: Facts) -> Seen:
+    health, name = facts.health, facts.source
+    if isinstance(health, Unavailable):
+        return unknown(f"whether {name} is whole is not known: {health.reason}")
+    counted = (
+        (health.missing, "topics are gone"),
+        (health.offline, "partitions have no leader"),
+        (health.absent, "brokers are down"),
+        ([each.partition for each in health.under_replicated], "partitions are not in sync"),
+    )
+    broken = [f"{len(what):,} {words} ({listed(what)})" for what, words in counted if what]
+    if broken:
+        return not_done(f"{name} is not whole: {several(broken)}")
+    if health.unknown:
+        return unknown(f"min.insync.replicas of {listed(sorted(health.unknown))} is not known")
+    if isinstance(health.controller, Unavailable):
+        return unknown(f"no controller of {name} is known: {health.controller.reason}")
+    return done(
+        f"{name} is whole: {health.partitions:,} of its partitions looked at, all led and in sync"
+    )
+
+
+def _closed(seen: Situation) -> Seen:
+    fence = seen.facts.fence
+    if isinstance(fence, Unavailable):
+        return unknown(f"whether applications are kept away is not known: {fence.reason}")
+    if fence.held is None:
+        return unknown(fence.words)
+    if not fence.held:
+        return not_done(fence.words)
+    # What copies back writes there, too.
+    moved = {} if fence.stillness is None or seen.way_back_runs else fence.stillness.moved
+    grown = [f"{place} by {ends.after - ends.before:,}" for place, ends in sorted(moved.items())]
+    if grown:
+        return not_done(f"{fence.words}, and yet somebody writes: {several(grown)}")
+    return done(fence.words)
+
+
+def old_replication(seen: Situation) -> Seen:
+    """Whether the old tail can be appended behind newer records."""
+    facts = seen.facts
+    if isinstance(facts.forward, Unavailable):
+        return _by_command(seen, facts.forward)
+    active = [each for each in facts.forward.found if not each.idle]
+    if active and seen.home is True:
+        return _again(seen)
+    if active and seen.unclear:
+        return unknown(f"{states(active)}: {_rightly(seen)}", begun=True)
+    if any(each.runs and each.copies for each in active):
+        return not_done(
+            f"{states(active)}: it appends what {facts.target} lacks"
+            " behind newer records, silently",
+            begun=True,
+        )
+    if active:
+        return not_done(f"{states(active)}: it may go on at any moment")
+    if facts.forward.missing:
+        return unknown(
+            f"the workers have no connector {listed(facts.forward.missing)}: it is misnamed in"
+            " drctl.yaml, or was deleted, and whatever manages it may bring it back"
+        )
+    if not facts.forward.copying:
+        return unknown("the workers have no connector that copies this link: nobody knows what did")
+    stopped = f"stopped: {listed([each.name for each in facts.forward.found])}"
+    paused = [each.name for each in facts.forward.found if "PAUSED" in each.states]
+    if paused:
+        stopped += f"; only paused: {listed(paused)}, which keeps its connections: stop it"
+    return done(stopped)
+
+
+def _by_command(seen: Situation, unseen: Unavailable) -> Seen:
+    """What the user-supplied command says, where no connectors can be looked at."""
+    facts = seen.facts
+    told = facts.stopped
+    if not isinstance(told, Stopped):
+        why = unseen.reason if told is None else told.reason
+        return unknown(f"what copies from {facts.source} to {facts.target} cannot be seen: {why}")
+    if told.held:
+        return done(told.words)
+    if seen.home is True:
+        return _again(seen)
+    if seen.unclear:
+        return unknown(f"{told.words}: {_rightly(seen)}", begun=True)
+    silently = f"it appends what {facts.target} lacks behind newer records, silently"
+    return not_done(f"{told.words}: {silently}", begun=True)
+
+
+def _again(seen: Situation) -> Seen:
+    source = seen.facts.source
+    if seen.proven:
+        return done(
+            "clients are home, and it runs again; comparisons both ways found nothing wrong"
+        )
+    return unknown(
+        f"clients are home on {source} and it runs again (step j): whether it was stopped before"
+        " that cannot be seen any more"
+    )
+
+
+def _rightly(seen: Situation) -> str:
+    source = seen.facts.source
+    return f"rightly where clients use {source}, and whether they have left it cannot be seen"
+
+
+_SHOWN = 5
+_AGAIN = "everything is copied a second time"
+
+
+def reverse_replication(seen: Situation) -> Seen:
+    """Where it began, by the first record that came; else where it would begin."""
+    facts = seen.facts
+    home = afterwards(seen)
+    if home is not None:
+        return home
+    if seen.stand_behind:
+        told = f"{out_of_order(seen)}; it has to be filled anew: {rebuild_command(facts.link)}"
+        return not_done(told, begun=seen.way_back_begun)
+    found = _where(seen)
+    if isinstance(facts.behind, Unavailable) and seen.first is not None:
+        untold = f"whether old records stand behind new ones of {facts.target} is not known"
+        return unknown(several((found.why, f"{untold}: {facts.behind.reason}")), begun=found.begun)
+    return found
+
+
+def _where(seen: Situation) -> Seen:
+    facts = seen.facts
+    if isinstance(facts.on_source, Unavailable):
+        return unknown(f"what came to {facts.source} cannot be seen: {facts.on_source.reason}")
+    if isinstance(facts.reverse, Unavailable):
+        told = f"what copies from {facts.target} to {facts.source} cannot be seen"
+        return unknown(f"{told}: {facts.reverse.reason}", begun=seen.way_back_begun)
+    arrived = seen.arrived
+    wrong = [place for place, each in arrived.items() if each is Began.START]
+    if wrong:
+        return not_done(
+            f"it began at the beginning of {listed(wrong)}: {_AGAIN}, what {facts.target} once had"
+            f" from {facts.source} is on {facts.source} twice",
+            begun=True,
+        )
+    untold = _untold(arrived, facts)
+    if untold and facts.reverse.never_ran:
+        return not_done(f"nothing has copied back yet; {untold}")
+    if untold:
+        return unknown(untold, begun=seen.way_back_begun)
+    if arrived:
+        return _begun(seen, facts.reverse, len(arrived))
+    return _nothing_came(seen, facts.reverse)
+
+
+def _untold(arrived: Mapping[TopicPartition, Began | Unavailable], facts: Facts) -> str:
+    told = [f"{p}: {each.reason}" for p, each in arrived.items() if isinstance(each, Unavailable)]
+    elsewhere = [place for place, each in arrived.items() if each is Began.ELSEWHERE]
+    if elsewhere:
+        told.append(
+            f"what came first to {listed(elsewhere)} of {facts.source} is neither the first new"
+            f" record of {facts.target} nor its oldest: somebody else wrote it, or the way back"
+            " began in between"
+        )
+    return several(told)
+
+
+def _begun(seen: Situation, reverse: Replication, partitions: int) -> Seen:
+    told = (
+        f"it began at the boundary: what came first to {partitions:,} partitions of"
+        f" {seen.facts.source} is the first new record of {seen.facts.target}"
+    )
+    if reverse.runs or seen.home is True:
+        return done(told)
+    return not_done(f"{told}; now it does not run: {states(reverse.copying)}", begun=True)
+
+
+def _nothing_came(seen: Situation, reverse: Replication) -> Seen:
+    """Where it would begin, or will, by the positions that it keeps."""
+    if not reverse.copying:
+        named = f" {listed(reverse.missing)}" if reverse.missing else ""
+        return not_done(f"the workers have no connector{named} that copies back yet")
+    told, begun = states(reverse.copying), reverse.runs
+    if elsewhere := written_elsewhere(seen.facts):
+        wrong = several(f"{each.subject}: {each.reason}" for each in elsewhere)
+        return not_done(f"{told}; {wrong}", begun=begun)
+    positions: dict[TopicPartition, int] = {}
+    for each in reverse.copying:
+        if isinstance(each.positions, Unavailable):
+            why = f"{told}; where it would begin is not known: {each.positions.reason}"
+            return unknown(why, begun=begun)
+        positions |= each.positions
+    if seen.first is None:
+        why = "no result of drctl gap tells where new records begin"
+        return not_done(f"{told}; {why}", begun=begun)
+    if isinstance(seen.facts.boundaries, Unavailable):
+        return unknown(f"{told}; {seen.facts.boundaries.reason}", begun=begun)
+    apart = seen.facts.apart
+    if seen.home is True and isinstance(apart, str) and apart:
+        return not_done(f"clients are home on {seen.facts.source}, and {apart}", begun=begun)
+    wanted = {place: at for place, at in seen.boundaries.items() if held_before(place, at, seen)}
+    if not positions.keys() & seen.boundaries.keys() and wanted:
+        return _no_position(reverse, told)
+    off = {p: positions.get(p, 0) for p, at in wanted.items() if positions.get(p, 0) != at}
+    if off:
+        why = f"{told}; {_off(off, wanted)}"
+        return unknown(why, begun=True) if begun else not_done(why)
+    if begun:
+        return done(f"{told}, from the boundary on; nothing new has come yet")
+    return not_done(f"{told}, and its position is the boundary: it can be started")
+
+
+def held_before(place: TopicPartition, boundary: int, seen: Situation) -> bool:
+    """Whether the target holds something before the boundary, so that a position is needed."""
+    target = seen.facts.on_target
+    log = target.logs.get(place) if isinstance(target, Cluster) else None
+    return not isinstance(log, OffsetRange) or boundary > log.start
+
+
+def _no_position(reverse: Replication, told: str) -> Seen:
+    names = ("source.consumer.auto.offset.reset", "consumer.auto.offset.reset")
+    if any(each.config.get(name) == "latest" for each in reverse.copying for name in names):
+        return unknown(f"{told}; it keeps no position, and begins at the end", begun=reverse.runs)
+    why = f"{told}, and keeps no position: it begins at the beginning, and {_AGAIN}"
+    return not_done(why, begun=reverse.runs)
+
+
+def _off(off: Mapping[TopicPartition, int], wanted: Mapping[TopicPartition, int]) -> str:
+    told = [f"{p}: it stands at {at}, the boundary is {wanted[p]}" for p, at in off.items()]
+    early = sum(at < wanted[p] for p, at in off.items())
+    late = len(off) - early
+    if early:
+        told.append(f"{early:,} partitions begin too early, and are copied twice")
+    if late:
+        told.append(f"{late:,} begin too late, and what is new before that is left out")
+    return "; ".join(told[-_SHOWN:])
+
+
 def caught_up(seen: Situation) -> Seen:
-    """How far the way back is behind, and whether a comparison found anything missing."""
+    """How far reverse replication lags, and whether a comparison found anything missing."""
     facts = seen.facts
     source, target = facts.on_source, facts.on_target
     for name, end in ((facts.source, source), (facts.target, target)):
@@ -194,665 +446,6 @@ def _written_since(result: GapEvidence, target: Cluster) -> int:
     return sum(max(0, log.end - end) for log, end in logs if isinstance(log, OffsetRange))
 
 
-def fenced(seen: Situation) -> Seen:
-    """Whether it is healthy inside, and closed to applications."""
-    facts = seen.facts
-    if isinstance(facts.on_source, Unavailable):
-        return unknown(f"{facts.source} does not tell: {facts.on_source.reason}")
-    closed = _closed(seen)
-    if seen.home is True and closed.observed is not Observed.DONE:
-        return _afterwards(seen)
-    both = (_whole(facts), closed)
-    for state in (Observed.NOT_DONE, Observed.UNKNOWN):
-        told = [each.why for each in both if each.observed is state]
-        if told:
-            return Seen(state, several(told))
-    return done(several(each.why for each in both))
-
-
-def _afterwards(seen: Situation) -> Seen:
-    source = seen.facts.source
-    if seen.proven:
-        return done(f"clients are home on {source}; comparisons both ways found nothing wrong")
-    return unknown(
-        f"clients are home on {source}, so its fence is lifted: whether it stood all the while"
-        " cannot be seen any more"
-    )
-
-
-def _whole(facts: Facts) -> Seen:
-    health, name = facts.health, facts.source
-    if isinstance(health, Unavailable):
-        return unknown(f"whether {name} is whole is not known: {health.reason}")
-    broken = _broken(health)
-    if broken:
-        return not_done(f"{name} is not whole: {several(broken)}")
-    if health.unknown:
-        return unknown(f"min.insync.replicas of {listed(sorted(health.unknown))} is not known")
-    if isinstance(health.controller, Unavailable):
-        return unknown(f"no controller of {name} is known: {health.controller.reason}")
-    return done(
-        f"{name} is whole: {health.partitions:,} of its partitions looked at, all led and in sync"
-    )
-
-
-def _broken(health: ClusterHealth) -> tuple[str, ...]:
-    behind = [each.partition for each in health.under_replicated]
-    told = (
-        (health.missing, "topics are gone"),
-        (health.offline, "partitions have no leader"),
-        (health.absent, "brokers are down"),
-        (behind, "partitions are not in sync"),
-    )
-    return tuple(f"{len(what):,} {words} ({listed(what)})" for what, words in told if what)
-
-
-def _closed(seen: Situation) -> Seen:
-    fence = seen.facts.fence
-    if isinstance(fence, Unavailable):
-        return unknown(f"whether applications are kept away is not known: {fence.reason}")
-    if fence.held is None:
-        return unknown(fence.words)
-    if not fence.held:
-        return not_done(fence.words)
-    grown = _fenced_grown(fence, seen)
-    return not_done(grown) if grown else done(fence.words)
-
-
-def _moved(stillness: Stillness) -> list[tuple[TopicPartition, Moved]]:
-    return sorted(stillness.moved.items())
-
-
-def _fenced_grown(fence: Fence, seen: Situation) -> str:
-    """What grew behind the fence, though nothing copies back; empty where nothing did."""
-    if fence.stillness is None or seen.way_back_runs:
-        return ""
-    moved = [f"{place} by {ends.after - ends.before:,}" for place, ends in _moved(fence.stillness)]
-    return f"{fence.words}, and yet somebody writes: {several(moved)}" if moved else ""
-
-
-def forward_again(seen: Situation) -> Seen:
-    """Whether it runs for clients that are home, and copies nothing twice."""
-    facts = seen.facts
-    told = facts.stopped if isinstance(facts.forward, Unavailable) else None
-    if seen.failed_back and facts.forward == NO_WORKERS and told is None:
-        return done(f"by the journal: run {seen.failed_back} came to its end; nothing else tells")
-    if isinstance(facts.forward, Unavailable) and not isinstance(told, Stopped):
-        return unknown(f"what copies forward cannot be seen: {facts.forward.reason}")
-    if seen.home is False:
-        return not_done("it comes behind the switchover home (step i)")
-    if isinstance(told, Stopped) and told.held:
-        return not_done(told.words)
-    if isinstance(facts.forward, Replication) and not facts.forward.runs:
-        return not_done(f"it does not run{_seed(facts, facts.forward)}")
-    if seen.home is None:
-        return unknown("it runs, and where clients are is not visible: see steps b and i")
-    if seen.proven:
-        return done("it runs; comparisons both ways found nothing missing and nothing twice")
-    if seen.failed_back:
-        return done(f"it runs; by the journal run {seen.failed_back} set where it begins")
-    return unknown(
-        "it runs; whether it began at the switchover cannot be seen from outside:"
-        " duplicated_on_target of a full drctl gap tells"
-    )
-
-
-def _seed(facts: Facts, forward: Replication) -> str:
-    """What it would copy again, started as it is."""
-    source = facts.on_source
-    if not isinstance(source, Cluster):
-        return ""
-    again = [
-        f"{place} from {offset}, which ends at {log.end}"
-        for each in forward.copying
-        if not isinstance(each.positions, Unavailable)
-        for place, offset in sorted(each.positions.items())
-        if isinstance(log := source.logs.get(place), OffsetRange) and offset < log.end
-    ]
-    return f"; started as it stands it copies {several(again)}: set its position first" * bool(
-        again
-    )
-
-
-def _past_fence(seen: Situation) -> str:
-    """A fence that a person has set does not say since when it stands."""
-    fence = seen.facts.fence
-    if not isinstance(fence, Fence) or not fence.held:
-        return ""
-    return "; if the fence stood by then already, somebody writes past it: find who"
-
-
-def missing_records(seen: Situation) -> Seen:
-    """Whether a result of `drctl gap` is still about what the clusters hold."""
-    result = seen.gap.valid
-    if result is None:
-        if seen.gap.standing is Standing.UNKNOWN:
-            return unknown(seen.gap.why)
-        if seen.gap.standing is Standing.STALE and not seen.gap.written_to:
-            return not_done(f"the comparison is to be repeated: {seen.gap.why}{_past_fence(seen)}")
-        return not_done(seen.gap.why)
-    told = f"{result.unreplicated:,} records are missing on {seen.facts.target} ({seen.gap.why})"
-    back = [place for place, each in seen.arrived.items() if each is Began.BOUNDARY]
-    if back:
-        told += (
-            f"; {len(back):,} partitions of {seen.facts.source} have grown since, by what comes"
-            " back: the first record of each is the first new one"
-        )
-    return done(told)
-
-
-def old_replication(seen: Situation) -> Seen:
-    """Whether the old tail can be appended behind newer records."""
-    facts = seen.facts
-    if isinstance(facts.forward, Unavailable):
-        return _by_command(seen, facts.forward)
-    active = [each for each in facts.forward.found if not each.idle]
-    if active and seen.home is True:
-        return _again(seen)
-    if active and seen.unclear:
-        return unknown(f"{_copiers(active)}: {_rightly(seen)}", begun=True)
-    if any(each.runs and each.copies for each in active):
-        return not_done(
-            f"{_copiers(active)}: it appends what {facts.target} lacks"
-            " behind newer records, silently",
-            begun=True,
-        )
-    if active:
-        return not_done(f"{_copiers(active)}: it may go on at any moment")
-    if facts.forward.missing:
-        return unknown(
-            f"the workers have no connector {listed(facts.forward.missing)}: it is misnamed in"
-            " drctl.yaml, or was deleted, and whatever manages it may bring it back"
-        )
-    if not facts.forward.copying:
-        return unknown("the workers have no connector that copies this link: nobody knows what did")
-    return done(_stopped(facts.forward.found))
-
-
-def _by_command(seen: Situation, unseen: Unavailable) -> Seen:
-    """What the site's own command says, where no connectors can be looked at."""
-    facts = seen.facts
-    told = facts.stopped
-    if not isinstance(told, Stopped):
-        why = unseen.reason if told is None else told.reason
-        return unknown(f"what copies from {facts.source} to {facts.target} cannot be seen: {why}")
-    if told.held:
-        return done(told.words)
-    if seen.home is True:
-        return _again(seen)
-    if seen.unclear:
-        return unknown(f"{told.words}: {_rightly(seen)}", begun=True)
-    silently = f"it appends what {facts.target} lacks behind newer records, silently"
-    return not_done(f"{told.words}: {silently}", begun=True)
-
-
-def _again(seen: Situation) -> Seen:
-    source = seen.facts.source
-    if seen.proven:
-        return done(
-            "clients are home, and it runs again; comparisons both ways found nothing wrong"
-        )
-    return unknown(
-        f"clients are home on {source} and it runs again (step j): whether it was stopped before"
-        " that cannot be seen any more"
-    )
-
-
-def _rightly(seen: Situation) -> str:
-    source = seen.facts.source
-    return f"rightly where clients use {source}, and whether they have left it cannot be seen"
-
-
-def _copiers(active: list[Replicator]) -> str:
-    return several(f"connector {each.name} is {'+'.join(sorted(each.states))}" for each in active)
-
-
-def _stopped(found: tuple[Replicator, ...]) -> str:
-    paused = [each.name for each in found if "PAUSED" in each.states]
-    told = f"stopped: {listed([each.name for each in found])}"
-    if paused:
-        told += f"; only paused: {listed(paused)}, which keeps its connections: stop it"
-    return told
-
-
-def proven(seen: Situation) -> Seen:
-    """What of it can be seen from outside: never all."""
-    if seen.home is False:
-        return not_done("it comes last")
-    owed = _owed(seen.facts)
-    if seen.failed_back:
-        told = f"by the journal run {seen.failed_back} led clients back, and saw every group there"
-        compared = "; comparisons both ways found nothing wrong" * seen.proven
-        return not_done(f"{told}{owed}") if owed else done(f"{told}{compared}")
-    if seen.proof.holds is None:
-        return unknown(f"{seen.proof.why}{owed}")
-    if not seen.proven:
-        if seen.home is None:
-            return unknown(f"{NO_PROOF}, and where clients are is not visible{owed}")
-        return not_done(f"{NO_PROOF}{owed}")
-    return unknown(
-        "comparisons both ways found nothing missing but what was decided on, and nothing twice;"
-        f" whether every group stands where it should cannot be seen from here{owed}"
-    )
-
-
-def _owed(facts: Facts) -> str:
-    """What the journal says of it."""
-    if isinstance(facts.journal, Unavailable):
-        return f"; what is owed is not known: {facts.journal.reason}"
-    owed = [f"{what} (run {run.run})" for run in facts.journal for what in run.owed]
-    return f"; by the journal it is owed: {several(owed)}" if owed else ""
-
-
-_COPY = "copy"
-_PAST = {_COPY: "copied", "quarantine": "quarantined", "discard": "given up"}
-
-
-def reconciled(seen: Situation) -> Seen:
-    """Whether nothing is left to decide."""
-    found, behind = _reconciled(seen), told_behind(seen)
-    return replace(found, why=f"{found.why}; {behind}") if behind else found
-
-
-def _reconciled(seen: Situation) -> Seen:
-    result, facts = seen.gap.valid, seen.facts
-    if result is None:
-        waiting = "what is missing is not known, so nothing can have been decided"
-        return (unknown if seen.gap.standing is Standing.UNKNOWN else not_done)(waiting)
-    if not result.unreplicated:
-        return done(f"nothing of {facts.source} is missing on {facts.target}")
-    for asked, kept in _decisions(result, facts):
-        if sum(kept.values()) >= asked.unreplicated:
-            return done(f"all {asked.unreplicated:,} missing records are decided: {_told(kept)}")
-    before = decided_before(result, facts)
-    if before >= result.unreplicated:
-        return done(
-            f"all {before:,} missing records were quarantined or given up by way of earlier results"
-        )
-    if isinstance(facts.brought, Unavailable):
-        return unknown(f"whether missing records were brought over: {facts.brought.reason}")
-    there = sum(map(len, brought(result, facts.brought).values()))
-    if there >= result.unreplicated:
-        return done(f"all {result.unreplicated:,} missing records have a copy on {facts.target}")
-    return _left(result, facts, there)
-
-
-def brought(result: GapEvidence, copies: Copies) -> Mapping[TopicPartition, frozenset[int]]:
-    """Which of the missing offsets have a copy on the target."""
-    return {
-        each.place: frozenset(offset for offset in offsets if _missing(each.ranges, offset))
-        for each in result.partitions
-        if (offsets := copies.offsets.get(each.place))
-    }
-
-
-def copied(seen: Situation) -> int:
-    """How many records of the source as it is were brought over, by whatever tells of most."""
-    brought_over = seen.facts.brought
-    there = 0 if isinstance(brought_over, Unavailable) else brought_over.total
-    return max(there, sum(n for each, n in _all(seen) if each.action == _COPY))
-
-
-def copied_conflicting(seen: Situation) -> int:
-    """How many of them something newer was in front of, and were copied as somebody decided."""
-    return sum(n for each, n in _all(seen) if each == Decision("conflicting", _COPY))
-
-
-def told_behind(seen: Situation) -> str:
-    """What the target has in another order by such decisions; empty where nothing, or none cares.
-
-    At home the order is right: there the originals stand where they stood.
-    """
-    number = copied_conflicting(seen)
-    if not number or seen.facts.order == "none":
-        return ""
-    return (
-        f"{number:,} conflicting ones were copied, as was decided: on {seen.facts.target} they"
-        " stand behind newer ones"
-    )
-
-
-def ever_copied(decided: Decided) -> bool:
-    """Whether records of any result were copied, also of one that is not at hand."""
-    return any(each.action == _COPY for kept in decided.values() for each in kept)
-
-
-def _all(seen: Situation) -> Iterator[tuple[Decision, int]]:
-    """Decisions of an earlier failover are on other records, and tell nothing of this one."""
-    result = seen.gap.valid or seen.first
-    for _, kept in _decisions(result, seen.facts) if result is not None else ():
-        yield from kept.items()
-
-
-def _missing(ranges: tuple[tuple[int, int], ...], offset: int) -> bool:
-    return any(first <= offset <= last for first, last in ranges)
-
-
-def _decisions(
-    result: GapEvidence, facts: Facts
-) -> Iterator[tuple[GapEvidence, Mapping[Decision, int]]]:
-    """What was decided on the result, and on others over the same logs of the source."""
-    if isinstance(facts.decided, Unavailable):
-        return
-    for each in facts.gaps:
-        if same_logs(each, result) and each.id in facts.decided:
-            yield each, facts.decided[each.id]
-
-
-def _left(result: GapEvidence, facts: Facts, there: int) -> Seen:
-    """Some records have no decision that could be seen."""
-    if isinstance(facts.decided, Unavailable):
-        return unknown(f"what was decided is not known: {facts.decided.reason}", begun=bool(there))
-    known = [(each.unreplicated, kept) for each, kept in _decisions(result, facts)]
-    total, kept = max(known, key=lambda row: sum(row[1].values()), default=(0, {}))
-    some = sum(kept.values())
-    if result.id and result.id in facts.exported:
-        return unknown(
-            f"an export of it is on this machine; {result.unreplicated:,} records are missing on"
-            f" {facts.target}, and whether that is what was wanted no cluster tells",
-            begun=bool(some or there),
-        )
-    if some or there:
-        told = (
-            f"{some:,} of {total:,} missing records are decided ({_told(kept)})"
-            if some
-            else f"{there:,} of {result.unreplicated:,} missing records have a copy"
-        )
-        return not_done(f"it is half done: {told}", begun=True)
-    if before := decided_before(result, facts):
-        return not_done(
-            f"of {result.unreplicated:,} missing records {before:,} were quarantined or given up by"
-            f" way of earlier results; the others have neither a copy on {facts.target} nor a"
-            " decision"
-        )
-    return not_done(
-        f"{result.unreplicated:,} missing records have neither a copy on {facts.target} nor a"
-        " decision"
-    )
-
-
-def _told(kept: Mapping[Decision, int]) -> str:
-    by_action: Counter[str] = Counter()
-    for each, records in kept.items():
-        by_action[each.action] += records
-    return ", ".join(f"{n:,} {_PAST.get(action, action)}" for action, n in by_action.items() if n)
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """Missing records by what copying them would do."""
-
-    safe: int
-    conflicting: int
-    unkeyed: int
-
-
-def record_order(seen: Situation) -> Seen:
-    """Whether it was judged; it is, wherever a result may be rested on."""
-    result = seen.gap.valid
-    if result is None:
-        found = missing_records(seen)
-        return Seen(found.observed, "it needs a result of drctl gap that holds (step c)")
-    tally = tallied(result, seen.facts.order)
-    told = f"{tally.safe:,} safe, {tally.conflicting:,} conflicting, {tally.unkeyed:,} unkeyed"
-    return done("; ".join(filter(None, (told, _meaning(tally, seen), *_limits(result, seen)))))
-
-
-def tallied(result: GapEvidence, order: str) -> Tally:
-    """The counts, by what the applications need.
-
-    A result that judged by key does not say of each record what its partition holds: there all of
-    a partition count that may have something newer.
-    """
-    parts = result.partitions
-    if order != "per-partition" or result.within is OrderScope.PARTITION:
-        return Tally(
-            sum(each.safe for each in parts),
-            sum(each.conflicting for each in parts),
-            sum(each.unkeyed for each in parts),
-        )
-    behind = sum(each.unreplicated for each in parts if _something_newer(each))
-    return Tally(result.unreplicated - behind, behind, 0)
-
-
-def _something_newer(each: PartitionSeen) -> bool:
-    """Whether the partition may hold something newer on the target than what is missing."""
-    tail = each.ranges_total == 1 and each.ranges and each.ranges[0][1] == each.source.end - 1
-    return bool(each.unreplicated) and not (tail and each.only_on_target == 0)
-
-
-def _meaning(tally: Tally, seen: Situation) -> str:
-    if not tally.conflicting:
-        return ""
-    what = "partition" if seen.facts.order == "per-partition" else "key"
-    told = f"copying a conflicting one puts it behind something newer of its {what}"
-    if seen.facts.order == "none":
-        return f"{told}; policy.order is none: no order is needed"
-    return f"{told}: give them a rule of their own"
-
-
-def _limits(result: GapEvidence, seen: Situation) -> tuple[str, ...]:
-    """What the counts do not say."""
-    told = []
-    if result.inversions is None:
-        told.append("records that are on both sides were not checked for another order")
-    elif result.inversions:
-        told.append(f"{result.inversions:,} records on both sides stand in another order")
-    grown = _grown(result, seen)
-    if grown:
-        told.append(
-            f"{seen.facts.target} has grown by {grown:,} offsets since: what was safe may conflict"
-            " by now"
-        )
-    return tuple(told)
-
-
-def _grown(result: GapEvidence, seen: Situation) -> int:
-    target = seen.facts.on_target
-    if not isinstance(target, Cluster):
-        return 0
-    total = 0
-    for each in result.partitions:
-        log = target.logs.get(each.copy)
-        if each.target is not None and isinstance(log, OffsetRange):
-            total += max(0, log.end - each.target.end)
-    return total
-
-
-_LEFT_OUT = f"records with header {HEADER} are left out on the way back"
-
-
-def returning_copies(seen: Situation) -> Seen:
-    """Whether there is anything to keep away, and whether something does."""
-    facts = seen.facts
-    before = reconciled(seen)
-    if isinstance(facts.came_back, Copies) and facts.came_back.total:
-        return not_done(
-            f"{facts.came_back.total:,} records that were brought over have come back to"
-            f" {facts.source}: it holds them twice",
-            begun=True,
-        )
-    home = afterwards(seen)
-    if home is not None:
-        return home
-    if before.observed is Observed.UNKNOWN:
-        return unknown("what was brought over is not known (step e)")
-    if before.observed is Observed.NOT_DONE:
-        return not_done("it is not decided yet what is brought over (step e)")
-    total = copied(seen)
-    if total:
-        return _kept_away(seen, total)
-    if not isinstance(facts.brought, Unavailable) and facts.brought.whole:
-        return done("nothing was brought over, so nothing can come back")
-    if isinstance(facts.decided, Unavailable) or ever_copied(facts.decided):
-        if _left_out(facts.reverse) and isinstance(facts.came_back, Copies):
-            return done(_LEFT_OUT)
-        return unknown(
-            f"too much was written to {facts.target} to look through it for copies: nobody knows"
-            " whether any of an earlier result were brought over"
-        )
-    return done("drctl reconcile has copied nothing, so nothing can come back")
-
-
-def _kept_away(seen: Situation, brought: int) -> Seen:
-    reverse = seen.facts.reverse
-    if isinstance(reverse, Unavailable):
-        return unknown(f"whether {brought:,} copies are left out cannot be seen: {reverse.reason}")
-    if not isinstance(seen.facts.came_back, Copies):
-        # What leaves them out now may have been added behind the first that came.
-        why = seen.facts.came_back.reason
-        return unknown(f"whether any of {brought:,} copies came back is not known: {why}")
-    if _left_out(reverse):
-        return done(_LEFT_OUT)
-    return not_done(
-        f"{brought:,} copies of its own records are on {seen.facts.target}, and nothing"
-        f" leaves records with header {HEADER} out on the way back"
-    )
-
-
-def _left_out(reverse: Replication | Unavailable) -> bool:
-    """Whether whatever copies back leaves copies out."""
-    copying = () if isinstance(reverse, Unavailable) else reverse.copying
-    return bool(copying) and all(drops_copies(each.connector.config) for each in copying)
-
-
-_SHOWN = 5
-_AGAIN = "everything is copied a second time"
-
-
-def reverse_replication(seen: Situation) -> Seen:
-    """Where it began, by the first record that came; else where it would begin."""
-    facts = seen.facts
-    home = afterwards(seen)
-    if home is not None:
-        return home
-    if seen.stand_behind:
-        told = f"{stand_behind(seen)}; it has to be filled anew: {anew(facts.link)}"
-        return not_done(told, begun=seen.way_back_begun)
-    found = _where(seen)
-    if isinstance(facts.behind, Unavailable) and seen.first is not None:
-        untold = f"whether old records stand behind new ones of {facts.target} is not known"
-        return unknown(several((found.why, f"{untold}: {facts.behind.reason}")), begun=found.begun)
-    return found
-
-
-def _where(seen: Situation) -> Seen:
-    facts = seen.facts
-    if isinstance(facts.on_source, Unavailable):
-        return unknown(f"what came to {facts.source} cannot be seen: {facts.on_source.reason}")
-    if isinstance(facts.reverse, Unavailable):
-        told = f"what copies from {facts.target} to {facts.source} cannot be seen"
-        return unknown(f"{told}: {facts.reverse.reason}", begun=seen.way_back_begun)
-    arrived = seen.arrived
-    wrong = [place for place, each in arrived.items() if each is Began.START]
-    if wrong:
-        return not_done(
-            f"it began at the beginning of {listed(wrong)}: {_AGAIN}, what {facts.target} once had"
-            f" from {facts.source} is on {facts.source} twice",
-            begun=True,
-        )
-    untold = _untold(arrived, facts)
-    if untold and facts.reverse.never_ran:
-        return not_done(f"nothing has copied back yet; {untold}")
-    if untold:
-        return unknown(untold, begun=seen.way_back_begun)
-    if arrived:
-        return _begun(seen, facts.reverse, len(arrived))
-    return _nothing_came(seen, facts.reverse)
-
-
-def _untold(arrived: Mapping[TopicPartition, Began | Unavailable], facts: Facts) -> str:
-    told = [f"{p}: {each.reason}" for p, each in arrived.items() if isinstance(each, Unavailable)]
-    elsewhere = [place for place, each in arrived.items() if each is Began.ELSEWHERE]
-    if elsewhere:
-        told.append(
-            f"what came first to {listed(elsewhere)} of {facts.source} is neither the first new"
-            f" record of {facts.target} nor its oldest: somebody else wrote it, or the way back"
-            " began in between"
-        )
-    return several(told)
-
-
-def _begun(seen: Situation, reverse: Replication, partitions: int) -> Seen:
-    told = (
-        f"it began at the boundary: what came first to {partitions:,} partitions of"
-        f" {seen.facts.source} is the first new record of {seen.facts.target}"
-    )
-    if reverse.runs or seen.home is True:
-        return done(told)
-    return not_done(f"{told}; now it does not run: {states(reverse)}", begun=True)
-
-
-def _nothing_came(seen: Situation, reverse: Replication) -> Seen:
-    """Where it would begin, or will, by the positions that it keeps."""
-    if not reverse.copying:
-        named = f" {listed(reverse.missing)}" if reverse.missing else ""
-        return not_done(f"the workers have no connector{named} that copies back yet")
-    told, begun = states(reverse), reverse.runs
-    if elsewhere := written_elsewhere(seen.facts):
-        wrong = several(f"{each.subject}: {each.reason}" for each in elsewhere)
-        return not_done(f"{told}; {wrong}", begun=begun)
-    positions: dict[TopicPartition, int] = {}
-    for each in reverse.copying:
-        if isinstance(each.positions, Unavailable):
-            why = f"{told}; where it would begin is not known: {each.positions.reason}"
-            return unknown(why, begun=begun)
-        positions |= each.positions
-    if seen.first is None:
-        why = "no result of drctl gap tells where new records begin"
-        return not_done(f"{told}; {why}", begun=begun)
-    if isinstance(seen.facts.boundaries, Unavailable):
-        return unknown(f"{told}; {seen.facts.boundaries.reason}", begun=begun)
-    apart = seen.facts.apart
-    if seen.home is True and isinstance(apart, str) and apart:
-        return not_done(f"clients are home on {seen.facts.source}, and {apart}", begun=begun)
-    wanted = {place: at for place, at in seen.boundaries.items() if held_before(place, at, seen)}
-    if not positions.keys() & seen.boundaries.keys() and wanted:
-        return _no_position(reverse, told)
-    off = {p: positions.get(p, 0) for p, at in wanted.items() if positions.get(p, 0) != at}
-    if off:
-        why = f"{told}; {_off(off, wanted)}"
-        return unknown(why, begun=True) if begun else not_done(why)
-    if begun:
-        return done(f"{told}, from the boundary on; nothing new has come yet")
-    return not_done(f"{told}, and its position is the boundary: it can be started")
-
-
-def held_before(place: TopicPartition, boundary: int, seen: Situation) -> bool:
-    """Whether the target holds something before the boundary, so that a position is needed."""
-    target = seen.facts.on_target
-    log = target.logs.get(place) if isinstance(target, Cluster) else None
-    return not isinstance(log, OffsetRange) or boundary > log.start
-
-
-def _no_position(reverse: Replication, told: str) -> Seen:
-    if _from_the_end(reverse.copying):
-        return unknown(f"{told}; it keeps no position, and begins at the end", begun=reverse.runs)
-    why = f"{told}, and keeps no position: it begins at the beginning, and {_AGAIN}"
-    return not_done(why, begun=reverse.runs)
-
-
-def _off(off: Mapping[TopicPartition, int], wanted: Mapping[TopicPartition, int]) -> str:
-    told = [f"{p}: it stands at {at}, the boundary is {wanted[p]}" for p, at in off.items()]
-    early = sum(at < wanted[p] for p, at in off.items())
-    late = len(off) - early
-    if early:
-        told.append(f"{early:,} partitions begin too early, and are copied twice")
-    if late:
-        told.append(f"{late:,} begin too late, and what is new before that is left out")
-    return "; ".join(told[-_SHOWN:])
-
-
-def _from_the_end(copying: tuple[Replicator, ...]) -> bool:
-    names = ("source.consumer.auto.offset.reset", "consumer.auto.offset.reset")
-    return any(each.connector.config.get(name) == "latest" for each in copying for name in names)
-
-
-def states(reverse: Replication) -> str:
-    """What its connectors and their tasks do, in words."""
-    return several(f"connector {r.name} is {'+'.join(sorted(r.states))}" for r in reverse.copying)
-
-
 _SYNC = "sync.group.offsets.enabled"
 
 
@@ -871,7 +464,7 @@ def switched_home(seen: Situation) -> Seen:
     if not facts.endpoints:
         return unknown("the link has no endpoints in drctl.yaml: where clients are is not visible")
     if seen.home is True:
-        return done(_home(facts))
+        return done(_all_switched(facts))
     begun = bool(seen.led_home)
     silent = [each.reason for each in facts.endpoints if isinstance(each, Unavailable)]
     if silent:
@@ -886,7 +479,7 @@ def switched_home(seen: Situation) -> Seen:
     unseen = "" if seen.rebuilding else _unseen(facts)
     if unseen:
         return unknown(f"whether positions were committed too early is not known: {unseen}")
-    return not_done(f"clients are sent to {facts.target}: {told}{_switched_home_untold(seen)}")
+    return not_done(f"clients are sent to {facts.target}: {told}{_committed_when(seen)}")
 
 
 def _unseen(facts: Facts) -> str:
@@ -896,7 +489,7 @@ def _unseen(facts: Facts) -> str:
     return several(f"{each.name}: {each.unseen}" for each in facts.groups if each.unseen)
 
 
-def _switched_home_untold(seen: Situation) -> str:
+def _committed_when(seen: Situation) -> str:
     """Positions that may be of before the loss, or translated since: both look alike."""
     groups, target = seen.facts.groups, seen.facts.target
     if isinstance(groups, Unavailable):
@@ -929,11 +522,81 @@ def moved_while_read(seen: Situation) -> tuple[GroupSeen, ...]:
 def _synced(facts: Facts) -> bool:
     """Whether MirrorMaker 2 keeps the positions up to date all the while, as it may."""
     found = facts.reverse.found if isinstance(facts.reverse, Replication) else ()
-    return any(each.connector.config.get(_SYNC) == "true" and each.runs for each in found)
+    return any(each.config.get(_SYNC) == "true" and each.runs for each in found)
 
 
-def _home(facts: Facts) -> str:
+def _all_switched(facts: Facts) -> str:
     states = [each for each in facts.endpoints if isinstance(each, EndpointState)]
     waiting = [each.unfinished[0] for each in states if each.unfinished]
     told = f"all {len(states)} endpoints lead to {facts.source}"
     return f"{told}; not everybody has followed: {several(waiting)}" if waiting else told
+
+
+def forward_again(seen: Situation) -> Seen:
+    """Whether it runs for clients that are back, and copies nothing twice."""
+    facts = seen.facts
+    told = facts.stopped if isinstance(facts.forward, Unavailable) else None
+    if seen.failed_back and facts.forward == NO_WORKERS and told is None:
+        return done(f"by the journal: run {seen.failed_back} came to its end; nothing else tells")
+    if isinstance(facts.forward, Unavailable) and not isinstance(told, Stopped):
+        return unknown(f"what copies forward cannot be seen: {facts.forward.reason}")
+    if seen.home is False:
+        return not_done("it comes behind the switchover home (step i)")
+    if isinstance(told, Stopped) and told.held:
+        return not_done(told.words)
+    if isinstance(facts.forward, Replication) and not facts.forward.runs:
+        return not_done(f"it does not run{_seed(facts, facts.forward)}")
+    if seen.home is None:
+        return unknown("it runs, and where clients are is not visible: see steps b and i")
+    if seen.proven:
+        return done("it runs; comparisons both ways found nothing missing and nothing twice")
+    if seen.failed_back:
+        return done(f"it runs; by the journal run {seen.failed_back} set where it begins")
+    return unknown(
+        "it runs; whether it began at the switchover cannot be seen from outside:"
+        " duplicated_on_target of a full drctl gap tells"
+    )
+
+
+def _seed(facts: Facts, forward: Replication) -> str:
+    """What it would copy again, started as it is."""
+    source = facts.on_source
+    if not isinstance(source, Cluster):
+        return ""
+    again = several(
+        f"{place} from {offset}, which ends at {log.end}"
+        for each in forward.copying
+        if not isinstance(each.positions, Unavailable)
+        for place, offset in sorted(each.positions.items())
+        if isinstance(log := source.logs.get(place), OffsetRange) and offset < log.end
+    )
+    return f"; started as it stands it copies {again}: set its position first" if again else ""
+
+
+def proven(seen: Situation) -> Seen:
+    """What of it can be seen from outside: never all."""
+    if seen.home is False:
+        return not_done("it comes last")
+    owed = _owed(seen.facts)
+    if seen.failed_back:
+        told = f"by the journal run {seen.failed_back} led clients back, and saw every group there"
+        compared = "; comparisons both ways found nothing wrong" * seen.proven
+        return not_done(f"{told}{owed}") if owed else done(f"{told}{compared}")
+    if seen.proof.holds is None:
+        return unknown(f"{seen.proof.why}{owed}")
+    if not seen.proven:
+        if seen.home is None:
+            return unknown(f"{NO_PROOF}, and where clients are is not visible{owed}")
+        return not_done(f"{NO_PROOF}{owed}")
+    return unknown(
+        "comparisons both ways found nothing missing but what was decided on, and nothing twice;"
+        f" whether every group stands where it should cannot be seen from here{owed}"
+    )
+
+
+def _owed(facts: Facts) -> str:
+    """What the journal says of it."""
+    if isinstance(facts.journal, Unavailable):
+        return f"; what is owed is not known: {facts.journal.reason}"
+    owed = [f"{what} (run {run.run})" for run in facts.journal for what in run.owed]
+    return f"; by the journal it is owed: {several(owed)}" if owed else ""

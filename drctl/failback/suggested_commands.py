@@ -14,8 +14,6 @@ from drctl.model.text import command, connector_url, option, put, quote, quote_l
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.steps.source_offsets import ALIAS
 
-_FROM_START = "nothing"
-
 
 @dataclass(frozen=True, slots=True)
 class Start:
@@ -25,7 +23,7 @@ class Start:
         body: what Connect is to keep of it, as `PATCH /connectors/NAME/offsets` takes it; empty
             where nothing has to be set.
         unsure: why nobody may start it yet; empty where it may be.
-        twice: whether it has brought everything a second time.
+        twice: whether it has copied everything a second time.
     """
 
     body: str = ""
@@ -65,7 +63,7 @@ def _behind_what_came(seen: Situation, positions: Mapping[TopicPartition, int]) 
         if came is not Began.BOUNDARY and came is not None:
             yield f"what came first of {place} is not the first new record"
         elif came and positions.get(place, 0) < boundary:
-            stands = positions.get(place, _FROM_START)
+            stands = positions.get(place, "nothing")
             yield f"of {place} it keeps {stands}, and what comes from {boundary} on is there"
 
 
@@ -94,7 +92,7 @@ def _body(copier: Replicator, wanted: Mapping[TopicPartition, int]) -> str:
     """A partition a line; MirrorMaker 2 keeps the last offset that it copied, not the next."""
     if not wanted:
         return ""
-    config = copier.connector.config
+    config = copier.config
     mirror = simple_class(config) != REPLICATOR
     named = {"cluster": config.get(ALIAS, "source")} if mirror else {}
     lines = [
@@ -109,7 +107,7 @@ def _body(copier: Replicator, wanted: Mapping[TopicPartition, int]) -> str:
     return '{"offsets": [\n' + ",\n".join(lines) + "\n]}"
 
 
-BY_HAND = "runbooks/before-the-primary-returns.md"
+_RUNBOOK = "runbooks/before-the-primary-returns.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +117,12 @@ class Site:
     Attributes:
         back: the link in the other direction; None where there is none.
         gap: the folder of the result to rest on; empty where there is none.
-        connect: a worker of the old direction, of the way back: without user and password.
+        connect: a worker of the old direction, of reverse replication: without user and password.
         forward: connectors of the old direction; likewise `reverse`.
         forward_runs: whether it copies now.
-        rebuilding: whether the source has lost its records, and is filled anew.
-        anew: the one plan that leads home where what is new has no place of its own; else empty.
-        stop: the site's own command that stops it, word by word; empty where there is none.
+        rebuilding: whether the source has lost its records, and is rebuilt.
+        anew: the one plan that fails back where what is new has no place of its own; else empty.
+        stop: the user-supplied command that stops it, word by word; empty where there is none.
         start: how what copies back is started.
         led_home: endpoints that lead to the source already; None where that is not known.
     """
@@ -164,7 +162,7 @@ def doing(site: Site) -> Mapping[str, tuple[str, ...]]:
 def _anew(site: Site) -> Mapping[str, tuple[str, ...]]:
     """Where the source is emptied, and everything is copied to it."""
     names = site.reverse or ("CONNECTOR",)
-    offsets = connector_url(site.connect_back or "", names[0], "offsets")
+    offsets = connector_url(site.connect_back, names[0], "offsets")
     return {
         "f": (
             "what of this is not done, in this order; before anything is emptied:",
@@ -183,7 +181,14 @@ def _anew(site: Site) -> Mapping[str, tuple[str, ...]]:
 
 def _of_each(site: Site) -> Mapping[str, tuple[str, ...]]:
     there = f"drctl gap --link {quote(site.link)} --scope full"
-    back = f"drctl gap --link {quote(site.back)} --scope full" if site.back else _no_link(site)
+    if site.back is None:
+        back = (
+            f"add a link from {site.target} to {site.source} to drctl.yaml, and run drctl gap on it"
+        )
+        switch = f"{back}; then drctl failover --mode planned on it"
+    else:
+        back = f"drctl gap --link {quote(site.back)} --scope full"
+        switch = f"drctl failover --link {quote(site.back)} --mode planned"
     return {
         "a": (*_before_closing(site), _deny(site)),
         "b": _stop(site),
@@ -191,7 +196,7 @@ def _of_each(site: Site) -> Mapping[str, tuple[str, ...]]:
         "d": (there, "then read gap.html of its folder"),
         "e": (
             f"drctl reconcile {quote(site.gap or 'DIR')} --policy copy",
-            f"without --execute it is only shown; what to decide: {BY_HAND}, steps 7 and 8",
+            f"without --execute it is only shown; what to decide: {_RUNBOOK}, steps 7 and 8",
         ),
         "f": _start(site, back),
         "g": (
@@ -200,10 +205,10 @@ def _of_each(site: Site) -> Mapping[str, tuple[str, ...]]:
             " HasHeaderKey on __drctl_provenance",
         ),
         "h": (back,),
-        "i": (_home(site),),
+        "i": (switch,),
         "j": (
             *_again(site),
-            *(_put(site.connect, name, "resume") for name in site.forward or ("CONNECTOR",)),
+            *(put(site.connect, name, "resume") for name in site.forward or ("CONNECTOR",)),
         ),
         "k": (there, back, f"drctl offsets translate --link {quote(site.link)}"),
     }
@@ -214,7 +219,7 @@ def _start(site: Site, back: str) -> tuple[str, ...]:
     names = site.reverse or ("CONNECTOR",)
     if site.start.twice:
         return (
-            *(_put(site.connect_back, name, "stop") for name in names),
+            *(put(site.connect_back, name, "stop") for name in names),
             f"what {site.source} holds twice stays there: {back}",
             f"or empty {site.source}, and fill it anew: drctl failback --link {quote(site.link)}"
             " --rebuild --override source-whole=REASON",
@@ -230,7 +235,7 @@ def _not_yet(site: Site) -> tuple[str, ...]:
 
 def _resumed(site: Site) -> tuple[str, ...]:
     names = site.reverse or ("CONNECTOR",)
-    return tuple(_put(site.connect_back, name, "resume") for name in names)
+    return tuple(put(site.connect_back, name, "resume") for name in names)
 
 
 def _begin(site: Site, connector: str) -> tuple[str, ...]:
@@ -238,7 +243,8 @@ def _begin(site: Site, connector: str) -> tuple[str, ...]:
         return ("it stands where it has to: nothing is to be set, only started",)
     return (
         "with the connector STOPPED, set its offsets to the boundary:",
-        _patch(site.connect_back, connector, site.start.body),
+        f"curl -s -X PATCH {connector_url(site.connect_back, connector, 'offsets')}"
+        f' -H "Content-Type: application/json" --data {quote_lines(site.start.body)}',
     )
 
 
@@ -257,11 +263,11 @@ def _again(site: Site) -> tuple[str, ...]:
 def _stop(site: Site) -> tuple[str, ...]:
     if site.stop:
         return (command(site.stop),)
-    return tuple(_put(site.connect, name, "stop") for name in site.forward or ("CONNECTOR",))
+    return tuple(put(site.connect, name, "stop") for name in site.forward or ("CONNECTOR",))
 
 
 def _one_way_only(site: Site) -> tuple[str, ...]:
-    """Before the way back is started: topics that keep their names would go round for ever."""
+    """Before reverse replication starts: topics that keep their names would loop for ever."""
     if not site.forward_runs:
         return ()
     return (
@@ -289,24 +295,3 @@ def _deny(site: Site) -> str:
         f'kafka-acls.sh --bootstrap-server "{variable(site.source)}"'
         f" --command-config admin.properties --add {who} --operation Write {topics}"
     )
-
-
-def _put(connect: str, connector: str, what: str) -> str:
-    return put(connect or "", connector, what)
-
-
-def _patch(connect: str, connector: str, body: str) -> str:
-    return (
-        f"curl -s -X PATCH {connector_url(connect or '', connector, 'offsets')}"
-        f' -H "Content-Type: application/json" --data {quote_lines(body)}'
-    )
-
-
-def _no_link(site: Site) -> str:
-    return f"add a link from {site.target} to {site.source} to drctl.yaml, and run drctl gap on it"
-
-
-def _home(site: Site) -> str:
-    if site.back is None:
-        return f"{_no_link(site)}; then drctl failover --mode planned on it"
-    return f"drctl failover --link {quote(site.back)} --mode planned"

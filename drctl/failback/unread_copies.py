@@ -1,6 +1,6 @@
-"""Groups that have not read what drctl brought over: on the way home its originals come first.
+"""Groups that have not read what drctl copied: after a failback its originals come first.
 
-On the survivor a copy stands behind newer records, at home its original stands before them. A
+On the target a copy comes after newer records; on the source its original comes before. A
 group that has read the newer ones and not the copy would skip the original.
 """
 
@@ -20,18 +20,18 @@ MOST = 1_000_000
 """So many offsets are looked through for copies; a group that is further behind is not moved."""
 
 Stands = Mapping[str, Positions | Unavailable]
-"""Where groups stand on the survivor."""
+"""Where groups stand on the target."""
 
 
 class Copy(NamedTuple):
-    """A copy on the survivor, and the offset of its original at home."""
+    """A copy on the target, and the offset of its original on the source."""
 
     offset: int
     original: int
 
 
 class CopiedRecords(NamedTuple):
-    """What drctl has brought to the survivor, as far as groups may not have read it.
+    """What drctl has copied to the target, as far as groups may not have read it.
 
     Attributes:
         last: by partition, the offset of the last copy; partitions without one are left out.
@@ -45,7 +45,7 @@ class CopiedRecords(NamedTuple):
 
 
 def last_copies(kept: Mapping[Key, Progress], home_id: str) -> dict[TopicPartition, int]:
-    """By partition of the survivor, the offset of the last copy that drctl brought there.
+    """By partition of the target, the offset of the last copy that drctl made there.
 
     Args:
         home_id: of the cluster that the originals are on.
@@ -81,7 +81,7 @@ def find_copies(
     """The copies from these offsets on, up to the last one.
 
     Args:
-        home_topic: what a topic of the survivor is called at home, where names differ.
+        home_topic: what a topic of the target is called on the source, where names differ.
 
     Raises:
         Unreachable: a partition could not be read.
@@ -108,7 +108,7 @@ def held_back(
     """The same positions, none of them behind an original that its group has not read.
 
     Args:
-        copy_of: what a topic of home is called on the survivor, where names differ.
+        copy_of: what a topic of the source is called on the target, where names differ.
     """
     return tuple(_held_back(each, _on_survivor(each, copy_of), stands, brought) for each in wanted)
 

@@ -213,9 +213,6 @@ def _packed(rows: Sequence[Row]) -> bytes:
     return b"".join(_ROW.pack(*row) for row in rows)
 
 
-ASSUMED = 300_000.0
-"""Offsets a second, of both sides together, where nothing was measured yet."""
-
 _ENOUGH = 200_000
 """Runs that read fewer offsets measure the start of Spark."""
 

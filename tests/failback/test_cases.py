@@ -22,7 +22,7 @@ from drctl.failback.facts import (
     Stopped,
 )
 from drctl.failback.gap_results import GapEvidence, Sample
-from drctl.failback.steps import Tally
+from drctl.failback.record_steps import Tally
 from drctl.model.errors import ExitCode
 from drctl.model.gap import OrderScope
 from drctl.model.topology import OffsetRange, Unavailable

@@ -8,12 +8,12 @@ import pytest
 
 from drctl.config.schema import ConnectorsConfig
 from drctl.connect.repair import ConnectLister
-from drctl.failback.blockers import REPLICATOR_RULES, Terms, against, replicator_findings
+from drctl.failback.blockers import Terms, against, replicator_findings
 from drctl.failback.facts import Replication
 from drctl.failback.observers.replication import observe_replication
 from drctl.model.finding import Status
 from drctl.model.topology import Unavailable
-from drctl.steps.failback import PASSED
+from drctl.steps.failback import BOTH_WAYS, PASSED
 from tests.connect.scripted_worker import Answer, scripted_worker
 from tests.failback.ways import PLACE, copying, in_order_to_d, judged
 
@@ -122,12 +122,12 @@ def test_what_workers_say_of_replicators_is_held_against_the_rules(
     assert [each.positions for each in (*forward.copying, *reverse.copying)] == [{PLACE: 100}] * 2
     assert isinstance(reverse.workers, Unavailable), "this worker does not say whose it is"
     found = against(judged(in_order_to_d(), forward=forward, reverse=reverse), Terms())
-    assert [each.check for each in found if each.status is Status.FAIL] == [REPLICATOR_RULES] * len(
+    assert [each.check for each in found if each.status is Status.FAIL] == [BOTH_WAYS] * len(
         failing
     )
     reasons = [each.reason for each in found if each.status is Status.FAIL]
     assert all(words in reason for words, reason in zip(failing, reasons, strict=True))
-    assert REPLICATOR_RULES in PASSED, "who knows better passes it over"
+    assert BOTH_WAYS in PASSED, "who knows better passes it over"
 
 
 def test_mirrormaker_is_not_asked_for_them() -> None:
@@ -140,4 +140,4 @@ def test_it_stands_against_a_way_back() -> None:
         "reverse": one("back", offset__start="consumer"),
     }
     found = against(judged(in_order_to_d(), **changed), Terms(("back",)))
-    assert [each.check for each in found if each.status is Status.FAIL] == [REPLICATOR_RULES]
+    assert [each.check for each in found if each.status is Status.FAIL] == [BOTH_WAYS]

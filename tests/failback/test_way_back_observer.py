@@ -15,7 +15,7 @@ from drctl.failback.blockers import Terms, against
 from drctl.failback.facts import Copies, Facts
 from drctl.failback.gap_results import GapEvidence
 from drctl.failback.observing import Results
-from drctl.failback.out_of_order import anew
+from drctl.failback.situation import rebuild_command
 from drctl.failback.suggested_commands import Site, Start
 from drctl.formats import provenance
 from drctl.formats.provenance import Provenance
@@ -115,14 +115,14 @@ def test_what_the_old_replication_copied_behind_new_records_is_no_boundary(
     assert (
         "records of primary stand behind new ones of secondary (orders-0)" in found.steps["f"].why
     )
-    assert anew("main") in found.steps["f"].why
+    assert rebuild_command("main") in found.steps["f"].why
     (told,) = (each for each in against(found, Terms()) if each.check == "step-order")
-    assert (told.status, told.cure) == ("fail", anew("main"))
+    assert (told.status, told.cure) == ("fail", rebuild_command("main"))
     (rebuilt,) = (e for e in against(found, Terms(rebuilding=True)) if e.check == "step-order")
     assert rebuilt.status == "warn", "filling it anew is the way out"
     with pytest.raises(Refused, match="stand behind new ones") as refused:
         _search(link(), found.seen)
-    assert anew("main") in refused.value.hint
+    assert rebuild_command("main") in refused.value.hint
 
 
 @dataclass
@@ -368,7 +368,7 @@ def test_too_much_to_look_through_for_it_is_unknown() -> None:
     assert "5 offsets are too many" in many.steps["f"].why
     with pytest.raises(Unknown, match="5 offsets are too many") as unknown:
         _search(link(), many.seen)
-    assert anew("main") in unknown.value.hint
+    assert rebuild_command("main") in unknown.value.hint
 
 
 def test_the_plan_that_is_offered_then_is_the_one_that_fills_it_anew() -> None:
@@ -378,7 +378,9 @@ def test_the_plan_that_is_offered_then_is_the_one_that_fills_it_anew() -> None:
     names = None, nobody, nobody, "", "", nobody, "", nobody
     site = Site("main", *ends, *names, start=Start())
     out = io.StringIO()
-    Console(file=out, width=150).print(failback_table(found, replace(site, anew=anew("main"))))
+    Console(file=out, width=150).print(
+        failback_table(found, replace(site, anew=rebuild_command("main")))
+    )
     text = out.getvalue()
-    assert f"All of it, as one plan: {anew('main')}" in text
+    assert f"All of it, as one plan: {rebuild_command('main')}" in text
     assert "PATCH" not in text, "no boundary is set by hand"

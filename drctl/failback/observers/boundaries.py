@@ -1,7 +1,7 @@
 """Where what is new on the target begins: behind the last record that came from the source.
 
 A result of `drctl gap` counts new records; offsets also go to ends of transactions and to what was
-compacted away, and copies that were brought over later are not new. So the records are counted
+compacted away, and copies that drctl made later are not new. So the records are counted
 back from its end. Nor is new what the source has deleted and the target still holds.
 """
 
@@ -19,6 +19,7 @@ from drctl.failback.observers.copies import (
     content,
     in_pieces,
     original,
+    same_content,
     span,
 )
 from drctl.failback.observers.records import Alike, Told
@@ -310,18 +311,11 @@ def _judged(
             return each
     if came is None:
         return Began.NOTHING
-    if new is not None and oldest is not None and new != oldest and _same(new, oldest):
+    if new is not None and oldest is not None and new != oldest and same_content(new, oldest):
         return Unavailable("its first new record and its oldest one are alike")
-    if _same(came, new):
+    if same_content(came, new):
         return Began.BOUNDARY
-    return Began.START if _same(came, oldest) else Began.ELSEWHERE
-
-
-def _same(one: object, other: object) -> bool:
-    """Whether a record is a copy; offsets differ, and headers may be added on the way."""
-    if not isinstance(one, Record) or not isinstance(other, Record):
-        return False
-    return (one.key, one.value, one.timestamp_ms) == (other.key, other.value, other.timestamp_ms)
+    return Began.START if same_content(came, oldest) else Began.ELSEWHERE
 
 
 def observe_boundaries(

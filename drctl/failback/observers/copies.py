@@ -1,4 +1,4 @@
-"""Records that drctl brought over: each names its original in a header.
+"""Records that drctl copied: each names its original in a header.
 
 A stream processor passes headers on: what it makes of a copy has the header, too. So a record is a
 copy only where the header names the partition that it stands in; drctl copies to no other one.
@@ -129,7 +129,7 @@ def observe_waiting(
     reader: ClusterReader,
     homes: Mapping[TopicPartition, TopicPartition],
 ) -> Copies | Unavailable:
-    """What the target holds behind where the way back stands by Connect's word.
+    """What the target holds after the position of reverse replication that Connect reports.
 
     That word stays before copies that are left out: only the records tell what is to come.
 
@@ -193,6 +193,11 @@ def passed_on(
         if first is not None:
             found.setdefault(place, first)
     return found
+
+
+def same_content(one: object, other: object) -> bool:
+    """Whether both are records, and one is a copy of the other; headers may be added on the way."""
+    return isinstance(one, Record) and isinstance(other, Record) and content(one) == content(other)
 
 
 def content(record: Record | None) -> tuple[object, ...]:

@@ -42,7 +42,7 @@ def observe_left_missing(
     """What any result has left missing of the topics as they are.
 
     Args:
-        topic_ids: of the source's topics now: one that was made anew holds other records.
+        topic_ids: of the source's topics now: one that was recreated holds other records.
 
     Raises:
         Unreachable: the target did not answer.
@@ -68,7 +68,7 @@ _RUNS = 10
 
 
 def observe_journal(reader: JournalReader, source: str, link: str = "") -> tuple[RunTold, ...]:
-    """The newest first; what was owed before everybody came home is owed no more.
+    """The newest first; actions from before a finished failback are outstanding no more.
 
     Older ones than the newest few are read until one of them has moved clients. One whose journal
     is damaged is among them, and keeps none of the others from being seen.

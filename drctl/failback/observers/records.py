@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from drctl.failback.facts import Cluster, Names
-from drctl.failback.gap_results import GapEvidence, PartitionSeen, Sample
-from drctl.failback.observers.copies import AT_A_LOOK, in_pieces, original, span
+from drctl.failback.gap_results import GapEvidence, PartitionSeen
+from drctl.failback.observers.copies import AT_A_LOOK, in_pieces, original, same_content, span
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
 from drctl.steps.first_records import FIELDS, KEY, TIMESTAMP, VALUE
@@ -78,7 +78,7 @@ def copied_since(
     A result of which none is has no entry; one of which that cannot be said has the reason.
 
     Args:
-        origin: id of the source: copies that name it were brought over by drctl, and are expected.
+        origin: id of the source: copies that name it are drctl's, and are expected.
         most: so many offsets are looked through for what the newest misses, and no more.
         alike: by what a copy is known.
 
@@ -169,19 +169,14 @@ def not_the_same(result: GapEvidence, source: ClusterReader) -> str:
     found = source.records([(each.place, each.offset) for each in result.samples])
     for each in result.samples:
         record = found.get((each.place, each.offset))
-        if record is not None and not isinstance(record, Unavailable) and not _is(each, record):
+        if not isinstance(record, Record):
+            continue
+        if (record.timestamp_ms, record.key) != (each.timestamp_ms, each.key):
             return (
                 f"offset {each.offset} of {each.place} holds another record than it names: the"
                 " topic was made anew"
             )
     return ""
-
-
-def _is(sample: Sample, record: Record) -> bool:
-    return (sample.timestamp_ms, sample.key) == (record.timestamp_ms, record.key)
-
-
-At = dict[TopicPartition, int]
 
 
 def observe_filled(
@@ -229,13 +224,6 @@ def _same(
     here = source.records([(place, at) for place, (at, _) in asked.items()])
     there = target.records([(copies[place], at) for place, (_, at) in asked.items()])
     return all(
-        _content(here.get((place, at))) == _content(there.get((copies[place], copy)), other=False)
+        same_content(here.get((place, at)), there.get((copies[place], copy)))
         for place, (at, copy) in asked.items()
     )
-
-
-def _content(record: object, *, other: bool = True) -> object:
-    """What two copies have in common; what is not there is like nothing else."""
-    if not isinstance(record, Record):
-        return other
-    return record.key, record.value, record.timestamp_ms
