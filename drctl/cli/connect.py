@@ -1,4 +1,4 @@
-"""`drctl connect`: connectors that failed, their cure, and how far they got."""
+"""`drctl connect`: connectors that failed, what helps, and how far they got."""
 
 import json
 from collections.abc import Sequence
@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from drctl.app import connect_adapters
+from drctl.app.run_journal import new_run
 from drctl.cli.console import console
-from drctl.cli.grammar import Execute, LinkName, Overrides, Yes
-from drctl.cli.offsets import check_confirming, command_line
+from drctl.cli.grammar import (
+    Execute,
+    LinkName,
+    Overrides,
+    Yes,
+    check_confirming,
+    command_line,
+    option_words,
+    seconds,
+)
 from drctl.cli.prompts import confirm
 from drctl.cli.settings import configuration, configuration_if_any
 from drctl.cli.stopping import stoppable
-from drctl.connectors.applying import (
-    Export,
-    Kept,
-    OffsetsPlan,
-    build_plan,
-    export_document,
-    kept,
-    parse_overrides,
-    read_export,
-)
+from drctl.connectors import applying, recovery_plan
+from drctl.connectors.applying import Export, Kept, OffsetsPlan, kept
 from drctl.connectors.connector import Connector
 from drctl.connectors.diagnosis import ConnectorHealth, chosen, status_document
 from drctl.connectors.recovering import Backoff
-from drctl.connectors.recovery_plan import RecoverPlan, remedy_plan, restart_plan
-from drctl.connectors.recovery_plan import parse_overrides as recovery_plan_parse_overrides
+from drctl.connectors.recovery_plan import RecoverPlan
 from drctl.connectors.remedies import Remedy
 from drctl.model.errors import (
     ConfigError,
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from drctl.connectors.recovering import RestartAttempt
     from drctl.connectors.remedies import Treated
     from drctl.connectors.writing import OffsetsResult
+
+_REMEDY_PATIENCE_S = 60.0
 
 app = typer.Typer(help="Connectors: failed tasks explained, restarted, their positions moved.")
 offsets = typer.Typer(help="How far connectors got: exported, translated, given to others.")
@@ -88,7 +90,30 @@ def status(connect: Urls = None, link: LinkName = None) -> int:
 
     Reads only. Exit codes: 0 nothing failed, 1 something did, 5 some workers do not answer.
     """
-    return show_status(tuple(connect or ()), link)
+    from drctl.cli.connect_table import status_table
+
+    if connect:
+        config = configuration_if_any()
+        known = tuple(connect_adapters.typed_workers(text, config) for text in connect)
+    else:
+        known = connect_adapters.known_workers(configuration(), link)
+    with console().task("asking the workers"):
+        clusters = [_health(cluster) for cluster in known]
+    console().result(lambda: status_table(clusters), status_document(clusters))
+    if any(each.silent for each in clusters):
+        return int(ExitCode.UNKNOWN)
+    found = any(each.findings or each.unassigned for each in clusters)
+    return int(ExitCode.FOUND if found else ExitCode.DONE)
+
+
+def _health(cluster: "ConnectCluster") -> ConnectorHealth:
+    """The connectors of one Connect cluster, or why they could not be asked."""
+    where = cluster.place
+    try:
+        with connect_adapters.ward(cluster) as workers:
+            return ConnectorHealth(where, tuple(workers.all().values()))
+    except DrctlError as silent:
+        return ConnectorHealth(where, (), silent.message)
 
 
 @app.command()
@@ -123,9 +148,6 @@ def recover(
     the cause is gone. Exit codes: 0 all run, or nothing stands against it; 1 some do not run; 3
     refused; 4 a remedy stopped part-way; 5 unknown; 130 interrupted.
     """
-    from drctl.cli.grammar import seconds
-    from drctl.connectors.recovering import Backoff
-
     given = RecoverOptions(
         connect,
         link,
@@ -139,7 +161,228 @@ def recover(
         yes,
         tuple(override or ()),
     )
-    return recover_connectors(given)
+    check_confirming(execute, yes)
+    overrides = recovery_plan.parse_overrides(given.overrides)
+    wanted = _remedy(given)
+    config = configuration()
+    cluster = connect_adapters.only_workers(config, connect, link)
+    with console().task("asking the workers"):
+        plan = _recover_plan(given, wanted, cluster, overrides)
+    if not execute:
+        return _show_recovery(plan, given)
+    if not plan.acting:
+        return _recovered(plan, "", ExitCode.REFUSED if plan.refused else ExitCode.DONE)
+    confirm(plan.workers, _recovery_in_words(plan), yes=yes)
+    return _recover(plan, given, config, cluster)
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverOptions:
+    """What the command line says.
+
+    Attributes:
+        pauses: first, longest and settling time, as typed.
+    """
+
+    connect: str | None
+    link: str | None
+    connectors: tuple[str, ...]
+    remedy: str | None
+    new_name: str | None
+    backoff: Backoff
+    settle_s: float
+    pauses: tuple[str, str, str]
+    execute: bool
+    yes: bool
+    overrides: tuple[str, ...]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The command line that carries this out."""
+        initial, longest, settle = self.pauses
+        attempts = self.backoff.attempts
+        words = option_words(
+            {
+                **_workers_options(self.connect, self.link),
+                "--connector": self.connectors,
+                "--remedy": self.remedy,
+                "--as": self.new_name,
+                "--initial": initial if initial != "1s" else None,
+                "--longest": longest if longest != "120s" else None,
+                "--settle": settle if settle != "10s" else None,
+                "--attempts": str(attempts) if attempts != 16 else None,
+                "--override": self.overrides,
+            }
+        )
+        return ("connect", "recover", *words, "--execute")
+
+
+def _workers_options(connect: str | None, link: str | None) -> dict[str, str | None]:
+    return {
+        "--connect": connect_adapters.retyped(connect) if connect else None,
+        "--link": link,
+    }
+
+
+def _remedy(given: RecoverOptions) -> Remedy | None:
+    if given.remedy is None:
+        if given.new_name:
+            raise UsageError("--as goes with --remedy recreate")
+        return None
+    if given.remedy not in list(Remedy):
+        raise UsageError(f"there is no remedy {given.remedy!r}", f"there are: {', '.join(Remedy)}")
+    if len(given.connectors) != 1:
+        raise UsageError("--remedy is for one connector", "name it: --connector NAME")
+    if given.new_name and given.remedy == Remedy.RESET:
+        raise UsageError("--as goes with --remedy recreate")
+    return Remedy(given.remedy)
+
+
+def _recover_plan(
+    given: RecoverOptions,
+    remedy: Remedy | None,
+    cluster: "ConnectCluster",
+    overrides: dict[str, str],
+) -> RecoverPlan:
+    health = _health(cluster)
+    if health.silent:
+        raise Unreachable(health.silent)
+    connectors = chosen(health, given.connectors)
+    if remedy is None:
+        return recovery_plan.restart_plan(health, connectors, overrides)
+    name = given.new_name or f"{connectors[0].name}-2"
+    return recovery_plan.remedy_plan(health, connectors[0], remedy, name, overrides)
+
+
+def _show_recovery(plan: RecoverPlan, given: RecoverOptions) -> int:
+    from drctl.cli.connect_table import recover_plan_table
+    from drctl.connectors.documents import recover_plan_document
+
+    execute = command_line(given.words)
+    console().result(
+        lambda: recover_plan_table(plan, given.backoff, execute),
+        recover_plan_document(plan, given.backoff, execute),
+    )
+    return int(ExitCode.REFUSED if plan.refused else ExitCode.DONE)
+
+
+def _recover(
+    plan: RecoverPlan, given: RecoverOptions, config: "Config", cluster: "ConnectCluster"
+) -> int:
+    run = new_run()
+    with connect_adapters.notebook(config, run) as journal:
+        began = {
+            "entry": "began",
+            "version": 1,
+            "run": run,
+            "at": _now(),
+            "what": "recover",
+            "workers": plan.workers,
+            "remedy": plan.remedy.value if plan.remedy else None,
+            "connectors": [line.connector.name for line in plan.lines],
+            "overrides": dict(plan.overrides),
+        }
+        journal.append([began])
+        attempts: tuple[RestartAttempt, ...] = ()
+        treated: Treated | None = None
+        if plan.remedy is not None:
+            treated = _treat(plan, plan.remedy, given, cluster, journal)
+            code = treated.code
+        else:
+            attempts = _restart(plan, given, cluster, journal)
+            code = _code(plan, attempts)
+        journal.append([{"entry": "ended", "status": code.name.lower(), "at": _now()}])
+        if code is ExitCode.INTERRUPTED and treated is None:
+            done = ", ".join(f"{each.name}: {each.attempts} restarts" for each in attempts)
+            raise Interrupted(f"interrupted ({done}); journal {journal.where}", "")
+        return _recovered(plan, run, code, attempts, treated)
+
+
+def _restart(
+    plan: RecoverPlan, given: RecoverOptions, cluster: "ConnectCluster", journal: "FileNotebook"
+) -> "tuple[RestartAttempt, ...]":
+    from drctl.connectors.recovering import Recovery
+
+    def announce(name: str, attempt: int) -> None:
+        entry = {"entry": "intent", "what": "restart", "connector": name, "attempt": attempt}
+        journal.append([{**entry, "at": _now()}])
+
+    with (
+        connect_adapters.ward(cluster) as workers,
+        connect_adapters.curer(cluster) as writer,
+        stoppable() as clock,
+        console().task("restarting") as task,
+    ):
+
+        def told(words: str) -> None:
+            console().progress(words)
+            task.update(description=words)
+
+        recovery = Recovery(workers, writer, clock, given.backoff, given.settle_s, announce, told)
+        return recovery.run(plan.restarted)
+
+
+def _treat(
+    plan: RecoverPlan,
+    remedy: Remedy,
+    given: RecoverOptions,
+    cluster: "ConnectCluster",
+    journal: "FileNotebook",
+) -> "Treated":
+    from drctl.connectors.remedies import Treatment
+
+    (line,) = plan.lines
+    with (
+        connect_adapters.ward(cluster) as workers,
+        connect_adapters.curer(cluster) as writer,
+        stoppable() as clock,
+        console().task(f"{remedy} of {line.connector.name}"),
+    ):
+        treatment = Treatment(
+            workers,
+            writer,
+            journal,
+            clock,
+            lambda: datetime.now(UTC),
+            console().progress,
+            _REMEDY_PATIENCE_S,
+            given.settle_s,
+        )
+        cluster_id = workers.kafka_cluster_id()
+        return treatment.run(remedy, line.connector, plan.name, plan.workers, cluster_id)
+
+
+def _code(plan: RecoverPlan, attempts: "tuple[RestartAttempt, ...]") -> ExitCode:
+    from drctl.connectors.recovering import Ending
+
+    endings = {each.ending for each in attempts}
+    if Ending.INTERRUPTED in endings:
+        return ExitCode.INTERRUPTED
+    return ExitCode.DONE if endings == {Ending.RUNNING} and not plan.refused else ExitCode.FOUND
+
+
+def _recovered(
+    plan: RecoverPlan,
+    run: str,
+    code: ExitCode,
+    attempts: "tuple[RestartAttempt, ...]" = (),
+    treated: "Treated | None" = None,
+) -> int:
+    from drctl.cli.connect_table import recover_table
+    from drctl.connectors.documents import recover_document
+
+    console().result(
+        lambda: recover_table(plan, attempts, treated),
+        recover_document(plan, run, int(code), attempts, treated),
+    )
+    return int(code)
+
+
+def _recovery_in_words(plan: RecoverPlan) -> str:
+    if plan.remedy is None:
+        return f"restarts {', '.join(plan.restarted)}"
+    (line,) = plan.lines
+    return f"{'; '.join(line.steps)}. {line.consequence}"
 
 
 @offsets.command()
@@ -155,7 +398,32 @@ def export(
 
     Reads only. Exit codes: 0 saved, 5 not all could be read.
     """
-    return export_offsets(connect, link, tuple(connector or ()), out)
+    from drctl.cli.connect_table import export_table
+    from drctl.views.files import write_whole
+
+    config = configuration()
+    cluster = connect_adapters.only_workers(config, connect, link)
+    now = datetime.now(UTC)
+    with connect_adapters.ward(cluster) as workers, console().task("asking the workers"):
+        health = ConnectorHealth(cluster.place, tuple(workers.all().values()))
+        named = chosen(health, connector) if connector else health.connectors
+        connectors = tuple(_kept(each, workers) for each in named)
+        found = Export(cluster.place, workers.kafka_cluster_id(), now.isoformat(), connectors)
+    file = out or config.state_dir / "connect" / f"offsets-{now:%Y%m%dT%H%M%S.%fZ}.json"
+    document = applying.export_document(found, str(file))
+    try:
+        write_whole(file, json.dumps(document, indent=2) + "\n")
+    except OSError as error:
+        raise Unknown(f"{file} cannot be written: {error.strerror}", "choose --out") from None
+    console().result(lambda: export_table(found, str(file)), document)
+    return int(ExitCode.UNKNOWN if any(each.unread for each in connectors) else ExitCode.DONE)
+
+
+def _kept(connector: Connector, workers: "Workers") -> Kept:
+    try:
+        return kept(connector, workers.positions(connector.name))
+    except DrctlError as silent:
+        return kept(connector, (), silent.message)
 
 
 @offsets.command()
@@ -174,7 +442,7 @@ def translate(
     given = ApplyOptions(
         connect, link, tuple(connector or ()), source, tuple(rename or ()), tuple(override or ())
     )
-    return apply_offsets(given)
+    return _apply_offsets(given)
 
 
 @offsets.command()
@@ -205,7 +473,7 @@ def apply(
         execute,
         yes,
     )
-    return apply_offsets(given)
+    return _apply_offsets(given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,82 +492,45 @@ class ApplyOptions:
     @property
     def words(self) -> tuple[str, ...]:
         """The command line that carries this out."""
-        words = ["connect", "offsets", "apply", "--from", str(self.source)]
-        words += ["--connect", connect_adapters.retyped(self.connect)] if self.connect else []
-        words += ["--link", self.link] if self.link else []
-        for option, values in (
-            ("--connector", self.connectors),
-            ("--rename", self.renames),
-            ("--override", self.overrides),
-        ):
-            for value in values:
-                words += [option, value]
-        return (*words, "--execute")
+        words = option_words(
+            {
+                "--from": self.source,
+                **_workers_options(self.connect, self.link),
+                "--connector": self.connectors,
+                "--rename": self.renames,
+                "--override": self.overrides,
+            }
+        )
+        return ("connect", "offsets", "apply", *words, "--execute")
+
+    def undo(self, before: str) -> tuple[str, ...]:
+        """The command line that writes what was there before."""
+        given = _workers_options(self.connect, self.link)
+        words = option_words({"--from": before, **given, "--override": self.overrides})
+        return ("connect", "offsets", "apply", *words, "--execute")
 
 
-def export_offsets(
-    connect: str | None, link: str | None, names: tuple[str, ...], out: Path | None
-) -> int:
-    """Read all positions, write the file, show what is in it.
-
-    Raises:
-        Unreachable: no worker answered.
-        Unknown: the file cannot be written.
-    """
-    from drctl.cli.connect_table import export_table
-    from drctl.views.files import write_whole
-
-    config = configuration()
-    cluster = connect_adapters.only_workers(config, connect, link)
-    now = datetime.now(UTC)
-    with connect_adapters.ward(cluster) as workers, console().task("asking the workers"):
-        where = cluster.place
-        chosen = _chosen(ConnectorHealth(where, tuple(workers.all().values())), names)
-        connectors = tuple(_kept(each, workers) for each in chosen)
-        export = Export(where, workers.kafka_cluster_id(), now.isoformat(), connectors)
-    file = out or config.state_dir / "connect" / f"offsets-{now:%Y%m%dT%H%M%S.%fZ}.json"
-    document = export_document(export, str(file))
-    try:
-        write_whole(file, json.dumps(document, indent=2) + "\n")
-    except OSError as error:
-        raise Unknown(f"{file} cannot be written: {error.strerror}", "choose --out") from None
-    console().result(lambda: export_table(export, str(file)), document)
-    return int(ExitCode.UNKNOWN if any(each.unread for each in connectors) else ExitCode.DONE)
-
-
-def apply_offsets(given: ApplyOptions) -> int:
+def _apply_offsets(given: ApplyOptions) -> int:
     """Make the plan, and with `--execute` carry it out."""
     check_confirming(given.execute, given.yes)
-    overrides = parse_overrides(given.overrides)
+    overrides = applying.parse_overrides(given.overrides)
     renamed = _renamed(given.renames)
-    export = _read(given.source)
+    exported = _read(given.source)
     config = configuration()
     cluster = connect_adapters.only_workers(config, given.connect, given.link)
-    where = cluster.place
     with connect_adapters.ward(cluster) as workers:
         with console().task("asking the workers"):
-            plan = build_plan(export, given.connectors, renamed, workers, where, overrides)
+            plan = applying.build_plan(
+                exported, given.connectors, renamed, workers, cluster.place, overrides
+            )
         if not given.execute:
-            return _offsets_show(plan, given)
-        return _offsets_carry_out(plan, given, config, cluster)
-
-
-def _chosen(ward: ConnectorHealth, names: Sequence[str]) -> tuple[Connector, ...]:
-    from drctl.connectors.diagnosis import chosen
-
-    return chosen(ward, names) if names else ward.connectors
-
-
-def _kept(connector: Connector, workers: "Workers") -> Kept:
-    try:
-        return kept(connector, workers.positions(connector.name))
-    except DrctlError as silent:
-        return kept(connector, (), silent.message)
+            return _show_offsets(plan, given)
+        return _carry_out(plan, given, config, cluster)
 
 
 def _read(file: Path) -> Export:
     try:
-        return read_export(read_json(file.read_text(encoding="utf-8")), str(file))
+        return applying.read_export(read_json(file.read_text(encoding="utf-8")), str(file))
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from None
     except ValueError as error:
@@ -318,7 +549,7 @@ def _renamed(given: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _offsets_show(plan: OffsetsPlan, given: ApplyOptions) -> int:
+def _show_offsets(plan: OffsetsPlan, given: ApplyOptions) -> int:
     from drctl.cli.connect_table import offsets_plan_table
     from drctl.connectors.documents import offsets_plan_document
 
@@ -328,7 +559,7 @@ def _offsets_show(plan: OffsetsPlan, given: ApplyOptions) -> int:
     return int(ExitCode.REFUSED if plan.refused else ExitCode.DONE)
 
 
-def _offsets_carry_out(
+def _carry_out(
     plan: OffsetsPlan, given: ApplyOptions, config: "Config", cluster: "ConnectCluster"
 ) -> int:
     from drctl.cli.connect_table import offsets_result_table
@@ -341,7 +572,7 @@ def _offsets_carry_out(
         written = plural(len(plan.writes), "position")
         confirm(plan.workers, f"{written} of {plural(len(names), 'connector')}", yes=given.yes)
         result = _written(plan, config, cluster)
-    undo = _undo(result, given)
+    undo = command_line(given.undo(result.before)) if result.before else ""
     document = offsets_result_document(result, undo)
     console().result(lambda: offsets_result_table(result, undo), document)
     return int(result.exit_code)
@@ -350,283 +581,21 @@ def _offsets_carry_out(
 def _written(plan: OffsetsPlan, config: "Config", cluster: "ConnectCluster") -> "OffsetsResult":
     from drctl.connectors.writing import Writing
 
-    run = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+    run = new_run()
     with (
         connect_adapters.ward(cluster) as workers,
         connect_adapters.curer(cluster) as writer,
-        connect_adapters.notebook(config, run) as notebook,
+        connect_adapters.notebook(config, run) as journal,
         stoppable() as clock,
         console().task(f"writing to {plan.workers}"),
     ):
-        writing = Writing(workers, writer, notebook, clock, lambda: datetime.now(UTC))
+        writing = Writing(workers, writer, journal, clock, lambda: datetime.now(UTC))
         try:
             return writing.run(plan, run, workers.kafka_cluster_id())
         except KeyboardInterrupt:
-            message = f"interrupted: what may have been written stands in {notebook.where}"
+            message = f"interrupted: what may have been written stands in {journal.where}"
             raise Interrupted(message, "see what is there: drctl connect offsets export") from None
 
 
-def _undo(result: "OffsetsResult", given: ApplyOptions) -> str:
-    if not result.before:
-        return ""
-    words = ["connect", "offsets", "apply", "--from", result.before]
-    words += ["--connect", connect_adapters.retyped(given.connect)] if given.connect else []
-    words += ["--link", given.link] if given.link else []
-    for override in given.overrides:
-        words += ["--override", override]
-    return command_line([*words, "--execute"])
-
-
-def show_status(connect: tuple[str, ...], link: str | None) -> int:
-    """All connectors of the workers that were given, or of those of the links."""
-    from drctl.cli.connect_table import status_table
-
-    if connect:
-        config = configuration_if_any()
-        known = tuple(connect_adapters.typed_workers(text, config) for text in connect)
-    else:
-        known = connect_adapters.known_workers(configuration(), link)
-    with console().task("asking the workers"):
-        wards = [look_at(cluster) for cluster in known]
-    console().result(lambda: status_table(wards), status_document(wards))
-    return int(_exit_code(wards))
-
-
-def look_at(cluster: "ConnectCluster") -> ConnectorHealth:
-    """The connectors of one Connect cluster, or why they could not be asked."""
-    where = cluster.place
-    try:
-        with connect_adapters.ward(cluster) as opened:
-            return ConnectorHealth(where, tuple(opened.all().values()))
-    except DrctlError as silent:
-        return ConnectorHealth(where, (), silent.message)
-
-
-def _exit_code(wards: Sequence[ConnectorHealth]) -> ExitCode:
-    if any(ward.silent for ward in wards):
-        return ExitCode.UNKNOWN
-    found = any(ward.findings or ward.unassigned for ward in wards)
-    return ExitCode.FOUND if found else ExitCode.DONE
-
-
-_REMEDY_PATIENCE_S = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class RecoverOptions:
-    """What the command line says.
-
-    Attributes:
-        pauses: first, longest and settling time, as typed.
-    """
-
-    connect: str | None
-    link: str | None
-    connectors: tuple[str, ...]
-    remedy: str | None
-    new_name: str | None
-    backoff: Backoff
-    settle_s: float
-    pauses: tuple[str, str, str]
-    execute: bool
-    yes: bool
-    overrides: tuple[str, ...]
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The command line that carries this out."""
-        words = ["connect", "recover"]
-        words += ["--connect", connect_adapters.retyped(self.connect)] if self.connect else []
-        words += ["--link", self.link] if self.link else []
-        for name in self.connectors:
-            words += ["--connector", name]
-        words += ["--remedy", self.remedy] if self.remedy else []
-        words += ["--as", self.new_name] if self.new_name else []
-        given = (*self.pauses, str(self.backoff.attempts))
-        names = ("--initial", "--longest", "--settle", "--attempts")
-        for name, value, usual in zip(names, given, ("1s", "120s", "10s", "16"), strict=True):
-            words += [name, value] if value != usual else []
-        for override in self.overrides:
-            words += ["--override", override]
-        return (*words, "--execute")
-
-
-def recover_connectors(given: RecoverOptions) -> int:
-    """Make the plan, and with `--execute` carry it out."""
-    check_confirming(given.execute, given.yes)
-    overrides = recovery_plan_parse_overrides(given.overrides)
-    remedy = _remedy(given)
-    config = configuration()
-    cluster = connect_adapters.only_workers(config, given.connect, given.link)
-    with console().task("asking the workers"):
-        plan = _plan(given, remedy, cluster, overrides)
-    if not given.execute:
-        return _show(plan, given)
-    if not plan.acting:
-        return _ended(plan, "", ExitCode.REFUSED if plan.refused else ExitCode.DONE)
-    confirm(plan.workers, _in_words(plan), yes=given.yes)
-    return _carry_out(plan, given, config, cluster)
-
-
-def _remedy(given: RecoverOptions) -> Remedy | None:
-    if given.remedy is None:
-        if given.new_name:
-            raise UsageError("--as goes with --remedy recreate")
-        return None
-    if given.remedy not in list(Remedy):
-        raise UsageError(f"there is no remedy {given.remedy!r}", f"there are: {', '.join(Remedy)}")
-    if len(given.connectors) != 1:
-        raise UsageError("--remedy is for one connector", "name it: --connector NAME")
-    if given.new_name and given.remedy == Remedy.RESET:
-        raise UsageError("--as goes with --remedy recreate")
-    return Remedy(given.remedy)
-
-
-def _plan(
-    given: RecoverOptions,
-    remedy: Remedy | None,
-    cluster: "ConnectCluster",
-    overrides: dict[str, str],
-) -> RecoverPlan:
-    ward = look_at(cluster)
-    if ward.silent:
-        raise Unreachable(ward.silent)
-    connectors = chosen(ward, given.connectors)
-    if remedy is None:
-        return restart_plan(ward, connectors, overrides)
-    name = given.new_name or f"{connectors[0].name}-2"
-    return remedy_plan(ward, connectors[0], remedy, name, overrides)
-
-
-def _show(plan: RecoverPlan, given: RecoverOptions) -> int:
-    from drctl.cli.connect_table import recover_plan_table
-    from drctl.connectors.documents import recover_plan_document
-
-    execute = command_line(given.words)
-    console().result(
-        lambda: recover_plan_table(plan, given.backoff, execute),
-        recover_plan_document(plan, given.backoff, execute),
-    )
-    return int(ExitCode.REFUSED if plan.refused else ExitCode.DONE)
-
-
-def _carry_out(
-    plan: RecoverPlan, given: RecoverOptions, config: "Config", cluster: "ConnectCluster"
-) -> int:
-    run = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-    with connect_adapters.notebook(config, run) as notebook:
-        notebook.append([_began(plan, run)])
-        if plan.remedy is not None:
-            treated = _treated(plan, given, cluster, notebook)
-            code = treated.code
-            notebook.append([_end(code)])
-            return _ended(plan, run, code, treated=treated)
-        patients = _restarted(plan, given, cluster, notebook)
-        code = _code(plan, patients)
-        notebook.append([_end(code)])
-        if code is ExitCode.INTERRUPTED:
-            done = ", ".join(f"{each.name}: {each.attempts} restarts" for each in patients)
-            raise Interrupted(f"interrupted ({done}); journal {notebook.where}", "")
-        return _ended(plan, run, code, patients)
-
-
-def _restarted(
-    plan: RecoverPlan, given: RecoverOptions, cluster: "ConnectCluster", notebook: "FileNotebook"
-) -> "tuple[RestartAttempt, ...]":
-    from drctl.connectors.recovering import Recovery
-
-    def announce(name: str, attempt: int) -> None:
-        entry = {"entry": "intent", "what": "restart", "connector": name, "attempt": attempt}
-        notebook.append([{**entry, "at": datetime.now(UTC).isoformat()}])
-
-    with (
-        connect_adapters.ward(cluster) as workers,
-        connect_adapters.curer(cluster) as writer,
-        stoppable() as clock,
-        console().task("restarting") as task,
-    ):
-
-        def told(words: str) -> None:
-            console().progress(words)
-            task.update(description=words)
-
-        recovery = Recovery(workers, writer, clock, given.backoff, given.settle_s, announce, told)
-        return recovery.run(plan.restarted)
-
-
-def _treated(
-    plan: RecoverPlan, given: RecoverOptions, cluster: "ConnectCluster", notebook: "FileNotebook"
-) -> "Treated":
-    from drctl.connectors.remedies import Treatment
-
-    assert plan.remedy is not None
-    (line,) = plan.lines
-    with (
-        connect_adapters.ward(cluster) as workers,
-        connect_adapters.curer(cluster) as writer,
-        stoppable() as clock,
-        console().task(f"{plan.remedy} of {line.connector.name}"),
-    ):
-        treatment = Treatment(
-            workers,
-            writer,
-            notebook,
-            clock,
-            lambda: datetime.now(UTC),
-            console().progress,
-            _REMEDY_PATIENCE_S,
-            given.settle_s,
-        )
-        cluster_id = workers.kafka_cluster_id()
-        return treatment.run(plan.remedy, line.connector, plan.name, plan.workers, cluster_id)
-
-
-def _code(plan: RecoverPlan, patients: "tuple[RestartAttempt, ...]") -> ExitCode:
-    from drctl.connectors.recovering import Ending
-
-    endings = {each.ending for each in patients}
-    if Ending.INTERRUPTED in endings:
-        return ExitCode.INTERRUPTED
-    return ExitCode.DONE if endings == {Ending.RUNNING} and not plan.refused else ExitCode.FOUND
-
-
-def _ended(
-    plan: RecoverPlan,
-    run: str,
-    code: ExitCode,
-    patients: "tuple[RestartAttempt, ...]" = (),
-    treated: "Treated | None" = None,
-) -> int:
-    from drctl.cli.connect_table import recover_table
-    from drctl.connectors.documents import recover_document
-
-    console().result(
-        lambda: recover_table(plan, patients, treated),
-        recover_document(plan, run, int(code), patients, treated),
-    )
-    return int(code)
-
-
-def _in_words(plan: RecoverPlan) -> str:
-    if plan.remedy is None:
-        return f"restarts {', '.join(plan.restarted)}"
-    (line,) = plan.lines
-    return f"{'; '.join(line.steps)}. {line.consequence}"
-
-
-def _began(plan: RecoverPlan, run: str) -> dict[str, object]:
-    return {
-        "entry": "began",
-        "version": 1,
-        "run": run,
-        "at": datetime.now(UTC).isoformat(),
-        "what": "recover",
-        "workers": plan.workers,
-        "remedy": plan.remedy.value if plan.remedy else None,
-        "connectors": [line.connector.name for line in plan.lines],
-        "overrides": dict(plan.overrides),
-    }
-
-
-def _end(code: ExitCode) -> dict[str, object]:
-    return {"entry": "ended", "status": code.name.lower(), "at": datetime.now(UTC).isoformat()}
+def _now() -> str:
+    return datetime.now(UTC).isoformat()

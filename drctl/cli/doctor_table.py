@@ -1,16 +1,18 @@
-"""What `doctor` found, for a terminal; nothing of what clusters say is rich markup."""
+"""What `doctor` found, and what `--fix` would change; nothing is rich markup."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from drctl.checks.causes import Unseen, network_suspected, told_once
+from drctl.checks.check import Family
 from drctl.checks.diagnosis import Diagnosis, Row
 from drctl.checks.repairs import GUARD
+from drctl.cli.tables import heading, section, stacked
 from drctl.model.finding import Finding, Status
 from drctl.model.plan import Plan
 from drctl.views.text import plain, plural, sentence
@@ -24,35 +26,33 @@ _STYLES = {
 _URGENT = {Status.FAIL: 0, Status.NOT_CHECKED: 1, Status.WARN: 2, Status.OK: 3}
 
 
-def doctor_table(found: Diagnosis) -> RenderableType:
+@stacked
+def doctor_table(found: Diagnosis) -> Iterator[RenderableType]:
     """The verdict, what stands in the way first, then every row by family."""
-    return Group(*_table_parts(found))
-
-
-def _table_parts(found: Diagnosis) -> Iterator[RenderableType]:
     if network := network_suspected(row.finding for row in found.rows):
         yield Text(sentence(network), style="bold red")
-    yield _table_verdict(found)
+    yield _readiness(found)
     ends = f"link {found.link}: {found.source} -> {found.target}"
     counts = ", ".join(f"{count} {status.value}" for status, count in found.counts.items())
     yield Text(f"{sentence(ends)}; {counts}", style="dim")
     _, unseen = told_once([row.finding for row in found.rows])
     bad = [row for row in found.rows if row.refuses or row.finding.status is Status.FAIL]
     if bad:
-        yield Text("\nIn the way of a failover", style="bold")
-        yield from _table_told(bad, unseen)
+        yield heading("In the way of a failover")
+        yield from _findings(bad, unseen)
     others = [row for row in found.rows if row not in bad and row.finding.status is not Status.OK]
     if others:
-        yield Text("\nTo know of", style="bold")
-        yield from _table_told(sorted(others, key=_urgency), unseen)
+        yield heading("To know of")
+        by_urgency = sorted(others, key=lambda row: _URGENT[row.finding.status])
+        yield from _findings(by_urgency, unseen)
     if unseen:
-        yield Text("\nNot looked at", style="bold")
+        yield heading("Not looked at")
         yield from map(_unseen, unseen)
-    yield Text("\nAll rows", style="bold")
-    yield _table_table(found.rows, unseen)
+    yield heading("All rows")
+    yield _all_rows(found.rows, unseen)
 
 
-def _table_verdict(found: Diagnosis) -> Text:
+def _readiness(found: Diagnosis) -> Text:
     if found.silent:
         silent = " and ".join(map(sentence, found.silent))
         return Text(f"Unknown: {silent} did not answer", style="bold red")
@@ -62,7 +62,7 @@ def _table_verdict(found: Diagnosis) -> Text:
     return Text("Ready: nothing stands in the way of a failover", style=style)
 
 
-def _table_told(rows: Sequence[Row], unseen: Sequence[Unseen]) -> Iterator[Text]:
+def _findings(rows: Sequence[Row], unseen: Sequence[Unseen]) -> Iterator[Text]:
     """What has something of its own to say."""
     folded = [each for group in unseen for each in group.findings]
     for finding in (row.finding for row in rows if row.finding not in folded):
@@ -81,12 +81,14 @@ def _unseen(unseen: Unseen) -> Text:
     return Text(f"  not-checked {told}", style="yellow")
 
 
-def _table_table(rows: Sequence[Row], unseen: Sequence[Unseen]) -> Table:
+def _all_rows(rows: Sequence[Row], unseen: Sequence[Unseen]) -> Table:
     shared = {each.because for each in unseen}
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for _ in range(3):
         table.add_column(overflow="fold")
-    for family, group in groupby(sorted(rows, key=_place), key=lambda row: row.family):
+    families = list(Family)
+    by_family = sorted(rows, key=lambda row: families.index(row.family))
+    for family, group in groupby(by_family, key=lambda row: row.family):
         table.add_row(Text(family.value, "bold"), "", "")
         for row in group:
             finding = row.finding
@@ -99,49 +101,28 @@ def _table_table(rows: Sequence[Row], unseen: Sequence[Unseen]) -> Table:
     return table
 
 
-def _urgency(row: Row) -> int:
-    return _URGENT[row.finding.status]
-
-
-def _place(row: Row) -> int:
-    return list(type(row.family)).index(row.family)
-
-
+@stacked
 def fix_table(
     plan: Plan, findings: Sequence[Finding], against: Sequence[str], execute: str
-) -> RenderableType:
+) -> Iterator[RenderableType]:
     """The verdict, every change, what is left and why, and what to type."""
-    failing = [each for each in findings if each.status is Status.FAIL]
     changes = [change for step in plan.steps for change in step.settings.get("changes", ())]
     left = [each for each in findings if each.status is Status.WARN]
-    unseen = [each for each in findings if each.status is Status.NOT_CHECKED]
-    todo = tuple(_what_to_do(changes, left, against, failing, execute))
-    return Group(*_parts(plan, changes, left, unseen, against, todo))
-
-
-def _parts(
-    plan: Plan,
-    changes: Sequence[Mapping[str, Any]],
-    left: Sequence[Finding],
-    unseen: Sequence[Finding],
-    against: Sequence[str],
-    todo: Sequence[str],
-) -> Iterator[RenderableType]:
     yield _verdict(plan, changes, left, against)
     if changes:
-        yield Text(f"\nWould be changed on {plain(plan.target)}", style="bold")
-        yield _table(changes)
-    if left:
-        yield Text("\nLeft to a person", style="bold")
-        for each in left:
-            yield from _told(each)
-    if unseen:
-        yield Text("\nBeyond this link, or not compared", style="bold")
-        for each in unseen:
-            yield from _told(each)
-    yield Text("\nDo now", style="bold")
-    for line in todo:
-        yield Text(f"  {line}")
+        yield heading(f"Would be changed on {plain(plan.target)}")
+        yield _changes(changes)
+    unseen = [each for each in findings if each.status is Status.NOT_CHECKED]
+    for title, rows in (
+        ("Left to a person", left),
+        ("Beyond this link, or not compared", unseen),
+    ):
+        if rows:
+            yield heading(title)
+            for each in rows:
+                yield from _by_hand(each)
+    failing = [each for each in findings if each.status is Status.FAIL]
+    yield from section("Do now", _what_to_do(changes, left, against, failing, execute))
 
 
 def _verdict(
@@ -159,10 +140,10 @@ def _verdict(
     return Text(f"{'Ready' if changes else 'Nothing to change'}: {ends}; {counts}", "bold yellow")
 
 
-def _table(changes: Sequence[Mapping[str, Any]]) -> Table:
+def _changes(changes: Sequence[Mapping[str, Any]]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 2))
-    for heading in ("What", "Now", "Then", "Why it matters in a failover"):
-        table.add_column(heading, overflow="fold")
+    for title in ("What", "Now", "Then", "Why it matters in a failover"):
+        table.add_column(title, overflow="fold")
     for each in changes:
         why = sentence(each["why"])
         if each["note"]:
@@ -173,7 +154,7 @@ def _table(changes: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
-def _told(finding: Finding) -> Iterator[Text]:
+def _by_hand(finding: Finding) -> Iterator[Text]:
     yield Text(f"  {sentence(finding.subject)}")
     for name in ("reason", "cost", "cure"):
         if text := getattr(finding, name):

@@ -25,8 +25,15 @@ from drctl.cli.drill_stage import (
     leaving_nothing,
     stocktaking,
 )
-from drctl.cli.grammar import Execute, LinkName, Yes
-from drctl.cli.offsets import check_confirming, command_line
+from drctl.cli.grammar import (
+    Execute,
+    LinkName,
+    Yes,
+    check_confirming,
+    command_line,
+    option_words,
+    seconds,
+)
 from drctl.cli.prompts import confirm
 from drctl.cli.settings import configuration
 from drctl.cli.stopping import StoppableClock, stoppable
@@ -39,13 +46,13 @@ from drctl.model.topology import Unavailable
 from drctl.views.text import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.drill.cleaning import Ports
     from drctl.engine.run_state import RunState
-    from drctl.model.plan import Json
+
+PAGE = "history.html"
+_LEAST_RECORDS = 20
 
 
 def drill(
@@ -91,25 +98,26 @@ def drill(
     0 within policy, and all else is as it was; 1 a measure is worse, or the drill did not go
     through; 3 refused; 4 something that was made is left: --clean; 5 unknown; 130 interrupted.
     """
-    from drctl.model.errors import UsageError
-
     if clean and history:
         raise UsageError("--clean and --history do not go together")
     if history:
-        return show(link)
+        return _show_history(link)
     if clean:
-        return clean_dead_drills(link, execute=execute, yes=yes)
-    from drctl.cli.drill_stage import Wanted
-    from drctl.cli.grammar import seconds
-
-    words = ["drill", "--records", str(records), "--work", work, "--budget", budget]
-    for name, value in (("--topic-prefix", topic_prefix), ("--max-rto", max_rto)):
-        words += [name, value] if value else []
-    words += ["--inject", inject.value] if inject else []
-    words += ["--lab", str(lab)] if lab else []
-    words += ["--junit", str(junit)] if junit else []
+        return _clean_dead(link, execute=execute, yes=yes)
+    words = option_words(
+        {
+            "--records": records,
+            "--work": work,
+            "--budget": budget,
+            "--topic-prefix": topic_prefix,
+            "--max-rto": max_rto,
+            "--inject": inject,
+            "--lab": lab,
+            "--junit": junit,
+        }
+    )
     given = DrillOptions(
-        tuple(words),
+        ("drill", *words),
         link,
         Wanted(records, seconds(work, "--work", zero=True), seconds(budget, "--budget")),
         topic_prefix,
@@ -120,160 +128,7 @@ def drill(
         execute,
         yes,
     )
-    return run_drill(given)
-
-
-def clean_dead_drills(name: str | None, *, execute: bool, yes: bool) -> int:
-    """Show what is there, or delete it.
-
-    Raises:
-        Refused: nobody confirmed.
-        Unreachable: a cluster did not answer.
-    """
-    check_confirming(execute, yes)
-    config = configuration()
-    link = config.link(name)
-    if execute:
-        drill_stage.bury(config)
-    elif faults := drill_stage.lasting(config):
-        try:
-            return _clean(config, link, faults, execute=False, yes=False)
-        except Unreachable as silent:
-            console().note(f"{silent.message}: what else is there is seen once that is taken back")
-            return _clean_show(link.name, (), faults, done=False)
-    return _clean(config, link, (), execute=execute, yes=yes)
-
-
-def _clean(
-    config: "Config", link: "Link", faults: Sequence[str], *, execute: bool, yes: bool
-) -> int:
-    with (
-        drill_adapters.ports(link.source, link.source_config) as source,
-        drill_adapters.ports(link.target, link.target_config) as target,
-    ):
-        found = drill_stage.leftovers(config, source, target, everything=True)
-        for line in drill_stage.told(found.spared):
-            console().note(line)
-        if not execute or not found.dead:
-            return _clean_show(link.name, (), (*faults, *found.words), done=execute)
-        what = f"{len(found.words)} things of dead drills, and of cluster {link.source}"
-        confirm(link.target, what, yes=yes)
-        done = drill_stage.clean_up(source, target, found.dead, time.sleep)
-        return _clean_show(link.name, done.gone, done.left, done=True)
-
-
-def _clean_show(link: str, deleted: Sequence[str], left: Sequence[str], *, done: bool) -> int:
-    from drctl.cli.drill_table import clean_table
-    from drctl.views.drill_text import clean_document
-
-    execute = command_line(["drill", "--clean", "--link", link, "--execute"])
-    document = clean_document(link, deleted, left, done, execute)
-    console().result(lambda: clean_table(document), document)
-    if not left:
-        return int(ExitCode.DONE)
-    return int(ExitCode.STOPPED if done else ExitCode.FOUND)
-
-
-PAGE = "history.html"
-
-
-def show_end(config: "Config", result: "Result", junit: "Path | None") -> int:
-    """Print the end of a drill; the exit code.
-
-    Args:
-        junit: where it is written as JUnit XML, too.
-
-    Raises:
-        Unknown: the history cannot be kept.
-    """
-    from drctl.cli.drill_table import result_table
-    from drctl.views.drill_text import result_document
-
-    drill_adapters.history(config).append(result.past().line())
-    page = write_page(config)
-    if junit is not None:
-        _write_junit(junit, result)
-    document = result_document(result, page)
-    console().result(lambda: result_table(result, page), document)
-    return int(result.exit_code)
-
-
-def write_page(config: "Config") -> str | None:
-    """The page of all drills; None where it could not be written.
-
-    Raises:
-        Unknown: the history cannot be read.
-    """
-    from drctl.views.drill_page import render
-    from drctl.views.files import write_whole
-
-    drills, _ = read(drill_adapters.history(config).lines())
-    if not drills:
-        return None
-    file = drill_adapters.folder(config) / PAGE
-    try:
-        write_whole(file, render(drills))
-    except OSError as error:
-        console().warn(f"the page could not be written: {error.strerror}")
-        return None
-    return str(file)
-
-
-def _write_junit(file: "Path", result: "Result") -> None:
-    from drctl.views.files import write_whole
-    from drctl.views.junit import drill_to_junit
-
-    try:
-        write_whole(file, drill_to_junit(result))
-    except OSError as error:
-        console().warn(f"{file} could not be written: {error.strerror}")
-
-
-def step_times(story: "RunState | None") -> tuple[StepTime, ...]:
-    """The engine's steps, as its journal tells them."""
-    from drctl.views.run_json import detail
-    from drctl.views.run_reading import report_data
-
-    if story is None:
-        return ()
-    try:
-        steps = report_data(story).steps
-    except DrctlError as error:
-        console().warn(f"the steps are not known: {error.message}")
-        return ()
-    return tuple(StepTime(s.id, s.title, s.became.value, s.seconds, detail(s)) for s in steps)
-
-
-def committed(story: "RunState | None") -> "Mapping[str, object] | None":
-    """What the engine said of the positions that it committed."""
-    facts: Json | None = story.facts_by_kind().get("commit-offsets") if story else None
-    return facts
-
-
-def show(link: str | None) -> int:
-    """Print them, the oldest first.
-
-    Raises:
-        UsageError: there is no such link.
-        Unknown: the history cannot be read.
-    """
-    from drctl.cli.drill_table import history_table
-    from drctl.views.drill_text import history_document
-
-    config = configuration()
-    drills, damaged = read(drill_adapters.history(config).lines())
-    if link is not None:
-        name = config.link(link).name
-        drills = tuple(past for past in drills if past.link == name)
-    if damaged:
-        console().warn(f"{damaged} lines of the history cannot be read, and are left out")
-    page = write_page(config)
-    document = history_document(drills, damaged, page)
-    console().result(lambda: history_table(drills, page), document)
-    return int(ExitCode.DONE)
-
-
-_LEAST_RECORDS = 20
+    return _drill(given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +154,7 @@ class DrillOptions:
     yes: bool
 
 
-def run_drill(given: DrillOptions) -> int:
+def _drill(given: DrillOptions) -> int:
     """Show it, or carry it out.
 
     Raises:
@@ -392,7 +247,6 @@ def _show(stage: Stage, covered: Coverage, left: Leftovers, given: DrillOptions)
 
 
 def _carried_out(stage: Stage, left: Leftovers, given: DrillOptions) -> int:
-
     if left.dead:
         console().progress(f"cleaning up after {plural(len(left.dead), 'drill')} that died")
         drill_stage.clean_up(stage.source, stage.target, left.dead, stage.clock.wait)
@@ -405,9 +259,10 @@ def _carried_out(stage: Stage, left: Leftovers, given: DrillOptions) -> int:
         with leaving_nothing(stage, before, ending):
             logs = stage.run()
             if logs is not None:
-                ending.measures = measured(logs, committed(stage.story))
+                facts = stage.story.facts_by_kind() if stage.story else {}
+                ending.measures = measured(logs, facts.get("commit-offsets"))
         result = _result(stage, ending, given, stage.clock.monotonic() - start)
-        return show_end(stage.config, result, given.junit)
+        return _show_end(stage.config, result, given.junit)
 
 
 def _result(stage: Stage, ending: Ending, given: DrillOptions, seconds: float) -> Result:
@@ -428,7 +283,7 @@ def _result(stage: Stage, ending: Ending, given: DrillOptions, seconds: float) -
         ending.unanswered or stage.not_seen_done,
         ending.interrupted,
         ending.measures,
-        step_times(stage.story),
+        _step_times(stage.story),
         stage.left_out,
         tuple(ending.deleted),
         tuple(ending.left),
@@ -436,3 +291,144 @@ def _result(stage: Stage, ending: Ending, given: DrillOptions, seconds: float) -
         ending.not_compared,
         stage.journal,
     )
+
+
+def _step_times(story: "RunState | None") -> tuple[StepTime, ...]:
+    """The engine's steps, as its journal tells them."""
+    from drctl.views.run_json import detail
+    from drctl.views.run_reading import report_data
+
+    if story is None:
+        return ()
+    try:
+        steps = report_data(story).steps
+    except DrctlError as error:
+        console().warn(f"the steps are not known: {error.message}")
+        return ()
+    return tuple(StepTime(s.id, s.title, s.became.value, s.seconds, detail(s)) for s in steps)
+
+
+def _show_end(config: "Config", result: "Result", junit: "Path | None") -> int:
+    """Print the end of a drill; the exit code.
+
+    Args:
+        junit: where it is written as JUnit XML, too.
+
+    Raises:
+        Unknown: the history cannot be kept.
+    """
+    from drctl.cli.drill_table import result_table
+    from drctl.views.drill_text import result_document
+
+    drill_adapters.history(config).append(result.past().line())
+    page = _write_page(config)
+    if junit is not None:
+        _write_junit(junit, result)
+    document = result_document(result, page)
+    console().result(lambda: result_table(result, page), document)
+    return int(result.exit_code)
+
+
+def _write_junit(file: "Path", result: "Result") -> None:
+    from drctl.views.files import write_whole
+    from drctl.views.junit import drill_to_junit
+
+    try:
+        write_whole(file, drill_to_junit(result))
+    except OSError as error:
+        console().warn(f"{file} could not be written: {error.strerror}")
+
+
+def _clean_dead(name: str | None, *, execute: bool, yes: bool) -> int:
+    """Show what is there, or delete it.
+
+    Raises:
+        Refused: nobody confirmed.
+        Unreachable: a cluster did not answer.
+    """
+    check_confirming(execute, yes)
+    config = configuration()
+    link = config.link(name)
+    if execute:
+        drill_stage.bury(config)
+    elif faults := drill_stage.lasting(config):
+        try:
+            return _clean(config, link, faults, execute=False, yes=False)
+        except Unreachable as silent:
+            console().note(f"{silent.message}: what else is there is seen once that is taken back")
+            return _clean_show(link.name, (), faults, done=False)
+    return _clean(config, link, (), execute=execute, yes=yes)
+
+
+def _clean(
+    config: "Config", link: "Link", faults: Sequence[str], *, execute: bool, yes: bool
+) -> int:
+    with (
+        drill_adapters.ports(link.source, link.source_config) as source,
+        drill_adapters.ports(link.target, link.target_config) as target,
+    ):
+        found = drill_stage.leftovers(config, source, target, everything=True)
+        for line in drill_stage.told(found.spared):
+            console().note(line)
+        if not execute or not found.dead:
+            return _clean_show(link.name, (), (*faults, *found.words), done=execute)
+        what = f"{len(found.words)} things of dead drills, and of cluster {link.source}"
+        confirm(link.target, what, yes=yes)
+        done = drill_stage.clean_up(source, target, found.dead, time.sleep)
+        return _clean_show(link.name, done.gone, done.left, done=True)
+
+
+def _clean_show(link: str, deleted: Sequence[str], left: Sequence[str], *, done: bool) -> int:
+    from drctl.cli.drill_table import clean_table
+    from drctl.views.drill_text import clean_document
+
+    execute = command_line(["drill", "--clean", "--link", link, "--execute"])
+    document = clean_document(link, deleted, left, done, execute)
+    console().result(lambda: clean_table(document), document)
+    if not left:
+        return int(ExitCode.DONE)
+    return int(ExitCode.STOPPED if done else ExitCode.FOUND)
+
+
+def _show_history(link: str | None) -> int:
+    """Print all drills, the oldest first.
+
+    Raises:
+        UsageError: there is no such link.
+        Unknown: the history cannot be read.
+    """
+    from drctl.cli.drill_table import history_table
+    from drctl.views.drill_text import history_document
+
+    config = configuration()
+    drills, damaged = read(drill_adapters.history(config).lines())
+    if link is not None:
+        name = config.link(link).name
+        drills = tuple(past for past in drills if past.link == name)
+    if damaged:
+        console().warn(f"{damaged} lines of the history cannot be read, and are left out")
+    page = _write_page(config)
+    document = history_document(drills, damaged, page)
+    console().result(lambda: history_table(drills, page), document)
+    return int(ExitCode.DONE)
+
+
+def _write_page(config: "Config") -> str | None:
+    """The page of all drills; None where it could not be written.
+
+    Raises:
+        Unknown: the history cannot be read.
+    """
+    from drctl.views.drill_page import render
+    from drctl.views.files import write_whole
+
+    drills, _ = read(drill_adapters.history(config).lines())
+    if not drills:
+        return None
+    file = drill_adapters.folder(config) / PAGE
+    try:
+        write_whole(file, render(drills))
+    except OSError as error:
+        console().warn(f"the page could not be written: {error.strerror}")
+        return None
+    return str(file)

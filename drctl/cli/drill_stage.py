@@ -18,7 +18,7 @@ from drctl.app.link_reader import Connectors
 from drctl.app.notices import Nobody
 from drctl.app.prechecks import judged
 from drctl.cli.console import console
-from drctl.cli.offsets import command_line
+from drctl.cli.grammar import command_line
 from drctl.cli.running import watched
 from drctl.cli.stopping import StoppableClock
 from drctl.config.mirrors import brokers

@@ -1,12 +1,13 @@
 """Drills for a terminal: the plan, the end, what was cleaned up, all that were; no rich markup."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from drctl.cli.tables import heading, section, stacked
 from drctl.drill.result import Past, Result, Verdict
 from drctl.views import drill_text
 from drctl.views.run_words import length
@@ -16,39 +17,13 @@ _STYLES = {Verdict.PASSED: "bold green", Verdict.WORSE: "bold yellow"}
 _MOST = 20
 
 
-def plan_table(document: dict[str, Any]) -> RenderableType:
+@stacked
+def plan_table(document: dict[str, Any]) -> Iterator[RenderableType]:
     """What a drill would make and do; the command line that does it stands last."""
-    return Group(*_plan_parts(document))
-
-
-def result_table(result: Result, page: str | None) -> RenderableType:
-    """The verdict, the measures, the steps, and what became of everything else."""
-    return Group(*_result_parts(result, page))
-
-
-def clean_table(document: dict[str, Any]) -> RenderableType:
-    """What was, or would be, deleted."""
-    return Group(*_clean_parts(document))
-
-
-def history_table(drills: Sequence[Past], page: str | None) -> RenderableType:
-    """A row for each drill."""
-    if not drills:
-        return Text("no drill was carried out from this state_dir")
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for name in drill_text.COLUMNS:
-        table.add_column(name)
-    for past in drills:
-        style = "" if past.verdict is Verdict.PASSED else "yellow"
-        table.add_row(*(Text(cell, style) for cell in drill_text.past_row(past)))
-    return Group(table, Text(f"\nPage: {page}")) if page else table
-
-
-def _plan_parts(document: dict[str, Any]) -> Iterator[RenderableType]:
     ends = f"{plain(document['source'])} to {plain(document['target'])}"
     fault = f", with {document['inject']}" if document["inject"] else ""
     yield Text(f"A drill over link {plain(document['link'])}, from {ends}{fault}", style="bold")
-    yield Text("\nIt would make, and delete at its end", style="bold")
+    yield heading("It would make, and delete at its end")
     scratch = document["scratch"]
     yield from _lines(f"topic {plain(n)} of the source" for n in scratch["source_topics"])
     yield from _lines(f"topic {plain(n)} of the target" for n in scratch["target_topics"])
@@ -57,23 +32,20 @@ def _plan_parts(document: dict[str, Any]) -> Iterator[RenderableType]:
     if document["seen_within_seconds"]:
         seen = length(document["seen_within_seconds"])
         yield Text(f"  the replicator looks for new topics every {seen}", style="dim")
-    yield from _steps("\nSteps of the engine", document["steps"])
-    yield Text("\nLeft out, because it is a rehearsal", style="bold")
+    steps = enumerate(document["steps"], 1)
+    lines = (f"{n}. {plain(each['id'])}: {sentence(each['title'])}" for n, each in steps)
+    yield from section("Steps of the engine", lines)
+    yield heading("Left out, because it is a rehearsal")
     yield from _lines(f"{plain(e['id'])}: {sentence(e['why'])}" for e in document["left_out"])
     if document["leftovers"]:
-        yield Text("\nDrills that died left, and it would delete first", style="bold")
+        yield heading("Drills that died left, and it would delete first")
         yield from _lines(map(plain, document["leftovers"]))
-    yield Text("\nNothing was made. Carry it out:", style="bold")
-    yield Text(f"  {document['execute']}")
+    yield from section("Nothing was made. Carry it out:", [document["execute"]])
 
 
-def _steps(title: str, steps: Sequence[dict[str, str]]) -> Iterator[RenderableType]:
-    yield Text(title, style="bold")
-    for number, step in enumerate(steps, 1):
-        yield Text(f"  {number}. {plain(step['id'])}: {sentence(step['title'])}")
-
-
-def _result_parts(result: Result, page: str | None) -> Iterator[RenderableType]:
+@stacked
+def result_table(result: Result, page: str | None) -> Iterator[RenderableType]:
+    """The verdict, the measures, the steps, and what became of everything else."""
     words = drill_text.VERDICTS[result.verdict]
     head = f"Drill {result.scratch.drill} over link {plain(result.link)}: {words}"
     yield Text(head, style=_STYLES.get(result.verdict, "bold red"))
@@ -84,14 +56,14 @@ def _result_parts(result: Result, page: str | None) -> Iterator[RenderableType]:
     if measured:
         yield figures
     if result.reasons:
-        yield Text("\nWhy", style="bold")
+        yield heading("Why")
         yield from _lines(map(sentence, result.reasons))
     if result.steps:
-        yield Text("\nSteps", style="bold")
+        yield heading("Steps")
         yield _step_table(result)
-        yield Text("\nLeft out, because it is a rehearsal", style="bold")
+        yield heading("Left out, because it is a rehearsal")
         yield from _lines(f"{plain(each.id)}: {each.why}" for each in result.left_out)
-    yield Text("\nEverything else", style="bold")
+    yield heading("Everything else")
     yield Text(f"  {drill_text.untouched(result)}")
     if result.compared is not None:
         yield Text(f"  Not compared: {_some(result.compared.not_compared)}", style="dim")
@@ -115,7 +87,9 @@ def _step_table(result: Result) -> Table:
     return steps
 
 
-def _clean_parts(document: dict[str, Any]) -> Iterator[RenderableType]:
+@stacked
+def clean_table(document: dict[str, Any]) -> Iterator[RenderableType]:
+    """What was, or would be, deleted."""
     if not document["deleted"] and not document["left"]:
         yield Text("drills left nothing behind")
         return
@@ -125,11 +99,27 @@ def _clean_parts(document: dict[str, Any]) -> Iterator[RenderableType]:
     if document["left"]:
         yield Text("Still there" if document["executed"] else "Left by drills", style="bold")
         yield from _lines(map(plain, document["left"]))
-        yield Text("\nDelete it:", style="bold")
-        yield Text(f"  {document['execute']}")
+        yield from section("Delete it:", [document["execute"]])
 
 
-def _lines(lines: "Iterator[str] | map[str]") -> Iterator[RenderableType]:
+@stacked
+def history_table(drills: Sequence[Past], page: str | None) -> Iterator[RenderableType]:
+    """A row for each drill."""
+    if not drills:
+        yield Text("no drill was carried out from this state_dir")
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for name in drill_text.COLUMNS:
+        table.add_column(name)
+    for past in drills:
+        style = "" if past.verdict is Verdict.PASSED else "yellow"
+        table.add_row(*(Text(cell, style) for cell in drill_text.past_row(past)))
+    yield table
+    if page:
+        yield Text(f"\nPage: {page}")
+
+
+def _lines(lines: Iterable[str]) -> Iterator[RenderableType]:
     for number, line in enumerate(lines):
         if number == _MOST:
             yield Text("  and more: --output json names all")

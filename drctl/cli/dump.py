@@ -16,7 +16,7 @@ from drctl.cli.settings import configuration
 from drctl.cli.terminal import is_terminal
 from drctl.formats.consumer_timestamps import TOPIC
 from drctl.gap.comparison import ScanFailed
-from drctl.model.errors import ExitCode, Unknown
+from drctl.model.errors import ExitCode, Unknown, UsageError
 from drctl.model.text import lines as meant
 from drctl.model.topology import Chunk
 from drctl.offsets.consumer_timestamps import (
@@ -64,9 +64,6 @@ def dump_consumer_timestamps(
     not be decoded, 5 the topic is not there or not all of it could be read, 130 interrupted, as
     --follow always ends.
     """
-    from drctl.model.errors import ExitCode
-    from drctl.offsets.consumer_timestamps import Wanted
-
     config = configuration()
     name = cluster or _source(config)
     wanted = Wanted(frozenset(group or ()), frozenset(topic or ()))
@@ -84,7 +81,6 @@ def _source(config: "Config") -> str:
         UsageError: there are several.
     """
     from drctl.config.problems import one_of
-    from drctl.model.errors import UsageError
 
     sources = {link.source for link in config.file.links.values()} or set(config.clusters)
     if len(sources) != 1:

@@ -9,9 +9,17 @@ import typer
 
 from drctl.app import adapters, election_adapters
 from drctl.app.election_adapters import gather, known_ends
+from drctl.app.run_journal import new_run
 from drctl.cli.console import console
-from drctl.cli.grammar import Execute, Overrides, Yes
-from drctl.cli.offsets import check_confirming, command_line
+from drctl.cli.grammar import (
+    Execute,
+    Overrides,
+    Yes,
+    check_confirming,
+    command_line,
+    option_words,
+    seconds,
+)
 from drctl.cli.prompts import confirm
 from drctl.cli.settings import configuration
 from drctl.cli.stopping import stoppable
@@ -23,10 +31,11 @@ from drctl.model.topology import TopicPartition
 from drctl.views.text import plural
 
 if TYPE_CHECKING:
-    from drctl.app.notices import Task
     from drctl.config.configuration import Config
     from drctl.elections.cluster_state import ElectionReader, PartitionStates
     from drctl.elections.results import ElectionResult
+
+_LEAST_LOOK_S = 1.0
 
 app = typer.Typer(help="Leaders inside one cluster: who is back, preferred, or unclean.")
 
@@ -47,7 +56,7 @@ def show(cluster: Cluster = None, topic: Topics = None) -> int:
     Reads only. Exit codes: 0 every partition has a leader that answers, 1 some have none, 5 the
     cluster does not answer.
     """
-    return watch(cluster, tuple(topic or ()), 0.0)
+    return _watch(cluster, tuple(topic or ()), 0.0)
 
 
 @app.command()
@@ -62,9 +71,51 @@ def wait(
     0 every partition has a leader that answers, 1 time was up, 5 the cluster does not answer, 130
     interrupted.
     """
-    from drctl.cli.grammar import seconds
+    return _watch(cluster, tuple(topic or ()), seconds(within, "--within", zero=True))
 
-    return watch(cluster, tuple(topic or ()), seconds(within, "--within", zero=True))
+
+def _watch(cluster: str | None, topics: tuple[str, ...], within_s: float) -> int:
+    """Wait for leaders, 0 s to look once.
+
+    Raises:
+        Interrupted: somebody stopped it.
+        Unreachable: no broker answered at the end.
+    """
+    from drctl.cli.elect_table import show_table
+    from drctl.elections.executing import Wait
+    from drctl.elections.results import show_document
+
+    config = configuration()
+    name = election_adapters.chosen(config, cluster)
+    # No look at a silent cluster takes longer than the whole wait may.
+    longest_s = adapters.PATIENCE_S
+    if within_s:
+        longest_s = min(longest_s, max(_LEAST_LOOK_S, within_s))
+    with (
+        election_adapters.reader(name, config.cluster(name), longest_s) as reader,
+        stoppable() as clock,
+        console().task(f"looking at {name}") as task,
+    ):
+
+        def report(states: "PartitionStates | None", words: tuple[str, ...]) -> None:
+            at = datetime.now(UTC)
+            for line in words:
+                console().progress(f"{at:%H:%M:%S} {line}")
+            if states is not None and within_s:
+                alive = ", ".join(map(str, sorted(states.alive))) or "none"
+                missing = f"{len(states.dark)} without a leader"
+                task.update(description=f"{missing}; brokers there: {alive}")
+
+        try:
+            states = Wait(reader, clock, topics or None, report).run(within_s)
+        except Unreachable:
+            if not clock.stopping:
+                raise
+        if clock.stopping:
+            raise Interrupted("interrupted; nothing was changed")
+    dark = states.dark
+    console().result(lambda: show_table(name, states), show_document(name, states, dark))
+    return int(ExitCode.FOUND if dark or states.absent else ExitCode.DONE)
 
 
 @app.command()
@@ -79,9 +130,7 @@ def preferred(
     Exit codes: 0 they lead, or nothing stands against it; 3 nobody was elected; 4 some were; 5 an
     answer did not come.
     """
-    from drctl.elections.cluster_state import Kind
-
-    return elect(ElectOptions(Kind.PREFERRED, cluster, tuple(topic or ()), (), execute, yes))
+    return _elect(ElectOptions(Kind.PREFERRED, cluster, tuple(topic or ()), (), execute, yes))
 
 
 @app.command()
@@ -107,8 +156,6 @@ def unclean(
     Says first, for each partition, which offsets would be lost and how that is known, or that it
     cannot be. Needs --override unclean=REASON. Exit codes: as of preferred.
     """
-    from drctl.elections.cluster_state import Kind
-
     given = ElectOptions(
         Kind.UNCLEAN,
         cluster,
@@ -119,7 +166,7 @@ def unclean(
         tuple(override or ()),
         tuple(known_end or ()),
     )
-    return elect(given)
+    return _elect(given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,21 +185,19 @@ class ElectOptions:
     @property
     def words(self) -> tuple[str, ...]:
         """The command line that carries this out."""
-        words = ["elect", self.kind.value]
-        words += ["--cluster", self.cluster] if self.cluster else []
-        for name, values in (
-            ("--topic", self.topics),
-            ("--partition", self.partitions),
-            ("--known-end", self.known_ends),
-            ("--override", self.overrides),
-        ):
-            for value in values:
-                words += [name, str(value)]
-        return (*words, "--execute")
+        words = option_words(
+            {
+                "--cluster": self.cluster,
+                "--topic": self.topics,
+                "--partition": self.partitions,
+                "--known-end": self.known_ends,
+                "--override": self.overrides,
+            }
+        )
+        return ("elect", self.kind.value, *words, "--execute")
 
 
-def elect(given: ElectOptions) -> int:
-    """Make the plan, and with `--execute` carry it out."""
+def _elect(given: ElectOptions) -> int:
     check_confirming(given.execute, given.yes)
     overrides = parse_overrides(given.overrides)
     ends = known_ends(given.known_ends, given.partitions)
@@ -170,9 +215,9 @@ def elect(given: ElectOptions) -> int:
                 found = gather(config, cluster, topic, given.partitions, ends)
 
             def make() -> ElectionPlan:
-                sight = _looked(reader, given, cluster)
-                told = found.evidence, found.groups, overrides, found.silent
-                return unclean_plan(cluster, sight, places, *told)
+                states = _looked(reader, given, cluster)
+                known = found.evidence, found.groups, overrides, found.silent
+                return unclean_plan(cluster, states, places, *known)
 
         plan = make()
         if not given.execute:
@@ -225,7 +270,7 @@ def _elected(
 ) -> "ElectionResult":
     from drctl.elections.executing import Execution
 
-    run = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+    run = new_run()
     with (
         election_adapters.writer(plan.cluster, config.cluster(plan.cluster)) as writer,
         election_adapters.journal(config, run) as journal,
@@ -248,57 +293,3 @@ def _in_words(plan: ElectionPlan) -> str:
         f"{line.place} loses {line.loss.words}" for line in plan.elected if line.loss
     )
     return f"elects leaders of {partitions} that lack records: {losses}"
-
-
-_LEAST_LOOK_S = 1.0
-
-
-def watch(cluster: str | None, topics: tuple[str, ...], within_s: float) -> int:
-    """Wait for leaders, 0 s to look once.
-
-    Raises:
-        Interrupted: somebody stopped it.
-        Unreachable: no broker answered at the end.
-    """
-    from drctl.cli.elect_table import show_table
-    from drctl.elections.executing import Wait
-    from drctl.elections.results import show_document
-
-    config = configuration()
-    name = election_adapters.chosen(config, cluster)
-    with (
-        election_adapters.reader(name, config.cluster(name), _each_look_s(within_s)) as reader,
-        stoppable() as clock,
-        console().task(f"looking at {name}") as task,
-    ):
-
-        def told(sight: "PartitionStates | None", words: tuple[str, ...]) -> None:
-            _tell(task, sight, words, within_s)
-
-        try:
-            sight = Wait(reader, clock, topics or None, told).run(within_s)
-        except Unreachable:
-            if not clock.stopping:
-                raise
-        if clock.stopping:
-            raise Interrupted("interrupted; nothing was changed")
-    dark = sight.dark
-    console().result(lambda: show_table(name, sight), show_document(name, sight, dark))
-    return int(ExitCode.FOUND if dark or sight.absent else ExitCode.DONE)
-
-
-def _each_look_s(within_s: float) -> float:
-    """No look at a silent cluster takes longer than the whole wait may."""
-    longest = adapters.PATIENCE_S
-    return min(longest, max(_LEAST_LOOK_S, within_s)) if within_s else longest
-
-
-def _tell(
-    task: "Task", sight: "PartitionStates | None", words: tuple[str, ...], within_s: float
-) -> None:
-    at = datetime.now(UTC)
-    for line in words:
-        console().progress(f"{at:%H:%M:%S} {line}")
-    if sight is not None and within_s:
-        alive = ", ".join(map(str, sorted(sight.alive))) or "none"
-        task.update(description=f"{len(sight.dark)} without a leader; brokers there: {alive}")

@@ -1,65 +1,51 @@
 """Looks, plans and results of elections for a terminal; nothing is rich markup."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from drctl.cli.tables import MOST, counted, heading, more, new_table, notes, section, stacked
 from drctl.elections.cluster_state import Partition, PartitionStates, Replica
 from drctl.elections.planning import ElectionPlan, Line, Objection
 from drctl.elections.results import ElectionResult, LineResult
 from drctl.model.topology import Unavailable
 from drctl.views.text import number, plain, plural, sentence
 
-MOST = 100
-"""Lines that are shown; all are in --output json."""
 
-
-def show_table(cluster: str, sight: PartitionStates) -> RenderableType:
+@stacked
+def show_table(cluster: str, states: PartitionStates) -> Iterator[RenderableType]:
     """Partitions without leaders, replica by replica."""
-    return Group(*_show_parts(cluster, sight))
-
-
-def plan_table(plan: ElectionPlan, execute: str) -> RenderableType:
-    """What would be done; the command line that does it stands last, by the prompt."""
-    return Group(*_plan_parts(plan, execute))
-
-
-def result_table(result: ElectionResult) -> RenderableType:
-    """What was done, and what was lost as measured."""
-    return Group(*_result_parts(result))
-
-
-def _show_parts(cluster: str, sight: PartitionStates) -> Iterator[RenderableType]:
-    dark = sight.dark
-    partitions = plural(len(sight.partitions), "partition")
-    told = f"{len(dark)} of {partitions} without a leader" if dark else f"{partitions}, all are led"
+    leaderless = states.dark
+    partitions = plural(len(states.partitions), "partition")
+    told = f"{partitions}, all are led"
+    if leaderless:
+        told = f"{len(leaderless)} of {partitions} without a leader"
     yield Text(f"Cluster {plain(cluster)}: {told}", style="bold")
-    yield Text(f"brokers that answer: {_nodes(sorted(sight.alive))}", style="dim")
-    for node, why in sorted(sight.silent.items()):
+    yield Text(f"brokers that answer: {_nodes(sorted(states.alive))}", style="dim")
+    for node, why in sorted(states.silent.items()):
         yield Text(f"broker {node}: {sentence(why.reason)}", style="yellow")
-    if isinstance(sight.controller, Unavailable):
-        reason = sentence(sight.controller.reason)
+    if isinstance(states.controller, Unavailable):
+        reason = sentence(states.controller.reason)
         yield Text(f"no controller: {reason}; nobody is elected without one", style="yellow")
-    for name in sight.absent:
+    for name in states.absent:
         yield Text(f"there is no topic {plain(name)}", style="yellow")
-    if dark:
-        yield _replicas(dark[:MOST], sight)
-        yield from _more(len(dark) - MOST)
+    if leaderless:
+        yield _replicas(leaderless[:MOST], states)
+        yield from more(len(leaderless) - MOST)
 
 
-def _replicas(shown: Sequence[Partition], sight: PartitionStates) -> Table:
-    table = _new("Topic", "Part.", "Broker", "There", "What it holds", "Log end")
+def _replicas(shown: Sequence[Partition], states: PartitionStates) -> Table:
+    table = new_table("Topic", "Part.", "Broker", "There", "What it holds", "Log end")
     for each in shown:
         for node in each.replicas:
-            end = sight.log_ends.get(Replica(each.place, node))
+            end = states.log_ends.get(Replica(each.place, node))
             table.add_row(
                 Text(plain(each.place.topic)),
                 str(each.place.partition),
                 str(node),
-                "yes" if node in sight.alive else "no",
+                "yes" if node in states.alive else "no",
                 _standing(each, node),
                 number(end) if isinstance(end, int) else "?",
             )
@@ -76,37 +62,40 @@ def _standing(each: Partition, node: int) -> str:
     return "behind" if each.eligible is not None else "behind (eligible ones are not visible)"
 
 
-def _plan_parts(plan: ElectionPlan, execute: str) -> Iterator[RenderableType]:
-    yield Text(f"{_headline(plan)}: {_counted(line.action for line in plan.lines)}", style="bold")
-    yield from _notes(plan)
+@stacked
+def plan_table(plan: ElectionPlan, execute: str) -> Iterator[RenderableType]:
+    """What would be done; the command line that does it stands last, by the prompt."""
+    yield Text(f"{_headline(plan)}: {counted(line.action for line in plan.lines)}", style="bold")
+    yield from notes(plan.notes, plan.overrides.items())
     shown = [*plan.refused, *plan.elected][:MOST]
     if shown:
         yield _lines(shown)
-        yield from _more(len(plan.refused) + len(plan.elected) - MOST)
+        yield from more(len(plan.refused) + len(plan.elected) - MOST)
     yield from _losses(plan.lines)
     yield from _objections("Against it", [(e.place, o) for e in plan.refused for o in e.refused])
     yield from _objections("Passed over", [(e.place, o) for e in plan.lines for o in e.overridden])
     if plan.elected:
-        yield Text("\nNobody was elected. To do it:", style="bold")
-        yield Text(f"  {plain(execute)}")
+        yield from section("Nobody was elected. To do it:", [plain(execute)])
     elif plan.refused:
-        yield Text("\nNobody is elected while this stands against it.", style="bold")
+        yield heading("Nobody is elected while this stands against it.")
         passed = {each.guard for line in plan.refused for each in line.refused}
         if all(guard.overridable for guard in passed):
             words = " ".join(f"--override {guard}=REASON" for guard in sorted(passed))
             yield Text(f"To pass over it: {words}")
     else:
-        yield Text("\nThere is nobody to elect.", style="bold")
+        yield heading("There is nobody to elect.")
 
 
-def _result_parts(result: ElectionResult) -> Iterator[RenderableType]:
+@stacked
+def result_table(result: ElectionResult) -> Iterator[RenderableType]:
+    """What was done, and what was lost as measured."""
     plan = result.plan
-    counted = _counted(each.outcome for each in result.results)
-    yield Text(f"{_headline(plan)}: {counted}", style="bold")
+    outcomes = counted(each.outcome for each in result.results)
+    yield Text(f"{_headline(plan)}: {outcomes}", style="bold")
     if result.run:
         yield Text(f"in {result.seconds:.1f} s, journal {plain(result.journal)}", style="dim")
-    yield from _notes(plan)
-    table = _new("Topic", "Part.", "Leader before", "Leader now", "What")
+    yield from notes(plan.notes, plan.overrides.items())
+    table = new_table("Topic", "Part.", "Leader before", "Leader now", "What")
     for each in result.results[:MOST]:
         seen = each.line.partition
         table.add_row(
@@ -117,7 +106,7 @@ def _result_parts(result: ElectionResult) -> Iterator[RenderableType]:
             each.outcome.value,
         )
     yield table
-    yield from _more(len(result.results) - MOST)
+    yield from more(len(result.results) - MOST)
     yield from _measured([each for each in result.results if each.cut is not None])
     refused = [(each.line.place, o) for each in result.results for o in each.objections]
     yield from _objections("Against it", refused)
@@ -128,7 +117,7 @@ def _result_parts(result: ElectionResult) -> Iterator[RenderableType]:
 
 def _measured(results: Sequence[LineResult]) -> Iterator[Text]:
     if results:
-        yield Text("\nLost, as measured", style="bold")
+        yield heading("Lost, as measured")
     for each in results:
         yield Text(f"  {plain(str(each.line.place))}: {measured(each)}")
         if each.line.loss and each.line.loss.beyond:
@@ -154,7 +143,7 @@ def measured(each: LineResult) -> str:
 
 
 def _lines(lines: Sequence[Line]) -> Table:
-    table = _new("Topic", "Part.", "Replicas", "In sync", "Eligible", "Leader", "To", "What")
+    table = new_table("Topic", "Part.", "Replicas", "In sync", "Eligible", "Leader", "To", "What")
     for line in lines:
         seen = line.partition
         eligible = "?" if seen is None or seen.eligible is None else _nodes(seen.eligible)
@@ -175,7 +164,7 @@ def _lines(lines: Sequence[Line]) -> Table:
 def _losses(lines: Sequence[Line]) -> Iterator[Text]:
     told = [(line.place, line.loss) for line in lines if line.loss]
     if told:
-        yield Text("\nWould be lost", style="bold")
+        yield heading("Would be lost")
     for place, loss in told:
         yield Text(f"  {plain(str(place))}: {sentence(loss.words)}")
         for each in loss.evidence[1:]:
@@ -188,33 +177,18 @@ def _losses(lines: Sequence[Line]) -> Iterator[Text]:
 
 
 def _objections(title: str, found: Sequence[tuple[object, Objection]]) -> Iterator[Text]:
-    if found:
-        yield Text(f"\n{title}", style="bold")
-    for place, each in found[:MOST]:
-        yield Text(f"  {plain(str(place))}: {each.guard}: {sentence(each.reason)}")
-    yield from _more(len(found) - MOST)
+    yield from section(
+        title,
+        (
+            f"{plain(str(place))}: {each.guard}: {sentence(each.reason)}"
+            for place, each in found[:MOST]
+        ),
+    )
+    yield from more(len(found) - MOST)
 
 
 def _headline(plan: ElectionPlan) -> str:
     return f"{plan.kind.value.capitalize()} election on cluster {plain(plan.cluster)}"
-
-
-def _notes(plan: ElectionPlan) -> Iterator[Text]:
-    yield from (Text(f"note: {sentence(note)}", style="yellow") for note in plan.notes)
-    for guard, reason in plan.overrides.items():
-        yield Text(f"override {guard}: {sentence(reason)}", style="yellow")
-
-
-def _new(*names: str) -> Table:
-    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for name in names:
-        table.add_column(name, overflow="fold")
-    return table
-
-
-def _more(count: int) -> Iterator[Text]:
-    if count > 0:
-        yield Text(f"and {number(count)} more, all in --output json", style="dim")
 
 
 def _nodes(nodes: Iterable[int]) -> str:
@@ -223,7 +197,3 @@ def _nodes(nodes: Iterable[int]) -> str:
 
 def _node(node: int | None) -> str:
     return "none" if node is None else str(node)
-
-
-def _counted(words: Iterable[str]) -> str:
-    return ", ".join(f"{number(n)} {word}" for word, n in Counter(words).items()) or "nothing"

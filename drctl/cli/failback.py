@@ -21,6 +21,7 @@ from drctl.cli.grammar import (
     Patience,
     PlanOut,
     Yes,
+    option_words,
     times,
 )
 from drctl.cli.running import MakePlan, PlanOptions, show_or_go, show_or_run
@@ -95,8 +96,6 @@ def failback(
     judges how far the way back has come: 0 in order; 3 something happened before its time; 5 not
     every step can be seen.
     """
-    from drctl.model.errors import UsageError
-
     if check_order:
         if execute or policy or topic or rebuild:
             raise UsageError("--check-order only looks: it takes no --execute and no policy")
@@ -155,14 +154,18 @@ class FailbackOptions:
     @property
     def words(self) -> tuple[str, ...]:
         """As they are typed."""
-        words = ["failback", "--patience", self.patience, "--grace", self.grace]
-        words += ["--rebuild"] if self.rebuild else []
-        words += ["--policy", self.policy] if self.policy else []
-        for topic in self.topics:
-            words += ["--topic", topic]
-        if self.conflicting is not Action.REFUSE:
-            words += ["--conflicting", self.conflicting.value]
-        return tuple(words)
+        conflicting = None if self.conflicting is Action.REFUSE else self.conflicting
+        words = option_words(
+            {
+                "--patience": self.patience,
+                "--grace": self.grace,
+                "--rebuild": self.rebuild,
+                "--policy": self.policy,
+                "--topic": self.topics,
+                "--conflicting": conflicting,
+            }
+        )
+        return ("failback", *words)
 
 
 def lead_home(

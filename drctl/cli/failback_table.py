@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from textwrap import indent
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from drctl.cli.tables import heading, stacked
 from drctl.failback.answer import ROWS, TABLE, Answer, State, Verdict, title_of
 from drctl.failback.facts import Facts, RunTold
-from drctl.failback.gap_results import Sample
 from drctl.failback.suggested_commands import Site, doing, whole_plan
 from drctl.model.text import option, quote
 from drctl.model.topology import Unavailable
@@ -27,12 +27,9 @@ _MOVES_CLIENTS = "i"
 """What a run does behind its fences, which nobody else may do beside it."""
 
 
-def failback_table(answer: Answer, site: Site) -> RenderableType:
+@stacked
+def failback_table(answer: Answer, site: Site) -> Iterator[RenderableType]:
     """The steps, the records, the verdict, what is next, and what is unknown."""
-    return Group(*_parts(answer, site))
-
-
-def _parts(answer: Answer, site: Site) -> Iterator[RenderableType]:
     facts = answer.seen.facts
     yield Text(f"The way back of link {site.link}: {site.target} -> {site.source}", style="bold")
     if answer.state is not State.NOTHING:
@@ -58,22 +55,20 @@ def _parts(answer: Answer, site: Site) -> Iterator[RenderableType]:
 
 def _steps(answer: Answer) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for heading in ("", "Step", "Needs", "Observed", "Why"):
-        table.add_column(heading, overflow="fold")
+    for title in ("", "Step", "Needs", "Observed", "Why"):
+        table.add_column(title, overflow="fold")
     names = {"source": answer.seen.facts.source, "target": answer.seen.facts.target}
     for row in TABLE:
         seen = answer.steps[row.id]
         observed = Text(seen.observed.value, _STYLES[seen.observed.value])
-        title, needs = (
-            Text(title_of(answer.seen, row).format(**names)),
-            Text(", ".join(row.needs) or "-"),
-        )
-        table.add_row(Text(row.id), title, needs, observed, Text(sentence(seen.why)))
+        step = Text(title_of(answer.seen, row).format(**names))
+        needs = Text(", ".join(row.needs) or "-")
+        table.add_row(Text(row.id), step, needs, observed, Text(sentence(seen.why)))
     return table
 
 
 def _records(answer: Answer) -> Iterator[RenderableType]:
-    yield Text("\nMissing records", style="bold")
+    yield heading("Missing records")
     tally = answer.tally
     if tally is None:
         yield Text("  not known: no result of drctl gap can be rested on (step c)")
@@ -83,24 +78,21 @@ def _records(answer: Answer) -> Iterator[RenderableType]:
     if answer.seen.gap.result is not None and answer.seen.gap.result.inversions is None:
         yield Text("  records that are on both sides were not checked for another order")
     for each in answer.samples:
-        yield Text(f"  {_sample(each)}", style="dim")
-
-
-def _sample(each: Sample) -> str:
-    key = show(each.key, _KEY)
-    return f"{each.order:<11}  {sentence(str(each.place))} offset {each.offset}  key {key.text}"
+        place, key = sentence(str(each.place)), show(each.key, _KEY)
+        sample = f"{each.order:<11}  {place} offset {each.offset}  key {key.text}"
+        yield Text(f"  {sample}", style="dim")
 
 
 def _next(answer: Answer, site: Site) -> Iterator[RenderableType]:
     if answer.next is None:
         done = "" if answer.state is State.NOTHING else "; every step is done"
-        yield Text(f"\nNext: nothing{done}", style="bold")
+        yield heading(f"Next: nothing{done}")
         return
     row = ROWS[answer.next]
     unseen = answer.next in answer.unknown
     title = title_of(answer.seen, row).format(source=site.source, target=site.target)
     look = "look yourself whether it has happened: " if unseen else ""
-    yield Text(f"\nNext: {row.id}, {look}{title}", style="bold")
+    yield heading(f"Next: {row.id}, {look}{title}")
     if answer.state is State.UNKNOWN and answer.next == _MOVES_CLIENTS:
         for line in _where_clients_are(site):
             yield Text(indent(line, "  "))
@@ -142,7 +134,7 @@ def _resume(run: RunTold, site: Site) -> Iterator[RenderableType]:
 
 def _journal(facts: Facts) -> Iterator[RenderableType]:
     """Beside what was seen, never instead of it."""
-    yield Text("\nThe journal (evidence beside what was seen)", style="bold")
+    yield heading("The journal (evidence beside what was seen)")
     if isinstance(facts.journal, Unavailable):
         yield Text(f"  not known: {sentence(facts.journal.reason)}")
         return

@@ -4,7 +4,7 @@ import gc
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -17,11 +17,11 @@ import typer
 
 from drctl.app import adapters, reconcile_adapters
 from drctl.cli.console import console
-from drctl.cli.grammar import seconds
+from drctl.cli.grammar import LinkName, Yes, check_confirming, seconds
 from drctl.cli.options import Output, options
 from drctl.cli.prompts import confirm
 from drctl.cli.settings import configuration, error_document, without_secrets
-from drctl.model.errors import Refused, UsageError
+from drctl.model.errors import DrctlError, ExitCode, Refused, UsageError
 from drctl.model.gap import Engine, RecordClass
 from drctl.model.topology import PartitionOffsets
 
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from drctl.config.link import Link
     from drctl.config.schema import ClusterConfig
     from drctl.gap.event_duplicates import EventCounter
-    from drctl.model.errors import DrctlError
-    from drctl.model.estimate import EstimateResult
     from drctl.model.event_duplicates import EventDuplicates, EventFormat
     from drctl.model.gap import GapResult
     from drctl.reconcile.cluster_state import ClusterStates
@@ -65,9 +63,7 @@ class View(StrEnum):
 
 
 def gap(
-    link: Annotated[
-        str | None, typer.Option(metavar="LINK", help="A link of drctl.yaml; else the only one.")
-    ] = None,
+    link: LinkName = None,
     topic: Annotated[
         list[str] | None,
         typer.Option(metavar="TOPIC", help="Only this topic of the link; may be repeated."),
@@ -120,9 +116,7 @@ def gap(
         bool,
         typer.Option("--execute", help="Write the ledger, where it lives on a cluster."),
     ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="With --execute: do not ask for the cluster's name.")
-    ] = False,
+    yes: Yes = False,
     every: Annotated[
         str | None, typer.Option(metavar="TIME", help="Again and again, for example 5m.")
     ] = None,
@@ -159,26 +153,25 @@ def gap(
     """
     topics, truncation = tuple(topic or ()), view is View.TRUNCATION
     events = None if identity is None else identity.value
-    check(
-        Given(
-            topics,
-            scope.value,
-            ledger,
-            execute,
-            yes,
-            every,
-            submit,
-            out,
-            order,
-            truncation,
-            export,
-            events,
-            cluster,
-            others,
-            settle,
-            engine,
-        )
+    given = Given(
+        topics,
+        scope.value,
+        ledger,
+        execute,
+        yes,
+        every,
+        submit,
+        out,
+        order,
+        truncation,
+        export,
+        events,
+        cluster,
+        others,
+        settle,
+        engine,
     )
+    given.check()
     budget_s = seconds(budget, "--budget", zero=True)
     settle_s = seconds(settle, "--settle", zero=True) if settle else 0.0
     every_s = seconds(every, "--every") if every else 0.0
@@ -186,14 +179,14 @@ def gap(
     if events:
         from drctl.model.event_duplicates import EventFormat
 
-        return find_repeated(config, link, cluster, topics, EventFormat(events))
+        return _find_repeated(config, link, cluster, topics, EventFormat(events))
     if scope is Scope.ESTIMATE:
-        return estimate(config, link, topics)
+        return _estimate(config.link(link), topics)
     from drctl.app.gap import GapOptions, GapRuns
 
     chosen = config.link(link)
     if ledger:
-        confirm_writing(config, execute=execute, yes=yes)
+        _confirm_writing(config, execute=execute, yes=yes)
     wanted = GapOptions(
         topics,
         scope.value,
@@ -206,24 +199,76 @@ def gap(
         settle_s=settle_s,
         engine=engine,
     )
-    folder = out or _default_folder(config, chosen)
+    folder = out or config.state_dir / "gap" / f"{chosen.name}-{_new_name()}"
     with GapRuns(config, chosen, wanted) as runs:
         if every:
-            repeat(runs, out or config.state_dir / "gap" / chosen.name, every_s, _wait)
+            _repeat(runs, out or config.state_dir / "gap" / chosen.name, every_s)
         result = runs.run(folder)
     if export:
-        result = exported(result, config, chosen, folder, export, others=others)
-    show(result)
+        result = _exported(result, config, chosen, folder, export, others=others)
+    _show(result)
     return int(result.exit_code)
 
 
-def _wait(length: float) -> None:
-    Event().wait(length)
+def _show(result: "GapResult", *, stream: bool = False) -> None:
+    """The table, or the document; one line of it in a stream."""
+
+    def table() -> "RenderableType":
+        if result.truncation is not None:
+            from drctl.cli.gap_table import truncation_table
+
+            return truncation_table(result, result.truncation)
+        from drctl.cli.gap_table import gap_table
+
+        return gap_table(result)
+
+    if stream and options().output is Output.JSON:
+        console().stream(result.to_json())
+    else:
+        console().result(table, result.to_json())
 
 
-def _default_folder(config: "Config", link: "Link") -> Path:
-    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-    return config.state_dir / "gap" / f"{link.name}-{moment}"
+def _repeat(runs: "GapRuns", out: Path, seconds: float) -> NoReturn:
+    """Run again and again, until interrupted; a run that fails is reported and does not end it.
+
+    Each run gets a folder of its own in `out`. Those of runs that found nothing do not stay.
+    """
+    uneventful: Path | None = None
+    while True:
+        began = time.monotonic()
+        folder = out / _new_name()
+        try:
+            result = runs.run(folder)
+        except DrctlError as error:
+            if options().output is Output.JSON:
+                console().stream(error_document(error))
+            else:
+                console().error(without_secrets(error.message), without_secrets(error.hint))
+        else:
+            _show(result, stream=True)
+            if uneventful:
+                shutil.rmtree(uneventful, ignore_errors=True)
+            uneventful = folder if result.exit_code is ExitCode.DONE else None
+        Event().wait(max(0.0, seconds - (time.monotonic() - began)))
+
+
+def _confirm_writing(config: "Config", *, execute: bool, yes: bool) -> None:
+    """Ask where a cluster is to be written, say so where one is not; a file needs neither.
+
+    Raises:
+        Refused: nobody said yes.
+    """
+    place = config.file.ledger
+    if place is None:
+        return
+    if execute:
+        config.cluster(place.cluster)
+        confirm(place.cluster, f"the ledger, in topic {place.topic}", yes=yes)
+    else:
+        console().note(
+            f"the ledger in topic {place.topic} of {place.cluster} is only read: what was read now"
+            " is not kept: add --execute"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,23 +292,25 @@ class Given:
     settle: str | None
     engine: Engine
 
+    def check(self) -> None:
+        """See that it goes together.
 
-def check(given: Given) -> None:
-    """See that it goes together.
-
-    Raises:
-        UsageError: it does not.
-    """
-    _check_events(given)
-    _check_scope(given)
-    _check_writing(given)
-    if given.order and given.ledger:
-        raise UsageError(
-            "--order does not go with --ledger: a ledger does not know in which order records are",
-            "leave out one of them",
-        )
-    _check_export(given)
-    _check_engine(given)
+        Raises:
+            UsageError: it does not.
+        """
+        _check_events(self)
+        _check_scope(self)
+        if self.execute and not self.ledger:
+            raise UsageError("--execute goes with --ledger: nothing else of drctl gap writes")
+        check_confirming(self.execute, self.yes)
+        if self.order and self.ledger:
+            raise UsageError(
+                "--order does not go with --ledger: a ledger does not know in which order records"
+                " are",
+                "leave out one of them",
+            )
+        _check_export(self)
+        _check_engine(self)
 
 
 def _check_events(given: Given) -> None:
@@ -307,13 +354,6 @@ def _check_scope(given: Given) -> None:
         raise UsageError("--every keeps one Spark session; --submit starts one for each run")
 
 
-def _check_writing(given: Given) -> None:
-    if given.execute and not given.ledger:
-        raise UsageError("--execute goes with --ledger: nothing else of drctl gap writes")
-    if given.yes and not given.execute:
-        raise UsageError("--yes goes with --execute: nothing is asked otherwise")
-
-
 def _check_engine(given: Given) -> None:
     if given.engine is Engine.AUTO:
         return
@@ -346,55 +386,39 @@ def _check_export(given: Given) -> None:
         raise UsageError(f"{given.export} is not an empty folder", "name another with --export")
 
 
-def estimate(config: "Config", link: str | None, topics: Sequence[str]) -> int:
+def _estimate(link: "Link", topics: Sequence[str]) -> int:
     """Show what may be missing on the target; always 5, for an estimate is no proof.
-
-    Args:
-        link: a link's name; else the only one.
 
     Raises:
         UsageError: the link carries none of the source's topics, or not a named one.
         Unreachable: a cluster did not answer.
     """
-    with _no_garbage_sought():
-        result = _estimate_look(config.link(link), topics)
-        _show(result)
-    return int(result.exit_code)
-
-
-def _estimate_look(link: "Link", topics: Sequence[str]) -> "EstimateResult":
     from drctl.gap.estimate import GapEstimate
 
-    adapters.meet(link)
-    with (
-        adapters.both_readers(link) as (source, target),
-        console().task("looking at both clusters") as task,
-    ):
-
-        def progress(phase: str, done: int = 0, total: int = 0) -> None:
-            task.update(done=done, total=total or None, description=phase)
-
-        gap = GapEstimate(link, source, target, progress, lambda: datetime.now(UTC))
-        return gap.run(topics)
-
-
-@contextmanager
-def _no_garbage_sought() -> Iterator[None]:
-    """A fifth of the time would go into looking for cycles among answers that have none."""
+    # A fifth of the time would go into looking for cycles among answers that have none.
     gc.disable()
     try:
-        yield
+        adapters.meet(link)
+        with (
+            adapters.both_readers(link) as (source, target),
+            console().task("looking at both clusters") as task,
+        ):
+
+            def progress(phase: str, done: int = 0, total: int = 0) -> None:
+                task.update(done=done, total=total or None, description=phase)
+
+            gap = GapEstimate(link, source, target, progress, lambda: datetime.now(UTC))
+            result = gap.run(topics)
     finally:
         gc.enable()
 
-
-def _show(result: "EstimateResult") -> None:
     def table() -> "RenderableType":
         from drctl.cli.gap_table import estimate_table
 
         return estimate_table(result)
 
     console().result(table, result.to_json())
+    return int(result.exit_code)
 
 
 _REASON = "--export takes what there is"
@@ -402,7 +426,7 @@ _FIRST = (RecordClass.UNREPLICATED.value,)
 _REST = (RecordClass.SUPERSEDED.value, RecordClass.EXPIRED.value)
 
 
-def exported(
+def _exported(
     result: "GapResult",
     config: "Config",
     link: "Link",
@@ -425,11 +449,13 @@ def exported(
     from drctl.reconcile.gap_result import others_of, read_gap
 
     gap = read_gap((folder / "gap.json").read_text(encoding="utf-8"), str(folder))
-    kept, gone, since = _Part(config, link, folder, gap, "records", to, _FIRST).export()
+    kept, gone, since = _ExportPart(config, link, folder, gap, "records", to, _FIRST).export()
     more: int | None = None
     more_gone = 0
     if others:
-        rest = _Part(config, link, folder, others_of(gap, result), "others", to / "others", _REST)
+        rest = _ExportPart(
+            config, link, folder, others_of(gap, result), "others", to / "others", _REST
+        )
         more, more_gone, since = rest.export()
     if lost := gone + more_gone:
         console().warn(f"{lost} of the records were gone before they could be exported")
@@ -441,7 +467,7 @@ def exported(
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _ExportPart:
     """An export of its own.
 
     Attributes:
@@ -470,19 +496,19 @@ class _Part:
         from drctl.reconcile.executing import Execution
 
         began = datetime.now(UTC)
-        run = began.strftime("%Y%m%dT%H%M%S.%fZ")
+        run = _new_name()
         with (
             console().task(f"exporting {' and '.join(self.classes)} records") as task,
             reconcile_adapters.wanted_rows(self.gap, self.folder, self.name) as rows,
             reconcile_adapters.journal(self.config, run) as journal,
         ):
-            plan, sight = _plan(self.link, self.gap, rows)
+            plan, states = _plan(self.link, self.gap, rows)
             journal.append([results.began(run, plan, began)])
             execution = Execution(
                 plan,
                 rows,
                 reconcile_adapters.source_log(self.link),
-                sight,
+                states,
                 None,
                 reconcile_adapters.exporter(self.to, self.gap, self.classes),
                 journal,
@@ -493,12 +519,12 @@ class _Part:
             journal.append([results.ended("done", datetime.now(UTC))])
         gone = sum(each.records for each in execution.gone.values())
         kept = sum(each.records for each in execution.counts.values())
-        return kept, gone, appended(self.gap, sight)
+        return kept, gone, appended(self.gap, states)
 
 
-def appended(gap: "FoundGap", sight: "ClusterStates") -> int:
+def appended(gap: "FoundGap", states: "ClusterStates") -> int:
     """How many offsets came to the source since it was compared: they are in no result."""
-    logs = ((p.source_range.end, sight.source.log(p.place)) for p in gap.partitions)
+    logs = ((p.source_range.end, states.source.log(p.place)) for p in gap.partitions)
     return sum(max(0, log.end - end) for end, log in logs if isinstance(log, PartitionOffsets))
 
 
@@ -516,19 +542,19 @@ def _plan(
     from drctl.reconcile.policy import Action, Policies
 
     with adapters.both_readers(link) as (source, target):
-        sight = look(source, target, gap.partitions)
-    check_clusters(gap, sight)
+        states = look(source, target, gap.partitions)
+    check_clusters(gap, states)
     overrides = tuple(Override(guard, _REASON) for guard in Guard if guard.overridable)
     policies = Policies(everywhere=Action.EXPORT, conflicting=Action.EXPORT)
-    plan = build_plan(gap, policies, rows, sight, {}, overrides)
+    plan = build_plan(gap, policies, rows, states, {}, overrides)
     if plan.blocked:
         raise Refused(
             f"nothing was exported: {plan.blocked[0].reason}", "see what moved, and run it again"
         )
-    return plan, sight
+    return plan, states
 
 
-def find_repeated(
+def _find_repeated(
     config: "Config",
     link: str | None,
     cluster: str | None,
@@ -599,69 +625,6 @@ def _log() -> "Iterator[Path | None]":
         yield Path(folder) / "spark.log"
 
 
-def confirm_writing(config: "Config", *, execute: bool, yes: bool) -> None:
-    """Ask where a cluster is to be written, say so where one is not; a file needs neither.
-
-    Raises:
-        Refused: nobody said yes.
-    """
-    place = config.file.ledger
-    if place is None:
-        return
-    if execute:
-        config.cluster(place.cluster)
-        confirm(place.cluster, f"the ledger, in topic {place.topic}", yes=yes)
-    else:
-        console().note(
-            f"the ledger in topic {place.topic} of {place.cluster} is only read: what was read now"
-            " is not kept: add --execute"
-        )
-
-
-def show(result: "GapResult", *, stream: bool = False) -> None:
-    """The table, or the document; one line of it in a stream."""
-
-    def table() -> "RenderableType":
-        if result.truncation is not None:
-            from drctl.cli.gap_table import truncation_table
-
-            return truncation_table(result, result.truncation)
-        from drctl.cli.gap_table import gap_table
-
-        return gap_table(result)
-
-    if stream and options().output is Output.JSON:
-        console().stream(result.to_json())
-    else:
-        console().result(table, result.to_json())
-
-
-def show_failure(error: "DrctlError") -> None:
-    """A run that came to nothing, where others follow."""
-    if options().output is Output.JSON:
-        console().stream(error_document(error))
-    else:
-        console().error(without_secrets(error.message), without_secrets(error.hint))
-
-
-def repeat(runs: "GapRuns", out: Path, seconds: float, wait: Callable[[float], object]) -> NoReturn:
-    """Run again and again, until interrupted; a run that fails is reported and does not end it.
-
-    Each run gets a folder of its own in `out`. Those of runs that found nothing do not stay.
-    """
-    from drctl.model.errors import DrctlError, ExitCode
-
-    dull: Path | None = None
-    while True:
-        began = time.monotonic()
-        folder = out / datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-        try:
-            result = runs.run(folder)
-        except DrctlError as error:
-            show_failure(error)
-        else:
-            show(result, stream=True)
-            if dull:
-                shutil.rmtree(dull, ignore_errors=True)
-            dull = folder if result.exit_code is ExitCode.DONE else None
-        wait(max(0.0, seconds - (time.monotonic() - began)))
+def _new_name() -> str:
+    """One that sorts by time."""
+    return datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")

@@ -1,11 +1,12 @@
-"""The gap analysis for a terminal; all words come from `drctl.views`, nothing is rich markup."""
+"""Gap analyses, estimates and repeated events for a terminal; nothing is rich markup."""
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from drctl.cli.tables import heading, stacked
 from drctl.model.estimate import EstimateResult
 from drctl.model.event_duplicates import EventDuplicates, PartitionEvents
 from drctl.model.gap import DoomedPartition, GapResult, PartitionGap, Truncation
@@ -14,7 +15,10 @@ from drctl.views.gap_page import worst_partitions
 from drctl.views.text import age, number, plain, plural, size, utc
 
 WORST = 10
+TRUNCATION_WORST = 20
 BLIND = 10
+TOLD = 3
+_EVENT_STYLES = {0: "bold green", 1: "bold red", 5: "bold yellow"}
 _STYLES = {
     gap_text.Tone.FINE: "bold green",
     gap_text.Tone.FOUND: "bold red",
@@ -22,37 +26,94 @@ _STYLES = {
 }
 
 
-def gap_table(result: GapResult) -> RenderableType:
+@stacked
+def gap_table(result: GapResult) -> Iterator[RenderableType]:
     """What a tired person needs, in 80 columns and up; what to do stands last, by the prompt."""
-    return Group(*_parts(result))
-
-
-def _parts(result: GapResult) -> Iterator[RenderableType]:
     yield Text(gap_text.verdict(result), style=_STYLES[gap_text.tone(result)])
     yield Text(gap_text.circumstances(result), style="dim")
     yield from (Text(""), _lines(gap_text.total_lines(result)))
     gaps = worst_partitions(result)
     if gaps:
-        yield from (_title("Worst partitions"), _worst(result, gaps[:WORST]))
-        if len(gaps) > WORST:
-            yield Text(f"  and {plural(len(gaps) - WORST, 'more partition')}", style="dim")
+        yield from (heading("Worst partitions"), _worst(result, gaps[:WORST]))
+        yield from _more(len(gaps) - WORST)
     if gaps or result.order.inversions:
-        yield from (_title("What copying would do to order"), _lines(gap_text.order_lines(result)))
+        yield from (heading("What copying would do to order"), _lines(gap_text.order_lines(result)))
     facts = gap_text.facts(result)
     if facts:
-        yield from (_title("Known"), _list(facts))
-    yield from (_title("Unknown"), _list(gap_text.unknown(result)))
-    blind = [f"{b.topic} ({b.partitions}): {b.reason}" for b in gap_text.blind_spots(result)]
-    if blind:
-        rest = [f"and {number(len(blind) - BLIND)} more"] if len(blind) > BLIND else []
-        yield from (_title("Not compared"), _list(blind[:BLIND] + rest))
+        yield from (heading("Known"), _list(facts))
+    yield from (heading("Unknown"), _list(gap_text.unknown(result)))
+    yield from _not_compared(
+        [f"{b.topic} ({b.partitions}): {b.reason}" for b in gap_text.blind_spots(result)]
+    )
     steps = [f"{step.what} {step.why}" for step in gap_text.next_steps(result)]
-    yield from (_title("Do now"), _list(steps, numbered=True))
+    yield from (heading("Do now"), _list(steps, numbered=True))
     yield Text(f"\nPage: {plain(result.out)}/{gap_text.PAGE}")
 
 
-def _title(text: str) -> Text:
-    return Text(f"\n{text}", style="bold")
+@stacked
+def truncation_table(result: GapResult, found: Truncation) -> Iterator[RenderableType]:
+    """What would be destroyed; how to keep it stands last, by the prompt."""
+    yield Text(
+        estimate_text.headline(result, found),
+        style="bold red" if found.partitions else "bold green" if result.complete else "bold",
+    )
+    yield Text(gap_text.circumstances(result), style="dim")
+    if found.partitions:
+        yield from (Text(""), _procedures(result, found))
+        worst = estimate_text.worst_of(found)
+        yield from (Text(""), _doomed(worst[:TRUNCATION_WORST]))
+        yield from _more(len(worst) - TRUNCATION_WORST, ", all in --output json")
+    for each in estimate_text.unsaid(result):
+        yield Text(each, style="yellow")
+    if kept := estimate_text.kept(result, found):
+        yield Text(f"\n{kept}")
+
+
+@stacked
+def estimate_table(result: EstimateResult) -> Iterator[RenderableType]:
+    """What a tired person needs, in 80 columns and up; what to do stands last, by the prompt."""
+    yield Text(estimate_text.verdict(result), style="bold yellow")
+    yield Text(estimate_text.circumstances(result), style="dim")
+    rows = estimate_text.worst(result)
+    if rows:
+        since = [estimate_text.begin(result, *row) for row in rows[:TOLD]]
+        yield from (heading("Since when"), _list(since))
+        yield from (heading("Worst partitions"), _estimates(rows[:WORST]))
+        yield from _more(len(rows) - WORST)
+    if known := estimate_text.known(result):
+        yield from (heading("Also seen"), _list(known))
+    yield from (heading("Uncertain"), _list(estimate_text.uncertain(result)))
+    yield from _not_compared(estimate_text.not_compared(result))
+    yield from (heading("Do now"), _list(estimate_text.next_steps(result), numbered=True))
+
+
+@stacked
+def event_table(result: EventDuplicates) -> Iterator[RenderableType]:
+    """What was found, the worst partitions first."""
+    yield Text(estimate_text.event_verdict(result), style=_EVENT_STYLES[result.exit_code])
+    yield Text(estimate_text.event_circumstances(result), style="dim")
+    worst = sorted(
+        (each for each in result.partitions if each.counts.repeated or each.counts.unidentified),
+        key=lambda each: (-each.counts.repeated, -each.counts.unidentified),
+    )
+    if worst:
+        yield from (Text(""), _events(worst[:WORST]))
+        yield from _more(len(worst) - WORST, ", all in --output json")
+    for each in [each for each in worst if each.first][:WORST]:
+        yield Text(f"  {estimate_text.first(each)}")
+    for line in estimate_text.unknown(result):
+        yield Text(line, style="yellow")
+
+
+def _not_compared(lines: Sequence[str]) -> Iterator[RenderableType]:
+    if lines:
+        rest = [f"and {number(len(lines) - BLIND)} more"] if len(lines) > BLIND else []
+        yield from (heading("Not compared"), _list([*lines[:BLIND], *rest]))
+
+
+def _more(count: int, where: str = "") -> Iterator[Text]:
+    if count > 0:
+        yield Text(f"  and {plural(count, 'more partition')}{where}", style="dim")
 
 
 def _list(items: Sequence[str], numbered: bool = False) -> Table:
@@ -79,43 +140,23 @@ def _lines(lines: Sequence[gap_text.Line]) -> Table:
     return grid
 
 
-def _worst(result: GapResult, gaps: Sequence[tuple[str, PartitionGap]]) -> Table:
+def _by_topic(*numbers: str) -> Table:
     table = Table(box=None, header_style="dim", padding=(0, 0, 0, 2))
     table.add_column("Topic", overflow="fold")
-    for name in ("Part.", "Missing", "Size", "Source offsets", "Oldest"):
-        table.add_column(name, justify="right", no_wrap=name != "Source offsets")
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _worst(result: GapResult, gaps: Sequence[tuple[str, PartitionGap]]) -> Table:
+    table = _by_topic("Part.", "Missing", "Size", "Source offsets", "Oldest")
+    # A partition may miss many ranges of offsets.
+    table.columns[4].no_wrap = False
     for topic, gap in gaps:
         row = (number(gap.counts.unreplicated), size(gap.bytes), gap_text.offsets(gap))
         old = age(gap.oldest_timestamp, result.started)
         table.add_row(*map(Text, (plain(topic), str(gap.partition), *row, old)))
     return table
-
-
-TRUNCATION_WORST = 20
-
-
-def truncation_table(result: GapResult, found: Truncation) -> RenderableType:
-    """What would be destroyed; how to keep it stands last, by the prompt."""
-    return Group(*_truncation_table_parts(result, found))
-
-
-def _truncation_table_parts(result: GapResult, found: Truncation) -> Iterator[RenderableType]:
-    yield Text(
-        estimate_text.headline(result, found),
-        style="bold red" if found.partitions else "bold green" if result.complete else "bold",
-    )
-    yield Text(gap_text.circumstances(result), style="dim")
-    if found.partitions:
-        yield from (Text(""), _procedures(result, found))
-        worst = estimate_text.worst_of(found)
-        yield from (Text(""), _partitions(worst[:TRUNCATION_WORST]))
-        if len(worst) > TRUNCATION_WORST:
-            more = plural(len(worst) - TRUNCATION_WORST, "more partition")
-            yield Text(f"  and {more}, all in --output json", style="dim")
-    for each in estimate_text.unsaid(result):
-        yield Text(each, style="yellow")
-    if kept := estimate_text.kept(result, found):
-        yield Text(f"\n{kept}")
 
 
 def _procedures(result: GapResult, found: Truncation) -> Table:
@@ -129,11 +170,8 @@ def _procedures(result: GapResult, found: Truncation) -> Table:
     return grid
 
 
-def _partitions(worst: Sequence[DoomedPartition]) -> Table:
-    table = Table(box=None, header_style="dim", padding=(0, 0, 0, 2))
-    table.add_column("Topic", overflow="fold")
-    for name in ("Part.", "Cut", "Only here", "Size", "Others", "Size"):
-        table.add_column(name, justify="right", no_wrap=True)
+def _doomed(worst: Sequence[DoomedPartition]) -> Table:
+    table = _by_topic("Part.", "Cut", "Only here", "Size", "Others", "Size")
     for each in worst:
         numbers = (number(each.records), size(each.bytes))
         others = (number(each.others), size(each.other_bytes))
@@ -143,41 +181,8 @@ def _partitions(worst: Sequence[DoomedPartition]) -> Table:
     return table
 
 
-ESTIMATE_WORST = 10
-TOLD = 3
-
-
-def estimate_table(result: EstimateResult) -> RenderableType:
-    """What a tired person needs, in 80 columns and up; what to do stands last, by the prompt."""
-    return Group(*_estimate_table_parts(result))
-
-
-def _estimate_table_parts(result: EstimateResult) -> Iterator[RenderableType]:
-    yield Text(estimate_text.verdict(result), style="bold yellow")
-    yield Text(estimate_text.circumstances(result), style="dim")
-    rows = estimate_text.worst(result)
-    if rows:
-        yield from (
-            _title("Since when"),
-            _list([estimate_text.begin(result, *r) for r in rows[:TOLD]]),
-        )
-        yield from (_title("Worst partitions"), _estimate_table_worst(rows[:ESTIMATE_WORST]))
-        if len(rows) > ESTIMATE_WORST:
-            yield Text(f"  and {plural(len(rows) - ESTIMATE_WORST, 'more partition')}", style="dim")
-    if known := estimate_text.known(result):
-        yield from (_title("Also seen"), _list(known))
-    yield from (_title("Uncertain"), _list(estimate_text.uncertain(result)))
-    if blind := estimate_text.not_compared(result):
-        rest = [f"and {number(len(blind) - BLIND)} more"] if len(blind) > BLIND else []
-        yield from (_title("Not compared"), _list([*blind[:BLIND], *rest]))
-    yield from (_title("Do now"), _list(estimate_text.next_steps(result), numbered=True))
-
-
-def _estimate_table_worst(rows: Sequence[estimate_text.Row]) -> Table:
-    table = Table(box=None, header_style="dim", padding=(0, 0, 0, 2))
-    table.add_column("Topic", overflow="fold")
-    for name in ("Part.", "About", "At least", "At most", "Differs from (UTC)"):
-        table.add_column(name, justify="right", no_wrap=True)
+def _estimates(rows: Sequence[estimate_text.Row]) -> Table:
+    table = _by_topic("Part.", "About", "At least", "At most", "Differs from (UTC)")
     for topic, found in rows:
         part = "all" if found.partition is None else str(found.partition)
         missing = found.missing
@@ -186,39 +191,8 @@ def _estimate_table_worst(rows: Sequence[estimate_text.Row]) -> Table:
     return table
 
 
-EVENT_WORST = 10
-_EVENT_TABLE_STYLES = {0: "bold green", 1: "bold red", 5: "bold yellow"}
-_NUMBERS = ("Part.", "Events", "Again", "Tombstones", "Unknown", "Offsets")
-
-
-def event_table(result: EventDuplicates) -> RenderableType:
-    """What was found, the worst partitions first."""
-    return Group(*_event_table_parts(result))
-
-
-def _event_table_parts(result: EventDuplicates) -> Iterator[RenderableType]:
-    yield Text(estimate_text.event_verdict(result), style=_EVENT_TABLE_STYLES[result.exit_code])
-    yield Text(estimate_text.event_circumstances(result), style="dim")
-    worst = sorted(
-        (each for each in result.partitions if each.counts.repeated or each.counts.unidentified),
-        key=lambda each: (-each.counts.repeated, -each.counts.unidentified),
-    )
-    if worst:
-        yield from (Text(""), _table(worst[:EVENT_WORST]))
-        if len(worst) > EVENT_WORST:
-            more = plural(len(worst) - EVENT_WORST, "more partition")
-            yield Text(f"  and {more}, all in --output json", style="dim")
-    for each in [each for each in worst if each.first][:EVENT_WORST]:
-        yield Text(f"  {estimate_text.first(each)}")
-    for line in estimate_text.unknown(result):
-        yield Text(line, style="yellow")
-
-
-def _table(worst: Sequence[PartitionEvents]) -> Table:
-    table = Table(box=None, header_style="dim", padding=(0, 0, 0, 2))
-    table.add_column("Topic", overflow="fold")
-    for name in _NUMBERS:
-        table.add_column(name, justify="right", no_wrap=True)
+def _events(worst: Sequence[PartitionEvents]) -> Table:
+    table = _by_topic("Part.", "Events", "Again", "Tombstones", "Unknown", "Offsets")
     for each in worst:
         counts = each.counts
         numbers = (counts.events, counts.repeated, counts.tombstones, counts.unidentified)

@@ -2,7 +2,9 @@
 
 import inspect
 import re
+import shlex
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -114,6 +116,39 @@ def times(patience: str, grace: str) -> tuple[float, float]:
         UsageError: one is no such time.
     """
     return seconds(patience, "--patience"), seconds(grace, "--grace", zero=True)
+
+
+def option_words(given: Mapping[str, object]) -> list[str]:
+    """Options as they are typed, by their names.
+
+    A tuple repeats its option, True stands alone; None, "", () and False are left out.
+    """
+    words: list[str] = []
+    for name, value in given.items():
+        if value is True:
+            words.append(name)
+        elif isinstance(value, tuple):
+            words += [word for each in value for word in (name, str(each))]
+        elif value:
+            words += [name, str(value)]
+    return words
+
+
+def check_confirming(execute: bool, yes: bool) -> None:
+    """Refuse --yes where nothing is asked.
+
+    Raises:
+        UsageError: it was given without --execute.
+    """
+    if yes and not execute:
+        raise UsageError("--yes goes with --execute: nothing is asked otherwise")
+
+
+def command_line(words: Sequence[str]) -> str:
+    """A command line with the configuration of this one."""
+    config = options().config
+    named = ["--config", str(config)] if config else []
+    return shlex.join(["drctl", *named, *words])
 
 
 # Contexts, parameters and formatters are Any: they are classes of the Click that Typer has inside.

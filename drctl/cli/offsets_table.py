@@ -1,17 +1,18 @@
-"""A translation for a terminal; nothing of what clusters say is rich markup."""
+"""Offsets of groups for a terminal: translated, planned, written, saved; nothing is rich markup."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.constrain import Constrain
 from rich.padding import Padding
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from drctl.cli.tables import MOST, heading, more, new_table, notes, section, stacked, why
 from drctl.model.text import arguments
 from drctl.model.translation import Answer, Translation
 from drctl.offsets.applying import ApplyPlan, Line
@@ -26,61 +27,46 @@ if TYPE_CHECKING:
     from drctl.config.link import Link
     from drctl.offsets.link_translation import LinkTranslated
 
-MOST = 100
-"""Lines without a finding that are shown; what is refused or failed is shown to the last."""
-
 _NUMBERS = ("Part.", "From", "To", "Re-reads", "Skips")
 
 
-def plan_table(plan: ApplyPlan, execute: str) -> RenderableType:
+@stacked
+def plan_table(plan: ApplyPlan, execute: str) -> Iterator[RenderableType]:
     """What would be done; the command line that does it stands last, by the prompt."""
-    return Group(*_plan_parts(plan, execute))
-
-
-def result_table(result: ApplyResult, undo: str) -> RenderableType:
-    """What was done; what was not is named to the last position."""
-    return Group(*_result_parts(result, undo))
-
-
-def snapshot_table(snapshot: Snapshot, file: str) -> RenderableType:
-    """What a snapshot holds, by protocol."""
-    return Group(*_snapshot_parts(snapshot, file))
-
-
-def _plan_parts(plan: ApplyPlan, execute: str) -> Iterator[RenderableType]:
-    counted = _counted((action.value, count) for action, count in plan.counts.items())
-    yield Text(f"Plan for cluster {plain(plan.cluster)}: {counted}", style="bold")
+    counts = _in_words((action.value, count) for action, count in plan.counts.items())
+    yield Text(f"Plan for cluster {plain(plan.cluster)}: {counts}", style="bold")
     yield Text(f"from {plain(plan.origin)}", style="dim")
-    yield from _plan_table_notes(plan)
+    yield from _notes(plan)
+    # Only what has no finding is cut short: what is refused or failed is shown to the last.
     shown = (*plan.refused, *plan.writes[:MOST])
-    yield from _plan_table_table([(line, line.action.value) for line in shown])
-    yield from _more(len(plan.writes) - MOST)
-    yield from _reasons(Counter(f"{ln.guard}: {sentence(ln.reason)}" for ln in plan.refused))
+    yield from _offsets([(line, line.action.value) for line in shown])
+    yield from more(len(plan.writes) - MOST)
+    yield from why(f"{line.guard}: {sentence(line.reason)}" for line in plan.refused)
     if plan.writes:
-        yield Text("\nNothing was written. To write:", style="bold")
-        yield Text(f"  {plain(execute)}")
+        yield from section("Nothing was written. To write:", [plain(execute)])
     else:
-        yield Text("\nThere is nothing to write.", style="bold")
+        yield heading("There is nothing to write.")
 
 
-def _result_parts(result: ApplyResult, undo: str) -> Iterator[RenderableType]:
-    counted = _counted((outcome.value, count) for outcome, count in result.counts.items())
-    yield Text(f"Cluster {plain(result.plan.cluster)}: {counted}", style="bold")
+@stacked
+def result_table(result: ApplyResult, undo: str) -> Iterator[RenderableType]:
+    """What was done; what was not is named to the last position."""
+    counts = _in_words((outcome.value, count) for outcome, count in result.counts.items())
+    yield Text(f"Cluster {plain(result.plan.cluster)}: {counts}", style="bold")
     yield Text(f"from {plain(result.plan.origin)}, in {result.seconds:.1f} s", style="dim")
-    yield from _plan_table_notes(result.plan)
+    yield from _notes(result.plan)
     written = [each for each in result.results if each.outcome in WRITTEN]
     shown = (*result.not_done, *written[:MOST])
-    yield from _plan_table_table([(each.line, each.outcome.value) for each in shown])
-    yield from _more(len(written) - MOST)
-    yield from _reasons(
-        Counter(f"{each.outcome}: {sentence(each.reason)}" for each in result.not_done)
-    )
+    yield from _offsets([(each.line, each.outcome.value) for each in shown])
+    yield from more(len(written) - MOST)
+    yield from why(f"{each.outcome}: {sentence(each.reason)}" for each in result.not_done)
     if undo:
-        yield Text("\nTo put back what was there before:", style="bold")
-        yield Text(f"  {plain(undo)}")
+        yield from section("To put back what was there before:", [plain(undo)])
 
 
-def _snapshot_parts(snapshot: Snapshot, file: str) -> Iterator[RenderableType]:
+@stacked
+def snapshot_table(snapshot: Snapshot, file: str) -> Iterator[RenderableType]:
+    """What a snapshot holds, by protocol."""
     groups = plural(len(snapshot.groups), "group")
     positions = plural(snapshot.positions, "position")
     yield Text(f"{groups} of {plain(snapshot.cluster)} with {positions}", style="bold")
@@ -88,35 +74,27 @@ def _snapshot_parts(snapshot: Snapshot, file: str) -> Iterator[RenderableType]:
     states = Counter(each.group.state.value for each in snapshot.groups)
     for counts in (protocols, states):
         if counts:
-            yield Text(f"  {_counted(sorted(counts.items()))}", style="dim")
-    if snapshot.unavailable:
-        yield Text("\nNot read", style="bold")
-        for name, reason in snapshot.unavailable.items():
-            yield Text(f"  {plain(name)}: {sentence(reason)}")
+            yield Text(f"  {_in_words(sorted(counts.items()))}", style="dim")
+    unread = snapshot.unavailable.items()
+    yield from section(
+        "Not read", (f"{plain(name)}: {sentence(reason)}" for name, reason in unread)
+    )
     yield Text(f"\nSaved: {plain(file)}")
 
 
-def _plan_table_notes(plan: ApplyPlan) -> Iterator[Text]:
-    yield from (Text(f"note: {sentence(note)}", style="yellow") for note in plan.notes)
-    for each in plan.overrides:
-        yield Text(f"override {each.guard}: {sentence(each.reason)}", style="yellow")
+def _notes(plan: ApplyPlan) -> Iterator[Text]:
+    return notes(plan.notes, ((each.guard, each.reason) for each in plan.overrides))
 
 
-def _plan_table_table(rows: Sequence[tuple[Line, str]]) -> Iterator[Table]:
-    if not rows:
-        return
-    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("Group", overflow="fold")
-    table.add_column("Topic", overflow="fold")
-    for name in _NUMBERS:
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("What", overflow="fold")
-    for line, what in rows:
-        table.add_row(*map(Text, _plan_table_cells(line, what)))
-    yield table
+def _offsets(rows: Sequence[tuple[Line, str]]) -> Iterator[Table]:
+    if rows:
+        table = new_table("Group", "Topic", *_NUMBERS, "What", numbers=_NUMBERS)
+        for line, what in rows:
+            table.add_row(*map(Text, _offset_cells(line, what)))
+        yield table
 
 
-def _plan_table_cells(line: Line, what: str) -> Iterator[str]:
+def _offset_cells(line: Line, what: str) -> Iterator[str]:
     yield plain(line.group)
     yield plain(line.partition.topic)
     yield str(line.partition.partition)
@@ -128,19 +106,7 @@ def _plan_table_cells(line: Line, what: str) -> Iterator[str]:
     yield " ".join([what, *guards])
 
 
-def _more(count: int) -> Iterator[Text]:
-    if count > 0:
-        yield Text(f"and {number(count)} more, all in --output json", style="dim")
-
-
-def _reasons(counts: Counter[str]) -> Iterator[Text]:
-    if counts:
-        yield Text("\nWhy", style="bold")
-    for reason, count in counts.most_common():
-        yield Text(f"  {number(count)} x {reason}")
-
-
-def _counted(counts: Iterable[tuple[str, int]]) -> str:
+def _in_words(counts: Iterable[tuple[str, int]]) -> str:
     return ", ".join(f"{number(count)} {name}" for name, count in counts if count) or "nothing"
 
 
@@ -167,7 +133,7 @@ class Explanation:
     def _parts(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         found = self._row.translation
         place = f"{plain(found.place.group)} in {plain(str(found.place.partition))}"
-        yield Text(f"{place}: source offset {told(found.source_offset)}", style="bold")
+        yield Text(f"{place}: source offset {_or_dash(found.source_offset)}", style="bold")
         if found.blocked:
             yield Text(f"blocked: {plain(found.blocked)}", style="yellow")
         for words in found.contradictions:
@@ -205,7 +171,7 @@ class Explanation:
             table.add_column("Why", overflow="fold")
         for method, answer in answers:
             numbers = answer.target_offset, answer.rereads_at_most, answer.skips_at_most
-            cells = [self._mark(method), method, *map(told, numbers), _age(answer)]
+            cells = [self._mark(method), method, *map(_or_dash, numbers), _age(answer)]
             cells += [plain(answer.evidence)] * reasons
             table.add_row(*map(Text, cells))
         return table
@@ -237,7 +203,7 @@ class _Line:
         yield Segment.line()
 
 
-def told(value: int | None) -> str:
+def _or_dash(value: int | None) -> str:
     """A number that may not be known."""
     return "-" if value is None else number(value)
 
@@ -264,12 +230,9 @@ MOST_TOLD = 10
 _HEADER = ("Group", "Partition", "Source", "Target", "Re-reads", "Skips", "How")
 
 
-def translation_table(link: "Link", result: "LinkTranslated") -> RenderableType:
+@stacked
+def translation_table(link: "Link", result: "LinkTranslated") -> Iterator[RenderableType]:
     """Totals, the rows that must be looked at, then the others, then what to do."""
-    return Group(*_parts(link, result))
-
-
-def _parts(link: "Link", result: "LinkTranslated") -> Iterator[RenderableType]:
     rows = [row.translation for row in result.rows]
     asked = [row for row in rows if row.blocked != NEVER]
     bad = [row for row in asked if questionable(row)]
@@ -280,15 +243,15 @@ def _parts(link: "Link", result: "LinkTranslated") -> Iterator[RenderableType]:
         yield Text(f"{plain(link.source)} does not answer: {plain(result.source.silent)}", "yellow")
     for title, some in (("To be looked at", bad), ("Known", good)):
         if some:
-            yield Text(f"\n{title}", style="bold")
+            yield heading(title)
             yield _Rows(some[:MOST_ROWS])
             if len(some) > MOST_ROWS:
                 left = plural(len(some) - MOST_ROWS, "more row")
                 yield Text(f"  and {left}; --output json has all", style="dim")
-    if notes := list(_notes(result, len(rows) - len(asked))):
-        yield Text("\nAlso seen", style="bold")
-        yield from (_item("-", note) for note in notes)
-    yield Text("\nDo now", style="bold")
+    if also := list(_also_seen(result, len(rows) - len(asked))):
+        yield heading("Also seen")
+        yield from (_item("-", note) for note in also)
+    yield heading("Do now")
     for count, step in enumerate(_steps(result, bad), 1):
         yield _item(f"{count}.", step)
 
@@ -352,10 +315,10 @@ def _cells(row: Translation) -> tuple[str, ...]:
     return (
         plain(row.place.group),
         plain(str(row.place.partition)),
-        told(row.source_offset),
-        told(answer.target_offset if answer else None),
-        told(answer.rereads_at_most if answer else None),
-        told(answer.skips_at_most if answer else None),
+        _or_dash(row.source_offset),
+        _or_dash(answer.target_offset if answer else None),
+        _or_dash(answer.rereads_at_most if answer else None),
+        _or_dash(answer.skips_at_most if answer else None),
     )
 
 
@@ -367,7 +330,7 @@ def _how(row: Translation) -> str:
     return plain("; ".join(words))
 
 
-def _notes(result: "LinkTranslated", never: int) -> Iterator[str]:
+def _also_seen(result: "LinkTranslated", never: int) -> Iterator[str]:
     source = result.source
     if never:
         yield f"{plural(never, 'partition')} in which a group has never committed"

@@ -9,8 +9,7 @@ import typer
 
 from drctl.app.reconcile import ReconcileOptions, carried_out, document_of, opened
 from drctl.cli.console import console
-from drctl.cli.grammar import Execute, LinkName, Overrides, Yes
-from drctl.cli.offsets import check_confirming, command_line
+from drctl.cli.grammar import Execute, LinkName, Overrides, Yes, check_confirming, command_line
 from drctl.cli.prompts import confirm
 from drctl.cli.settings import configuration
 from drctl.model.errors import UsageError
@@ -65,7 +64,7 @@ def reconcile(
     1 done, but some records were gone; 3 refused, nothing was written; 4 stopped part-way, or some
     records are refused; 5 unknown.
     """
-    from drctl.app.reconcile import ReconcileOptions
+    from drctl.reconcile.results import ReconcileResult, planned
 
     given = ReconcileOptions(
         folder_of(directory, link),
@@ -77,7 +76,22 @@ def reconcile(
         yes,
         tuple(override or ()),
     )
-    return reconcile_records(given)
+    check_confirming(execute, yes)
+    with opened(given, configuration) as found:
+        if not execute or not found.plan.writes:
+            return _show(ReconcileResult(found.plan, results=planned(found.plan)), given)
+        confirm_all = partial(confirm_plan, yes=yes)
+        return _show(carried_out(found, confirm_all, command_line(given.words)), given)
+
+
+def _show(result: "ReconcileResult", given: ReconcileOptions) -> int:
+    from drctl.cli.reconcile_table import reconcile_table
+    from drctl.reconcile.documents import document
+
+    execute = command_line(given.words)
+    told = document(result, str(given.folder), execute)
+    console().result(lambda: reconcile_table(result, execute), told)
+    return int(result.exit_code)
 
 
 def confirm_plan(plan: "ReconcilePlan", *, yes: bool) -> None:
@@ -127,29 +141,3 @@ def folder_of(given: Path | None, link: str | None) -> Path:
             f"drctl gap {option('--link', name)} makes one; one from elsewhere is named as DIR",
         )
     return newest
-
-
-def reconcile_records(given: ReconcileOptions) -> int:
-    """Make the plan, and with `--execute` carry it out."""
-    check_confirming(given.execute, given.yes)
-    with opened(given, configuration) as found:
-        if not given.execute or not found.plan.writes:
-            return _show(_unwritten(found.plan), given)
-        confirm = partial(confirm_plan, yes=given.yes)
-        return _show(carried_out(found, confirm, command_line(given.words)), given)
-
-
-def _unwritten(plan: "ReconcilePlan") -> "ReconcileResult":
-    from drctl.reconcile.results import ReconcileResult, planned
-
-    return ReconcileResult(plan, results=planned(plan))
-
-
-def _show(result: "ReconcileResult", given: ReconcileOptions) -> int:
-    from drctl.cli.reconcile_table import reconcile_table
-    from drctl.reconcile.documents import document
-
-    execute = command_line(given.words)
-    told = document(result, str(given.folder), execute)
-    console().result(lambda: reconcile_table(result, execute), told)
-    return int(result.exit_code)

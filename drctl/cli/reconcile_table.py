@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.console import RenderableType
 from rich.text import Text
 
+from drctl.cli.tables import MOST, heading, more, new_table, notes, section, stacked
 from drctl.model.errors import ExitCode
 from drctl.reconcile.documents import way_back
 from drctl.reconcile.guards import Objection
@@ -13,9 +13,6 @@ from drctl.reconcile.planning import Line, ReconcilePlan
 from drctl.reconcile.policy import Action
 from drctl.reconcile.results import LineResult, Outcome, ReconcileResult
 from drctl.views.text import number, plain, plural, sentence, size
-
-MOST = 100
-"""Lines and objections that are shown; all are in --output json."""
 
 _ENDINGS = {
     "done": "Done",
@@ -33,21 +30,16 @@ _DONE = {
 _NUMBERS = ("Part.", "Records", "Size", "Left")
 
 
-def reconcile_table(result: ReconcileResult, execute: str) -> RenderableType:
+@stacked
+def reconcile_table(result: ReconcileResult, execute: str) -> Iterator[RenderableType]:
     """What would be done, or was; the command line to type stands last, by the prompt."""
-    return Group(*_parts(result, execute))
-
-
-def _parts(result: ReconcileResult, execute: str) -> Iterator[RenderableType]:
     plan, gap = result.plan, result.plan.gap
     yield Text(_headline(result), style="bold")
     yield Text(
         f"gap result {gap.id} of {gap.started}, {plain(gap.source)} to {plain(gap.target)}",
         style="dim",
     )
-    yield from (Text(f"note: {sentence(note)}", style="yellow") for note in plan.notes)
-    for each in plan.overrides:
-        yield Text(f"override {each.guard}: {sentence(each.reason)}", style="yellow")
+    yield from notes(plan.notes, ((each.guard, each.reason) for each in plan.overrides))
     yield from _objections([o for o in plan.objections if not o.passed])
     yield from _table(result.results)
     yield from _reasons(result)
@@ -58,14 +50,12 @@ def _parts(result: ReconcileResult, execute: str) -> Iterator[RenderableType]:
     if plan.acting and not _in_vain(result):
         told = way_back(result)
         yield Text(f"\n{told[0].upper()}{told[1:]}.", style="dim")
-    open_ = any(each.outcome in (Outcome.PLANNED, Outcome.PARTIAL) for each in result.results)
-    open_ = open_ or bool(plan.noted and not result.run)
-    if open_ and not _in_vain(result):
+    to_do = any(each.outcome in (Outcome.PLANNED, Outcome.PARTIAL) for each in result.results)
+    if (to_do or (plan.noted and not result.run)) and not _in_vain(result):
         these = "do what is not refused" if plan.refused else "do this"
         go_on = "To go on" if result.run else f"Nothing was written. To {these}"
         if not plan.blocked:
-            yield Text(f"\n{go_on}:", style="bold")
-            yield Text(f"  {plain(execute)}")
+            yield from section(f"{go_on}:", [plain(execute)])
 
 
 def _in_vain(result: ReconcileResult) -> bool:
@@ -102,26 +92,19 @@ def _objections(found: Sequence[Objection]) -> Iterator[Text]:
         which = f"{plain(str(each.place))}: " if each.place else ""
         passable = f" (--override {each.guard}=REASON)" if each.guard.overridable else ""
         yield Text(f"  {each.guard}: {which}{sentence(each.reason)}{passable}", style="red")
-    if len(found) > MOST:
-        yield Text(f"  and {number(len(found) - MOST)} more, all in --output json", style="dim")
+    yield from more(len(found) - MOST, indent="  ")
 
 
 def _table(results: Sequence[LineResult]) -> Iterator[RenderableType]:
     if not results:
-        yield Text("\nThere is nothing to do.", style="bold")
+        yield heading("There is nothing to do.")
         return
-    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("Topic", overflow="fold")
-    for name in _NUMBERS:
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in ("Order", "What", ""):
-        table.add_column(name, overflow="fold")
+    table = new_table("Topic", *_NUMBERS, "Order", "What", "", numbers=_NUMBERS)
     first = sorted(results, key=lambda each: each.outcome in (Outcome.DONE, Outcome.PLANNED))
     for each in first[:MOST]:
         table.add_row(*map(Text, _cells(each)))
     yield table
-    if len(results) > MOST:
-        yield Text(f"and {number(len(results) - MOST)} more, all in --output json", style="dim")
+    yield from more(len(results) - MOST)
 
 
 def _cells(each: LineResult) -> Iterator[str]:

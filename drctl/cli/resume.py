@@ -15,8 +15,7 @@ from drctl.app.resume_check import held_kinds, must_be_differences, must_be_perm
 from drctl.app.way import Way
 from drctl.checks.diagnosis import parse_overrides
 from drctl.cli.console import console
-from drctl.cli.grammar import Answers, Execute, LinkName, Yes
-from drctl.cli.offsets import check_confirming
+from drctl.cli.grammar import Answers, Execute, LinkName, Yes, check_confirming
 from drctl.cli.prompts import confirm, people
 from drctl.cli.running import OVER_LINK, giving_up, needs_no_source, show_end, show_state, watched
 from drctl.cli.settings import configuration

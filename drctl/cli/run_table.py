@@ -1,14 +1,15 @@
-"""A plan for a terminal; nothing of what clusters say is rich markup."""
+"""A plan, a run and its end for a terminal; nothing of what clusters say is rich markup."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
 from drctl.app.run_timeline import Line, Snapshot, Wait
 from drctl.checks.causes import network_suspected
+from drctl.cli.tables import heading, section, stacked
 from drctl.cli.terminal import one_line
 from drctl.model.finding import Finding
 from drctl.model.loss import Loss
@@ -21,9 +22,10 @@ from drctl.views.run_data import Became, ReportData, Standing
 from drctl.views.run_words import BECAME, Tone, length
 from drctl.views.text import sentence
 
-_PLAN_TABLE_STYLES = {"fail": "bold red", "not-checked": "yellow", "warn": "yellow"}
+_GUARD_STYLES = {"fail": "bold red", "not-checked": "yellow", "warn": "yellow"}
 
 
+@stacked
 def plan_table(
     plan: Plan,
     findings: Sequence[Finding],
@@ -31,61 +33,39 @@ def plan_table(
     execute: str,
     loss: Loss | None = None,
     groups: Foreseen | None = None,
-) -> RenderableType:
-    """The verdict, what is lost, the steps, what clients do, what guards say, and what to type."""
-    return Group(*_parts(plan, findings, violations, execute, loss, groups))
-
-
-def _parts(
-    plan: Plan,
-    findings: Sequence[Finding],
-    violations: Sequence[str],
-    execute: str,
-    loss: Loss | None,
-    groups: Foreseen | None,
 ) -> Iterator[RenderableType]:
+    """The verdict, what is lost, the steps, what clients do, what guards say, and what to type."""
     if network := network_suspected(findings):
         yield Text(sentence(network), style="bold red")
-    told = plan_text.verdict(plan, findings, violations, groups)
-    lacking = groups is not None and groups.without_offset
-    style = "bold yellow" if lacking else "bold green"
-    yield Text(told, style="bold red" if told.startswith("Refused") else style)
+    verdict = plan_text.verdict(plan, findings, violations, groups)
+    resets = groups is not None and groups.without_offset
+    style = "bold yellow" if resets else "bold green"
+    yield Text(verdict, style="bold red" if verdict.startswith("Refused") else style)
     if loss is not None:
-        yield from _loss(loss)
+        title = "Probably lost, if it is carried out now"
+        yield from _with_evidence(title, plan_text.loss_lines(loss))
     if groups is not None:
-        yield from _groups(groups)
-    yield Text("\nSteps", style="bold")
+        yield from _with_evidence("Where groups resume", plan_text.group_lines(groups))
+    yield heading("Steps")
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for heading in ("", "Step", "What is done", "How it is known", "Way back"):
-        table.add_column(heading, overflow="fold")
+    for title in ("", "Step", "What is done", "How it is known", "Way back"):
+        table.add_column(title, overflow="fold")
     for row in plan_text.step_rows(plan):
         table.add_row(*_step(row))
     yield table
-    if lines := leaving_lines(plan):
-        yield Text("\nClients that are connected to the source", style="bold")
-        yield from (Text(f"  {line}") for line in lines)
+    yield from section("Clients that are connected to the source", leaving_lines(plan))
     mode = plan_text.mode_of(plan)
     guards = plan_text.guards_in_words(findings, plan.overrides, mode)
-    yield Text(f"\nGuards: {guards}", style="bold")
+    yield heading(f"Guards: {guards}")
     for guard in plan_text.guard_rows(findings, plan.overrides, mode):
         yield from _guard(guard)
-    yield Text("\nDo now", style="bold")
-    for line in plan_text.what_to_type(plan, findings, violations, execute):
-        yield Text(f"  {line}")
+    yield from section("Do now", plan_text.what_to_type(plan, findings, violations, execute))
 
 
-def _loss(loss: Loss) -> Iterator[RenderableType]:
-    words, *evidence = plan_text.loss_lines(loss)
-    yield Text("\nProbably lost, if it is carried out now", style="bold")
-    yield Text(f"  {words}")
+def _with_evidence(title: str, lines: Sequence[str]) -> Iterator[RenderableType]:
+    words, *evidence = lines
+    yield from section(title, [words])
     yield from (Text(f"    {each}", style="dim") for each in evidence)
-
-
-def _groups(groups: Foreseen) -> Iterator[RenderableType]:
-    words, *rows = plan_text.group_lines(groups)
-    yield Text("\nWhere groups resume", style="bold")
-    yield Text(f"  {words}")
-    yield from (Text(f"    {each}", style="dim") for each in rows)
 
 
 def _step(row: PlanRow) -> tuple[Text, ...]:
@@ -100,7 +80,7 @@ def _step(row: PlanRow) -> tuple[Text, ...]:
 def _guard(row: GuardRow) -> Iterator[Text]:
     head = f"  {row.status.value:<11} "
     yield Text.assemble(
-        (head, _PLAN_TABLE_STYLES.get(row.status.value, "")),
+        (head, _GUARD_STYLES.get(row.status.value, "")),
         f"{row.check}: {row.subject}: {row.reason}",
     )
     if row.overridden:
@@ -109,7 +89,7 @@ def _guard(row: GuardRow) -> Iterator[Text]:
         yield Text(f"{'':14}cure: {row.cure}", style="dim")
 
 
-_RUN_TABLE_STYLES = {
+_VERDICT_STYLES = {
     Tone.FINE: "bold green",
     Tone.FOUND: "bold yellow",
     Tone.INCOMPLETE: "bold red",
@@ -117,18 +97,15 @@ _RUN_TABLE_STYLES = {
 _MOST = 20
 
 
-def run_table(data: ReportData, page: str | None) -> RenderableType:
+@stacked
+def run_table(data: ReportData, page: str | None) -> Iterator[RenderableType]:
     """The verdict, the figures, the steps, what is known and not, and what to do."""
-    return Group(*_run_table_parts(data, page))
-
-
-def _run_table_parts(data: ReportData, page: str | None) -> Iterator[RenderableType]:
-    yield Text(run_words.verdict(data), style=_RUN_TABLE_STYLES.get(run_words.tone(data), "bold"))
+    yield Text(run_words.verdict(data), style=_VERDICT_STYLES.get(run_words.tone(data), "bold"))
     figures = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for figure in run_lines.figures(data):
         figures.add_row(Text(figure.name), Text(figure.value, "bold"), Text(figure.how, "dim"))
     yield figures
-    yield Text("\nSteps", style="bold")
+    yield heading("Steps")
     steps = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for row in run_lines.step_rows(data):
         style = "bold red" if row.bad else ""
@@ -136,14 +113,17 @@ def _run_table_parts(data: ReportData, page: str | None) -> Iterator[RenderableT
         steps.add_row(*(Text(word, style) for word in words))
     yield steps
     named = run_lines.named(data)
-    yield from _list("Named", (*named[:_MOST], *_more(len(named))))
-    yield from _list("Known", run_lines.known(data))
-    yield from _list("Unknown", run_lines.unknown(data))
+    more = [f"and {len(named) - _MOST} more: the report names all"] if len(named) > _MOST else []
+    yield from section("Named", (*named[:_MOST], *more), mark="- ")
+    yield from section("Known", run_lines.known(data), mark="- ")
+    yield from section("Unknown", run_lines.unknown(data), mark="- ")
     if data.ending.standing is not Standing.DONE:
-        yield from _list("Clients that are connected to the source", leaving_told(data))
+        yield from section(
+            "Clients that are connected to the source", leaving_told(data), mark="- "
+        )
     evidence = tuple(map(sentence, data.rpo.evidence))
-    yield from _list("What the estimate of the loss rests on", evidence)
-    yield Text("\nDo now", style="bold")
+    yield from section("What the estimate of the loss rests on", evidence, mark="- ")
+    yield heading("Do now")
     for number, step in enumerate(run_lines.next_steps(data), 1):
         yield Text(f"  {number}. {step.what} {step.why}")
         if step.command:
@@ -152,18 +132,7 @@ def _run_table_parts(data: ReportData, page: str | None) -> Iterator[RenderableT
         yield Text(f"\nPage: {page}")
 
 
-def _more(count: int) -> tuple[str, ...]:
-    return (f"and {count - _MOST} more: the report names all",) if count > _MOST else ()
-
-
-def _list(title: str, lines: tuple[str, ...]) -> Iterator[RenderableType]:
-    if lines:
-        yield Text(f"\n{title}", style="bold")
-        for line in lines:
-            yield Text(f"  - {line}")
-
-
-_STYLES = {
+_STEP_STYLES = {
     Became.DONE: "green",
     Became.PASSED: "dim",
     Became.NOT_BEGUN: "dim",
@@ -260,7 +229,7 @@ class Picture:
         state = running if now else "" if line.became is Became.NOT_BEGUN else BECAME[line.became]
         room = max(8, width - 32)
         name = one_line(line.id)[:room].ljust(min(self._longest, room))
-        style = "bold cyan" if now else _STYLES.get(line.became, "bold red")
+        style = "bold cyan" if now else _STEP_STYLES.get(line.became, "bold red")
         row = Text(f"{line.number:>3} {name}  {state:<11} {self._seconds(line):>9}", style)
         told = line.title if now else line.words
         if width >= _WIDE and told:

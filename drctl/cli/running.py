@@ -16,7 +16,7 @@ from drctl.app.way import Prepared, Way
 from drctl.checks.bounded_query import BoundedQuery
 from drctl.cli import live_screen
 from drctl.cli.console import console
-from drctl.cli.offsets import check_confirming, command_line
+from drctl.cli.grammar import check_confirming, command_line
 from drctl.cli.prompts import confirm, people
 from drctl.cli.settings import configuration
 from drctl.cli.terminal import one_line

@@ -10,10 +10,10 @@ import typer
 from drctl.app import run_adapters
 from drctl.cli import live_screen
 from drctl.cli.console import console
-from drctl.cli.grammar import LinkName
+from drctl.cli.grammar import LinkName, seconds
 from drctl.cli.options import Output, options
 from drctl.cli.settings import configuration, without_secrets
-from drctl.model.errors import ConfigError, DrctlError
+from drctl.model.errors import ConfigError, DrctlError, UsageError
 from drctl.views.status_text import StatusMetrics, status_document, status_line
 
 if TYPE_CHECKING:
@@ -45,8 +45,6 @@ def status(
     the loss of the source would force; 5 a cluster did not answer.
     """
     from drctl.app.status import looking
-    from drctl.cli.grammar import seconds
-    from drctl.model.errors import UsageError
 
     if every and not (watch or listen):
         raise UsageError("--every goes with --watch or --listen", "without them it is one look")
@@ -56,10 +54,10 @@ def status(
     with looking(config, chosen) as opened:
         if watch or listen:
             Watching(opened, interval).go_on(listen)
-        return once(opened)
+        return _once(opened)
 
 
-def once(opened: "StatusReader") -> int:
+def _once(opened: "StatusReader") -> int:
     """One look; the exit code."""
     # Of very many partitions a fifth of the time would go into looking for cycles that are not.
     gc.disable()

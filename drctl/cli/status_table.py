@@ -1,13 +1,14 @@
 """What `status` saw, on one screen; nothing of what clusters say is rich markup."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from drctl.checks.causes import Unseen, network_suspected, told_once
 from drctl.checks.go import NOT_ASKED, Answer, StatusNow, TopicRpo
+from drctl.cli.tables import heading, stacked
 from drctl.model.finding import Finding
 from drctl.model.moments import utc
 from drctl.views.status_text import connector_words, groups_words, rpo_words
@@ -17,16 +18,13 @@ _TOPICS = 10
 _OTHERS = 6
 
 
-def status_table(seen: StatusNow) -> RenderableType:
-    """Go or no-go, blockers, RPO, replication, groups."""
-    return Group(*_parts(seen))
-
-
-def watched_table(seen: StatusNow, now: float, failed: bool) -> RenderableType:
-    """The same with the age of the look."""
+@stacked
+def watched_table(seen: StatusNow, now: float, failed: bool) -> Iterator[RenderableType]:
+    """The status with its age."""
+    yield status_table(seen)
     age = max(0.0, now - seen.at_ms / 1000 - seen.took_s)
     told = f"looked {age:,.0f} s ago" + ("; the last look failed" if failed else "")
-    return Group(*_parts(seen), Text(f"{told}; Ctrl-C ends it", "bold red" if failed else "dim"))
+    yield Text(f"{told}; Ctrl-C ends it", "bold red" if failed else "dim")
 
 
 def waiting_table(link: str) -> RenderableType:
@@ -34,31 +32,33 @@ def waiting_table(link: str) -> RenderableType:
     return Text(f"looking at link {sentence(link)}", "dim")
 
 
-def _parts(seen: StatusNow) -> Iterator[RenderableType]:
+@stacked
+def status_table(seen: StatusNow) -> Iterator[RenderableType]:
+    """Go or no-go, blockers, RPO, replication, groups."""
     if network := network_suspected(seen.planned.blockers):
         yield Text(sentence(network), "bold red")
     yield _answer("planned failover", seen.planned)
-    lost = f"if {sentence(seen.source)} were lost now"
-    told = rpo_words(seen.rpo)
+    lost = f"if {sentence(seen.source)} were lost now: {sentence(rpo_words(seen.rpo))}"
     allowed = f"allowed are {seen.allowed.max_rpo_seconds:g} s"
-    yield _answer(f"{lost}: {sentence(told)}; {allowed}", seen.unplanned)
+    yield _answer(f"{lost}; {allowed}", seen.unplanned)
     yield Text(f"link {plain(seen.link)}: {plain(seen.source)} -> {plain(seen.target)}", "dim")
     yield from _blockers(seen)
     others, more = told_once(seen.others)
-    told_above = {each.because for each in told_once(_all_blockers(seen))[1]}
+    blockers = (*seen.planned.blockers, *seen.unplanned.blockers)
+    told_above = {each.because for each in told_once(blockers)[1]}
     unseen = [each for each in more if each.because not in told_above]
     if others or unseen:
-        yield Text("\nTo know of", "bold")
+        yield heading("To know of")
         yield from (_finding(each) for each in others[:_OTHERS])
         yield from map(_unseen, unseen)
         if len(others) > _OTHERS:
             yield Text(f"  and {len(others) - _OTHERS:,} more: drctl doctor", "dim")
-    yield Text("\nRPO by topic", "bold")
+    yield heading("RPO by topic")
     yield from _topics(seen)
-    yield Text("\nReplication", "bold")
-    told_of = tuple(connector_words(c for _, c in sorted(seen.connectors.items())))
-    yield Text(f"  {sentence('; '.join(told_of)) or 'no connector is known'}")
-    yield Text("\nGroups", "bold")
+    yield heading("Replication")
+    connectors = connector_words(c for _, c in sorted(seen.connectors.items()))
+    yield Text(f"  {sentence('; '.join(connectors)) or 'no connector is known'}")
+    yield heading("Groups")
     yield Text(f"  {sentence(groups_words(seen))}", "yellow" if seen.groups.left_out else "")
     yield Text(
         f"\n{utc(seen.at_ms)}, in {seen.took_s:.1f} s; not asked here, but by drctl doctor:"
@@ -73,14 +73,15 @@ def _answer(what: str, answer: Answer) -> Text:
 
 
 def _blockers(seen: StatusNow) -> Iterator[Text]:
-    both = [
-        f for f in seen.planned.blockers if f.check in {u.check for u in seen.unplanned.blockers}
-    ]
-    ahead = ("planned", [f for f in seen.planned.blockers if f not in both])
-    lost = ("unplanned", [f for f in seen.unplanned.blockers if f.check not in _names(both)])
-    for title, rows in (("any failover", both), ahead, lost):
+    planned, unplanned = seen.planned.blockers, seen.unplanned.blockers
+    shared = {f.check for f in planned} & {f.check for f in unplanned}
+    for title, rows in (
+        ("any failover", [f for f in planned if f.check in shared]),
+        ("planned", [f for f in planned if f.check not in shared]),
+        ("unplanned", [f for f in unplanned if f.check not in shared]),
+    ):
         if rows:
-            yield Text(f"\nIn the way ({title})", "bold")
+            yield heading(f"In the way ({title})")
             told, unseen = told_once(rows)
             for each in told:
                 yield _finding(each)
@@ -89,16 +90,8 @@ def _blockers(seen: StatusNow) -> Iterator[Text]:
             yield from map(_unseen, unseen)
 
 
-def _all_blockers(seen: StatusNow) -> tuple[Finding, ...]:
-    return (*seen.planned.blockers, *seen.unplanned.blockers)
-
-
 def _unseen(unseen: Unseen) -> Text:
     return Text(f"  not-checked {sentence(unseen.words)}", "yellow")
-
-
-def _names(findings: Sequence[Finding]) -> set[str]:
-    return {each.check for each in findings}
 
 
 def _finding(finding: Finding) -> Text:
@@ -111,9 +104,9 @@ def _topics(seen: StatusNow) -> Iterator[RenderableType]:
         yield Text(f"  {sentence(seen.rpo.how)}")
         return
     table = Table(box=None, padding=(0, 2, 0, 2))
-    for heading in ("topic", "records", "at most", "seconds", "how"):
-        numeric = heading not in ("topic", "how")
-        table.add_column(heading, justify="right" if numeric else "left", overflow="fold")
+    for title in ("topic", "records", "at most", "seconds", "how"):
+        numeric = title not in ("topic", "how")
+        table.add_column(title, justify="right" if numeric else "left", overflow="fold")
     for row in seen.topics[:_TOPICS]:
         table.add_row(*map(Text, _topic(row)))
     yield table
