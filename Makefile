@@ -7,6 +7,10 @@ BIN := .venv/bin
 # Files side by side; tests/side_by_side.py says which go first, and which never at once.
 BY_FILE := --dist loadfile --no-loadscope-reorder
 FOUR := -n 4 $(BY_FILE)
+# Each process collects all 7,000 tests: where little is waited for, more than cores cost more.
+CORES := -n logical $(BY_FILE)
+# Every test process imports 500 modules, and pytest rewrites their asserts: once, not each time.
+export PYTHONDONTWRITEBYTECODE :=
 MINUTES ?= 30
 
 .PHONY: help install demo test test-nightly tools test-fast soak bench lint format picture lock clean
@@ -37,7 +41,7 @@ tools: install
 	@scripts/record-classes lab || echo "not recorded: labs start as they always did"
 
 test-fast: install  ## in half a minute: what needs neither JVM nor broker nor browser
-	$(BIN)/pytest tests $(FOUR) -m "not jvm and not browser and not endpoints and not slow"
+	$(BIN)/pytest tests $(CORES) -m "not jvm and not browser and not endpoints and not slow"
 
 soak: install  ## failovers and ways home with random faults, for MINUTES (else 30); SEED repeats
 	$(BIN)/python -m tests.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(BROKERS),--brokers $(BROKERS))
