@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from drctl.kafka.fence_proof import KafkaFenceProver
     from drctl.kafka.group_writer import KafkaGroupCreator
     from drctl.kafka.journal_reader import JournalTopicReader as JournalTopicReader
-    from drctl.kafka.journal_topic import JournalTopic
+    from drctl.kafka.journal_topic import JournalTopic as JournalTopic
     from drctl.kafka.own_topics import KafkaCanary
     from drctl.kafka.producer_ids import KafkaProducerIdReader, KafkaProducerIdWriter
     from drctl.kafka.topic_configs import KafkaShapeReader, KafkaShapeWriter

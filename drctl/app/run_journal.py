@@ -16,10 +16,9 @@ from drctl.model.errors import Refused
 from drctl.model.journal import Entry, Holder, folder_of
 
 if TYPE_CHECKING:
+    from drctl.app.run_adapters import JournalTopic, JournalTopicReader
     from drctl.config.configuration import Config
     from drctl.config.link import Link
-    from drctl.kafka.journal_reader import JournalTopicReader
-    from drctl.kafka.journal_topic import JournalTopic
     from drctl.model.journal import HeldJournal, RunJournal
 
 

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
     from drctl.app.link_writer import ClusterLinkWriter
     from drctl.app.notices import People
+    from drctl.app.run_adapters import JournalTopic
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.engine.kind import Outcome
     from drctl.engine.ports import Clock, Watcher
     from drctl.engine.run_state import RunState
-    from drctl.kafka.journal_topic import JournalTopic
     from drctl.model.journal import Entry, HeldJournal
     from drctl.plans.inputs import Circumstances
     from drctl.views.run_data import ReportData
