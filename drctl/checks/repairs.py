@@ -31,7 +31,7 @@ def keeps_its_topics(observed: Observed) -> bool:
 
 
 class Extension(NamedTuple):
-    """Partitions that a topic is to have."""
+    """How many partitions a topic is to have."""
 
     topic: str
     total: int
@@ -103,7 +103,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Fixes:
-    """All of it, in the order in which it is done: what can be taken back comes first.
+    """All of it, in the order in which it is done: what can be rolled back comes first.
 
     Attributes:
         left: differences of the link that a person has to take care of.
@@ -142,7 +142,7 @@ _FAIL_BACK_FIRST = (
 
 
 def clients_on_source(observed: Observed) -> Finding:
-    """What endpoints and the journal of the link say of where clients are."""
+    """Whether clients are still on the source, by the endpoints and the journal of the link."""
     link = observed.link
     subject = f"link {link.name}"
     moved = tuple(_moved(observed))
