@@ -1,4 +1,4 @@
-"""A question that was asked, and is waited for no longer than its answer is worth."""
+"""A question that is asked in the background, with a deadline for its answer."""
 
 from collections.abc import Callable
 from threading import Event, Thread
@@ -13,11 +13,11 @@ T = TypeVar("T")
 
 
 class BoundedQuery(Generic[T]):
-    """Asks in a thread of its own; nobody waits for the dead.
+    """Asks in a thread of its own; nobody waits longer than the deadline.
 
     Args:
-        question: is asked at once. It may wait for other glances.
-        patience_s: for how long an answer is waited for.
+        question: is asked at once. It may wait for other queries.
+        patience_s: how long an answer is waited for.
     """
 
     def __init__(self, question: Callable[[], T], patience_s: float) -> None:

@@ -74,7 +74,8 @@ def causes_first(
         return tuple(findings)
     first = [each for each in findings if each.check == name]
     rest = [each for each in findings if each.check != name]
-    return (*first, *(_led_back(cause, each) for each in rest))
+    led_back = (replace(f, cure=f"see {name}") if _follows(cause, f) else f for f in rest)
+    return (*first, *led_back)
 
 
 def network_suspected(findings: Iterable[Finding]) -> str:
@@ -104,10 +105,6 @@ def _cause(findings: Sequence[Finding], overrides: Collection[str]) -> tuple[str
 def _follows(cause: Finding, other: Finding) -> bool:
     bad = other.status is not Status.OK and other.check != cause.check
     return bad and CAUSES[cause.check](cause, other)
-
-
-def _led_back(cause: Finding, other: Finding) -> Finding:
-    return replace(other, cure=f"see {cause.check}") if _follows(cause, other) else other
 
 
 _SAY_IT_THEMSELVES = frozenset(
@@ -179,8 +176,6 @@ def _is_the_cause(finding: Finding) -> bool:
 
 
 def _could_not_look(finding: Finding) -> bool:
-    """Whether nothing is known; that it stands against a failover all the same is no finding."""
-    return finding.status is Status.NOT_CHECKED or finding.cure in (
-        f"see {SILENT}",
-        f"see {NOBODY}",
-    )
+    """Whether nothing is known; that it blocks a failover all the same is no finding."""
+    led_back = finding.cure in (f"see {SILENT}", f"see {NOBODY}")
+    return finding.status is Status.NOT_CHECKED or led_back

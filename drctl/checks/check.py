@@ -15,17 +15,17 @@ SHOWN = 5
 
 
 def listed(items: Collection[object], shown: int = SHOWN) -> str:
-    """The first of them, and how many there are beside."""
-    told = ", ".join(map(str, islice(items, shown)))
+    """The first of them, and how many more there are."""
+    first = ", ".join(map(str, islice(items, shown)))
     more = len(items) - shown
-    return f"{told} and {more:,} more" if more > 0 else told
+    return f"{first} and {more:,} more" if more > 0 else first
 
 
 def several(items: Iterable[object]) -> str:
     """The same with semicolons, for items that are more than a word."""
-    told = list(map(str, items))
-    more = [f"and {len(told) - SHOWN:,} more"] if len(told) > SHOWN else []
-    return "; ".join([*told[:SHOWN], *more])
+    texts = list(map(str, items))
+    more = [f"and {len(texts) - SHOWN:,} more"] if len(texts) > SHOWN else []
+    return "; ".join([*texts[:SHOWN], *more])
 
 
 def duration(milliseconds: int) -> str:
@@ -78,12 +78,12 @@ class Family(StrEnum):
 
 
 class Guards(NamedTuple):
-    """How a check stands before a failover.
+    """How a check counts as a precheck of a failover.
 
     Attributes:
-        modes: those failovers that it is asked before.
-        needed: those before which it must have been seen: there, not-checked counts as fail.
-        overridable: whether an engineer may pass over it; where not, the run could not be made.
+        modes: the failovers that it is a precheck of.
+        needed: the failovers that rest on its answer: there, not-checked counts as fail.
+        overridable: whether an engineer may override it; where not, the run could not be made.
     """
 
     modes: frozenset[Mode] = BOTH
@@ -92,7 +92,7 @@ class Guards(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """A finding whose check goes without saying."""
+    """A finding without the name of its check."""
 
     status: Status
     subject: str
@@ -103,9 +103,9 @@ class Verdict(NamedTuple):
 
 
 class NotObserved(Exception):
-    """What a check needs was not seen: it ends there, and says what to look at.
+    """What a check needs was not observed: it ends there, and says what to look at.
 
-    It is no ending of a command: `Check.findings` makes a finding of it.
+    It never ends a command: `Check.findings` makes a finding of it.
     """
 
     def __init__(self, subject: str, reason: str, cure: str, evidence: str = "") -> None:
@@ -125,7 +125,7 @@ class Check:
         about: what is true where it is ok, in words for a person.
         worse: what it can say beside ok and not-checked.
         judge: gives one or more verdicts where the check applies, else None.
-        guards: how it stands before a failover; None where only `doctor` asks it.
+        guards: how it counts before a failover; None where only `doctor` runs it.
     """
 
     name: str
@@ -165,8 +165,8 @@ def verdicts(judge: Callable[[], Said]) -> Iterator[Verdict]:
 def _because(verdict: Verdict, known: Iterable[Because]) -> Because | None:
     if verdict.status in (Status.OK, Status.WARN):
         return None
-    told = f"{verdict.reason} {verdict.evidence}"
-    return next((each for each in known if each.why in told), None)
+    text = f"{verdict.reason} {verdict.evidence}"
+    return next((each for each in known if each.why in text), None)
 
 
 def check(
@@ -177,13 +177,13 @@ def check(
 
 
 def require(value: T | Unavailable, subject: str, what: str, cure: str) -> T:
-    """What was seen.
+    """The value, where it was observed.
 
     Args:
         what: it is, in words that go before "not known".
 
     Raises:
-        NotObserved: it was not.
+        NotObserved: it was not observed.
     """
     if isinstance(value, Unavailable):
         raise NotObserved(subject, f"{what} not known: {value.reason}", cure)
@@ -191,7 +191,7 @@ def require(value: T | Unavailable, subject: str, what: str, cure: str) -> T:
 
 
 def require_asked(value: T | Unavailable, subject: str, what: str, cure: str) -> T | Unavailable:
-    """The same, where no answer is an answer, too.
+    """The same for checks of whether something answers: no answer is a value, too.
 
     Raises:
         NotObserved: nobody asked.

@@ -35,7 +35,7 @@ Tails = Mapping[TopicPartition, Tail | Unavailable]
 Newest = Mapping[TopicPartition, Found | Unavailable]
 
 SOON_MS = 10 * 60_000
-"""For so long a drain may last."""
+"""How long a drain may take."""
 
 _KEPT_FOREVER = -1
 _NOBODY = "nobody says how far replication came, and the newest copy does not tell"
@@ -148,12 +148,12 @@ def tail(
 
 
 _FEW = 10
-"""So many offsets may be the ends of transactions, which nobody copies, and no record."""
+"""As few offsets as this may all be ends of transactions, which nobody copies."""
 
 _NEVER = Ages(0, 0)
 
 _ASKED = 500
-"""Partitions of which that is found out: a record of each is read."""
+"""For more partitions this is not looked up: it reads a record of each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What all checks together say of a link: whether it is ready, and what stands in the way."""
+"""What all checks together say of a link: whether it is ready, and what blocks a failover."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -23,26 +23,26 @@ _ADVICE = frozenset(check.name for check in CHECKS) - GUARDS.keys()
 def standing_against(
     findings: Iterable[Finding], overrides: Collection[str], mode: Mode
 ) -> tuple[Finding, ...]:
-    """Findings for which a failover is refused.
+    """Blockers: the findings for which a failover is refused.
 
-    A guard that fails stands against it; so does one that was not checked, where the failover
-    rests on what it would have said. What nobody may pass over stands whatever was overridden.
+    A precheck that fails blocks it; so does one that was not checked, where the failover rests on
+    its answer. What nobody may override blocks it whatever was overridden.
     """
     return tuple(
         finding
         for finding in findings
-        if _stands(finding, mode) and not _passed_over(finding.check, overrides)
+        if _blocks(finding, mode) and not _overridden(finding.check, overrides)
     )
 
 
 def parse_overrides(given: Iterable[str], others: Collection[str] = ()) -> Mapping[str, str]:
-    """`GUARD=REASON` as typed: guard to the reason why it is passed over.
+    """`GUARD=REASON` as typed: the reason of each override, by guard.
 
     Args:
-        others: names of guards that are kept elsewhere, and may be passed over, too.
+        others: names of guards of other packages that may be overridden, too.
 
     Raises:
-        UsageError: there is no such guard, it cannot be passed over, or no reason is given.
+        UsageError: there is no such guard, it cannot be overridden, or no reason is given.
     """
     found: dict[str, str] = {}
     for text in given:
@@ -58,7 +58,7 @@ def parse_overrides(given: Iterable[str], others: Collection[str] = ()) -> Mappi
 
 
 def overridable(others: Collection[str] = ()) -> Sequence[str]:
-    """Names of all guards that may be passed over, sorted."""
+    """Names of all guards that may be overridden, sorted."""
     own = (name for name, check in GUARDS.items() if check.guards and check.guards.overridable)
     return sorted({*own, *others})
 
@@ -77,7 +77,7 @@ def _check_known(name: str, others: Collection[str]) -> None:
     raise UsageError(f"there is no guard {name!r}", f"{meant}the guards: {', '.join(known)}")
 
 
-def _stands(finding: Finding, mode: Mode) -> bool:
+def _blocks(finding: Finding, mode: Mode) -> bool:
     if finding.check in _ADVICE:
         return False
     if finding.status is not Status.NOT_CHECKED:
@@ -86,7 +86,7 @@ def _stands(finding: Finding, mode: Mode) -> bool:
     return check is not None and check.guards is not None and mode in check.guards.needed
 
 
-def _passed_over(name: str, overrides: Collection[str]) -> bool:
+def _overridden(name: str, overrides: Collection[str]) -> bool:
     check = GUARDS.get(name)
     final = check is not None and check.guards is not None and not check.guards.overridable
     return name in overrides and not final

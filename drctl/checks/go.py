@@ -1,4 +1,4 @@
-"""Go or no-go: what stands against a failover at this moment, and what it would cost."""
+"""Go or no-go: what blocks a failover now, and how many records it would lose."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -176,7 +176,7 @@ class Answer:
 
     @property
     def go(self) -> bool:
-        """Nothing stands against it."""
+        """Nothing blocks it."""
         return not self.blockers
 
 
@@ -261,7 +261,7 @@ def judged(observed: Observed, groups: GroupsNow, lost: Rpo | None, took_s: floa
         topics, rpo = (), unknown(f"clients are on {link.target}")
     unplanned = _asked(replace(observed, mode=Mode.UNPLANNED))
     unplanned = causes_first((*unplanned, *_beyond(rpo, observed)))
-    blocking = _standing(planned, Mode.PLANNED), _standing(unplanned, Mode.UNPLANNED)
+    blocking = _blockers(planned, Mode.PLANNED), _blockers(unplanned, Mode.UNPLANNED)
     others = [f for f in planned if f.status is not Status.OK and f not in blocking[0]]
     connectors = observed.connectors
     return StatusNow(
@@ -290,7 +290,7 @@ def _asked(observed: Observed) -> tuple[Finding, ...]:
     return causes_first(found)
 
 
-def _standing(findings: tuple[Finding, ...], mode: Mode) -> tuple[Finding, ...]:
+def _blockers(findings: tuple[Finding, ...], mode: Mode) -> tuple[Finding, ...]:
     limits = tuple(f for f in findings if f.check == RPO)
     return (*standing_against((f for f in findings if f.check != RPO), (), mode), *limits)
 

@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import partial
 
 from drctl.checks.check import (
+    SHOWN,
     Family,
     NotObserved,
     Verdict,
@@ -41,7 +42,6 @@ _NAMING = {
     "replication.policy.separator": ".",
     "source.cluster.alias": "source",
 }
-_NAMED = 5
 _WITHOUT = {
     SOURCE: "records are not replicated",
     CHECKPOINT: "with a dead source, positions are known from anchors and consumer timestamps only",
@@ -161,8 +161,8 @@ def _covered(
     left_out = [n for n in wanted if not passing.fullmatch(n) or stopped.fullmatch(n)]
     if not left_out:
         return ok(settings.subject, f"all {key} of the link pass", evidence)
-    more = f" and {len(left_out) - _NAMED} more" if len(left_out) > _NAMED else ""
-    told = ", ".join(left_out[:_NAMED]) + more
+    more = f" and {len(left_out) - SHOWN} more" if len(left_out) > SHOWN else ""
+    told = ", ".join(left_out[:SHOWN]) + more
     cure = f"widen {key}, or narrow {key}.exclude, of {settings.subject}; or the link's own {key}"
     reason = f"{len(left_out)} of the link's {key} do not pass: {told}"
     return Verdict(status, settings.subject, reason, evidence, cost, cure)
@@ -307,8 +307,7 @@ def syncs_emitted(observed: Observed) -> Verdict:
 )
 def location(observed: Observed) -> Iterator[Verdict]:
     """Whether the pairs survive the source, and are read where they are written."""
-    writer = required(observed, SOURCE)
-    written = writer.text(_LOCATION, "source")
+    written = required(observed, SOURCE).text(_LOCATION, "source")
     cure = f"set {_LOCATION}=target on both connectors"
     if written.value == "target":
         yield written.ok("offset syncs are kept on the target")
@@ -320,7 +319,7 @@ def location(observed: Observed) -> Iterator[Verdict]:
     if read.value == written.value:
         yield read.ok("it reads them where they are written")
         return
-    reason = f"it reads offset syncs on the other cluster than where {writer.subject} writes them"
+    reason = f"it reads offset syncs on the other cluster than where {written.subject} writes them"
     yield read.fail(reason, f"no checkpoint is made: {_NO_SYNCS}", cure)
 
 

@@ -19,7 +19,11 @@ from drctl.model.replication import Connector, Lag, LeftOut, Tail
 from drctl.model.survey import ByBroker, Layout, Quotas, Settings
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
 
-NOT_SURVEYED = Unavailable("nobody looked")
+NOT_LOOKED_AT = Unavailable("nobody looked")
+
+Connectors = Mapping[str, Connector]
+Topics = Mapping[str, TopicState | Unavailable | None]
+"""By name; None where the cluster says that there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +36,11 @@ class ClusterSurvey:
         scram_users: names of users with a SCRAM credential.
     """
 
-    layout: Layout | Unavailable = NOT_SURVEYED
-    features: ByBroker | Unavailable = NOT_SURVEYED
-    settings: Settings | Unavailable = NOT_SURVEYED
-    scram_users: frozenset[str] | Unavailable = NOT_SURVEYED
-    quotas: Quotas | Unavailable = NOT_SURVEYED
+    layout: Layout | Unavailable = NOT_LOOKED_AT
+    features: ByBroker | Unavailable = NOT_LOOKED_AT
+    settings: Settings | Unavailable = NOT_LOOKED_AT
+    scram_users: frozenset[str] | Unavailable = NOT_LOOKED_AT
+    quotas: Quotas | Unavailable = NOT_LOOKED_AT
 
 
 class Ages(NamedTuple):
@@ -135,23 +139,16 @@ class Surveyed:
 
     source: ClusterSurvey = field(default_factory=ClusterSurvey)
     target: ClusterSurvey = field(default_factory=ClusterSurvey)
-    readers: Mapping[str, Group | Unavailable] | Unavailable = NOT_SURVEYED
-    transactional_ids: tuple[str, ...] | Unavailable = NOT_SURVEYED
-    ages: Ages | Unavailable = NOT_SURVEYED
-    anchors: AnchorsSeen | Unavailable | None = NOT_SURVEYED
-    runs: tuple[RunSeen, ...] | Unavailable = NOT_SURVEYED
-    files: tuple[SecretFile, ...] | Unavailable = NOT_SURVEYED
-    sampled: Sampled | Unavailable = NOT_SURVEYED
+    readers: Mapping[str, Group | Unavailable] | Unavailable = NOT_LOOKED_AT
+    transactional_ids: tuple[str, ...] | Unavailable = NOT_LOOKED_AT
+    ages: Ages | Unavailable = NOT_LOOKED_AT
+    anchors: AnchorsSeen | Unavailable | None = NOT_LOOKED_AT
+    runs: tuple[RunSeen, ...] | Unavailable = NOT_LOOKED_AT
+    files: tuple[SecretFile, ...] | Unavailable = NOT_LOOKED_AT
+    sampled: Sampled | Unavailable = NOT_LOOKED_AT
     clients: tuple[ClientSeen, ...] = ()
     principals: Mapping[str, str] = field(default_factory=dict)
     ledger: LedgerConfig | None = None
-
-
-NOT_LOOKED_AT = Unavailable("nobody looked")
-
-Connectors = Mapping[str, Connector]
-Topics = Mapping[str, TopicState | Unavailable | None]
-"""By name; None where the cluster says that there is none."""
 
 
 @dataclass(frozen=True, slots=True)

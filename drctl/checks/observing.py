@@ -1,4 +1,4 @@
-"""Looks at everything that the checks judge: at all of it at once, and never waits for the dead."""
+"""Looks at everything that the checks judge: all of it at once, each answer with a deadline."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,8 +32,10 @@ from drctl.model.replication import ConnectorLister
 from drctl.model.survey import ClusterSurveyor
 from drctl.model.topology import Found, Overview, Unavailable
 
+T = TypeVar("T")
+
 PATIENCE_S = 60.0
-"""For so long an answer is waited for; the ports have shorter deadlines of their own."""
+"""How long an answer is waited for; the ports have shorter deadlines of their own."""
 
 TRANSLATION_S = 180.0
 """The same for translating all groups, which reads records."""
@@ -61,7 +63,7 @@ class Observer:
     translation_s: float = TRANSLATION_S
 
     def observe(self, mode: Mode) -> Observed:
-        """Ask everything at once; what does not answer is said not to."""
+        """Ask everything at once; what does not answer is marked as unavailable."""
         now_ms, ports = self.now_ms(), self.ports
         ends = Ends(self.link, ports, now_ms, self.patience_s)
         connectors, reverse = self._listed(ports.connectors), self._listed(ports.reverse)
@@ -133,8 +135,6 @@ def _newest_ms(newest: Newest | Unavailable) -> int | Unavailable:
     return latest if latest >= 0 else _NO_COPY
 
 
-T = TypeVar("T")
-
 NOT_ASKED = Unavailable("it is not asked for this link")
 
 
@@ -187,7 +187,7 @@ class Survey:
         self._sampled = BoundedQuery(ports.sampled, patience_s) if ports.sampled else None
 
     def seen(self) -> Surveyed:
-        """What was seen; what did not answer is said not to."""
+        """What was observed; what did not answer is marked as unavailable."""
         source, target = self._source.answer(), self._target.answer()
         ids = self._ids.answer()
         return Surveyed(

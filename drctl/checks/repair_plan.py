@@ -101,7 +101,7 @@ def _quota(observed: Observed, who: Entity, what: str, change: str) -> Left:
 
 _CHECK = "parity-of-acls"
 _ALLOW, _DENY, _LITERAL, _PREFIXED = "ALLOW", "DENY", "LITERAL", "PREFIXED"
-_ANY, _USER = "*", "User:"
+_ANY = "*"
 _REFUSED = "is refused as soon as it comes to the target"
 _LET_IN = "may do on the target what it may not on the source"
 
@@ -269,7 +269,7 @@ def _rule(refusal: Refusal, name: str, pattern: str, host: str) -> Acl:
 
 def _fix(observed: Observed, rule: Acl, why: str) -> Fix[Acl]:
     users = observed.survey.target.scram_users
-    name = rule.principal.removeprefix(_USER)
+    name = rule.principal.removeprefix("User:")
     note = ""
     if not isinstance(users, Unavailable) and users and name not in users and name != _ANY:
         note = f"{observed.link.target} has no SCRAM user {name}: until somebody adds it, or it"
@@ -350,15 +350,18 @@ def settings_to_fix(observed: Observed, seen: Seen) -> Fixes:
     for pair in compared(observed).pairs:
         ours, theirs = seen.ours.get(pair.topic.name), seen.theirs.get(pair.copy.name)
         for key in weaker_keys(pair):
-            if not _told(ours, key) or not _told(theirs, key):
-                left.append(_unseen(pair, key))
+            if not _is_told(ours, key) or not _is_told(theirs, key):
+                what = f"topic {pair.copy.name}: {key}={pair.copy.config[key]}"
+                why = "whose setting it is could not be seen on both sides"
+                again = "drctl doctor --fix, once more"
+                left.append(Left(JUDGED[key].check, what, why, JUDGED[key].why, again))
                 continue
             one = _Difference(observed, pair, key, ours, theirs)
-            against = next(one.against(), None)
-            if against is None:
+            blocker = next(one.blockers(), None)
+            if blocker is None:
                 fixes.append(one.fix())
             else:
-                left.append(against)
+                left.append(blocker)
     return Fixes(settings=tuple(fixes), left=tuple(left))
 
 
@@ -397,7 +400,7 @@ class _Difference:
             return f"from then on it does what {', '.join(sorted(new))} means, as the source does"
         return ""
 
-    def against(self) -> Iterator[Left]:
+    def blockers(self) -> Iterator[Left]:
         """What keeps it from being changed here."""
         copy, key, value = self.pair.copy.name, self.key, self.wanted.value
         if keeps_its_topics(self.observed):
@@ -463,14 +466,8 @@ def _syncs(config: Mapping[str, str], key: str) -> bool:
     return not any(pattern and pattern.fullmatch(key) for pattern in patterns)
 
 
-def _told(shape: object, key: str) -> TypeGuard[TopicShape]:
+def _is_told(shape: object, key: str) -> TypeGuard[TopicShape]:
     return isinstance(shape, TopicShape) and key in shape.settings
-
-
-def _unseen(pair: Pair, key: str) -> Left:
-    what = f"topic {pair.copy.name}: {key}={pair.copy.config[key]}"
-    why = "whose setting it is could not be seen on both sides"
-    return Left(JUDGED[key].check, what, why, JUDGED[key].why, "drctl doctor --fix, once more")
 
 
 def replicas(number: int) -> str:
@@ -491,7 +488,7 @@ def topics_to_make(observed: Observed, seen: Seen) -> Fixes:
     Raises:
         NotObserved: the topics are not known.
     """
-    link, brokers = observed.link, _brokers(observed)
+    link, layout = observed.link, observed.survey.target.layout
     fixes: list[Fix[WantedTopic]] = []
     left: list[Left] = []
     for copy in compared(observed).missing:
@@ -499,14 +496,18 @@ def topics_to_make(observed: Observed, seen: Seen) -> Fixes:
         what = f"topic {copy} is not there"
         if keeps_its_topics(observed):
             left.append(Left(_MISSING, what, NOT_OURS, "", "see why it is not mirrored"))
-        elif not isinstance(ours, TopicShape) or brokers is None:
-            why = _unknown(ours, f"how many brokers {link.target} has")
+        elif not isinstance(ours, TopicShape) or isinstance(layout, Unavailable):
+            why = f"it is not known how many brokers {link.target} has"
+            if ours is None:
+                why = "its topic is gone meanwhile"
+            elif isinstance(ours, Unavailable):
+                why = f"its topic could not be looked at: {ours.reason}"
             left.append(Left(_MISSING, what, why, "", "kafka-topics --create"))
         elif copy in seen.names:
             why = f"drctl's user may not describe it on {link.target}"
             left.append(Left(_MISSING, what, why, "", "grant DESCRIBE on it"))
         else:
-            fixes.append(_made(copy, ours, brokers))
+            fixes.append(_made(copy, ours, len(layout.brokers)))
     return Fixes(topics=tuple(fixes), left=tuple(left))
 
 
@@ -541,10 +542,10 @@ def partitions_to_add(observed: Observed, _seen: Seen) -> Fixes:
 
 
 def _made(copy: str, ours: TopicShape, brokers: int) -> Fix[WantedTopic]:
-    replicas_ = min(ours.replicas, brokers)
-    config = dict(_config(ours, replicas_))
-    change = WantedTopic(copy, ours.partitions, replicas_, config)
-    after = f"{ours.partitions} partitions, {replicas(replicas_)}"
+    count = min(ours.replicas, brokers)
+    config = dict(_config(ours, count))
+    change = WantedTopic(copy, ours.partitions, count, config)
+    after = f"{ours.partitions} partitions, {replicas(count)}"
     if config:
         after += f", {', '.join(f'{key}={value}' for key, value in config.items())}"
     return Fix(
@@ -554,7 +555,7 @@ def _made(copy: str, ours: TopicShape, brokers: int) -> Fix[WantedTopic]:
         "clients that want it fail, or make one of their own; records come with the replicator,"
         " where it carries the topic",
         change,
-        _note(ours, replicas_, config),
+        _note(ours, count, config),
     )
 
 
@@ -575,17 +576,6 @@ def _note(ours: TopicShape, replicas: int, config: Mapping[str, str]) -> str:
     if asked is not None and MIN_ISR in config and config[MIN_ISR] != asked.value:
         told.append(f"{MIN_ISR} is {asked.value} on the source: more than there are replicas")
     return "; ".join(told)
-
-
-def _brokers(observed: Observed) -> int | None:
-    layout = observed.survey.target.layout
-    return None if isinstance(layout, Unavailable) else len(layout.brokers)
-
-
-def _unknown(shape: object, else_: str) -> str:
-    if isinstance(shape, Unavailable):
-        return f"its topic could not be looked at: {shape.reason}"
-    return "its topic is gone meanwhile" if shape is None else f"it is not known {else_}"
 
 
 _PARITY = (

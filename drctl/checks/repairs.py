@@ -31,7 +31,7 @@ def keeps_its_topics(observed: Observed) -> bool:
 
 
 class Extension(NamedTuple):
-    """Partitions that a topic is to have."""
+    """How many partitions a topic is to have."""
 
     topic: str
     total: int
@@ -103,7 +103,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Fixes:
-    """All of it, in the order in which it is done: what can be taken back comes first.
+    """All of it, in the order in which it is done: what can be rolled back comes first.
 
     Attributes:
         left: differences of the link that a person has to take care of.
@@ -136,20 +136,20 @@ class Fixes:
 GUARD = "clients-on-source"
 _DONE = "done"
 _COST = "the target would follow a source that is no longer what clients use"
-_FIXING_GUARD_CURE = (
+_FAIL_BACK_FIRST = (
     "go the way home first: drctl failback; or fix over a link that leads the way you copy now"
 )
 
 
 def clients_on_source(observed: Observed) -> Finding:
-    """What endpoints and the journal of the link say of where clients are."""
+    """Whether clients are still on the source, by the endpoints and the journal of the link."""
     link = observed.link
     subject = f"link {link.name}"
     moved = tuple(_moved(observed))
     if moved:
         told = "; ".join(moved)
         reason = f"clients were moved to {link.target}"
-        return Finding(GUARD, Status.FAIL, subject, reason, told, _COST, _FIXING_GUARD_CURE)
+        return Finding(GUARD, Status.FAIL, subject, reason, told, _COST, _FAIL_BACK_FIRST)
     runs = observed.survey.runs
     if isinstance(runs, Unavailable):
         reason = f"whether clients were moved is not known: {runs.reason}"
@@ -172,8 +172,6 @@ def _moved(observed: Observed) -> list[str]:
                 found.append(f"endpoint {number} answers with {each.cluster}")
     return found
 
-
-TriedChange = TypeVar("TriedChange")
 
 _CURE = "see what keeps the target from taking it: its policies, and the rights of drctl's user"
 
@@ -206,11 +204,11 @@ def _topic(change: tuple[str, int]) -> str:
 
 def _parted(
     check: str,
-    fixes: Iterable[Fix[TriedChange]],
+    fixes: Iterable[Fix[Change]],
     answers: Mapping[str, Unavailable | None],
-    topic: Callable[[TriedChange], str],
-) -> tuple[tuple[Fix[TriedChange], ...], tuple[Left, ...]]:
-    taken: list[Fix[TriedChange]] = []
+    topic: Callable[[Change], str],
+) -> tuple[tuple[Fix[Change], ...], tuple[Left, ...]]:
+    taken: list[Fix[Change]] = []
     left: list[Left] = []
     for fix in fixes:
         why = answers.get(topic(fix.change))

@@ -13,8 +13,10 @@ from drctl.checks.check import (
     fail,
     listed,
     ok,
+    reasons,
     require,
     several,
+    split,
     warn,
 )
 from drctl.checks.connector_settings import SOURCE, simple_class
@@ -23,10 +25,9 @@ from drctl.config.fields import UNCHANGED
 from drctl.config.link import Link
 from drctl.config.mirrors import arrives_as, brokers
 from drctl.model.finding import Status
-from drctl.model.producer_ids import Producer
 from drctl.model.replication import Connector
 from drctl.model.text import put
-from drctl.model.topology import TopicPartition, Unavailable
+from drctl.model.topology import Unavailable
 
 _FAMILY = Family.REPLICATION
 _RECENT_MS = 10 * 60_000
@@ -135,10 +136,8 @@ def _comes_back(connector: Connector, link: Link, topic: str) -> bool:
 
 
 def _ends(connector: Connector) -> tuple[str, str]:
-    config = connector.config
-    return config.get("source.cluster.alias", "source"), config.get(
-        "target.cluster.alias", "target"
-    )
+    source, target = (connector.config.get(f"{e}.cluster.alias", e) for e in ("source", "target"))
+    return source, target
 
 
 def _addresses(connector: Connector) -> tuple[frozenset[str], frozenset[str]]:
@@ -209,17 +208,22 @@ def outside_writers(observed: Observed) -> Verdict:
     subject = f"copies on cluster {observed.link.target}"
     cure = "look at `kafka-transactions describe-producers` of a copy"
     by_place = require(observed.target_producers, subject, "who writes to them is", cure)
-    unread = [f"{p}: {e.reason}" for p, e in by_place.items() if isinstance(e, Unavailable)]
-    exactly_once = _exactly_once(observed)
+    producers, unread = split(by_place)
+    worker = {} if isinstance(observed.worker, Unavailable) else observed.worker
+    # The replicator's own producers are idempotent then.
+    exactly_once = worker.get("exactly.once.source.support") == "enabled"
     recent = [
         (place, each)
-        for place, ids in by_place.items()
-        if not isinstance(ids, Unavailable)
-        for each in ids
+        for place, there in producers.items()
+        for each in there
         if observed.now_ms - each.timestamp_ms <= _RECENT_MS
     ]
     if recent and not exactly_once:
-        told = several(_writer(place, each, observed.now_ms) for place, each in recent)
+        told = several(
+            f"producer {each.producer_id} in {place},"
+            f" {duration(max(0, observed.now_ms - each.timestamp_ms))} ago"
+            for place, each in recent
+        )
         reason = f"idempotent producers wrote to {len({p for p, _ in recent}):,} of them just now"
         cost = "records that the source has not; what follows them has other offsets"
         cure = (
@@ -229,22 +233,9 @@ def outside_writers(observed: Observed) -> Verdict:
         return warn(subject, reason, told, cost, cure)
     if unread:
         reason = f"of {len(unread):,} partitions it is not known"
-        raise NotObserved(subject, reason, cure, several(unread))
+        raise NotObserved(subject, reason, cure, reasons(unread))
     told = "producers that are not idempotent leave no trace"
     return ok(subject, "no idempotent producer wrote to them in the last 10 minutes", told)
-
-
-def _exactly_once(observed: Observed) -> bool:
-    """Whether the replicator's own producers are idempotent."""
-    settings = observed.worker
-    if isinstance(settings, Unavailable):
-        return False
-    return settings.get("exactly.once.source.support") == "enabled"
-
-
-def _writer(place: TopicPartition, each: Producer, now_ms: int) -> str:
-    age = duration(max(0, now_ms - each.timestamp_ms))
-    return f"producer {each.producer_id} in {place}, {age} ago"
 
 
 @check(
@@ -258,7 +249,12 @@ def source_connectors(observed: Observed) -> Verdict:
     subject = "source connectors"
     cure = "see what else writes to the source from a database: `drctl connect status`"
     known = require(observed.connectors, subject, "the connectors are", cure)
-    others = [c for _, c in sorted(known.items()) if c.kind == "source" and not _mirrors(c)]
+    others = [
+        c
+        for _, c in sorted(known.items())
+        if c.kind == "source"
+        and not re.search(r"Mirror|Replicator", c.config.get("connector.class", ""))
+    ]
     if not others:
         return ok(subject, "the workers of the link run none", f"{len(known):,} connectors")
     told = several(f"{c.name} ({simple_class(c.config)})" for c in others)
@@ -272,7 +268,3 @@ def source_connectors(observed: Observed) -> Verdict:
         "plan it with `drctl connect offsets`; compare the time that the database keeps its log"
         " (oplog, WAL, binlog) with the longest outage that you plan for",
     )
-
-
-def _mirrors(connector: Connector) -> bool:
-    return bool(re.search(r"Mirror|Replicator", connector.config.get("connector.class", "")))

@@ -15,7 +15,7 @@ from drctl.checks.check import (
     several,
     warn,
 )
-from drctl.checks.observed import NOT_LOOKED_AT, NOT_SURVEYED, Observed
+from drctl.checks.observed import NOT_LOOKED_AT, Observed
 from drctl.config.fields import for_commands
 from drctl.model.active_cluster import Moved, Unfinished
 from drctl.model.fencing import DENY
@@ -50,13 +50,10 @@ def moved(observed: Observed) -> Iterator[Verdict]:
         " --override clients-moved=REASON"
     )
     cost = f"{link.target} takes their writes: what was to ready a failover from {link.source}"
-    yield fail(subject, _where(observed, known.moved), _fence(observed), f"{cost} harms them", home)
+    run = f"run {known.moved.run} ({known.moved.plan})"
+    reason = f"they are on {link.target} since {utc(known.moved.since_ms)}, by {run}"
+    yield fail(subject, reason, _fence(observed), f"{cost} harms them", home)
     yield from _copying(observed, known.moved)
-
-
-def _where(observed: Observed, moved: Moved) -> str:
-    since = f"since {utc(moved.since_ms)}, by run {moved.run} ({moved.plan})"
-    return f"they are on {observed.link.target} {since}"
 
 
 def _fence(observed: Observed) -> str:
@@ -67,9 +64,8 @@ def _fence(observed: Observed) -> str:
     if isinstance(observed.source_acls, Unavailable):
         return f"whether {source} is fenced is not known: {observed.source_acls.reason}"
     denied = {r.principal for r in observed.source_acls.rules if r.permission == DENY}
-    open_ = [name for name in fence.principals if name not in denied]
-    if open_:
-        return f"{source} is not fenced: no rule there denies anything to {listed(open_)}"
+    if allowed := [name for name in fence.principals if name not in denied]:
+        return f"{source} is not fenced: no rule there denies anything to {listed(allowed)}"
     told = listed(fence.principals)
     return f"rules on {source} deny {told}: its fence stands, as far as they tell"
 
@@ -118,7 +114,7 @@ def _stops(observed: Observed) -> str:
 def unfinished(observed: Observed) -> Verdict | None:
     """Whether somebody is in the middle of it, or was."""
     where, runs = observed.whereabouts, observed.survey.runs
-    if where is NOT_LOOKED_AT and runs is NOT_SURVEYED:
+    if where is NOT_LOOKED_AT and runs is NOT_LOOKED_AT:
         return None
     subject = f"runs of link {observed.link.name}"
     known = require(where, subject, "whether one stands half-way is", "drctl journal")

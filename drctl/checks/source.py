@@ -53,10 +53,10 @@ def collide(observed: Observed) -> Iterator[Verdict]:
     refused = [each for each in met if not each.silent]
     if silent:
         cost = "records of theirs may be acknowledged and not stored"
-        yield fail(subject, _said(silent), _producers_told(silent), cost, _CURE)
+        yield fail(subject, _met(silent), _met_in_words(silent), cost, _CURE)
     if refused:
         cost = "their records are refused, and producers of librdkafka end with a fatal error"
-        yield warn(subject, _said(refused), _producers_told(refused), cost, _CURE)
+        yield warn(subject, _met(refused), _met_in_words(refused), cost, _CURE)
     unread = [*_unread(source), *_unread(target)]
     if unread:
         reason = f"those of {len(unread):,} partitions could not be read"
@@ -65,11 +65,11 @@ def collide(observed: Observed) -> Iterator[Verdict]:
         yield ok(subject, "none of them stands for two", f"{len(source):,} partitions compared")
 
 
-def _said(met: list[Collision]) -> str:
+def _met(met: list[Collision]) -> str:
     return f"{len({each.ours.producer_id for each in met}):,} ids stand for different producers"
 
 
-def _producers_told(met: list[Collision]) -> str:
+def _met_in_words(met: list[Collision]) -> str:
     return several(
         f"id {each.ours.producer_id} in {each.source} (epoch {each.ours.epoch}) and in"
         f" {each.target} (epoch {each.theirs.epoch})"
@@ -183,8 +183,8 @@ def hanging(observed: Observed) -> Iterator[Verdict]:
     subject = f"transactions on cluster {observed.link.source}"
     cure = "look for them with `kafka-transactions --bootstrap-server ... find-hanging`"
     by_place = require(observed.transactions, subject, "which are open is", cure)
-    open_there, unread = split(by_place)
-    found = [(place, each) for place, several_ in open_there.items() for each in several_]
+    transactions, unread = split(by_place)
+    found = [(place, each) for place, there in transactions.items() for each in there]
     bad = [(p, t) for p, t in found if t.hanging or _age_ms(t, observed) >= _OLD_MS]
     ageless = [(p, t) for p, t in found if t.timestamp_ms < 0 and not t.hanging]
     if bad:

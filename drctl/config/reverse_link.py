@@ -1,7 +1,7 @@
-"""The way home over a link: the same topics in the other direction, by what copies back.
+"""The failback of a link: the same topics in the other direction, by what copies back.
 
-Where copies have other names, as with MirrorMaker 2's default policy, applications go on in the
-copies after a failover; what is written there comes home under the topics' own names.
+Where copies have other names, as with MirrorMaker 2's default policy, applications continue in the
+copies after a failover; what is written there is replicated back under the topics' own names.
 """
 
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ class Reversed(Link):
 
 @dataclass(frozen=True, slots=True)
 class ReverseLink(Reversed):
-    """The way home of a link whose copies have other names: at home they get their own again."""
+    """The failback of a link whose copies have other names: there topics get their own back."""
 
     def carries(self, topic: str) -> bool:
         """Whether it is a copy of a topic that the link carries."""
@@ -41,7 +41,7 @@ class ReverseLink(Reversed):
         return name is not None and self.old.carries(name) and not self._internal(topic)
 
     def target_topic(self, topic: str) -> str:
-        """What a copy is called at home."""
+        """What a copy is called on the cluster that it came from."""
         return self.old.source_topic(topic) or topic
 
     def source_topic(self, topic: str) -> str | None:
@@ -50,7 +50,7 @@ class ReverseLink(Reversed):
 
 
 def name_of(link: Link) -> str:
-    """What the way home of a link is called; results of comparisons are kept under it."""
+    """What the failback of a link is called; results of comparisons are kept under it."""
     return f"{link.name}-back"
 
 
@@ -70,7 +70,7 @@ def way_home(link: Link, links: Iterable[Link] = ()) -> Link:
     """From the target to the source: by `replicator.reverse`, or a link that leads there.
 
     Raises:
-        ConfigError: nothing says what copies back, or it gives records other names at home.
+        ConfigError: nothing says what copies back, or it gives topics other names there.
     """
     replicator, reverse = link.settings.replicator, link.settings.replicator.reverse
     if reverse is None and (other := opposite(link, links)) is not None:
@@ -90,8 +90,8 @@ def way_home(link: Link, links: Iterable[Link] = ()) -> Link:
             )
         reverse = ReverseConfig()
     if reverse.rename != UNCHANGED:
-        raise _away_from_home(link, reverse.rename)
-    found = _turned(link, reverse)
+        raise _renames_again(link, reverse.rename)
+    found = _reversed(link, reverse)
     if replicator.rename == UNCHANGED:
         return found
     return ReverseLink(
@@ -105,8 +105,8 @@ def way_home(link: Link, links: Iterable[Link] = ()) -> Link:
     )
 
 
-def _away_from_home(link: Link, rename: str) -> ConfigError:
-    """What copies back keeps the records of both sites apart: there is no topic to come home to."""
+def _renames_again(link: Link, rename: str) -> ConfigError:
+    """What copies back keeps the records of both sites apart: no topic would hold them again."""
     there = rename.replace(UNCHANGED, "TOPIC")
     copy = link.target_topic("TOPIC")
     return ConfigError(
@@ -118,7 +118,7 @@ def _away_from_home(link: Link, rename: str) -> ConfigError:
     )
 
 
-def _turned(link: Link, reverse: ReverseConfig) -> Link:
+def _reversed(link: Link, reverse: ReverseConfig) -> Link:
     replicator, fence = link.settings.replicator, link.settings.fence
     there = ReverseConfig.model_construct(
         connect=replicator.connect,

@@ -1,7 +1,7 @@
-"""What an unclean election would lose: whom the controller would take, and what it lacks.
+"""What an unclean election would lose: whom the controller would elect, and what it is missing.
 
-A replica's own log end is asked of itself. Where the lost log ended only traces tell: how far
-groups had read, how far a replicator had copied, what somebody saw and wrote down. Each of them
+Each replica is asked for its own log end. Where the lost log ended, only evidence says: how far
+groups had read, how far a replicator had copied, what somebody saw and wrote down. Each piece
 proves that there were records up to there, none that there were no more.
 """
 
@@ -30,7 +30,7 @@ class Evidence(NamedTuple):
 
 
 class Beyond(NamedTuple):
-    """A group that stands behind the end of the log that stays."""
+    """A group whose committed offset is beyond the end of the log that stays."""
 
     group: str
     offset: int
@@ -56,7 +56,7 @@ class Loss:
         log_end: of the candidate's own log, or why it is not known.
         longer: other living replicas whose logs go further, the longest first.
         evidence: the furthest first.
-        beyond: groups that stand behind the candidate's log end.
+        beyond: groups whose committed offsets are beyond the candidate's log end.
     """
 
     candidate: Candidate
@@ -150,7 +150,7 @@ def loss_of(
     """What an unclean election of this partition would lose; None where nobody could be elected.
 
     Args:
-        groups: where groups stand in this partition.
+        groups: committed offsets of groups in this partition.
     """
     chosen = candidate_of(partition, states.alive)
     if chosen is None:

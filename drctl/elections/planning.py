@@ -1,4 +1,4 @@
-"""Plans of elections: which partitions, who would lead them, and what stands against it."""
+"""Plans of elections: which partitions, who would lead them, and what blocks it."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Guard(StrEnum):
 
     @property
     def overridable(self) -> bool:
-        """Whether an engineer may pass it over."""
+        """Whether an engineer may override it."""
         return self in (Guard.UNCLEAN, Guard.SHORTER)
 
 
@@ -40,7 +40,7 @@ class Action(StrEnum):
 
 
 class Objection(NamedTuple):
-    """A guard that stands against a partition, or was passed over."""
+    """A guard that blocks an election of a partition, or was overridden."""
 
     guard: Guard
     reason: str
@@ -53,8 +53,8 @@ class Line:
     Attributes:
         partition: as it was seen; None where it is not there.
         to: who is expected to lead it then; None where nobody is.
-        refused: what stands against it.
-        overridden: what stood against it and was passed over.
+        refused: what blocks it.
+        overridden: what would block it and was overridden.
         loss: of an unclean election.
     """
 
@@ -79,8 +79,8 @@ class ElectionPlan:
     """What would be elected on one cluster.
 
     Attributes:
-        overrides: guard to the reason why it is passed over.
-        notes: who might have told more and did not.
+        overrides: the reason of each override, by guard.
+        notes: who might have known more and did not answer.
     """
 
     kind: Kind
@@ -97,7 +97,7 @@ class ElectionPlan:
 
     @property
     def refused(self) -> tuple[Line, ...]:
-        """Partitions that something stands against."""
+        """Partitions whose election is blocked."""
         return tuple(line for line in self.lines if line.action is Action.REFUSE)
 
 
@@ -105,7 +105,7 @@ def parse_overrides(given: Iterable[str]) -> dict[Guard, str]:
     """`GUARD=REASON` as typed.
 
     Raises:
-        UsageError: there is no such guard, it cannot be passed over, or no reason is given.
+        UsageError: there is no such guard, it cannot be overridden, or no reason is given.
     """
     known = [guard.value for guard in Guard if guard.overridable]
     return {Guard(name): reason for name, reason in reasons_given(given, known).items()}
@@ -143,23 +143,24 @@ def unclean_plan(
         if found is None:
             lines.append(_absent(place))
             continue
-        dark = found.leader is None
-        loss = loss_of(found, states, evidence, groups.get(place, ())) if dark else None
+        loss = None
+        if found.leader is None:
+            loss = loss_of(found, states, evidence, groups.get(place, ()))
         lines.append(_unclean(found, loss, states, overrides))
-    told = (*_unread(states), *notes)
+    every = (*_unread(states), *notes)
     return ElectionPlan(
-        Kind.UNCLEAN, cluster, states.cluster_id, tuple(lines), dict(overrides), told
+        Kind.UNCLEAN, cluster, states.cluster_id, tuple(lines), dict(overrides), every
     )
 
 
 def _unread(states: PartitionStates) -> Iterable[str]:
     """A group whose coordinator is gone is not listed, and nobody says that it is missing."""
     kept = [each for each in states.partitions if each.place.topic == POSITIONS_TOPIC]
-    dark = sum(not states.led(each) for each in kept)
-    if dark:
+    leaderless = sum(not states.led(each) for each in kept)
+    if leaderless:
         yield (
-            f"{dark} of {len(kept)} partitions of {POSITIONS_TOPIC} have no leader: the positions"
-            " of their groups tell nothing; with leaders for these first, more is known"
+            f"{leaderless} of {len(kept)} partitions of {POSITIONS_TOPIC} have no leader: the"
+            " positions of their groups tell nothing; with leaders for these first, more is known"
         )
 
 

@@ -1,4 +1,4 @@
-"""What elections led to, by looking: what the controller answered is only told."""
+"""What elections led to: as observed afterwards, not as the controller reported it."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from drctl.model.topology import OffsetRange, Unavailable
 
 
 class Outcome(StrEnum):
-    """How a partition stands after a run."""
+    """What became of a partition in a run."""
 
     ELECTED = "elected"
     NOT_NEEDED = "not-needed"
@@ -23,7 +23,7 @@ class Outcome(StrEnum):
     FAILED = "failed"
     """The controller said why, and it has not the leader that it should."""
     UNKNOWN = "unknown"
-    """Asked for, and not seen."""
+    """Asked for, and not observed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class ElectionResult:
 
     Attributes:
         run: empty where nothing was asked for.
-        journal: where it stands.
+        journal: where it is kept.
     """
 
     plan: ElectionPlan

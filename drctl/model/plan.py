@@ -11,13 +11,13 @@ from drctl.model.errors import UsageError
 
 
 def reasons_given(given: Iterable[str], known: Collection[str]) -> dict[str, str]:
-    """`GUARD=REASON` as typed: guard to the reason why it is passed over.
+    """`GUARD=REASON` as typed: the reason of each override, by guard.
 
     Args:
-        known: the guards that may be.
+        known: the guards that may be overridden.
 
     Raises:
-        UsageError: there is no such guard, it cannot be passed over, or no reason is given.
+        UsageError: there is no such guard, it cannot be overridden, or no reason is given.
     """
     found = {}
     for text in given:
@@ -45,9 +45,9 @@ class Duty(StrEnum):
     REQUIRED = "required"
     """The run ends there."""
     BEST_EFFORT = "best-effort"
-    """The run goes on; what was not done is owed."""
+    """The run continues; what was not done is outstanding."""
     OPTIONAL = "optional"
-    """The run goes on; the steps after it do without."""
+    """The run continues; the steps after it do without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Plan:
         source: name of the cluster that replication reads from now.
         target: name of the cluster that will take the writes.
         basis: what it was built from: each part in words that change when it does.
-        overrides: guard to the reason why it is passed over.
+        overrides: the reason of each override, by guard.
     """
 
     name: str

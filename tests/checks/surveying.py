@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from drctl.checks.observed import (
-    NOT_SURVEYED,
+    NOT_LOOKED_AT,
     Ages,
     AnchorsSeen,
     ClientSeen,
@@ -36,7 +36,7 @@ def surveyed(case: Mapping[str, Any]) -> Surveyed:
 
 
 def _why(reason: str | None) -> Unavailable:
-    return NOT_SURVEYED if reason is None else Unavailable(reason)
+    return NOT_LOOKED_AT if reason is None else Unavailable(reason)
 
 
 def _seen(given: Any, read: Callable[[Any], Any]) -> Any:
