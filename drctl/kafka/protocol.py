@@ -5,6 +5,8 @@ flexible versions are (compact fields and tags, KIP-482); the few older ones are
 """
 
 from collections.abc import Callable, Iterable
+from itertools import takewhile
+from struct import Struct
 from typing import Any, NamedTuple
 
 from drctl.formats import primitives
@@ -71,16 +73,21 @@ def read_versions(cursor: Cursor) -> dict[int, tuple[int, int]]:
 
 
 class Field(NamedTuple):
-    """How a field's value is written and read."""
+    """How a field's value is written and read.
+
+    Attributes:
+        format: of `struct`, where the field always has the same length.
+    """
 
     write: Callable[[Any], bytes]
     read: Callable[[Cursor], Any]
+    format: str = ""
 
 
-INT8 = Field(lambda value: bytes((value,)), Cursor.int8)
-INT16 = Field(int16, Cursor.int16)
-INT32 = Field(int32, Cursor.int32)
-INT64 = Field(primitives.int64, Cursor.int64)
+INT8 = Field(lambda value: bytes((value,)), Cursor.int8, "B")
+INT16 = Field(int16, Cursor.int16, "h")
+INT32 = Field(int32, Cursor.int32, "i")
+INT64 = Field(primitives.int64, Cursor.int64, "q")
 STRING = Field(primitives.compact_string, Cursor.compact_string)
 NULLABLE_STRING = Field(compact_nullable_string, Cursor.compact_nullable_string)
 TEXT = Field(compact_nullable_string, lambda cursor: cursor.compact_nullable_string() or "")
@@ -105,16 +112,24 @@ def array(item: Field) -> Field:
 
 def struct(*fields: Field) -> Field:
     """Fields that belong together, as a tuple; tags are skipped."""
-    writers, readers = [field.write for field in fields], [field.read for field in fields]
+    # There are very many rows of some: what has a fixed length in front is packed at once.
+    fixed = list(takewhile(lambda field: field.format, fields))
+    layout = Struct(">" + "".join(field.format for field in fixed))
+    count, size, rest = len(fixed), layout.size, fields[len(fixed) :]
 
     def write(values: Iterable[Any]) -> bytes:
-        parts = (write(value) for write, value in zip(writers, values, strict=True))
-        return b"".join(parts) + NO_TAGS
+        held = tuple(values)
+        if not rest:
+            return layout.pack(*held) + NO_TAGS
+        parts = [f.write(value) for f, value in zip(rest, held[count:], strict=True)]
+        return b"".join((layout.pack(*held[:count]), *parts, NO_TAGS))
 
     def read(cursor: Cursor) -> tuple[Any, ...]:
-        found = [read(cursor) for read in readers]
+        found: tuple[Any, ...] = layout.unpack(cursor.take(size))
+        if rest:
+            found += tuple([field.read(cursor) for field in rest])
         cursor.tags()
-        return tuple(found)
+        return found
 
     return Field(write, read)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from itertools import starmap
+from struct import Struct
 from typing import NamedTuple
 
 from drctl.formats.primitives import Cursor, varint
@@ -10,6 +11,7 @@ from drctl.kafka.protocol import (
     INT16,
     INT32,
     INT64,
+    NO_TAGS,
     NULLABLE_STRING,
     STRING,
     TEXT,
@@ -19,6 +21,7 @@ from drctl.kafka.protocol import (
     array,
     by_topic,
     rows,
+    struct,
 )
 
 UNUSUAL = "surrogateescape"
@@ -63,13 +66,24 @@ _FETCHED = Message(
 _EVERY_TOPIC = None
 _AS_COMMITTED = 0
 
+_POSITION = Struct(">iqi")
+
+
+def _write_to(to: "To") -> bytes:
+    position = _POSITION.pack(to.partition, to.offset, to.leader_epoch)
+    return position + _write_metadata(to.metadata) + NO_TAGS
+
+
+# By hand: a failover commits very many of them, and this takes less than half of the time.
+_TO = struct(INT32, INT64, INT32, _METADATA)._replace(write=_write_to)
+
 COMMIT = Api("OffsetCommit", 8, 8, True, "2.4")
 _COMMIT_REQUEST = Message(
     STRING,
     INT32,
     STRING,
     NULLABLE_STRING,
-    rows(STRING, rows(INT32, INT64, INT32, _METADATA)),
+    rows(STRING, array(_TO)),
 )
 _COMMITTED = Message(INT32, rows(STRING, rows(INT32, INT16)))
 _NO_MEMBER = (-1, "", None)

@@ -129,11 +129,8 @@ _OF_PRODUCERS = frozenset(
         *("enable.idempotence", "retries", "message.send.max.retries", "message.timeout.ms"),
         *("delivery.timeout.ms", "queue.buffering.max.ms", "queue.buffering.max.messages"),
         *("queue.buffering.max.kbytes", "request.timeout.ms", "max.in.flight"),
-        *(
-            "max.in.flight.requests.per.connection",
-            "transactional.id",
-            "sticky.partitioning.linger.ms",
-        ),
+        *("max.in.flight.requests.per.connection", "sticky.partitioning.linger.ms"),
+        "transactional.id",
     }
 )
 
