@@ -60,8 +60,8 @@ def doctor(
     if fix_:
         if client:
             raise UsageError("--client goes with the rows of doctor, not with --fix")
-        return fix_target(link, execute, yes, passed, files)
-    check_alone(execute, yes, passed, files)
+        return _fix_target(link, execute, yes, passed, files)
+    _check_alone(execute, yes, passed, files)
 
     config = configuration()
     chosen = config.link(link)
@@ -76,7 +76,7 @@ def doctor(
     return int(found.exit_code)
 
 
-def fix_target(
+def _fix_target(
     link: str | None,
     execute: bool,
     yes: bool,
@@ -102,7 +102,7 @@ def _drawn(prepared: "Prepared") -> "RenderableType":
     return fix_table(prepared.plan, prepared.findings, prepared.against, prepared.execute)
 
 
-def check_alone(
+def _check_alone(
     execute: bool,
     yes: bool,
     overrides: tuple[str, ...],

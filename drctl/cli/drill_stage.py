@@ -1,4 +1,4 @@
-"""The course of one drill: its applications at work, the engine's plan, and what came of both."""
+"""One drill: its applications, the engine's plan, a fault, and how all of it is cleaned up."""
 
 import json
 import subprocess
@@ -42,14 +42,29 @@ if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.drill.cleaning import Scratch
-    from drctl.drill.clients import Reader, Writer
     from drctl.drill.result import Measures
 
 PARTITIONS = 3
 RATE = 50.0
+NOTE, ALIVE = "drill.json", "alive"
+LONGEST = timedelta(hours=6)
+"""No drill takes so long: one of another machine that began before that is dead."""
+
 _LOOK_EVERY_S = 0.2
 _READ_S = 60.0
 _NAMED = 3
+
+# Of a fault.
+_CALL_S = 180.0
+_ANSWER_S = 60.0
+_FAULT_LOOK_EVERY_S = 0.5
+_CONNECT = "connect"
+_HANGS, _ANSWERS = "stopped", "answering"
+
+# Of the comparison at the end.
+_TASKS_S = 20.0
+_FAULT_S = 90.0
+_SETTLING_LOOK_EVERY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +156,9 @@ class Stage:
         at_home = drill_adapters.applications_at_home(
             self.link, self.scratch, self.wanted.records // 2
         )
-        applications = Applications(*at_home, self._there)
+        applications = Applications(
+            *at_home, lambda: drill_adapters.applications_there(self.link, self.scratch)
+        )
         try:
             self._set_up(applications)
             if self.fault is not None:
@@ -207,9 +224,6 @@ class Stage:
         if self.outcome.status is Status.INTERRUPTED:
             raise Interrupted("stopped between two effects")
 
-    def _there(self) -> "tuple[Writer, Reader]":
-        return drill_adapters.applications_there(self.link, self.scratch)
-
     def _logs(self, applications: Applications) -> Logs | None:
         source, before = applications.writer.log, applications.reader.log
         if not self.done or applications.moved is None:
@@ -255,13 +269,6 @@ class Stage:
 
 def _ended(applications: Applications) -> bool:
     return bool(applications.reader.failure or applications.writer.failure)
-
-
-_CALL_S = 180.0
-_ANSWER_S = 60.0
-_INJECT_LOOK_EVERY_S = 0.5
-_CONNECT = "connect"
-_HANGS, _ANSWERS = "stopped", "answering"
 
 
 class Fault(StrEnum):
@@ -330,7 +337,7 @@ class Injected:
                     f" {self.fault.value} was taken back",
                     "drctl lab status tells what runs",
                 )
-            time.sleep(_INJECT_LOOK_EVERY_S)
+            time.sleep(_FAULT_LOOK_EVERY_S)
         # What was silent because of the fault is asked anew.
         connections.everybody_anew()
 
@@ -374,7 +381,12 @@ def injected(fault: Fault, link: "Link", folder: Path | None) -> Injected:
     place = str(folder.absolute()) if folder else ""
     known = _status(place)
     clusters = {n: brokers(str(c["bootstrap"])) for n, c in known.get("clusters", {}).items()}
-    parts = [_part(clusters, bootstrap) for bootstrap in _bootstraps(link)]
+    ends = (link.source_config, link.target_config)
+    bootstraps = [brokers(adapters.revealed(end)["bootstrap.servers"]) for end in ends]
+    parts = [
+        next((name for name, known in clusters.items() if bootstrap <= known), None)
+        for bootstrap in bootstraps
+    ]
     if None in parts:
         raise Refused(
             f"link {link.name} is not between the clusters of a lab: faults are injected there"
@@ -383,17 +395,6 @@ def injected(fault: Fault, link: "Link", folder: Path | None) -> Injected:
         )
     source = parts[0] or ""
     return Injected(fault, source if fault.loses_source else _CONNECT, place)
-
-
-def _bootstraps(link: "Link") -> tuple[frozenset[str], ...]:
-    from drctl.app.adapters import revealed
-
-    ends = (link.source_config, link.target_config)
-    return tuple(brokers(revealed(end)["bootstrap.servers"]) for end in ends)
-
-
-def _part(clusters: Mapping[str, frozenset[str]], bootstrap: frozenset[str]) -> str | None:
-    return next((name for name, known in clusters.items() if bootstrap <= known), None)
 
 
 def _status(folder: str) -> Mapping[str, Any]:
@@ -427,12 +428,6 @@ def _lab(*words: str, folder: str) -> "subprocess.CompletedProcess[str]":
         raise Stopped(
             f"drctl lab {words[0]} did not end: {error.__class__.__name__}", "drctl lab status"
         ) from error
-
-
-NOTE, ALIVE = "drill.json", "alive"
-
-LONGEST = timedelta(hours=6)
-"""No drill takes so long: one of another machine that began before that is dead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -542,7 +537,6 @@ def _noted(file: Path) -> Mapping[str, Any]:
 
 
 def _fault(document: Mapping[str, Any]) -> "Injected | None":
-
     data = document.get("inject")
     if not isinstance(data, dict):
         return None
@@ -563,11 +557,6 @@ def _died(drill: str, document: Mapping[str, Any]) -> Past:
 def told(spared: Mapping[str, str]) -> Iterable[str]:
     """Drills whose things are left alone, a line each."""
     return (f"drill {drill}: {why}" for drill, why in spared.items())
-
-
-_TASKS_S = 20.0
-_FAULT_S = 90.0
-_LEAVING_LOOK_EVERY_S = 1.0
 
 
 @dataclass(slots=True)
@@ -658,4 +647,4 @@ def _settled(stage: "Stage", before: Inventory, clock: StoppableClock) -> Compar
         found = compared(before, stocktaking(stage))
         if not (found.differences or set(found.unseen) - known) or clock.monotonic() >= until:
             return found
-        clock.wait(_LEAVING_LOOK_EVERY_S)
+        clock.wait(_SETTLING_LOOK_EVERY_S)

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from drctl.model.plan import Plan
     from drctl.plans.inputs import Circumstances
 
+PATIENCE, GRACE = "10m", "20s"
+"""How long replication, and consumers, may take where nobody says otherwise."""
+
 
 def failback(
     link: LinkName = None,
@@ -83,8 +86,8 @@ def failback(
     yes: Yes = False,
     override: Overrides = None,
     answer: Answers = None,
-    patience: Patience = "10m",
-    grace: Grace = "20s",
+    patience: Patience = PATIENCE,
+    grace: Grace = GRACE,
     plan_out: PlanOut = None,
     expect_plan: ExpectPlan = None,
 ) -> int:
@@ -104,7 +107,7 @@ def failback(
         raise UsageError("--gap goes with --check-order", "a run finds what is missing by itself")
 
     options = FailbackOptions(policy, tuple(topic or ()), conflicting, patience, grace, rebuild)
-    return lead_home(
+    return _fail_back(
         options,
         link,
         execute,
@@ -136,10 +139,6 @@ def _judge(name: str | None, gap: Path | None) -> int:
     return int(found.verdict.exit_code)
 
 
-PATIENCE, GRACE = "10m", "20s"
-"""How long replication, and consumers, may take where nobody says otherwise."""
-
-
 @dataclass(frozen=True, slots=True)
 class FailbackOptions:
     """What the command line says of a way home."""
@@ -168,7 +167,7 @@ class FailbackOptions:
         return ("failback", *words)
 
 
-def lead_home(
+def _fail_back(
     options: FailbackOptions,
     link: str | None,
     execute: bool,
@@ -188,7 +187,7 @@ def lead_home(
     patience_s, grace_s = times(options.patience, options.grace)
 
     def make(sight: "ClusterLinkReader", passed: Mapping[str, str]) -> "Plan":
-        way = way_back(sight, passed, patience_s, grace_s)
+        way = _inputs(sight, passed, patience_s, grace_s)
         conflicting = options.conflicting.value
         way = replace(way, policy=options.policy, topics=options.topics, conflicting=conflicting)
         return rebuild(way, empty=holds_nothing(sight)) if options.rebuild else sequence(way)
@@ -212,7 +211,7 @@ def home_or_there(given: PlanOptions, make: MakePlan, *, home: bool) -> int:
         return show_or_run(given, make)
 
     def look(sight: "ClusterLinkReader", passed: Mapping[str, str]) -> "Plan":
-        way = way_back(sight, passed, *times(PATIENCE, GRACE))
+        way = _inputs(sight, passed, *times(PATIENCE, GRACE))
         seen = replace(way.old, basis=way.home.basis, overrides=passed, way_back=way)
         return make(sight.config, seen)
 
@@ -247,7 +246,7 @@ def _policies(options: FailbackOptions) -> Policies:
     return parse_policies(policy, options.topics, options.conflicting)
 
 
-def way_back(
+def _inputs(
     sight: "ClusterLinkReader", passed: Mapping[str, str], patience_s: float, grace_s: float
 ) -> FailbackInputs:
     """The way home of a link as both clusters are now, without a decision on any record.

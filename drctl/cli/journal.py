@@ -1,4 +1,4 @@
-"""`drctl journal`: what runs wrote down."""
+"""`drctl journal` and `drctl report`: what runs wrote down, and what they came to."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -33,7 +33,7 @@ def journal(run: RunName = None, link: LinkName = None, local: Local = False) ->
 
     config = configuration()
     chosen = config.link(link)
-    reader = reader_of(config, chosen, local=local)
+    reader = _reader(config, chosen, local=local)
     with console().task("reading the journal"):
         document = journal_document(chosen.name, reader, run)
     lines = run_lines(document) if run is None else entry_lines(document)
@@ -41,7 +41,7 @@ def journal(run: RunName = None, link: LinkName = None, local: Local = False) ->
     return 0
 
 
-def reader_of(config: "Config", link: "Link", *, local: bool) -> "JournalReader":
+def _reader(config: "Config", link: "Link", *, local: bool) -> "JournalReader":
     """What reads the journals of a link's runs."""
     if local:
         return run_adapters.run_files(config)
@@ -80,16 +80,18 @@ def report(
     does not answer: --local reads the copy of this machine.
     """
     from drctl.views.run_completion import completed, gap_results
+    from drctl.views.run_json import report_document
+    from drctl.views.run_words import journal_in_words
 
     config = configuration()
     with console().task("reading the journal"):
-        data = _data(reader_of(config, config.link(link), local=local), run)
+        data = _data(_reader(config, config.link(link), local=local), run)
         data = completed(data, gap_results(config.state_dir, data.until))
     changed = data.chain is not None and data.chain.harm is not None
     if verify:
-        _tell(data)
-        return int(ExitCode.FOUND if changed else ExitCode.DONE)
-    _write(data, format, out)
+        console().result(journal_in_words(data), report_document(data))
+    else:
+        _write(data, format, out)
     return int(ExitCode.FOUND if changed else ExitCode.DONE)
 
 
@@ -107,13 +109,6 @@ def _data(reader: "JournalReader", run: str | None) -> "ReportData":
     verdict = run_state.verify(run, lines)
     with understood(run):
         return report_data(read_story(sound_entries(run, lines, verdict)), verdict)
-
-
-def _tell(data: "ReportData") -> None:
-    from drctl.views.run_json import report_document
-    from drctl.views.run_words import journal_in_words
-
-    console().result(journal_in_words(data), report_document(data))
 
 
 def _write(data: "ReportData", form: Format, out: Path | None) -> None:

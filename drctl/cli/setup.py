@@ -1,4 +1,4 @@
-"""`drctl completion`: the script that makes a shell complete drctl's commands and options."""
+"""`drctl init`, `drctl schema`, `drctl completion`: what is needed before drctl is at work."""
 
 import json
 import os
@@ -51,8 +51,13 @@ def completion(shell: Annotated[Shell, typer.Argument(help="The shell to write i
     )
 
 
-_HELP = "A librdkafka property; a secret as ${env:NAME} or ${file:PATH}. May be repeated."
-_Properties = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help=_HELP)]
+_Properties = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="A librdkafka property; a secret as ${env:NAME} or ${file:PATH}. May be repeated.",
+    ),
+]
 
 
 def init(

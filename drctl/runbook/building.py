@@ -35,10 +35,9 @@ from drctl.runbook.values import (
     seconds,
 )
 from drctl.runbook.when import comparisons, observed
+from drctl.steps.prechecks import Preflight
 from drctl.steps.questions import concerned
 from drctl.steps.registry import KINDS
-
-PREFLIGHT = "preflight"
 
 _REQUIRED: Mapping[Trait, str] = {
     Trait.JUDGES: "a guard that may fail guards nothing",
@@ -50,7 +49,8 @@ _REQUIRED: Mapping[Trait, str] = {
     Trait.FINDS_GAP: "records that nobody found cannot be brought over",
     Trait.RECONCILES: "reverse replication would bury the records that were not brought over",
 }
-
+_SHORT_KEYS = {"manual": "text", "check": "guards", "sequence": "name"}
+"""Short forms that hold the value of one setting."""
 
 _BY_PEOPLE = frozenset({"manual", "manual-check", "manual-change", "command"})
 
@@ -69,20 +69,20 @@ class Broken(NamedTuple):
 def broken(plan: Plan, kinds: Mapping[str, Kind] = KINDS) -> tuple[Broken, ...]:
     """Every rule that the plan breaks."""
     order = (Broken(line.split()[1], line) for line in violations(plan, kinds))
-    return (*order, *_unasked(plan, kinds), *_duties(plan, kinds), *_beside_the_way_home(plan))
+    return (*order, *_unasked(plan, kinds), *_duties(plan, kinds), *_beside_failback(plan))
 
 
 def _unasked(plan: Plan, kinds: Mapping[str, Kind]) -> Iterator[Broken]:
     """`check` asks only the guards that it names."""
     asked = False
     for step in plan.steps:
-        asked = asked or step.kind == PREFLIGHT
+        asked = asked or step.kind == Preflight.name
         if Trait.OPENS in kinds[step.kind].traits and not asked:
             why = "a target is opened only where every guard of a failover was asked"
-            yield Broken(step.id, f"step {step.id} needs {PREFLIGHT} before it: {why}")
+            yield Broken(step.id, f"step {step.id} needs {Preflight.name} before it: {why}")
 
 
-def _beside_the_way_home(plan: Plan) -> Iterator[Broken]:
+def _beside_failback(plan: Plan) -> Iterator[Broken]:
     """Its steps look along the way home; what a runbook says of the link is meant the other way."""
     if not leads_home(plan.steps):
         return
@@ -114,10 +114,6 @@ def _must_be_done(step: Step, traits: Trait, drains: bool) -> str:
         if step.duty is Duty.OPTIONAL:
             return "a fence that could not be set is owed: best-effort"
     return ""
-
-
-_SHORT_KEYS = {"manual": "text", "check": "guards", "sequence": "name"}
-"""Short forms that hold the value of one setting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +250,7 @@ def _prepared(
         settings = spec.model.model_validate(raw)
     except ValidationError as error:
         known = tuple(f.alias or n for n, f in spec.model.model_fields.items())
-        problems.extend(problems_of(error, document, lambda _: known, lambda loc: place(loc)))
+        problems.extend(problems_of(error, document, lambda _: known, place))
         return None
     given = Given(step.id, step.wanted_duty, patience, expect and str(expect))
     return Ready(number, kind, spec, settings, given, str(expect or ""), by_hand)
@@ -277,12 +273,11 @@ def _raw(step: StepConfig, used: str) -> Any:
     if used == "step":
         return step.with_ if step.with_ is not None else {}
     value = getattr(step, used)
-    return {_SHORT_KEYS[used]: value} if used in _SHORT_KEYS and _is_short(value) else value
-
-
-def _is_short(value: Any) -> bool:
-    """Whether only the value of one setting stands there."""
-    return not isinstance(value, Mapping)
+    return (
+        {_SHORT_KEYS[used]: value}
+        if used in _SHORT_KEYS and not isinstance(value, Mapping)
+        else value
+    )
 
 
 def _place(number: int, kind: str, loc: Path, step: StepConfig) -> Path:
@@ -290,7 +285,7 @@ def _place(number: int, kind: str, loc: Path, step: StepConfig) -> Path:
     head: Path = ("steps", number)
     if step.step is not None:
         return (*head, "with", *loc) if loc or step.with_ is not None else (*head, "step")
-    if kind in _SHORT_KEYS and _is_short(getattr(step, kind)):
+    if kind in _SHORT_KEYS and not isinstance(getattr(step, kind), Mapping):
         return (*head, kind, *loc[1:])
     return (*head, kind, *loc)
 

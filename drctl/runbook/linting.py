@@ -61,8 +61,11 @@ def lint(path: Path, site: Site | None = None) -> Linted:
 
 def lint_all(paths: Iterable[Path], site: Site | None = None) -> tuple[Linted, ...]:
     """The same for files, and for all `*.yaml` in folders."""
-    files = [file for path in paths for file in _files(path)]
-    return tuple(lint(file, site) for file in files)
+    return tuple(
+        lint(file, site)
+        for path in paths
+        for file in (sorted(path.glob("*.yaml")) if path.is_dir() else [path])
+    )
 
 
 def deep_problems(runbook: Runbook, site: Site) -> Iterator[Problem]:
@@ -76,10 +79,6 @@ def deep_problems(runbook: Runbook, site: Site) -> Iterator[Problem]:
         return
     yield from _pointless(runbook, [observed(seen) for seen in everywhere])
     yield from _broken(runbook, ready, everywhere)
-
-
-def _files(path: Path) -> Sequence[Path]:
-    return sorted(path.glob("*.yaml")) if path.is_dir() else [path]
 
 
 def _depends(runbook: Runbook, problem: Problem) -> bool:

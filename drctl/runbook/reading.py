@@ -1,4 +1,4 @@
-"""A runbook from disk: parsed, and everything that is wrong whatever its parameters are."""
+"""Runbooks from disk: parsed, listed, and what is wrong with one whatever its parameters are."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -30,6 +30,8 @@ from drctl.runbook.values import (
     references,
 )
 from drctl.steps.prechecks import Preflight
+
+FOLDER = "runbooks"
 
 FILLED = frozenset({"with", "patience", "expect", "by_hand", *SHORT[1:]})
 """The keys of a step in which parameters may stand."""
@@ -63,10 +65,10 @@ class Runbook:
     @property
     def gives_source_up(self) -> bool:
         """Whether its source is likely to be dead: it fails over without it."""
-        return any(_needs_no_source(step) for step in self.file.steps)
+        return any(_is_unplanned(step) for step in self.file.steps)
 
 
-def _needs_no_source(step: StepConfig) -> bool:
+def _is_unplanned(step: StepConfig) -> bool:
     given = step.with_ if isinstance(step.with_, Mapping) else {}
     asks = step.step == Preflight.name and given.get("mode") == Mode.UNPLANNED
     return asks or _sequence(step) == f"failover-{Mode.UNPLANNED}"
@@ -107,14 +109,17 @@ def look_at(text: str, path: Path) -> tuple[Runbook | None, list[Problem]]:
         if not problems:
             problems.append(Problem(Mark(1, 1), (), "is empty"))
         return None, problems
-    problems += _unprintable(document.root, ())
+    problems += _unprintable(document.root)
     try:
         file = RunbookFile.model_validate(_raw(document.root))
     except ValidationError as error:
         return None, problems + list(problems_of(error, document, _known))
     conditions, mistakes = _conditions(file, document, text)
-    problems += [*_named(file, path, document), *_parameters(file, document)]
-    problems += [*_steps(file, document), *mistakes, *_references(file, document)]
+    if path.stem != file.name:
+        wrong = f"must be the name of the file: {quoted(path.stem)}"
+        problems.append(at_value(document, ("name",), wrong))
+    problems += [*_parameters(file, document), *_steps(file, document), *mistakes]
+    problems += _references(file, document)
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return Runbook(path, file, digest, conditions, document), problems
 
@@ -158,20 +163,14 @@ def _scalars(node: Node, path: Place) -> Iterator[tuple[Place, Scalar]]:
         yield path, node
 
 
-def _unprintable(root: Node, path: Place) -> Iterator[Problem]:
+def _unprintable(root: Node) -> Iterator[Problem]:
     """What could turn a terminal or a page into something else."""
-    for place, scalar in _scalars(root, path):
+    for place, scalar in _scalars(root, ()):
         for char in scalar.text.replace("\n", ""):
             if not char.isprintable():
                 text = f"holds the character {quoted(char)}, which cannot be shown"
                 yield Problem(scalar.mark, place, text)
                 break
-
-
-def _named(file: RunbookFile, path: Path, document: Document) -> Iterator[Problem]:
-    if path.stem != file.name:
-        text = f"must be the name of the file: {quoted(path.stem)}"
-        yield at_value(document, ("name",), text)
 
 
 def _parameters(file: RunbookFile, document: Document) -> Iterator[Problem]:
@@ -279,9 +278,6 @@ def _references(file: RunbookFile, document: Document) -> Iterator[Problem]:
             yield at_key(document, ("parameters", name), "is not used by any step")
 
 
-FOLDER = "runbooks"
-
-
 @dataclass(frozen=True, slots=True)
 class Listed:
     """One of them.
@@ -351,10 +347,6 @@ def _listed(path: Path, *, own: bool, replaced: bool = False) -> Listed:
         runbook, problems = look_at(file_text(path), path)
     except ConfigError:
         runbook, problems = None, []
-    about = next(_sentences(runbook.file.about), "") if runbook else ""
+    text = " ".join(runbook.file.about.split()) if runbook else ""
+    about = text.split(". ")[0].rstrip(".")
     return Listed(path.stem, path, about, own, replaced, runbook is not None and not problems)
-
-
-def _sentences(text: str) -> Iterator[str]:
-    for sentence in " ".join(text.split()).split(". "):
-        yield sentence.rstrip(".")

@@ -1,4 +1,7 @@
-"""A runbook as a page of Markdown: to read before, and to work along where drctl is not there."""
+"""A runbook as a page of Markdown: to read before, and to work along where drctl is not there.
+
+Command lines of steps for people, Markdown in which text stays text, then the page itself.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -174,11 +174,9 @@ class Given:
     patience_s: float | None = None
     expect: str | None = None
 
-    def step(
-        self, kind: str, settings: Mapping[str, Any], patience_s: float, identity: str = ""
-    ) -> Step:
+    def step(self, kind: str, settings: Mapping[str, Any], patience_s: float) -> Step:
         """A step of the plan."""
-        return self.over(Step(identity or self.id, kind, settings, patience_s))
+        return self.over(Step(self.id, kind, settings, patience_s))
 
     def over(self, step: Step) -> Step:
         """A step that drctl made, with what the runbook says otherwise."""
@@ -202,12 +200,30 @@ class Spec:
     make: Make
 
 
+def _built(builder: Callable[[Circumstances, str], Step]) -> Spec:
+    """A kind without settings, as every sequence of drctl builds it."""
+
+    def make(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
+        yield given.over(builder(seen, given.id))
+
+    return Spec(Nothing, make)
+
+
+def _plain(
+    kind: str,
+    settings: Callable[[Circumstances], Mapping[str, Any]],
+    patience_s: Callable[[Circumstances], float],
+) -> Spec:
+    """A kind without settings, of which the link says everything."""
+
+    def make(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
+        yield given.step(kind, settings(seen), patience_s(seen))
+
+    return Spec(Nothing, make)
+
+
 def _preflight(own: PreflightSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
     yield given.over(step_builders.preflight(seen, Mode(own.mode), given.id))
-
-
-def _stock(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
-    yield given.over(step_builders.stock(seen, given.id))
 
 
 def _fence(own: FenceSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
@@ -227,18 +243,6 @@ def _settled(own: FenceSettings, seen: Circumstances) -> Circumstances:
     return replace(seen, principals=principals, settle_s=_settle(own.settle, seen))
 
 
-def _loss(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
-    yield given.step("measure-loss", step_builders.ends(seen), 30)
-
-
-def _drain(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
-    yield given.step("drain", {"target": seen.target}, seen.patience_s)
-
-
-def _quiesce(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
-    yield given.step("quiesce-consumers", {"cluster": seen.source}, 60)
-
-
 def _stop(own: StopSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
     yield given.over(
         step_builders.stop(replace(seen, connectors=own.connectors or seen.connectors), given.id)
@@ -251,19 +255,11 @@ def _offsets(own: OffsetsSettings, seen: Circumstances, given: Given) -> Iterato
     yield given.over(step_builders.offsets(seen, leave_out=leave_out, lost=lost, identity=given.id))
 
 
-def _groups(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
-    yield given.over(step_builders.groups(seen, given.id))
-
-
 def _skipping(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
     # How long its proof may take is how long it may take itself: only then there is a proof.
     plain = step_builders.skipping(seen, identity=given.id)
     patience_s = plain.patience_s if given.patience_s is None else given.patience_s
     yield given.over(step_builders.skipping(seen, patience_s, given.id))
-
-
-def _open(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
-    yield given.over(step_builders.opening(seen, given.id))
 
 
 def _switch(own: EndpointSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
@@ -276,23 +272,21 @@ def _switch(own: EndpointSettings, seen: Circumstances, given: Given) -> Iterato
     yield given.over(replace(chosen, id=given.id))
 
 
-def _clients(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
-    yield given.over(step_builders.clients(seen, given.id))
-
-
-def _manual(kind: str) -> Make:
+def _manual(kind: str) -> Spec:
     def make(own: ManualSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
         yield given.step(kind, _asked(own.text, None, given), 0)
 
-    return make
+    return Spec(ManualSettings, make)
 
 
-def _change(kind: str, undo: str) -> Make:
+def _change(kind: str, undo: str = "") -> Spec:
+    """A change by a person; `undo` stands where the runbook does not say how it is rolled back."""
+
     def make(own: ChangeSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-        back = own.undo or undo.format(source=seen.source, target=seen.target)
-        yield given.step(kind, _asked(own.text, back, given), 0)
+        rollback = own.undo or undo.format(source=seen.source, target=seen.target)
+        yield given.step(kind, _asked(own.text, rollback, given), 0)
 
-    return make
+    return Spec(ChangeSettings, make)
 
 
 def _manual_fence(own: ManualFenceSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
@@ -307,13 +301,12 @@ def _asked(text: str, undo: str | None, given: Given) -> dict[str, Any]:
     return settings | ({"expect": given.expect} if given.expect else {})
 
 
-def _command(own: CommandSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-    # Without a look of its own, looking again tells nothing new.
-    yield given.step("command", _ran(own, given), 60 if own.verify else 0)
+def _command(kind: str, patience_s: float) -> Spec:
+    def make(own: CommandSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
+        # Without a look of its own, looking again tells nothing new.
+        yield given.step(kind, _ran(own, given), patience_s if own.verify else 0)
 
-
-def _command_stop(own: CommandSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-    yield given.step("command-stop-replication", _ran(own, given), 120 if own.verify else 0)
+    return Spec(CommandSettings, make)
 
 
 def _command_fence(own: CommandFenceSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
@@ -350,13 +343,13 @@ def _gap(own: GapSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
 
 
 def _sequence(own: SequenceSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-    for step in _of_drctl(own, seen):
+    for step in _sequence_steps(own, seen):
         identity = f"{given.id}.{step.id}"
         asks = {"question": identity} if "question" in step.settings else {}
         yield replace(step, id=identity, settings={**step.settings, **asks})
 
 
-def _of_drctl(own: SequenceSettings, seen: Circumstances) -> Iterator[Step]:
+def _sequence_steps(own: SequenceSettings, seen: Circumstances) -> Iterator[Step]:
     if own.name != NAME:
         if own.policy is not None:
             raise Misfit("policy", f"goes with {NAME}: {own.name} brings no records over")
@@ -372,33 +365,31 @@ def _settle(own: float | None, seen: Circumstances) -> float:
 
 SPECS: Mapping[str, Spec] = {
     "preflight": Spec(PreflightSettings, _preflight),
-    "take-stock": Spec(Nothing, _stock),
+    "take-stock": _built(step_builders.stock),
     "fence-producers": Spec(FenceSettings, _fence),
     "fence-consumers": Spec(FenceSettings, _consumers),
-    "measure-loss": Spec(Nothing, _loss),
-    "drain": Spec(Nothing, _drain),
-    "quiesce-consumers": Spec(Nothing, _quiesce),
+    "measure-loss": _plain("measure-loss", step_builders.ends, lambda _: 30),
+    "drain": _plain("drain", lambda seen: {"target": seen.target}, lambda seen: seen.patience_s),
+    "quiesce-consumers": _plain(
+        "quiesce-consumers", lambda seen: {"cluster": seen.source}, lambda _: 60
+    ),
     "stop-replication": Spec(StopSettings, _stop),
-    "prepare-groups": Spec(Nothing, _groups),
+    "prepare-groups": _built(step_builders.groups),
     "commit-offsets": Spec(OffsetsSettings, _offsets),
     "skip-producer-ids": Spec(Nothing, _skipping),
-    "open-target": Spec(Nothing, _open),
+    "open-target": _built(step_builders.opening),
     "switch-endpoint": Spec(EndpointSettings, _switch),
-    "verify-clients": Spec(Nothing, _clients),
-    "manual": Spec(ManualSettings, _manual("manual")),
-    "manual-check": Spec(ManualSettings, _manual("manual-check")),
+    "verify-clients": _built(step_builders.clients),
+    "manual": _manual("manual"),
+    "manual-check": _manual("manual-check"),
     "manual-fence": Spec(ManualFenceSettings, _manual_fence),
-    "manual-stop-replication": Spec(
-        ChangeSettings, _change("manual-stop-replication", step_builders.START)
-    ),
-    "manual-start-replication": Spec(
-        ChangeSettings, _change("manual-start-replication", "stop that replication again")
-    ),
-    "manual-reconcile": Spec(ChangeSettings, _change("manual-reconcile", "")),
-    "manual-change": Spec(ChangeSettings, _change("manual-change", "")),
-    "command": Spec(CommandSettings, _command),
+    "manual-stop-replication": _change("manual-stop-replication", step_builders.START),
+    "manual-start-replication": _change("manual-start-replication", "stop that replication again"),
+    "manual-reconcile": _change("manual-reconcile"),
+    "manual-change": _change("manual-change"),
+    "command": _command("command", 60),
     "command-fence": Spec(CommandFenceSettings, _command_fence),
-    "command-stop-replication": Spec(CommandSettings, _command_stop),
+    "command-stop-replication": _command("command-stop-replication", 120),
     "wait": Spec(WaitSettings, _wait),
     "check": Spec(CheckSettings, _check),
     "gap": Spec(GapSettings, _gap),

@@ -1,4 +1,4 @@
-"""Parameters of a runbook: what was given, as its type says; never evaluated."""
+"""Values of a runbook's parameters, references to them, and what is wrong with values, in words."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, ValidationError
 
-from drctl.config.document import Document, Scalar, Sequence
-from drctl.config.document import Mapping as document_Mapping
+from drctl.config import document as tree
+from drctl.config.document import Document, Scalar
 from drctl.config.problems import Mark, Path, Problem, did_you_mean, escaped, one_of, quoted
 from drctl.config.secret import names_secret
 from drctl.model.errors import UsageError
@@ -60,7 +60,10 @@ def given_values(declared: Mapping[str, ParameterConfig], given: Mapping[str, st
     Raises:
         UsageError: a value is missing, does not fit its type, or is for no parameter.
     """
-    complaints = [*_strangers(declared, given)]
+    complaints = [
+        f"{escaped(name)} is no parameter of this runbook; {_near(name, tuple(declared))}"
+        for name in sorted(given.keys() - declared.keys())
+    ]
     values: dict[str, Value] = {}
     for name, parameter in declared.items():
         if name not in given and parameter.default is None:
@@ -104,7 +107,7 @@ def from_yaml(parameter: ParameterConfig, value: Any) -> Value:
     kinds |= {"number": (int, float), "duration": (str, int, float)}
     fits = isinstance(value, kinds.get(parameter.type, (str,)))
     if not fits or (isinstance(value, bool) and parameter.type != "boolean"):
-        raise ValueError(f"must be {_WORDS[parameter.type]}")
+        raise ValueError(f"must be {_TYPE_WORDS[parameter.type]}")
     return value if isinstance(value, bool) else _TYPES[parameter.type](parameter, str(value))
 
 
@@ -136,11 +139,10 @@ def shown(value: Value) -> str:
     return ",".join(value) if isinstance(value, tuple) else as_text(value)
 
 
-def _strangers(declared: Mapping[str, ParameterConfig], given: Mapping[str, str]) -> Iterator[str]:
-    for name in sorted(given.keys() - declared.keys()):
-        known = tuple(declared)
-        near = did_you_mean(name, known) or (f"there are {one_of(known)}" if known else "")
-        yield f"{escaped(name)} is no parameter of this runbook; {near or 'it has none'}"
+def _near(name: str, known: tuple[str, ...]) -> str:
+    if not known:
+        return "it has none"
+    return did_you_mean(name, known) or f"there are {one_of(known)}"
 
 
 def _shape(parameter: ParameterConfig) -> str:
@@ -198,7 +200,7 @@ _TYPES: Mapping[ParameterType, Callable[[ParameterConfig, str], Value]] = {
     "choice": _choice,
     "list": _list,
 }
-_WORDS: Mapping[ParameterType, str] = {
+_TYPE_WORDS: Mapping[ParameterType, str] = {
     "string": "text: write it in quotes",
     "integer": "a whole number",
     "number": "a number",
@@ -272,13 +274,13 @@ def filled(raw: Any, values: Values, path: Path, wrong: Wrong, *, env: bool = Fa
     if whole and whole[1] in values and not env:
         return values[whole[1]]
     try:
-        return _REFERENCE.sub(lambda found: _substitution_text(found, values, env), raw)
+        return _REFERENCE.sub(lambda found: _replacement(found, values, env), raw)
     except ValueError as error:
         wrong(path, str(error))
         return raw
 
 
-def _substitution_text(found: re.Match[str], values: Values, env: bool) -> str:
+def _replacement(found: re.Match[str], values: Values, env: bool) -> str:
     if found[0] == "$${":
         return "$${" if env else "${"
     if found[1] in values and found[2]:
@@ -291,7 +293,7 @@ def _substitution_text(found: re.Match[str], values: Values, env: bool) -> str:
     return found[0]
 
 
-_WORDING_WORDS = {
+_SCHEMA_ERRORS = {
     "string_type": "must be text: write it in quotes",
     "string_too_short": "must not be empty",
     "string_too_long": "must not be longer than 64 characters",
@@ -334,7 +336,7 @@ def problems_of(
         elif detail["type"] == "missing":
             text = "has no value" if document.entry(path) else "is required"
             yield at_key(document, path, text)
-        elif detail["type"] == "too_short" and _filled(document, path):
+        elif detail["type"] == "too_short" and _holds_items(document, path):
             continue  # nothing valid is left in it, and each invalid part has its own error
         elif detail["loc"][-1:] == ("[key]",):
             yield at_key(document, path, _said(detail, loc))
@@ -388,7 +390,8 @@ def _said(
     if detail["type"] == "literal_error":
         allowed = re.findall(r"'([^']*)'", str(context["expected"]))
         entry = document.entry(path) if document else None
-        near = did_you_mean(_text(entry.node), allowed) if entry else ""
+        written = entry.node.text if entry and isinstance(entry.node, Scalar) else ""
+        near = did_you_mean(written, allowed)
         return f"must be {one_of(allowed)}{'; ' if near else ''}{near}"
     if detail["type"] == "value_error":
         return str(context["error"])
@@ -396,21 +399,17 @@ def _said(
         return f"must be {context['ge']:g} or more"
     if detail["type"] == "string_pattern_mismatch":
         return next((_PATTERNS[str(part)] for part in loc if str(part) in _PATTERNS), _NAME)
-    return _WORDING_WORDS.get(detail["type"], detail["msg"])
+    return _SCHEMA_ERRORS.get(detail["type"], detail["msg"])
 
 
-def _filled(document: Document, path: Path) -> bool:
+def _holds_items(document: Document, path: Path) -> bool:
     entry = document.entry(path)
-    return isinstance(entry.node, Sequence) and bool(entry.node.items) if entry else False
+    return entry is not None and isinstance(entry.node, tree.Sequence) and bool(entry.node.items)
 
 
-def _text(node: object) -> str:
-    return node.text if isinstance(node, Scalar) else ""
-
-
-def _shown(node: object) -> str:
+def _shown(node: tree.Node) -> str:
     if isinstance(node, Scalar):
         return quoted(node.text) if isinstance(node.value, str) else escaped(node.text)
-    empty = not (node.entries if isinstance(node, document_Mapping) else getattr(node, "items", ()))
-    kind = "mapping" if isinstance(node, document_Mapping) else "list"
-    return f"{'an empty' if empty else 'a'} {kind}"
+    if isinstance(node, tree.Mapping):
+        return "a mapping" if node.entries else "an empty mapping"
+    return "a list" if node.items else "an empty list"

@@ -1,21 +1,16 @@
 """All drills as one HTML file for people: no script, no network, nothing beside it."""
 
-from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
-from importlib.metadata import version
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from drctl.drill.result import Past, Verdict
-from drctl.resources import shipped
-from drctl.views import drill_text, run_words, text
-from drctl.views.drill_text import VERDICTS
+from drctl.views.drill_text import COLUMNS, VERDICTS, past_row
+from drctl.views.page import render_page
 from drctl.views.run_words import length
-from drctl.views.text import plain
+from drctl.views.text import number, plain
 
 MOST = 60
+ROWS = 200
 _ROOM = 8.0
 
 
@@ -87,9 +82,9 @@ def trend(drills: Sequence[Past]) -> Trend | None:
         return None
     charts = (
         _chart("RTO", shown, lambda past: past.rto_s, length),
-        _chart("Lost records", shown, lambda past: past.missing, _count),
-        _chart("Records read again", shown, lambda past: past.reread, _count),
-        _chart("Records skipped", shown, lambda past: past.skipped, _count),
+        _chart("Lost records", shown, lambda past: past.missing, _whole),
+        _chart("Records read again", shown, lambda past: past.reread, _whole),
+        _chart("Records skipped", shown, lambda past: past.skipped, _whole),
     )
     first, last = (f"{past.began:%Y-%m-%d %H:%M}" for past in (shown[0], shown[-1]))
     return Trend(charts, first, last, len(drills) - len(shown))
@@ -138,16 +133,12 @@ def _height(value: float, top: float) -> float:
     return round(100 - _ROOM - share * (100 - 2 * _ROOM), 3)
 
 
+def _whole(value: float) -> str:
+    return number(int(value))
+
+
 def _tone(verdict: Verdict) -> str:
     return {Verdict.PASSED: "fine", Verdict.WORSE: "found"}.get(verdict, "incomplete")
-
-
-def _count(value: float) -> str:
-    return f"{int(value):,}"
-
-
-ROWS = 200
-_TONES = {Verdict.PASSED: "fine", Verdict.WORSE: "found"}
 
 
 def render(drills: Sequence[Past]) -> str:
@@ -156,43 +147,18 @@ def render(drills: Sequence[Past]) -> str:
     Args:
         drills: the oldest first; at least one.
     """
-    folder = shipped("templates")
-    # The frame is that of the gap page: one look for everything that drctl hands over.
-    style = "".join(
-        (folder / name).read_text(encoding="utf-8") for name in ("gap.css", "drill.css")
-    )
     newest = drills[-1]
-    return (
-        _environment(str(folder))
-        .get_template("drill.html.j2")
-        .render(
-            newest=newest,
-            tone=_TONES.get(newest.verdict, "incomplete"),
-            verdict=drill_text.VERDICTS[newest.verdict],
-            passed=sum(past.verdict is Verdict.PASSED for past in drills),
-            total=len(drills),
-            trend=trend(comparable(drills)),
-            columns=drill_text.COLUMNS,
-            rows=[(past.verdict.value, drill_text.past_row(past)) for past in drills[::-1][:ROWS]],
-            row_limit=ROWS,
-            style=style,
-            style_hash=b64encode(sha256(style.encode()).digest()).decode(),
-            version=version("drctl"),
-        )
+    return render_page(
+        "drill.html.j2",
+        "gap.css",
+        "drill.css",
+        newest=newest,
+        tone=_tone(newest.verdict),
+        verdict=VERDICTS[newest.verdict],
+        passed=sum(past.verdict is Verdict.PASSED for past in drills),
+        total=len(drills),
+        trend=trend(comparable(drills)),
+        columns=COLUMNS,
+        rows=[(past.verdict.value, past_row(past)) for past in drills[::-1][:ROWS]],
+        row_limit=ROWS,
     )
-
-
-def _environment(folder: str) -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(folder),
-        autoescape=True,
-        finalize=text.without_secrets,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    for name in ("number", "plain", "sentence", "plural"):
-        environment.filters[name] = getattr(text, name)
-    environment.filters["lasting"] = run_words.length
-    environment.filters["when"] = run_words.when
-    return environment

@@ -1,16 +1,31 @@
-"""Drills as JSON: the plan of one, its result, what was cleaned up, and all that were."""
+"""Drills as JSON and in words: the plan of one, its result, what was cleaned up, all that were."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from drctl.drill.cleaning import Scratch
-from drctl.drill.planning import Rehearsal
-from drctl.drill.result import Measures, Past, Result, Verdict
+from drctl.drill.planning import LeftOut, Rehearsal
+from drctl.drill.result import Past, Result, Verdict
 from drctl.steps.registry import KINDS
 from drctl.views.run_words import length
-from drctl.views.text import plain, plural, sentence
+from drctl.views.text import json_time, plain, plural, sentence
+
+VERDICTS = {
+    Verdict.PASSED: "passed",
+    Verdict.WORSE: "worse than allowed",
+    Verdict.FAILED: "did not go through",
+    Verdict.UNKNOWN: "not known",
+    Verdict.DIED: "died",
+}
+
+COLUMNS = ("Began, UTC", "Link", "How", "Verdict", "RTO", "Lost", "Read again", "Skipped", "Why")
+"""Of `past_row`."""
+
+_SINCE = {
+    "refused": "since the first write that the source refused",
+    "last-write": "since the last write that the source took",
+}
 
 
 def plan_document(
@@ -47,7 +62,7 @@ def plan_document(
             {"id": step.id, "title": KINDS[step.kind].describe(step.settings).title}
             for step in plan.steps
         ],
-        "left_out": [_left_out(each.id, each.title, each.why) for each in planned.left_out],
+        "left_out": _left_out(planned.left_out),
         "leftovers": list(left),
         "execute": execute,
     }
@@ -64,11 +79,11 @@ def result_document(result: Result, page: str | None) -> dict[str, Any]:
         "target": result.target,
         "mode": result.mode,
         "inject": result.inject or None,
-        "began": _at(result.began),
+        "began": json_time(result.began),
         "seconds": round(result.seconds, 3),
         "verdict": result.verdict.value,
         "reasons": list(result.reasons),
-        **_measures(result.measures, result),
+        **_measures(result),
         "steps": [
             {
                 "id": step.id,
@@ -79,7 +94,7 @@ def result_document(result: Result, page: str | None) -> dict[str, Any]:
             }
             for step in result.steps
         ],
-        "left_out": [_left_out(each.id, each.title, each.why) for each in result.left_out],
+        "left_out": _left_out(result.left_out),
         "untouched": None
         if compared is None
         else {
@@ -123,7 +138,7 @@ def _past(past: Past) -> dict[str, Any]:
     return {
         "drill": past.drill,
         "link": past.link,
-        "began": _at(past.began),
+        "began": json_time(past.began),
         "mode": past.mode or None,
         "inject": past.inject or None,
         "verdict": past.verdict.value,
@@ -138,7 +153,8 @@ def _past(past: Past) -> dict[str, Any]:
     }
 
 
-def _measures(measures: Measures | None, result: Result) -> dict[str, Any]:
+def _measures(result: Result) -> dict[str, Any]:
+    measures = result.measures
     limits = {"rto": result.limits.rto_s, "rpo": result.limits.rpo_s}
     if measures is None:
         return {"rto": None, "rpo": None, "translation": None, "limits": limits}
@@ -169,26 +185,8 @@ def _measures(measures: Measures | None, result: Result) -> dict[str, Any]:
     }
 
 
-def _left_out(identity: str, title: str, why: str) -> dict[str, str]:
-    return {"id": identity, "title": title, "why": why}
-
-
-def _at(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat(timespec="milliseconds")
-
-
-VERDICTS = {
-    Verdict.PASSED: "passed",
-    Verdict.WORSE: "worse than allowed",
-    Verdict.FAILED: "did not go through",
-    Verdict.UNKNOWN: "not known",
-    Verdict.DIED: "died",
-}
-
-_SINCE = {
-    "refused": "since the first write that the source refused",
-    "last-write": "since the last write that the source took",
-}
+def _left_out(steps: Sequence[LeftOut]) -> list[dict[str, str]]:
+    return [{"id": each.id, "title": each.title, "why": each.why} for each in steps]
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,9 +253,6 @@ def past_row(past: Past) -> tuple[str, ...]:
         "-" if past.skipped is None else f"{past.skipped:,}",
         sentence(past.reasons[0]) if past.reasons else "",
     )
-
-
-COLUMNS = ("Began, UTC", "Link", "How", "Verdict", "RTO", "Lost", "Read again", "Skipped", "Why")
 
 
 def _length(seconds: float | None) -> str:

@@ -1,11 +1,11 @@
-"""What an estimate means, in words.
+"""What an estimate, repeated events and a truncation mean, in words.
 
-Pure: an `EstimateResult` in, sentences out. Everything that came from a cluster is made printable
+Pure: a result in, sentences out. Everything that came from a cluster is made printable
 here. No sentence says that something is missing, or that nothing is, without saying "about".
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from drctl.model.estimate import (
@@ -17,9 +17,9 @@ from drctl.model.estimate import (
     PartitionEstimate,
 )
 from drctl.model.event_duplicates import EventDuplicates, PartitionEvents
-from drctl.model.gap import DoomedPartition, Export, GapResult, Truncation
+from drctl.model.gap import DoomedPartition, Export, GapResult, NotCompared, Truncation
 from drctl.model.text import option, quote
-from drctl.views.text import age, number, plain, plural, sentence, size, utc
+from drctl.views.text import age, be, collected, number, plain, plural, sentence, size, utc
 
 NO_PROOF = "An estimate is no proof: run drctl gap --scope tail or full."
 Row = tuple[str, PartitionEstimate]
@@ -33,10 +33,11 @@ def verdict(result: EstimateResult) -> str:
     if not totals.diverging:
         seen = plural(totals.partitions, "partition")
         return f"Estimate: no difference that would be a gap shows in {seen}. {NO_PROOF}"
-    where = _where(result)
+    named = sorted({topic for topic, _ in worst(result)})
+    where = f"topic {plain(named[0])}" if len(named) == 1 else f"{len(named):,} topics"
     return (
         f"Estimate: about {plural(totals.missing.estimate, 'record')} of {where} "
-        f"{_be(totals.missing.estimate)} missing on {target} ({bounds(totals.missing)}). {NO_PROOF}"
+        f"{be(totals.missing.estimate)} missing on {target} ({bounds(totals.missing)}). {NO_PROOF}"
     )
 
 
@@ -57,7 +58,12 @@ def bounds(missing: Missing) -> str:
 def worst(result: EstimateResult) -> tuple[Row, ...]:
     """All partitions that may lack something, those that seem to lack most first."""
     rows = [(t.topic, p) for t in result.topics for p in t.partitions if p.diverges]
-    return tuple(sorted(rows, key=_weight))
+
+    def weight(row: Row) -> tuple[int, int, str, int]:
+        topic, found = row
+        return -found.missing.estimate, -found.missing.at_most, topic, found.partition or 0
+
+    return tuple(sorted(rows, key=weight))
 
 
 def place(topic: str, partition: PartitionEstimate) -> str:
@@ -80,6 +86,13 @@ def begin(result: EstimateResult, topic: str, partition: PartitionEstimate) -> s
     return f"{where} differs, and it cannot be told since when: {about}."
 
 
+def _since(timestamp_ms: int | None, result: EstimateResult) -> str:
+    if timestamp_ms is None:
+        return ""
+    old = age(timestamp_ms, result.started)
+    return f" since {utc(timestamp_ms)} UTC{f' ({old})' if old else ''}"
+
+
 def known(result: EstimateResult) -> tuple[str, ...]:
     """What the offsets tell beside the missing records."""
     totals, source, target = result.totals, plain(result.source), plain(result.target)
@@ -91,7 +104,7 @@ def known(result: EstimateResult) -> tuple[str, ...]:
         )
     if totals.undecided:
         said.append(
-            f"{plural(totals.undecided, 'offset')} of {source} {_be(totals.undecided)} undecided: "
+            f"{plural(totals.undecided, 'offset')} of {source} {be(totals.undecided)} undecided: "
             "their transactions had not ended."
         )
     return tuple(said)
@@ -110,21 +123,9 @@ def uncertain(result: EstimateResult) -> tuple[str, ...]:
     return (*said, f"Assumed everywhere: {ASSUMED}.")
 
 
-def next_steps(result: EstimateResult) -> tuple[str, ...]:
+@collected
+def next_steps(result: EstimateResult) -> Iterator[str]:
     """What to do now, most urgent first."""
-    return tuple(_steps(result))
-
-
-def not_compared(result: EstimateResult) -> tuple[str, ...]:
-    """What was not looked at, a line each."""
-    return tuple(
-        f"{plain(item.topic)}{'' if item.partition is None else f'-{item.partition}'}: "
-        f"{sentence(item.reason)}"
-        for item in result.not_compared
-    )
-
-
-def _steps(result: EstimateResult) -> Iterator[str]:
     source, target = plain(result.source), plain(result.target)
     named = {topic for topic, _ in worst(result)}
     only = f" {option('--topic', next(iter(named)))}" if len(named) == 1 else ""
@@ -148,25 +149,16 @@ def _steps(result: EstimateResult) -> Iterator[str]:
     yield f"Get proof, and the list of the records: drctl gap --scope full{only}"
 
 
-def _where(result: EstimateResult) -> str:
-    named = sorted({topic for topic, _ in worst(result)})
-    return f"topic {plain(named[0])}" if len(named) == 1 else f"{len(named):,} topics"
+def not_compared(result: EstimateResult) -> tuple[str, ...]:
+    """What was not looked at, a line each."""
+    return tuple(map(_reason, result.not_compared))
 
 
-def _weight(row: Row) -> tuple[int, int, str, int]:
-    topic, found = row
-    return -found.missing.estimate, -found.missing.at_most, topic, found.partition or 0
-
-
-def _since(timestamp_ms: int | None, result: EstimateResult) -> str:
-    if timestamp_ms is None:
-        return ""
-    old = age(timestamp_ms, result.started)
-    return f" since {utc(timestamp_ms)} UTC{f' ({old})' if old else ''}"
-
-
-def _be(count: int) -> str:
-    return "is" if count == 1 else "are"
+def _reason(item: NotCompared) -> str:
+    place = plain(item.topic)
+    if item.partition is not None:
+        place += f"-{item.partition}"
+    return f"{place}: {sentence(item.reason)}"
 
 
 def event_verdict(result: EventDuplicates) -> str:
@@ -200,12 +192,7 @@ def unknown(result: EventDuplicates) -> tuple[str, ...]:
             f"{plural(lost, 'record')} carry no identity that is known (JSON with a source block of"
             " PostgreSQL, MySQL, MariaDB or MongoDB): nobody can tell whether they are there twice."
         )
-    for each in result.not_compared:
-        name = (
-            plain(each.topic) if each.partition is None else f"{plain(each.topic)}-{each.partition}"
-        )
-        said.append(f"{name}: {sentence(each.reason)}")
-    return tuple(said)
+    return (*said, *map(_reason, result.not_compared))
 
 
 def where(each: PartitionEvents) -> str:
@@ -242,6 +229,8 @@ def procedures(result: GapResult, found: Truncation) -> tuple[Procedure, ...]:
     totals, source, target = found.totals, plain(result.source), plain(result.target)
     cut = sum(each.cut_from is not None for each in found.partitions)
     back = f"what {target} holds of that comes back from there"
+    others = totals["others"]
+    too = f": with them go {plural(others, 'superseded or expired record')}" if others else ""
     return (
         Procedure(
             "truncate and restore",
@@ -252,16 +241,11 @@ def procedures(result: GapResult, found: Truncation) -> tuple[Procedure, ...]:
         ),
         Procedure(
             "rebuild or re-mirror",
-            totals["records"] + totals["others"],
+            totals["records"] + others,
             totals["bytes"] + totals["other_bytes"],
-            f"deletes topics of {source} and copies them from {target}{_with_others(totals)}",
+            f"deletes topics of {source} and copies them from {target}{too}",
         ),
     )
-
-
-def _with_others(totals: Mapping[str, int]) -> str:
-    others = totals["others"]
-    return f": with them go {plural(others, 'superseded or expired record')}" if others else ""
 
 
 def worst_of(found: Truncation) -> list[DoomedPartition]:
@@ -326,17 +310,12 @@ def _exported(export: Export, others: int) -> str:
         said += ". Superseded and expired ones are not among them: --others takes them, too."
     else:
         said += "."
-    return said + _appended(export.appended)
-
-
-def _appended(offsets: int) -> str:
-    """What nobody has looked at."""
-    if not offsets:
-        return ""
-    return (
-        f" The source has grown by {plural(offsets, 'offset')} since the comparison: what they hold"
-        " is not exported. Fence the source, and run it again."
-    )
+    if export.appended:
+        said += (
+            f" The source has grown by {plural(export.appended, 'offset')} since the comparison:"
+            " what they hold is not exported. Fence the source, and run it again."
+        )
+    return said
 
 
 def _gone(count: int) -> str:

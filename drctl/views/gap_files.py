@@ -5,7 +5,6 @@ run that was interrupted leaves nothing that looks like a result.
 """
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from pathlib import Path
 from drctl.config.secret import masked_document
 from drctl.model.errors import Refused, Unknown
 from drctl.model.gap import GapResult
+from drctl.views.files import write_whole
 from drctl.views.gap_page import render
 from drctl.views.gap_text import DOCUMENT, PAGE
 
@@ -43,7 +43,11 @@ def prepared(out: Path) -> Iterator[Path]:
             "choose an empty folder with --out",
         )
     work = out / _PARTIAL
-    _clear(out)
+    # An earlier result goes, its gap.json first.
+    for name in (DOCUMENT, PAGE):
+        (out / name).unlink(missing_ok=True)
+    for name in (RECORDS, OTHERS, INVERSIONS, _PARTIAL):
+        shutil.rmtree(out / name, ignore_errors=True)
     try:
         work.mkdir(mode=0o700)
         yield work
@@ -60,7 +64,7 @@ def publish(result: GapResult, work: Path, out: Path) -> None:
     try:
         (work / PAGE).write_text(render(result), encoding="utf-8")
         document = json.dumps(masked_document(result.to_json()), indent=2, allow_nan=False)
-        _write_durably(work / DOCUMENT, document + "\n")
+        write_whole(work / DOCUMENT, document + "\n")
         ordered = () if result.inversions is None else (INVERSIONS,)
         for name in (RECORDS, OTHERS, *ordered, PAGE, DOCUMENT):
             (work / name).rename(out / name)
@@ -69,18 +73,3 @@ def publish(result: GapResult, work: Path, out: Path) -> None:
             f"the result cannot be written to {out}: {error.strerror}",
             "nothing there is a whole result; free space or choose another --out, and run again",
         ) from error
-
-
-def _clear(out: Path) -> None:
-    """Remove an earlier result, its `gap.json` first."""
-    (out / DOCUMENT).unlink(missing_ok=True)
-    (out / PAGE).unlink(missing_ok=True)
-    for folder in (RECORDS, OTHERS, INVERSIONS, _PARTIAL):
-        shutil.rmtree(out / folder, ignore_errors=True)
-
-
-def _write_durably(path: Path, text: str) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())

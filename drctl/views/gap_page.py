@@ -1,25 +1,26 @@
 """The gap analysis as one HTML file for people: no script, no network, nothing beside it."""
 
-from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
-from importlib.metadata import version
 from itertools import groupby, pairwise
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-from drctl.model.gap import DoomedPartition, Example, GapResult, Histogram, PartitionGap, TopicGap
-from drctl.resources import shipped
+from drctl.model.gap import Example, GapResult, Histogram, PartitionGap, TopicGap
 from drctl.views import estimate_text, gap_text
-from drctl.views import text as printable
-from drctl.views.text import number, plain, plural
+from drctl.views.page import render_page
+from drctl.views.text import Shown, number, plain, plural, show
 from drctl.views.time_axis import Axis, Tick, percent
 
 LEVELS = 5
 MAX_BINS = 72
 MAX_ROWS = 24
 MAX_CELLS = 120
+WORST_PARTITIONS = 25
+TOPICS = 25
+RANGES = 12
+EXAMPLES = 20
+NOT_COMPARED = 20
+NOTES = 50
+SHOWN_BYTES = 160
 _FAR_APART = 16
 
 
@@ -170,14 +171,7 @@ def _merge(bins: Sequence[int], merge: int) -> tuple[int, ...]:
 
 def _row(topic: str, partition: int, bins: Sequence[int], axis: Axis, scale: Scale) -> Row:
     cells = tuple(
-        Cell(
-            percent(n, axis.bins),
-            percent(1, axis.bins),
-            scale.level(count),
-            f"{plural(count, 'record')} {axis.span(n)}",
-        )
-        for n, count in enumerate(bins)
-        if count
+        _cell(axis, n, count, scale.level(count)) for n, count in enumerate(bins) if count
     )
     title = f"{plain(topic)}-{partition}: {plural(sum(bins), 'missing record')}"
     return Row(plain(topic), partition, sum(bins), cells, title)
@@ -186,31 +180,21 @@ def _row(topic: str, partition: int, bins: Sequence[int], axis: Axis, scale: Sca
 def _bars(sums: Sequence[int], axis: Axis) -> tuple[Cell, ...]:
     largest = max(sums)
     return tuple(
-        Cell(
-            percent(n, axis.bins),
-            percent(1, axis.bins),
-            LEVELS,
-            f"{plural(count, 'record')} {axis.span(n)}",
-            max(2.0, percent(count, largest)),
-        )
+        _cell(axis, n, count, LEVELS, max(2.0, percent(count, largest)))
         for n, count in enumerate(sums)
         if count
     )
+
+
+def _cell(axis: Axis, number: int, count: int, level: int, height: float = 100.0) -> Cell:
+    title = f"{plural(count, 'record')} {axis.span(number)}"
+    return Cell(percent(number, axis.bins), percent(1, axis.bins), level, title, height)
 
 
 def _partitions(numbers: Sequence[int]) -> str:
     if len(numbers) == 1:
         return f"partition {numbers[0]}"
     return f"partitions {numbers[0]} to {numbers[-1]}"
-
-
-WORST_PARTITIONS = 25
-TOPICS = 25
-RANGES = 12
-EXAMPLES = 20
-NOT_COMPARED = 20
-NOTES = 50
-SHOWN_BYTES = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +227,8 @@ class Sample:
 
     example: Example
     topic: str
-    key: printable.Shown
-    value: printable.Shown
+    key: Shown
+    value: Shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,69 +241,31 @@ class Note:
 
 def render(result: GapResult) -> str:
     """The page; reads nothing but the template."""
-    folder = shipped("templates")
-    style = (folder / "gap.css").read_text(encoding="utf-8")
-    return (
-        _environment(str(folder))
-        .get_template("gap.html.j2")
-        .render(
-            result=result,
-            style=style,
-            style_hash=b64encode(sha256(style.encode()).digest()).decode(),
-            version=version("drctl"),
-            totals=result.totals,
-            gaps=[gap for gap in result.partitions if gap.counts.unreplicated],
-            tone=gap_text.tone(result),
-            words=gap_text,
-            total_lines=gap_text.total_lines(result),
-            order_lines=gap_text.order_lines(result),
-            steps=gap_text.next_steps(result),
-            document=gap_text.DOCUMENT,
-            heat=heat_map(result.histogram) if result.histogram else None,
-            topics=_topics(result),
-            topic_limit=TOPICS,
-            worst=_worst(result),
-            samples=tuple(map(_sample, result.examples[:EXAMPLES])),
-            doomed=_doomed(result),
-            doomed_words=estimate_text,
-            blind=gap_text.blind_spots(result),
-            blind_limit=NOT_COMPARED,
-            notes=_notes(result.topics),
-            note_limit=NOTES,
-        )
+    doomed = estimate_text.worst_of(result.truncation) if result.truncation else []
+    return render_page(
+        "gap.html.j2",
+        "gap.css",
+        result=result,
+        totals=result.totals,
+        gaps=[gap for gap in result.partitions if gap.counts.unreplicated],
+        tone=gap_text.tone(result),
+        words=gap_text,
+        total_lines=gap_text.total_lines(result),
+        order_lines=gap_text.order_lines(result),
+        steps=gap_text.next_steps(result),
+        document=gap_text.DOCUMENT,
+        heat=heat_map(result.histogram) if result.histogram else None,
+        topics=_topics(result),
+        topic_limit=TOPICS,
+        worst=_worst(result),
+        samples=tuple(map(_sample, result.examples[:EXAMPLES])),
+        doomed=doomed[:WORST_PARTITIONS],
+        doomed_words=estimate_text,
+        blind=gap_text.blind_spots(result),
+        blind_limit=NOT_COMPARED,
+        notes=_notes(result.topics),
+        note_limit=NOTES,
     )
-
-
-def _environment(folder: str) -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(folder),
-        autoescape=True,
-        finalize=printable.without_secrets,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    for name in ("number", "plain", "sentence", "plural", "size", "utc", "age"):
-        environment.filters[name] = getattr(printable, name)
-    environment.filters["percent"] = percent
-    environment.filters["share"] = share
-    return environment
-
-
-def share(part: int, whole: int) -> str:
-    """A percentage that never rounds something to nothing, nor nearly all to all."""
-    if not part or not whole:
-        return "0 %"
-    if part == whole:
-        return "100 %"
-    if part / whole < 0.000_01:
-        return "under 0.001 %"
-    value = 100 * part / whole
-    return f"{value:.3f}".rstrip("0").rstrip(".") + " %" if value < 1 else f"{_cut(value)} %"
-
-
-def _cut(value: float) -> str:
-    return f"{value:.1f}" if value < 99.9 else f"{int(value * 1000) / 1000:.3f}"
 
 
 def _topics(result: GapResult) -> tuple[TopicRow, ...]:
@@ -366,18 +312,12 @@ def _worst(result: GapResult) -> tuple[Worst, ...]:
     )
 
 
-def _doomed(result: GapResult) -> tuple[DoomedPartition, ...]:
-    """The partitions that would lose most."""
-    found = result.truncation
-    return () if found is None else tuple(estimate_text.worst_of(found)[:WORST_PARTITIONS])
-
-
 def _sample(example: Example) -> Sample:
     return Sample(
         example=example,
         topic=example.topic,
-        key=printable.show(example.key, SHOWN_BYTES),
-        value=printable.show(example.value, SHOWN_BYTES),
+        key=show(example.key, SHOWN_BYTES),
+        value=show(example.value, SHOWN_BYTES),
     )
 
 

@@ -1,4 +1,4 @@
-"""The numbers of a gap analysis with their meaning, as lines of a table.
+"""What a gap analysis means, in words: the verdict, its numbers, what is known, what to do now.
 
 All text that came from a cluster is made printable here.
 """
@@ -12,14 +12,37 @@ from drctl.model.gap import (
     Engine,
     GapResult,
     Inversion,
-    LedgerUse,
     OrderScope,
     PartitionGap,
     TopicGap,
-    Window,
 )
 from drctl.model.text import quote
-from drctl.views.text import age, number, plain, plural, sentence, utc
+from drctl.views.text import age, be, number, plain, plural, sentence, utc
+
+PAGE = "gap.html"
+DOCUMENT = "gap.json"
+EXAMPLES = 3
+_WITHIN = {OrderScope.KEY: "of the same key", OrderScope.PARTITION: "of the same partition"}
+_ENGINES = {
+    Engine.AUTO: "",
+    Engine.SPARK: ", compared by Spark",
+    Engine.DIRECT: ", compared without Spark",
+}
+
+
+class Tone(StrEnum):
+    """The three endings of an analysis."""
+
+    FINE = "nothing missing"
+    FOUND = "records missing"
+    INCOMPLETE = "not complete"
+
+
+_TONES = {
+    ExitCode.DONE: Tone.FINE,
+    ExitCode.FOUND: Tone.FOUND,
+    ExitCode.UNKNOWN: Tone.INCOMPLETE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +61,79 @@ class Blind:
     topic: str
     partitions: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something to do, or to leave alone, and why."""
+
+    what: str
+    why: str
+
+
+def tone(result: GapResult) -> Tone:
+    """The ending, from the exit code."""
+    return _TONES[result.exit_code]
+
+
+def verdict(result: GapResult) -> str:
+    """The answer in one sentence."""
+    match tone(result):
+        case Tone.INCOMPLETE:
+            return f"Not complete: {_uncovered(result)}; {_so_far(result)}."
+        case Tone.FOUND:
+            return f"{_missing(result)}."
+        case Tone.FINE:
+            return f"Nothing is missing: {_all_found(result)}."
+
+
+def _missing(result: GapResult) -> str:
+    count = result.totals.unreplicated
+    names = [topic.topic for topic in result.topics if topic.counts.unreplicated]
+    where = f"topic {plain(names[0])}" if len(names) == 1 else f"{len(names):,} topics"
+    return f"{plural(count, 'record')} of {where} {be(count)} missing on {plain(result.target)}"
+
+
+def _uncovered(result: GapResult) -> str:
+    topics = sum(item.partition is None for item in result.not_compared)
+    partitions = len(result.not_compared) - topics
+    parts = [plural(topics, "topic")] * (topics > 0)
+    parts += [plural(partitions, "partition")] * (partitions > 0)
+    said = [f"{' and '.join(parts)} could not be compared"] if parts else []
+    undecided = result.totals.undecided
+    if undecided:
+        said.append(f"{plural(undecided, 'offset')} {be(undecided)} undecided")
+    return " and ".join(said)
+
+
+def _so_far(result: GapResult) -> str:
+    totals = result.totals
+    if totals.unreplicated:
+        return f"in the rest, {_missing(result)}"
+    if totals.read_from_source == 0:
+        return "no record was compared"
+    return f"nothing is missing among the {plural(totals.read_from_source, 'record')} compared"
+
+
+def _all_found(result: GapResult) -> str:
+    totals = result.totals
+    read, target = totals.read_from_source, plain(result.target)
+    if read == 0:
+        return f"{plain(result.source)} holds no record in {plural(len(result.topics), 'topic')}"
+    gone = totals.superseded + totals.expired
+    if not gone:
+        return f"every one of {plural(read, 'record')} was found on {target}"
+    found = f"of {plural(read, 'record')} {number(read - gone)} were found on {target}"
+    return f"{found} and {number(gone)} it no longer needs to hold (superseded or expired)"
+
+
+def circumstances(result: GapResult) -> str:
+    """Of what and as of when this is."""
+    return (
+        f"link {plain(result.link)}, {plain(result.source)} to {plain(result.target)}, scope "
+        f"{plain(result.scope)}, offsets as of {utc(_freeze_ms(result))} UTC, "
+        f"took {result.seconds:.1f} s{_ENGINES[result.engine]}"
+    )
 
 
 def total_lines(result: GapResult) -> tuple[Line, ...]:
@@ -122,10 +218,6 @@ def offsets(gap: PartitionGap) -> str:
     return "".join(f"{a}-{b}" if b > a else f"{a}" for a, b in gap.ranges[:1]) + more
 
 
-_WITHIN = {OrderScope.KEY: "of the same key", OrderScope.PARTITION: "of the same partition"}
-EXAMPLES = 3
-
-
 def disorder(result: GapResult) -> tuple[str, ...]:
     """What a look at the order found; nothing where nobody looked."""
     found, count = result.inversions, result.order.inversions
@@ -157,7 +249,12 @@ def ledger_facts(result: GapResult) -> tuple[str, ...]:
     use = result.ledger
     if use is None:
         return ()
-    said = [_known(result, use)]
+    said = [f"The ledger {plain(use.where)} knew nothing of it: everything was read."]
+    if use.oldest_ms is not None:
+        said = [
+            f"{plural(use.offsets_known, 'offset')} of both sides were not read again: the ledger"
+            f" has their digests. The oldest of them are {age(use.oldest_ms, result.started)}."
+        ]
     reasons = Counter((f.reason, f.side) for f in use.forgotten)
     said += [
         f"The ledger of {plural(count, 'partition')} of the {side} was set aside, and these were "
@@ -169,131 +266,19 @@ def ledger_facts(result: GapResult) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _known(result: GapResult, use: LedgerUse) -> str:
-    if use.oldest_ms is None:
-        return f"The ledger {plain(use.where)} knew nothing of it: everything was read."
-    return (
-        f"{plural(use.offsets_known, 'offset')} of both sides were not read again: the ledger has "
-        f"their digests. The oldest of them are {age(use.oldest_ms, result.started)}."
-    )
-
-
-def taken_for_granted(result: GapResult) -> tuple[str, ...]:
+def _before_the_tail(result: GapResult) -> tuple[str, ...]:
     """What lies before the windows of a tail."""
     windows = [p.window for p in result.partitions if p.window and not p.window.whole]
     if not windows:
         return ()
-    said = [
+    first, *others = windows
+    evidence = plain(f"{first.evidence} ({first.topic}-{first.partition})")
+    more = f", and so on for {plural(len(others), 'more')}" if others else ""
+    return (
         f"Whether anything is missing before the tail, in {plural(len(windows), 'partition')}: "
-        f"{plain(_witness(windows[0]))}{_and_others(windows)}. Nothing was missing in the stretch "
-        f"of {number(min(w.margin for w in windows))} offsets or more before these places.",
+        f"{evidence}{more}. Nothing was missing in the stretch of "
+        f"{number(min(w.margin for w in windows))} offsets or more before these places.",
         "Copies made twice of records before the tail count as only on the target.",
-    ]
-    return tuple(said)
-
-
-def _witness(window: Window) -> str:
-    return f"{window.evidence} ({window.topic}-{window.partition})"
-
-
-def _and_others(windows: list[Window]) -> str:
-    return f", and so on for {plural(len(windows) - 1, 'more')}" if len(windows) > 1 else ""
-
-
-class Tone(StrEnum):
-    """The three endings of an analysis."""
-
-    FINE = "nothing missing"
-    FOUND = "records missing"
-    INCOMPLETE = "not complete"
-
-
-_TONES = {
-    ExitCode.DONE: Tone.FINE,
-    ExitCode.FOUND: Tone.FOUND,
-    ExitCode.UNKNOWN: Tone.INCOMPLETE,
-}
-
-
-def tone(result: GapResult) -> Tone:
-    """The ending, from the exit code."""
-    return _TONES[result.exit_code]
-
-
-def verdict(result: GapResult) -> str:
-    """The answer in one sentence."""
-    match tone(result):
-        case Tone.INCOMPLETE:
-            return f"Not complete: {_uncovered(result)}; {_so_far(result)}."
-        case Tone.FOUND:
-            return f"{_missing(result)}."
-        case Tone.FINE:
-            return f"Nothing is missing: {_all_found(result)}."
-
-
-def _missing(result: GapResult) -> str:
-    count = result.totals.unreplicated
-    verb = "is" if count == 1 else "are"
-    return (
-        f"{plural(count, 'record')} {_of_topics(result)} {verb} missing on {plain(result.target)}"
-    )
-
-
-def _of_topics(result: GapResult) -> str:
-    names = [topic.topic for topic in result.topics if topic.counts.unreplicated]
-    return f"of topic {plain(names[0])}" if len(names) == 1 else f"of {len(names):,} topics"
-
-
-def _uncovered(result: GapResult) -> str:
-    topics = sum(item.partition is None for item in result.not_compared)
-    partitions = len(result.not_compared) - topics
-    parts = [plural(topics, "topic")] * (topics > 0)
-    parts += [plural(partitions, "partition")] * (partitions > 0)
-    said = [f"{' and '.join(parts)} could not be compared"] if parts else []
-    undecided = result.totals.undecided
-    if undecided:
-        said.append(f"{plural(undecided, 'offset')} {_be(undecided)} undecided")
-    return " and ".join(said)
-
-
-def _be(count: int) -> str:
-    return "is" if count == 1 else "are"
-
-
-def _so_far(result: GapResult) -> str:
-    totals = result.totals
-    if totals.unreplicated:
-        return f"in the rest, {_missing(result)}"
-    if totals.read_from_source == 0:
-        return "no record was compared"
-    return f"nothing is missing among the {plural(totals.read_from_source, 'record')} compared"
-
-
-def _all_found(result: GapResult) -> str:
-    totals = result.totals
-    read, target = totals.read_from_source, plain(result.target)
-    if read == 0:
-        return f"{plain(result.source)} holds no record in {plural(len(result.topics), 'topic')}"
-    gone = totals.superseded + totals.expired
-    if not gone:
-        return f"every one of {plural(read, 'record')} was found on {target}"
-    found = f"of {plural(read, 'record')} {number(read - gone)} were found on {target}"
-    return f"{found} and {number(gone)} it no longer needs to hold (superseded or expired)"
-
-
-_ENGINES = {
-    Engine.AUTO: "",
-    Engine.SPARK: ", compared by Spark",
-    Engine.DIRECT: ", compared without Spark",
-}
-
-
-def circumstances(result: GapResult) -> str:
-    """Of what and as of when this is."""
-    return (
-        f"link {plain(result.link)}, {plain(result.source)} to {plain(result.target)}, scope "
-        f"{plain(result.scope)}, offsets as of {utc(_freeze_ms(result))} UTC, "
-        f"took {result.seconds:.1f} s{_ENGINES[result.engine]}"
     )
 
 
@@ -306,7 +291,7 @@ def known(result: GapResult) -> tuple[str, ...]:
         f"{number(totals.read_from_target)} from {target}."
     )
     count = totals.only_on_target
-    only = (f"{plural(count, 'record')} {_be(count)} only on {target}.",) if count else ()
+    only = (f"{plural(count, 'record')} {be(count)} only on {target}.",) if count else ()
     return (read, *facts(result), *only)
 
 
@@ -321,7 +306,7 @@ def facts(result: GapResult) -> tuple[str, ...]:
     misplaced = sum(p.misplaced for p in result.partitions)
     if misplaced:
         said.append(
-            f"{plural(misplaced, 'missing record')} {_be(misplaced)} on {target}, but in another "
+            f"{plural(misplaced, 'missing record')} {be(misplaced)} on {target}, but in another "
             "partition."
         )
     return (*said, *disorder(result), *ledger_facts(result))
@@ -368,7 +353,7 @@ def unknown(result: GapResult) -> tuple[str, ...]:
             f"Whether {plural(totals.expired, 'record')} ever reached {target}: its retention has "
             "passed them."
         )
-    said += taken_for_granted(result)
+    said += _before_the_tail(result)
     if result.order.inversions is None:
         said.append(
             f"Whether replicated records kept their order on {target}: not checked, --order does."
@@ -381,18 +366,6 @@ def unknown(result: GapResult) -> tuple[str, ...]:
 
 def _freeze_ms(result: GapResult) -> int:
     return int(result.started.timestamp() * 1000)
-
-
-PAGE = "gap.html"
-DOCUMENT = "gap.json"
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """Something to do, or to leave alone, and why."""
-
-    what: str
-    why: str
 
 
 def next_steps(result: GapResult) -> tuple[Step, ...]:

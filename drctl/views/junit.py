@@ -51,30 +51,30 @@ class Suite:
     out: str
 
 
-def document(told: Suite) -> str:
+def document(found: Suite) -> str:
     """The XML."""
-    found = [case.found for case in told.cases]
+    elements = [case.found for case in found.cases]
     suites = Element("testsuites")
     suite = SubElement(
         suites,
         "testsuite",
         id="0",
         package="drctl",
-        name=told.name,
-        timestamp=f"{told.began.astimezone(UTC):%Y-%m-%dT%H:%M:%S}",
-        hostname=told.host,
-        tests=str(len(found)),
-        failures=str(found.count("failure")),
-        errors=str(found.count("error")),
-        skipped=str(found.count("skipped")),
-        time=f"{sum(case.seconds for case in told.cases):.3f}",
+        name=found.name,
+        timestamp=f"{found.began.astimezone(UTC):%Y-%m-%dT%H:%M:%S}",
+        hostname=found.host,
+        tests=str(len(elements)),
+        failures=str(elements.count("failure")),
+        errors=str(elements.count("error")),
+        skipped=str(elements.count("skipped")),
+        time=f"{sum(case.seconds for case in found.cases):.3f}",
     )
     properties = SubElement(suite, "properties")
-    for name, value in told.properties:
+    for name, value in found.properties:
         SubElement(properties, "property", name=name, value=value)
-    for case in told.cases:
-        _add(suite, case, told.classname)
-    SubElement(suite, "system-out").text = told.out
+    for case in found.cases:
+        _add(suite, case, found.classname)
+    SubElement(suite, "system-out").text = found.out
     SubElement(suite, "system-err").text = ""
     indent(suites)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suites, encoding="unicode")}\n'
@@ -92,7 +92,7 @@ def _add(suite: Element, case: Case, classname: str) -> None:
     told.text = case.text
 
 
-_OF_STEPS = {
+_OF_DRILL = {
     Became.DONE: "",
     # A fence that a dead source cannot have is owed in every such rehearsal.
     Became.OWED: "skipped",
@@ -111,41 +111,45 @@ def drill_to_junit(result: Result) -> str:
             began=result.began,
             host="localhost",
             classname="drctl.drill",
-            cases=[*_steps(result), *_shown(result)],
-            properties=_properties(result),
-            out="\n".join(_told(result)),
+            cases=[*_drill_steps(result), *_drill_results(result)],
+            properties=_drill_properties(result),
+            out="\n".join(_drill_lines(result)),
         )
     )
 
 
-def _case(name: str, found: str, lines: Sequence[str], seconds: float = 0.0) -> Case:
+def _drill_case(name: str, found: str, lines: Sequence[str], seconds: float = 0.0) -> Case:
     told = [sentence(line).removesuffix(": ") for line in lines] if found else [""]
     return Case(plain(name), found, told[0], "\n".join(told), plain(name), seconds)
 
 
-def _steps(result: Result) -> Iterator[Case]:
+def _drill_steps(result: Result) -> Iterator[Case]:
     for step in result.steps:
-        found = _OF_STEPS.get(Became(step.status), "error")
-        yield _case(step.id, found, (f"{step.status}: {step.detail}",), step.seconds or 0.0)
+        found = _OF_DRILL.get(Became(step.status), "error")
+        yield _drill_case(step.id, found, (f"{step.status}: {step.detail}",), step.seconds or 0.0)
 
 
-def _shown(result: Result) -> Iterator[Case]:
+def _drill_results(result: Result) -> Iterator[Case]:
     """What each number that it can exit with stands for."""
-    yield _case("goes-through", _broke_off(result), (result.broke_off or "nothing was measured",))
+    yield _drill_case(
+        "goes-through", _broke_off(result), (result.broke_off or "nothing was measured",)
+    )
     if result.measures is None:
-        yield _case("within-policy", "skipped", ("nothing was measured",))
+        yield _drill_case("within-policy", "skipped", ("nothing was measured",))
     else:
         lines = worse(result.measures, result.limits)
-        yield _case("within-policy", "failure" if lines else "", lines)
+        yield _drill_case("within-policy", "failure" if lines else "", lines)
     compared = result.compared
     if compared is None:
-        yield _case("all-else-as-before", "error", (result.not_compared or untouched(result),))
+        yield _drill_case(
+            "all-else-as-before", "error", (result.not_compared or untouched(result),)
+        )
     elif compared.unseen:
-        yield _case("all-else-as-before", "error", (*compared.unseen, *compared.differences))
+        yield _drill_case("all-else-as-before", "error", (*compared.unseen, *compared.differences))
     else:
         found = "failure" if compared.differences else ""
-        yield _case("all-else-as-before", found, compared.differences)
-    yield _case("leaves-nothing", "error" if result.left else "", result.left)
+        yield _drill_case("all-else-as-before", found, compared.differences)
+    yield _drill_case("leaves-nothing", "error" if result.left else "", result.left)
 
 
 def _broke_off(result: Result) -> str:
@@ -154,7 +158,7 @@ def _broke_off(result: Result) -> str:
     return "failure" if result.broke_off or result.measures is None else ""
 
 
-def _properties(result: Result) -> Iterator[tuple[str, str]]:
+def _drill_properties(result: Result) -> Iterator[tuple[str, str]]:
     measures = result.measures
     for name, value in (
         ("drill", result.scratch.drill),
@@ -171,14 +175,14 @@ def _properties(result: Result) -> Iterator[tuple[str, str]]:
         yield name, "" if value is None else str(value)
 
 
-def _told(result: Result) -> Iterator[str]:
+def _drill_lines(result: Result) -> Iterator[str]:
     yield f"drill {result.scratch.drill} over link {plain(result.link)}: {VERDICTS[result.verdict]}"
     yield from (f"{each.name}: {each.value}, {each.how}" for each in figures(result))
     yield from map(sentence, result.reasons)
     yield sentence(untouched(result))
 
 
-_ELEMENTS = {
+_OF_RUN = {
     Became.PASSED: "skipped",
     Became.TAKEN_BACK: "skipped",
     Became.NOT_BEGUN: "skipped",
@@ -198,25 +202,25 @@ def run_to_junit(data: ReportData) -> str:
             began=data.began,
             host=plain(data.attempts[-1].host),
             classname=f"drctl.{plain(data.plan.name)}",
-            cases=[_run_junit_case(step, _result(step, data)) for step in data.steps],
-            properties=_run_junit_properties(data),
-            out=_lines(data),
+            cases=[_run_case(step, _run_element(step, data)) for step in data.steps],
+            properties=_run_properties(data),
+            out=_run_lines(data),
         )
     )
 
 
-def _result(step: StepReport, data: ReportData) -> str:
+def _run_element(step: StepReport, data: ReportData) -> str:
     """The element that says what became of it; empty where it was done."""
     if step.became is Became.DONE and step.owed and step.id in data.owed:
         return "failure"
-    found = _ELEMENTS.get(step.became, "")
+    found = _OF_RUN.get(step.became, "")
     ended_here = step.id == (data.ending.step or data.steps[-1].id)
     if data.ending.standing is not Standing.DONE and ended_here and found in ("", "skipped"):
         return "error"
     return found
 
 
-def _run_junit_properties(data: ReportData) -> Iterator[tuple[str, str]]:
+def _run_properties(data: ReportData) -> Iterator[tuple[str, str]]:
     rto, rpo = data.rto, data.rpo
     yield "run", plain(data.run)
     yield "fingerprint", data.plan.fingerprint
@@ -228,13 +232,13 @@ def _run_junit_properties(data: ReportData) -> Iterator[tuple[str, str]]:
     yield "journal", journal_in_words(data)
 
 
-def _run_junit_case(step: StepReport, found: str) -> Case:
+def _run_case(step: StepReport, found: str) -> Case:
     message = f"{BECAME[step.became]}: {sentence(step.owed or step.words)}".removesuffix(": ")
     text = f"{sentence(step.title)}\n{sentence(detail(step))}".rstrip()
     return Case(plain(step.id), found, message, text, step.became.value, step.seconds or 0.0)
 
 
-def _lines(data: ReportData) -> str:
+def _run_lines(data: ReportData) -> str:
     lines = [verdict(data), circumstances(data)]
     for step in data.steps:
         told = sentence(detail(step))

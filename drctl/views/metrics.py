@@ -1,31 +1,39 @@
 """Numbers in the text format that Prometheus reads (version 0.0.4)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
+Labels = Mapping[str, str]
+
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One number; None where there is none yet."""
+    """A metric; one without numbers is left out.
+
+    Attributes:
+        rows: its numbers, each with labels of its own.
+    """
 
     name: str
     kind: Literal["gauge", "counter"]
     help: str
-    value: float | None
+    rows: Sequence[tuple[Labels, float]]
 
 
-def exposition(metrics: Iterable[Metric], labels: Mapping[str, str]) -> str:
-    """All metrics, with the same labels."""
-    inside = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
+def exposition(metrics: Iterable[Metric], labels: Labels) -> str:
+    """All metrics, with these labels before their own."""
     lines = []
     for metric in metrics:
-        if metric.value is not None:
+        if metric.rows:
             lines.append(f"# HELP {metric.name} {metric.help}")
             lines.append(f"# TYPE {metric.name} {metric.kind}")
-            lines.append(f"{metric.name}{{{inside}}} {metric.value!r}")
+        for own, value in metric.rows:
+            every = {**labels, **own}.items()
+            inside = ",".join(f'{name}="{_escaped(text)}"' for name, text in every)
+            lines.append(f"{metric.name}{{{inside}}} {value!r}")
     return "\n".join(lines) + "\n"
 
 

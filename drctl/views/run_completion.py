@@ -19,8 +19,6 @@ from drctl.views.run_data import ReportData, Rpo, Writes
 from drctl.views.run_words import length
 from drctl.views.text import plain, plural
 
-FOLDER = "gap"
-
 
 @dataclass(frozen=True, slots=True)
 class GapFound:
@@ -69,7 +67,7 @@ def gap_results(state_dir: Path, since: datetime | None = None) -> Iterator[GapF
     Args:
         since: older files are not opened: a result may be large.
     """
-    written = {file: _written(file) for file in (state_dir / FOLDER).rglob(DOCUMENT)}
+    written = {file: _written(file) for file in (state_dir / "gap").rglob(DOCUMENT)}
     least = since.timestamp() if since else 0
     for file in sorted(written, key=lambda each: -written[each]):
         if written[file] < least:
@@ -116,7 +114,7 @@ def completed(data: ReportData, results: Iterable[GapFound]) -> ReportData:
     if data.rpo.exact or data.writes is not Writes.TARGET:
         return data
     fitting = sorted((r for r in results if fits(data, r)), key=lambda each: each.started)
-    return replace(data, rpo=_told(data.rpo, fitting[0])) if fitting else data
+    return replace(data, rpo=_compared(data.rpo, fitting[0])) if fitting else data
 
 
 def fits(data: ReportData, found: GapFound) -> bool:
@@ -128,24 +126,21 @@ def fits(data: ReportData, found: GapFound) -> bool:
     return bool(same and ids and covered and found.complete and found.started > data.until)
 
 
-def _told(before: Rpo, found: GapFound) -> Rpo:
+def _compared(estimate: Rpo, found: GapFound) -> Rpo:
+    how = "a comparison by content"
+    counted = Figure(found.unreplicated, how)
+    # Of those that nobody can tell all, or none, may have been copied.
+    most = Figure(found.unreplicated + found.doubtful, how)
     return Rpo(
-        lost=_counted(found),
+        lost=LossRange(counted, counted, most),
         seconds=found.seconds,
         exact=not found.doubtful,
-        how="; ".join(_how(before, found)),
+        how="; ".join(_how(estimate, found)),
         compared=True,
     )
 
 
-def _counted(found: GapFound) -> LossRange:
-    """Of those that nobody can tell all, or none, may have been copied."""
-    how = "a comparison by content"
-    counted = Figure(found.unreplicated, how)
-    return LossRange(counted, counted, Figure(found.unreplicated + found.doubtful, how))
-
-
-def _how(before: Rpo, found: GapFound) -> Iterator[str]:
+def _how(estimate: Rpo, found: GapFound) -> Iterator[str]:
     when = f"{found.started.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     scope = "everything" if found.scope == "full" else f"the {plain(found.scope)}"
     yield f"drctl gap compared {scope} by content at {when}: {plain(str(found.file.parent))}"
@@ -154,5 +149,5 @@ def _how(before: Rpo, found: GapFound) -> Iterator[str]:
     if found.doubtful:
         told = plural(found.doubtful, "more record")
         yield f"of {told}, superseded or expired since, nobody can tell whether they were copied"
-    if before.lost.known:
-        yield f"the run had estimated {before.lost.words}"
+    if estimate.lost.known:
+        yield f"the run had estimated {estimate.lost.words}"

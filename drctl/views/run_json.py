@@ -3,12 +3,13 @@
 Texts are as they stand in the journal; JSON escapes what must not be printed.
 """
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from drctl.views.client_moves import leaving_rows
 from drctl.views.run_data import ReportData, Standing, StepReport
 from drctl.views.run_lines import next_steps
+from drctl.views.text import json_time
 
 _STATUS = {
     # Scripts know four words: what was interrupted can be gone on with, like what stopped.
@@ -208,4 +209,4 @@ def _journal(data: ReportData) -> dict[str, Any] | None:
 
 
 def _at(at: datetime | None) -> str | None:
-    return None if at is None else at.astimezone(UTC).isoformat(timespec="milliseconds")
+    return None if at is None else json_time(at)

@@ -1,4 +1,7 @@
-"""What is true of a run, and what it does not tell: page, terminal and Markdown say the same."""
+"""What is true of a run, what it does not tell, its figures and steps, and what to do now.
+
+Page, terminal and Markdown say the same.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,11 +12,11 @@ from drctl.plans import failback
 from drctl.steps.failback import WHOLE
 from drctl.steps.records import Reconcile
 from drctl.steps.waiting import Drain
-from drctl.views import run_words
-from drctl.views.run_data import Became, ReportData, Standing, StepReport, Writes
+from drctl.views.run_data import Became, Positions, ReportData, Standing, StepReport, Writes
 from drctl.views.run_words import (
     BECAME,
     closed,
+    estimated,
     length,
     lossless,
     lost_in_words,
@@ -23,15 +26,15 @@ from drctl.views.run_words import (
     when,
     writes_now,
 )
-from drctl.views.text import number, plain, plural, sentence
+from drctl.views.text import collected, number, plain, plural, sentence
+
+_BAD = (Became.FAILED, Became.UNKNOWN, Became.NOT_TAKEN_BACK, Became.OWED, Became.BEGUN)
+"""What a person has to look at."""
 
 
-def known(data: ReportData) -> tuple[str, ...]:
+@collected
+def known(data: ReportData) -> Iterator[str]:
     """What is true, as far as the journal was written."""
-    return tuple(_known(data))
-
-
-def _known(data: ReportData) -> Iterator[str]:
     since = f", since {when(data.writes_since)} UTC" if data.writes_since else ""
     if data.writes is not Writes.NOT_TOUCHED and data.writes is not Writes.UNKNOWN:
         yield f"{writes_now(data)}{since}."
@@ -54,27 +57,21 @@ def _known(data: ReportData) -> Iterator[str]:
         yield f"No record was left behind: {data.rpo.how}."
     elif data.rpo.exact and data.rpo.records is not None:
         yield f"{lost_in_words(data).capitalize()}: {data.rpo.how}."
-    if _refilled(data):
+    done = data.ending.standing is Standing.DONE
+    if done and failback.rebuilds(data.plan.steps) and WHOLE in data.overrides:
+        # The source had lost nothing: its order was not right.
         yield (
             f"{plain(data.plan.target)} has the order of {plain(data.plan.source)} now: what the"
             " old replication put behind newer records stands so on both."
         )
     if data.positions is not None:
-        yield _positions(data)
+        yield _positions(data.positions, data.mode)
     if data.overrides:
         told = "; ".join(f"{plain(guard)}: {plain(why)}" for guard, why in data.overrides.items())
         yield f"{plural(len(data.overrides), 'guard')} passed over: {closed(told)}"
 
 
-def _refilled(data: ReportData) -> bool:
-    """Whether a source was filled anew that had lost nothing, because its order was not right."""
-    done = data.ending.standing is Standing.DONE
-    return done and failback.rebuilds(data.plan.steps) and WHOLE in data.overrides
-
-
-def _positions(data: ReportData) -> str:
-    found = data.positions
-    assert found is not None
+def _positions(found: Positions, mode: str) -> str:
     told = (
         f"{plural(found.positions, 'position')} of {plural(len(found.groups), 'group')} committed"
     )
@@ -85,18 +82,15 @@ def _positions(data: ReportData) -> str:
     again = f"{told}; at most {plural(found.rereads_at_most, 'record')} read again"
     if found.rereads_likely is not None:
         again += f" ({number(found.rereads_likely)} if they read nothing after they were last seen)"
-    if data.mode == "unplanned":
+    if mode == "unplanned":
         # The end of the target's log bounds it, whatever they consumed since.
         return f"{again}."
     return f"{again}, and what members had fetched and could not commit behind the fence."
 
 
-def unknown(data: ReportData) -> tuple[str, ...]:
+@collected
+def unknown(data: ReportData) -> Iterator[str]:
     """What this run does not tell."""
-    return tuple(_unknown(data))
-
-
-def _unknown(data: ReportData) -> Iterator[str]:
     if data.writes is Writes.UNKNOWN:
         yield f"Where applications can write: {_doubtful(data)}."
     if data.writes is Writes.TARGET and not data.fenced:
@@ -132,15 +126,6 @@ def _names(steps: tuple[StepReport, ...]) -> str:
     return ", ".join(plain(step.id) for step in steps)
 
 
-_BAD = (
-    Became.FAILED,
-    Became.UNKNOWN,
-    Became.NOT_TAKEN_BACK,
-    Became.OWED,
-    Became.BEGUN,
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Figure:
     """A number that the run was for, with how it is known."""
@@ -171,17 +156,17 @@ def figures(data: ReportData) -> tuple[Figure, ...]:
     """Where writes go, and what the run cost."""
     rto = data.rto
     return (
-        Figure("Applications can write to", writes_to(data), writes_how(data)),
+        Figure("Applications can write to", _writes_to(data), _writes_how(data)),
         Figure(
             "RTO, from the command on" if rto.since_command else "RTO, writes refused for",
             "not measured" if rto.seconds is None else length(rto.seconds),
             rto_in_brief(data),
         ),
-        Figure("RPO, left behind", left_behind(data), rpo_in_brief(data)),
+        Figure("RPO, left behind", _loss(data), rpo_in_brief(data)),
     )
 
 
-def writes_to(data: ReportData) -> str:
+def _writes_to(data: ReportData) -> str:
     """A cluster, or what else is true."""
     match data.writes:
         case Writes.TARGET:
@@ -192,7 +177,7 @@ def writes_to(data: ReportData) -> str:
             return data.writes.value
 
 
-def writes_how(data: ReportData) -> str:
+def _writes_how(data: ReportData) -> str:
     """Since when, or what is missing."""
     if data.writes is Writes.TARGET and not data.switched:
         done, total = data.endpoints
@@ -208,11 +193,11 @@ def writes_how(data: ReportData) -> str:
             return "by this plan"
 
 
-def left_behind(data: ReportData) -> str:
+def _loss(data: ReportData) -> str:
     """Records, or seconds where nobody knows how many."""
     rpo = data.rpo
     if rpo.lost.known:
-        return run_words.estimated(rpo)
+        return estimated(rpo)
     if rpo.seconds is not None:
         return f"about {length(rpo.seconds)}"
     return "unknown" if data.writes is Writes.TARGET else "not measured"
@@ -245,9 +230,6 @@ def named(data: ReportData) -> tuple[str, ...]:
     return tuple(told)
 
 
-_UNSAID = "refuse"
-
-
 @dataclass(frozen=True, slots=True)
 class NextStep:
     """Something to do, or to leave alone, and why.
@@ -261,12 +243,9 @@ class NextStep:
     command: str = ""
 
 
-def next_steps(data: ReportData) -> tuple[NextStep, ...]:
+@collected
+def next_steps(data: ReportData) -> Iterator[NextStep]:
     """What to do now."""
-    return tuple(_steps(data))
-
-
-def _steps(data: ReportData) -> Iterator[NextStep]:
     if data.chain is not None and data.chain.harm is not None:
         yield NextStep(
             "Do not rely on this report.",
@@ -279,7 +258,7 @@ def _steps(data: ReportData) -> Iterator[NextStep]:
         case Standing.REFUSED:
             yield _again(data)
         case Standing.STOPPED if data.abandoned:
-            yield from _left_behind(data)
+            yield from _after_abandoned(data)
         case Standing.STOPPED if data.ending.over:
             yield NextStep(
                 f"Leave {plain(data.plan.target)} closed, and its old replication stopped.",
@@ -297,14 +276,16 @@ def _steps(data: ReportData) -> Iterator[NextStep]:
             yield from _stopped(data)
 
 
-def _left_behind(data: ReportData) -> Iterator[NextStep]:
+def _after_abandoned(data: ReportData) -> Iterator[NextStep]:
     for step, what in data.owed.items():
         yield NextStep(
             f"Look at {plain(step)}, and take it back if it is in the way.",
             closed(what[:1].upper() + what[1:]),
         )
     yield NextStep(
-        "Then look at a plan: another run may begin.", "It looks at what is there.", _anew(data)
+        "Then look at a plan: another run may begin.",
+        "It looks at what is there.",
+        _plan_again(data),
     )
 
 
@@ -415,13 +396,13 @@ def _home(data: ReportData) -> Iterator[NextStep]:
         )
 
 
-def _anew(data: ReportData) -> str:
+def _plan_again(data: ReportData) -> str:
     if data.plan.name.startswith("failover-"):
         return f"{_command(data, 'failover')} --mode {quote(data.mode or 'planned')}"
     if not failback.leads_home(data.plan.steps):
         return ""
-    anew = _rebuilding(data) if failback.rebuilds(data.plan.steps) else ""
-    return f"{_command(data, failback.NAME)}{anew}{_decisions(data)}"
+    rebuild = _rebuilding(data) if failback.rebuilds(data.plan.steps) else ""
+    return f"{_command(data, failback.NAME)}{rebuild}{_decisions(data)}"
 
 
 def _rebuilding(data: ReportData) -> str:
@@ -436,7 +417,7 @@ def _decisions(data: ReportData) -> str:
     settings = next((s.settings for s in data.plan.steps if s.kind == Reconcile.name), {})
     given = [("--policy", settings["policy"])] if settings.get("policy") else []
     given += [("--topic", topic) for topic in settings.get("topics", ())]
-    if settings.get("conflicting", _UNSAID) != _UNSAID:
+    if settings.get("conflicting", "refuse") != "refuse":
         given.append(("--conflicting", settings["conflicting"]))
     return "".join(f" {option(name, str(value))}" for name, value in given)
 
@@ -447,7 +428,7 @@ def _again(data: ReportData) -> NextStep:
     return NextStep(
         "Clear the reason, then look at the plan again.",
         closed(data.turned_back) if data.turned_back else "The run changed nothing.",
-        "" if named else _anew(data),
+        "" if named else _plan_again(data),
     )
 
 

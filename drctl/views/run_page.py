@@ -1,21 +1,20 @@
 """A run as one HTML file for people: no script, no network, nothing beside it."""
 
-from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from hashlib import sha256
-from importlib.metadata import version
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-from drctl.resources import shipped
-from drctl.views import run_lines, run_words, text
+from drctl.views import run_lines, run_words
 from drctl.views.client_moves import leaving_told
+from drctl.views.page import render_page
 from drctl.views.run_data import Became, Doing, ReportData, Span, StepReport, Writes
 from drctl.views.run_words import BECAME, length, when
 from drctl.views.text import plain
 from drctl.views.time_axis import Axis, Tick
+
+ITEMS = 20
+GROUPS = 25
+NOTES = 50
 
 _CUT = 6.0
 """Per cent of the width for a time in which nobody was at work, however long."""
@@ -90,7 +89,7 @@ def picture(data: ReportData) -> Picture | None:
             bar for span, bar in zip(spans, bars, strict=True) if span.doing is Doing.NOBODY
         ),
         ticks=_ticks(spans, places),
-        legend=tuple((doing.value, text) for doing, text in LEGEND if doing in seen),
+        legend=tuple((doing.value, meaning) for doing, meaning in LEGEND if doing in seen),
     )
 
 
@@ -202,51 +201,23 @@ def _apart(ticks: Sequence[Tick]) -> tuple[Tick, ...]:
     return tuple(ticks[:-1] if crowded else ticks)
 
 
-ITEMS = 20
-GROUPS = 25
-NOTES = 50
-
-
 def render(data: ReportData) -> str:
     """The page; reads nothing but the template."""
-    folder = shipped("templates")
-    # The frame is that of the gap page: one look for everything that drctl hands over.
-    style = "".join((folder / name).read_text(encoding="utf-8") for name in ("gap.css", "run.css"))
-    return (
-        _environment(str(folder))
-        .get_template("run.html.j2")
-        .render(
-            data=data,
-            style=style,
-            style_hash=b64encode(sha256(style.encode()).digest()).decode(),
-            version=version("drctl"),
-            tone=run_words.tone(data),
-            chip=run_words.chip(data),
-            words=run_words,
-            known=run_lines.known(data),
-            unknown=run_lines.unknown(data),
-            steps=run_lines.next_steps(data),
-            clients=leaving_told(data),
-            figures=run_lines.figures(data),
-            picture=picture(data),
-            item_limit=ITEMS,
-            group_limit=GROUPS,
-            note_limit=NOTES,
-        )
+    return render_page(
+        "run.html.j2",
+        "gap.css",
+        "run.css",
+        data=data,
+        tone=run_words.tone(data),
+        chip=run_words.chip(data),
+        words=run_words,
+        known=run_lines.known(data),
+        unknown=run_lines.unknown(data),
+        steps=run_lines.next_steps(data),
+        clients=leaving_told(data),
+        figures=run_lines.figures(data),
+        picture=picture(data),
+        item_limit=ITEMS,
+        group_limit=GROUPS,
+        note_limit=NOTES,
     )
-
-
-def _environment(folder: str) -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(folder),
-        autoescape=True,
-        finalize=text.without_secrets,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    for name in ("number", "plain", "sentence", "plural"):
-        environment.filters[name] = getattr(text, name)
-    environment.filters["lasting"] = run_words.length
-    environment.filters["when"] = run_words.when
-    return environment

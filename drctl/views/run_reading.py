@@ -31,9 +31,22 @@ from drctl.views.run_data import (
     Warned,
     Writes,
 )
+from drctl.views.text import collected
 
 _FORWARD = frozenset({What.DONE, What.FAILED, What.LOOKED, What.OWED, What.PASSED, What.APPLIED})
 _BACKWARD = frozenset({What.UNDOING, What.UNDONE, What.NOT_UNDONE})
+_PROVING = (Doing.EFFECT, Doing.WAITING)
+_ENDINGS = {
+    Standing.DONE: "came to the end",
+    Standing.REFUSED: "ended with nothing changed",
+    Standing.STOPPED: "stopped",
+    Standing.UNKNOWN: "ended without knowing",
+    Standing.INTERRUPTED: "was interrupted",
+    Standing.NOT_ENDED: "wrote nothing more",
+}
+_LEFT_BEHIND = "left it behind"
+_UNSEEN = " (not checked)"
+"""How preflight ends what it noted of a guard that could not look."""
 _BEGUN_BACK = "it was begun to take it back, and nothing was written down after that"
 
 
@@ -177,24 +190,13 @@ def _say(track: Track, entry: Entry) -> None:
     track.items = tuple(map(str, entry["items"]))
 
 
-_ENDINGS = {
-    Standing.DONE: "came to the end",
-    Standing.REFUSED: "ended with nothing changed",
-    Standing.STOPPED: "stopped",
-    Standing.UNKNOWN: "ended without knowing",
-    Standing.INTERRUPTED: "was interrupted",
-    Standing.NOT_ENDED: "wrote nothing more",
-}
-_LEFT_BEHIND = "left it behind"
-
-
 def attempts(story: RunState, kinds: Mapping[str, Kind], course: Course) -> tuple[Attempt, ...]:
     """Everybody who carried the run out."""
     found = []
     edges = [*course.begins, len(story.entries)]
     for first, after in pairwise(edges):
         who = story.entries[first].get("who", {})
-        standing, step = _run_ending_stands(story, kinds, story.entries[:after], first)
+        standing, step = _standing(story, kinds, story.entries[:after], first)
         where = f" at {step}" if step else ""
         left = any(e["entry"] == What.ABANDONED for e in story.entries[first:after])
         found.append(
@@ -211,7 +213,7 @@ def attempts(story: RunState, kinds: Mapping[str, Kind], course: Course) -> tupl
 
 def ending(story: RunState, kinds: Mapping[str, Kind], course: Course) -> Ending:
     """How the run stands after its last entry."""
-    standing, step = _run_ending_stands(story, kinds, story.entries, course.begins[-1])
+    standing, step = _standing(story, kinds, story.entries, course.begins[-1])
     words, items = _told(story, standing, step)
     if standing is Standing.NOT_ENDED:
         return Ending(standing, step, words, items, None)
@@ -222,7 +224,7 @@ def ending(story: RunState, kinds: Mapping[str, Kind], course: Course) -> Ending
     return Ending(standing, step, words, items, outcome.exit_code, over)
 
 
-def _run_ending_stands(
+def _standing(
     story: RunState, kinds: Mapping[str, Kind], told: Sequence[Entry], first: int
 ) -> tuple[Standing, str]:
     """After these entries, of which the last attempt begins with the one of this number."""
@@ -283,18 +285,16 @@ def _told(story: RunState, standing: Standing, step: str) -> tuple[str, tuple[st
     if story.abandoned:
         return story.abandoned, ()
     if standing is Standing.REFUSED or (standing is Standing.STOPPED and story.status):
-        return story.turned_back, _items(story, step, What.FAILED)
+        failed = (
+            entry
+            for entry in reversed(story.entries)
+            if entry["entry"] == What.FAILED and entry.get("step") == step
+        )
+        return story.turned_back, tuple(map(str, next(failed, {}).get("items", ())))
     for entry in reversed(story.entries):
         if entry.get("step") == step and "words" in entry:
             return str(entry["words"]), tuple(map(str, entry.get("items", ())))
     return "", ()
-
-
-def _items(story: RunState, step: str, what: What) -> tuple[str, ...]:
-    for entry in reversed(story.entries):
-        if entry["entry"] == what and entry.get("step") == step:
-            return tuple(map(str, entry.get("items", ())))
-    return ()
 
 
 def _turned_at(told: Sequence[Entry]) -> str:
@@ -308,10 +308,6 @@ def _next(story: RunState) -> str:
 def _traits(story: RunState, kinds: Mapping[str, Kind], step: str) -> Trait:
     kind = kinds.get(story.plan.step(step).kind)
     return Trait.NONE if kind is None else kind.traits
-
-
-_UNSEEN = " (not checked)"
-"""How preflight ends what it noted of a guard that could not look."""
 
 
 def mode(story: RunState) -> str:
@@ -356,12 +352,9 @@ def set_aside(story: RunState) -> dict[str, int]:
 def warned(story: RunState) -> tuple[Warned, ...]:
     """What guards said that let the run go on."""
     told = story.facts_by_kind().get("preflight", {}).get("warnings", ())
-    return tuple(_warned(each) for each in told)
-
-
-def _warned(told: Any) -> Warned:
-    words = str(told)
-    return Warned(words.removesuffix(_UNSEEN), not words.endswith(_UNSEEN))
+    return tuple(
+        Warned(words.removesuffix(_UNSEEN), not words.endswith(_UNSEEN)) for words in map(str, told)
+    )
 
 
 def unseen(story: RunState) -> tuple[Unseen, ...]:
@@ -418,12 +411,9 @@ def _group(name: str, count: int, intent: Json) -> GroupRow:
     return GroupRow(name, count, *again, str(evidence), age, str(only_if))
 
 
-def not_checked(story: RunState, course: Course) -> tuple[str, ...]:
+@collected
+def not_checked(story: RunState, course: Course) -> Iterator[str]:
     """What nobody looked at, or nobody could."""
-    return tuple(_not_checked(story, course))
-
-
-def _not_checked(story: RunState, course: Course) -> Iterator[str]:
     for name in story.facts_by_kind().get("take-stock", {}).get("silent", ()):
         yield f"{name} did not answer before anything was changed"
     yield from (each.words for each in warned(story) if not each.checked)
@@ -561,7 +551,7 @@ def rpo(story: RunState, kinds: Mapping[str, Kind], course: Course) -> Rpo:
             tuple(map(str, loss.get("evidence", ()))),
         )
     if "gap" in facts:
-        found = _number(facts["gap"].get("unreplicated"))
+        found = _count(facts["gap"].get("unreplicated"))
         how = "a comparison by content, while the source may still have taken writes"
         lost = LossRange(Figure(found, how), Figure(found, how), Figure(None, how))
         return Rpo(lost, None, False, how)
@@ -598,15 +588,8 @@ def _stands(story: RunState, step: str) -> bool:
     return any(effect.step == step and not effect.undone for effect in story.effects)
 
 
-def _number(value: Any) -> int | None:
-    return int(value) if isinstance(value, int | float) else None
-
-
 def _seconds(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) else None
-
-
-_PROVING = (Doing.EFFECT, Doing.WAITING)
 
 
 def report_data(
@@ -625,13 +608,18 @@ def report_data(
     course = course_of(story, kinds)
     end = ending(story, kinds, course)
     last_writes, since = writes(story, kinds, course)
+    fences = steps_with(story, kinds, Trait.FENCES_WRITES)
+    switches = steps_with(story, kinds, Trait.SWITCHES)
     return ReportData(
         run=story.run,
         plan=story.plan,
         mode=mode(story),
         ids=cluster_ids(story),
         attempts=attempts(story, kinds, course),
-        steps=_steps(story, kinds, course),
+        steps=tuple(
+            _step(number, step, story, kinds, course)
+            for number, step in enumerate(story.plan.steps, 1)
+        ),
         spans=tuple(course.spans),
         ending=end,
         turned_back=story.turned_back,
@@ -646,8 +634,8 @@ def report_data(
         not_checked=not_checked(story, course),
         began=course.times[0],
         until=course.times[-1],
-        fenced=_run_reading_fenced(story, kinds, course),
-        endpoints=_endpoints(story, kinds, course),
+        fenced=any(_is_done(course, step) for step in fences),
+        endpoints=(sum(_is_done(course, step) for step in switches), len(switches)),
         chain=chain,
         writes_since=since,
         overrides={**story.plan.overrides, **story.overrides},
@@ -664,14 +652,8 @@ def _owed(story: RunState) -> Mapping[str, str]:
     return {name: "; ".join(each[name] for each in told if name in each) for name in names}
 
 
-def _run_reading_fenced(story: RunState, kinds: Mapping[str, Kind], course: Course) -> bool:
-    steps = steps_with(story, kinds, Trait.FENCES_WRITES)
-    return any(course.tracks[step].became is Became.DONE for step in steps)
-
-
-def _endpoints(story: RunState, kinds: Mapping[str, Kind], course: Course) -> tuple[int, int]:
-    steps = steps_with(story, kinds, Trait.SWITCHES)
-    return sum(course.tracks[step].became is Became.DONE for step in steps), len(steps)
+def _is_done(course: Course, step: str) -> bool:
+    return course.tracks[step].became is Became.DONE
 
 
 def sound_entries(run: str, lines: Sequence[bytes], chain: ChainVerdict) -> tuple[Entry, ...]:
@@ -697,12 +679,6 @@ def described(step: Step, kinds: Mapping[str, Kind] = KINDS) -> Description:
     return kind.describe(step.settings)
 
 
-def _steps(story: RunState, kinds: Mapping[str, Kind], course: Course) -> tuple[StepReport, ...]:
-    return tuple(
-        _step(number, step, story, kinds, course) for number, step in enumerate(story.plan.steps, 1)
-    )
-
-
 def _step(
     number: int, step: Step, story: RunState, kinds: Mapping[str, Kind], course: Course
 ) -> StepReport:
@@ -718,8 +694,8 @@ def _step(
         changes=step.kind in kinds and Trait.CHANGES in kinds[step.kind].traits,
         became=track.became,
         started=track.started,
-        seconds=_run_reading_seconds(step.id, track, course, tuple(Doing)),
-        waited=_run_reading_seconds(step.id, track, course, _PROVING) if track.announced else None,
+        seconds=_spent(step.id, track, course, tuple(Doing)),
+        waited=_spent(step.id, track, course, _PROVING) if track.announced else None,
         words=track.words,
         items=track.items,
         complaints=tuple(track.complaints),
@@ -728,9 +704,7 @@ def _step(
     )
 
 
-def _run_reading_seconds(
-    step: str, track: Track, course: Course, doings: tuple[Doing, ...]
-) -> float | None:
+def _spent(step: str, track: Track, course: Course, doings: tuple[Doing, ...]) -> float | None:
     if track.started is None:
         return None
     spans = (span for span in course.spans if span.step == step and span.doing in doings)

@@ -1,9 +1,8 @@
-"""What `status` saw, as the document `drctl/status/1`."""
+"""What `status` saw: as the document `drctl/status/1`, in words, and as metrics."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from drctl.checks.causes import Unseen, network_suspected, told_once
@@ -14,30 +13,33 @@ from drctl.model.moments import utc
 from drctl.model.replication import Connector
 from drctl.model.topology import Unavailable
 from drctl.views.findings import causes_json, finding_json
-from drctl.views.text import sentence
+from drctl.views.metrics import Labels, Metric, exposition
+from drctl.views.text import json_time_of, sentence
 
-SCHEMA = "drctl/status/1"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+PREFIX = "drctl_status_"
+_RUNNING = "RUNNING"
 
 
 def status_document(seen: StatusNow) -> dict[str, Any]:
     """All of it."""
     every = (*seen.planned.blockers, *seen.unplanned.blockers, *seen.others)
-    told = told_once(every)[1]
+    causes = told_once(every)[1]
     return {
-        "schema": SCHEMA,
+        "schema": "drctl/status/1",
         "link": seen.link,
         "source": _cluster(seen.source, seen.source_id),
         "target": _cluster(seen.target, seen.target_id),
-        "at": (_EPOCH + timedelta(milliseconds=seen.at_ms)).isoformat(timespec="milliseconds"),
+        "at": json_time_of(seen.at_ms),
         "seconds": round(seen.took_s, 3),
-        "planned": _answer(seen.planned, told),
-        "unplanned": _answer(seen.unplanned, told),
-        "others": [finding_json(each, told) for each in seen.others],
-        "causes": causes_json(told),
+        "planned": _answer(seen.planned, causes),
+        "unplanned": _answer(seen.unplanned, causes),
+        "others": [finding_json(each, causes) for each in seen.others],
+        "causes": causes_json(causes),
         "not_asked": list(NOT_ASKED),
         "rpo": {
-            **_status_document_rpo(seen.rpo),
+            **seen.rpo.lost.to_json(),
+            "seconds": _rounded(seen.rpo.seconds),
+            "how": seen.rpo.how,
             "allowed_records": seen.allowed.max_lag_records,
             "allowed_seconds": seen.allowed.max_rpo_seconds,
         },
@@ -62,21 +64,13 @@ def status_document(seen: StatusNow) -> dict[str, Any]:
 
 
 def _cluster(name: str, identity: str | Unavailable) -> dict[str, Any]:
-    silent = isinstance(identity, Unavailable)
-    return {
-        "cluster": name,
-        "id": None if isinstance(identity, Unavailable) else identity,
-        "answers": not silent,
-        "reason": identity.reason if isinstance(identity, Unavailable) else "",
-    }
+    if isinstance(identity, Unavailable):
+        return {"cluster": name, "id": None, "answers": False, "reason": identity.reason}
+    return {"cluster": name, "id": identity, "answers": True, "reason": ""}
 
 
-def _answer(answer: Answer, told: Sequence[Unseen]) -> dict[str, Any]:
-    return {"go": answer.go, "blockers": [finding_json(each, told) for each in answer.blockers]}
-
-
-def _status_document_rpo(rpo: Rpo) -> dict[str, Any]:
-    return {**rpo.lost.to_json(), "seconds": _rounded(rpo.seconds), "how": rpo.how}
+def _answer(answer: Answer, causes: Sequence[Unseen]) -> dict[str, Any]:
+    return {"go": answer.go, "blockers": [finding_json(each, causes) for each in answer.blockers]}
 
 
 def _topic(row: TopicRpo) -> dict[str, Any]:
@@ -159,11 +153,6 @@ def connector_words(connectors: Iterator[Connector]) -> Iterator[str]:
         yield f"{each.name} {each.state or '?'}" + (f", tasks: {told}" if told else ", no task")
 
 
-PREFIX = "drctl_status_"
-
-Labels = Mapping[str, str]
-
-
 class Family(NamedTuple):
     """A metric, and what it says.
 
@@ -203,8 +192,6 @@ FAMILIES = (
 )
 """In their order; all of them gauges."""
 
-_RUNNING = "RUNNING"
-
 
 @dataclass(frozen=True, slots=True)
 class StatusMetrics:
@@ -223,19 +210,18 @@ class StatusMetrics:
     def text(self) -> str:
         """As Prometheus reads it."""
         numbers = dict(_numbers(self.seen, failed=self.failed))
-        lines: list[str] = []
-        for family in FAMILIES:
-            rows = numbers.get(family.name, [])
-            if rows:
-                name = PREFIX + family.name
-                lines += [f"# HELP {name} {family.help}", f"# TYPE {name} gauge"]
-                lines += [self._line(name, labels, value) for labels, value in rows]
-        return "\n".join(lines) + "\n"
-
-    def _line(self, name: str, labels: Labels, value: float) -> str:
-        every = {**self.labels, **labels}
-        inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in every.items())
-        return f"{name}{{{inside}}} {float(value)!r}"
+        return exposition(
+            (
+                Metric(
+                    PREFIX + family.name,
+                    "gauge",
+                    family.help,
+                    [(labels, float(value)) for labels, value in numbers.get(family.name, [])],
+                )
+                for family in FAMILIES
+            ),
+            self.labels,
+        )
 
 
 Rows = list[tuple[Labels, float]]
@@ -307,7 +293,3 @@ def _connectors(seen: StatusNow) -> Iterator[tuple[str, Rows]]:
         ]
     yield "connector_running", running
     yield "connector_tasks", tasks
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

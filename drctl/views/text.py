@@ -4,13 +4,18 @@ Whatever a name, key or value holds, what leaves here has no control, bidirectio
 invisible character, and two different inputs never give the same text.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import wraps
 from itertools import pairwise
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from drctl.config.secret import masked
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
@@ -36,6 +41,16 @@ class Shown:
     kind: Kind
     text: str
     cut: bool = False
+
+
+def collected(found: Callable[P, Iterator[T]]) -> Callable[P, tuple[T, ...]]:
+    """Has a generator return all that it finds."""
+
+    @wraps(found)
+    def every(*args: P.args, **kwargs: P.kwargs) -> tuple[T, ...]:
+        return tuple(found(*args, **kwargs))
+
+    return every
 
 
 def plain(text: str) -> str:
@@ -93,6 +108,20 @@ def plural(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def share(part: int, whole: int) -> str:
+    """A percentage that never rounds something to nothing, nor nearly all to all."""
+    if not part or not whole:
+        return "0 %"
+    if part == whole:
+        return "100 %"
+    if part / whole < 0.000_01:
+        return "under 0.001 %"
+    value = 100 * part / whole
+    if value < 1:
+        return f"{value:.3f}".rstrip("0").rstrip(".") + " %"
+    return f"{value:.1f} %" if value < 99.9 else f"{int(value * 1000) / 1000:.3f} %"
+
+
 def size(count: int) -> str:
     """Bytes in the unit that a person would use."""
     value = float(count)
@@ -128,6 +157,21 @@ def age(timestamp_ms: int | None, now: datetime) -> str:
     # Clocks of producers are some milliseconds ahead.
     early = at - now >= timedelta(seconds=1)
     return f"{duration(at - now)} in the future" if early else f"{duration(max(now, at) - at)} old"
+
+
+def json_time(at: datetime) -> str:
+    """UTC, to the millisecond, as JSON has it."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds")
+
+
+def json_time_of(timestamp_ms: int) -> str:
+    """The same of milliseconds since 1970."""
+    return json_time(_EPOCH + timedelta(milliseconds=timestamp_ms))
+
+
+def be(count: int) -> str:
+    """`1 record is`, `2 records are`."""
+    return "is" if count == 1 else "are"
 
 
 def duration(length: timedelta | float) -> str:

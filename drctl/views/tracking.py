@@ -1,4 +1,4 @@
-"""A pass of `drctl offsets track` in a few lines of text."""
+"""A pass of `drctl offsets track` in a few lines of text, and all passes as metrics."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -10,6 +10,7 @@ from drctl.views.metrics import Metric, exposition
 from drctl.views.text import duration, number, plain, plural, sentence, utc
 
 _SHOWN = 20
+_PREFIX = "drctl_offsets_track_"
 
 
 def pass_line(result: Tracked) -> str:
@@ -78,9 +79,6 @@ def _done(look: Look) -> str:
 def _where(problem: Problem) -> str:
     group = f"group {plain(problem.group)}"
     return f"{group} in {plain(problem.topic)}-{problem.partition}" if problem.topic else group
-
-
-_PREFIX = "drctl_offsets_track_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +160,9 @@ def _seconds(milliseconds: int | None) -> float | None:
     return None if milliseconds is None else milliseconds / 1000
 
 
-def _gauge(name: str, told: str, value: float | None) -> Metric:
-    return Metric(_PREFIX + name, "gauge", told, value)
+def _gauge(name: str, about: str, value: float | None) -> Metric:
+    return Metric(_PREFIX + name, "gauge", about, [] if value is None else [({}, value)])
 
 
-def _total(name: str, told: str, value: int) -> Metric:
-    return Metric(f"{_PREFIX}{name}_total", "counter", told, value)
+def _total(name: str, about: str, value: int) -> Metric:
+    return Metric(f"{_PREFIX}{name}_total", "counter", about, [({}, value)])

@@ -12,8 +12,9 @@ from html.parser import HTMLParser
 import pytest
 
 from drctl.model.gap import GapResult
-from drctl.views.gap_page import render, share
+from drctl.views.gap_page import render
 from drctl.views.gap_text import known, next_steps, unknown, verdict
+from drctl.views.text import share
 from tests.report import gaps
 
 

@@ -1,0 +1,43 @@
+"""The HTML pages for people: no script, no network, nothing beside them."""
+
+from base64 import b64encode
+from hashlib import sha256
+from importlib.metadata import version
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from drctl.resources import shipped
+from drctl.views import text
+from drctl.views.run_words import length, when
+from drctl.views.time_axis import percent
+
+_FILTERS = {
+    name: getattr(text, name)
+    for name in ("age", "number", "plain", "plural", "sentence", "share", "size", "utc")
+} | {"lasting": length, "percent": percent, "when": when}
+
+
+def render_page(template: str, *styles: str, **values: object) -> str:
+    """The page of a template; reads nothing but the template and its style sheets.
+
+    Args:
+        styles: style sheets, the first of which is the frame that all pages share.
+        values: what the template shows.
+    """
+    folder = shipped("templates")
+    style = "".join((folder / name).read_text(encoding="utf-8") for name in styles)
+    environment = Environment(
+        loader=FileSystemLoader(str(folder)),
+        autoescape=True,
+        finalize=text.without_secrets,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(_FILTERS)
+    return environment.get_template(template).render(
+        style=style,
+        style_hash=b64encode(sha256(style.encode()).digest()).decode(),
+        version=version("drctl"),
+        **values,
+    )
