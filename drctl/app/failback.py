@@ -54,44 +54,6 @@ if TYPE_CHECKING:
     from drctl.reconcile.progress import RecordSet
 
 
-def producers_that_meet(sight: ClusterLinkReader, facts: "Facts") -> "tuple[Finding, ...]":
-    """What the precheck says now.
-
-    Args:
-        sight: for the failback, from the surviving cluster to the recovered one.
-        facts: of the link as it was.
-    """
-    from drctl.checks.observed import Observed
-    from drctl.checks.source import collide
-    from drctl.failback.facts import Cluster
-
-    home, survivor = facts.on_source, facts.on_target
-    if not (isinstance(home, Cluster) and isinstance(survivor, Cluster)):
-        return ()
-    link = sight.link
-    return collide.findings(
-        Observed(
-            link,
-            source_producers=_in_use(sight, link.source, survivor.logs),
-            target_producers=_in_use(sight, link.target, home.logs),
-        )
-    )
-
-
-def _in_use(
-    sight: ClusterLinkReader, cluster: str, places: "Collection[TopicPartition]"
-) -> "Producers | Unavailable":
-    from drctl.model.topology import Unavailable
-
-    try:
-        return sight.producer_ids(cluster).in_use(list(places))
-    except (Unreachable, ConfigError) as error:
-        return Unavailable(error.message)
-
-
-_CONNECT_S = 20.0
-
-
 @dataclass(slots=True)
 class FailbackReader(ClusterLinkReader):
     """Reads for a failback; its link goes from the surviving cluster to the recovered one."""
@@ -165,7 +127,7 @@ class FailbackReader(ClusterLinkReader):
         return copies.held_back(wanted, stands, brought, self.link.source_topic)
 
 
-def home_sight(
+def failback_reader(
     config: "Config", link: "Link", asked: "People", policies: "Policies | None" = None
 ) -> FailbackReader:
     """The reader for the failback of a link.
@@ -180,19 +142,19 @@ def home_sight(
     from drctl.config.reverse_link import way_home
 
     back = way_home(link, map(config.link, config.links))
-    guards = partial(_guards, policies)
+    guards = partial(_prechecks, policies)
     return FailbackReader(
         config, back, guards, asked, opposite=ClusterLinkReader(config, link, judged, asked)
     )
 
 
-def home_hands(config: "Config", sight: ClusterLinkReader, folder: Path) -> ClusterLinkWriter:
+def failback_writer(config: "Config", sight: ClusterLinkReader, folder: Path) -> ClusterLinkWriter:
     """The writer for it."""
     old = ClusterLinkWriter(config, sight.other_way().link, folder, sight.other_way().commands)
     return ClusterLinkWriter(config, sight.link, folder, sight.commands, old)
 
 
-def guards_of(
+def prechecks_of(
     sight: ClusterLinkReader,
     mode: str,
     of_the_way: str,
@@ -213,16 +175,54 @@ def guards_of(
     known = terms(sight, _terms(sight, found))
     # Rebuilt, the recovered cluster remembers no producer.
     met = () if known.rebuilding else producers_that_meet(sight, found.seen.facts)
-    return (*against(found, known), *met, *_of_other_links(sight))
+    return (*against(found, known), *met, *_other_links(sight))
 
 
-def _guards(
+def _prechecks(
     policies: "Policies | None", sight: ClusterLinkReader, mode: str
 ) -> "Sequence[Finding]":
-    return guards_of(sight, mode, ASKED_FOR, lambda _, terms: replace(terms, policies=policies))
+    return prechecks_of(sight, mode, ASKED_FOR, lambda _, terms: replace(terms, policies=policies))
 
 
-def _of_other_links(sight: ClusterLinkReader) -> "tuple[Finding, ...]":
+def producers_that_meet(sight: ClusterLinkReader, facts: "Facts") -> "tuple[Finding, ...]":
+    """What the precheck says now.
+
+    Args:
+        sight: for the failback, from the surviving cluster to the recovered one.
+        facts: of the link as it was.
+    """
+    from drctl.checks.observed import Observed
+    from drctl.checks.source import collide
+    from drctl.failback.facts import Cluster
+
+    home, survivor = facts.on_source, facts.on_target
+    if not (isinstance(home, Cluster) and isinstance(survivor, Cluster)):
+        return ()
+    link = sight.link
+    return collide.findings(
+        Observed(
+            link,
+            source_producers=_in_use(sight, link.source, survivor.logs),
+            target_producers=_in_use(sight, link.target, home.logs),
+        )
+    )
+
+
+def _in_use(
+    sight: ClusterLinkReader, cluster: str, places: "Collection[TopicPartition]"
+) -> "Producers | Unavailable":
+    from drctl.model.topology import Unavailable
+
+    try:
+        return sight.producer_ids(cluster).in_use(list(places))
+    except (Unreachable, ConfigError) as error:
+        return Unavailable(error.message)
+
+
+_CONNECT_S = 20.0
+
+
+def _other_links(sight: ClusterLinkReader) -> "tuple[Finding, ...]":
     """What replicates between the two clusters beside the link."""
     from drctl.failback.blockers import OtherLink, other_links
 
@@ -278,8 +278,8 @@ def known_overrides(given: Sequence[str]) -> Mapping[str, str]:
 
 
 HOME = Way(
-    lambda config, link, asked, _lost: home_sight(config, link, asked),
-    home_hands,
+    lambda config, link, asked, _lost: failback_reader(config, link, asked),
+    failback_writer,
     known_overrides,
     lambda _plan: ASKED_FOR,
 )
@@ -288,7 +288,7 @@ HOME = Way(
 
 def home_with(policies: "Policies") -> Way:
     """The same, where somebody was to say what becomes of the records that only it has."""
-    return replace(HOME, sight=lambda c, link, asked, _: home_sight(c, link, asked, policies))
+    return replace(HOME, sight=lambda c, link, asked, _: failback_reader(c, link, asked, policies))
 
 
 def owed_since_the_last(stories: Iterable[RunState]) -> Sequence[Owed]:
@@ -325,9 +325,8 @@ def _owed_by(story: RunState) -> Iterator[Owed]:
 
 _GONE = "gone before they were exported"
 
+
 Saved = Mapping["RecordSet", "ExportedLane"]
-
-
 _MOVED = "applications write on while a run leads home, where the order is right in any case"
 
 
@@ -492,7 +491,6 @@ def _done(found: Opened, saved: Saved) -> Mapping[str, int]:
 
 _BROKERS_LOOK_EVERY_S = 10.0
 """transaction.abort.timed.out.transaction.cleanup.interval.ms"""
-
 _PAUSE_S = 0.5
 
 
@@ -551,50 +549,6 @@ def look_at(config: "Config", link: "Link", gap: Path | None, most: int | None =
         return facts
 
 
-def site_of(config: "Config", link: "Link", answer: "Answer") -> "Site":
-    """What drctl.yaml calls things, for command lines."""
-    from drctl.config.fields import for_commands
-    from drctl.failback.facts import Cluster, Replication
-    from drctl.failback.situation import rebuild_command
-    from drctl.failback.suggested_commands import Site, start_of
-
-    replicator = link.settings.replicator
-    reverse = replicator.reverse
-    source, gap = answer.seen.facts.on_source, answer.seen.gap.valid
-    forward = answer.seen.facts.forward
-    logs = source.logs if isinstance(source, Cluster) else {}
-    return Site(
-        link.name,
-        link.source,
-        link.target,
-        _link_back(config, link),
-        tuple(link.settings.fence.principals),
-        tuple(sorted({place.topic for place in logs})),
-        gap.where if gap else "",
-        for_commands(replicator.connect),
-        tuple(filter(None, dict(replicator.connectors).values())),
-        for_commands(reverse.connect if reverse else None),
-        tuple(filter(None, dict(reverse.connectors).values())) if reverse else (),
-        isinstance(forward, Replication) and forward.runs,
-        tuple(replicator.stop) if not replicator.connect else (),
-        answer.seen.rebuilding,
-        rebuild_command(link.name) if answer.seen.stand_behind else "",
-        start=start_of(answer.seen),
-        led_home=answer.seen.led_home or (None if answer.seen.home is None else ()),
-    )
-
-
-def _link_back(config: "Config", link: "Link") -> str | None:
-    """The link in the other direction, where there is one that replicates topics back."""
-    from drctl.config.fields import UNCHANGED
-    from drctl.config.reverse_link import opposite
-
-    found = opposite(link, map(config.link, config.links))
-    both = (link, found) if found else ()
-    kept = all(each.settings.replicator.rename == UNCHANGED for each in both)
-    return found.name if found and kept else None
-
-
 def _results(config: "Config", link: "Link", gap: Path | None) -> "Results":
     from drctl.config.reverse_link import name_of
     from drctl.failback.observing import Results
@@ -611,6 +565,17 @@ def _results(config: "Config", link: "Link", gap: Path | None) -> "Results":
     ours = (each for each in back if (each.source, each.target) == (link.target, link.source))
     newest = sorted(ours, key=lambda each: each.started, reverse=True)
     return Results(there, tuple(newest), results_exported(config.state_dir))
+
+
+def _link_back(config: "Config", link: "Link") -> str | None:
+    """The link in the other direction, where there is one that replicates topics back."""
+    from drctl.config.fields import UNCHANGED
+    from drctl.config.reverse_link import opposite
+
+    found = opposite(link, map(config.link, config.links))
+    both = (link, found) if found else ()
+    kept = all(each.settings.replicator.rename == UNCHANGED for each in both)
+    return found.name if found and kept else None
 
 
 def _brokers(link: "Link") -> "Brokers":
@@ -670,3 +635,36 @@ def _ports(config: "Config", link: "Link") -> "Iterator[FailbackPorts]":
             verified,
             told,
         )
+
+
+def site_of(config: "Config", link: "Link", answer: "Answer") -> "Site":
+    """What drctl.yaml calls things, for command lines."""
+    from drctl.config.fields import for_commands
+    from drctl.failback.facts import Cluster, Replication
+    from drctl.failback.situation import rebuild_command
+    from drctl.failback.suggested_commands import Site, start_of
+
+    replicator = link.settings.replicator
+    reverse = replicator.reverse
+    source, gap = answer.seen.facts.on_source, answer.seen.gap.valid
+    forward = answer.seen.facts.forward
+    logs = source.logs if isinstance(source, Cluster) else {}
+    return Site(
+        link.name,
+        link.source,
+        link.target,
+        _link_back(config, link),
+        tuple(link.settings.fence.principals),
+        tuple(sorted({place.topic for place in logs})),
+        gap.where if gap else "",
+        for_commands(replicator.connect),
+        tuple(filter(None, dict(replicator.connectors).values())),
+        for_commands(reverse.connect if reverse else None),
+        tuple(filter(None, dict(reverse.connectors).values())) if reverse else (),
+        isinstance(forward, Replication) and forward.runs,
+        tuple(replicator.stop) if not replicator.connect else (),
+        answer.seen.rebuilding,
+        rebuild_command(link.name) if answer.seen.stand_behind else "",
+        start=start_of(answer.seen),
+        led_home=answer.seen.led_home or (None if answer.seen.home is None else ()),
+    )

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from drctl.app.failback import FailbackReader, guards_of, home_hands, known_overrides
+from drctl.app.failback import FailbackReader, failback_writer, known_overrides, prechecks_of
 from drctl.app.link_reader import ClusterLinkReader
 from drctl.app.prechecks import judged
 from drctl.app.way import Way
@@ -91,7 +91,7 @@ class RebuildReader(FailbackReader):
         return ClusterLinkReader.translated(self)
 
 
-def rebuild_sight(config: "Config", link: "Link", asked: "People") -> RebuildReader:
+def rebuild_reader(config: "Config", link: "Link", asked: "People") -> RebuildReader:
     """The reader for the failback of a link whose source has lost its records.
 
     Raises:
@@ -101,7 +101,7 @@ def rebuild_sight(config: "Config", link: "Link", asked: "People") -> RebuildRea
 
     back = way_home(link, map(config.link, config.links))
     old = FormerLinkReader(config, link, judged, asked)
-    return RebuildReader(config, back, _guards, asked, opposite=old)
+    return RebuildReader(config, back, _prechecks, asked, opposite=old)
 
 
 def holds_nothing(sight: ClusterLinkReader) -> bool:
@@ -150,8 +150,8 @@ def cost_of(sight: ClusterLinkReader) -> str:
     )
 
 
-def _guards(sight: ClusterLinkReader, mode: str) -> "Sequence[Finding]":
-    return guards_of(sight, mode, REBUILDING, _terms)
+def _prechecks(sight: ClusterLinkReader, mode: str) -> "Sequence[Finding]":
+    return prechecks_of(sight, mode, REBUILDING, _terms)
 
 
 def _terms(sight: ClusterLinkReader, terms: "Terms") -> "Terms":
@@ -163,8 +163,8 @@ def _terms(sight: ClusterLinkReader, terms: "Terms") -> "Terms":
 
 
 REBUILD = Way(
-    lambda config, link, asked, _lost: rebuild_sight(config, link, asked),
-    home_hands,
+    lambda config, link, asked, _lost: rebuild_reader(config, link, asked),
+    failback_writer,
     known_overrides,
     lambda _plan: REBUILDING,
 )

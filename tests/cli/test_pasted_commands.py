@@ -249,7 +249,7 @@ SAID_ELSEWHERE = {
     ("steps/commit_offsets.py", "LEFT_OUT"),
     ("failback/suggested_commands.py", "' --rebuild' * site.rebuilding"),
     ("failback/rebuilding.py", "WHOLE"),
-    ("failback/out_of_order.py", "WHOLE"),
+    ("failback/situation.py", "WHOLE"),
     ("runbook/rendering.py", "_ADMIN"),
     # Prose that names a command: what follows is no part of it.
     ("checks/acls.py", "cure"),

@@ -1,8 +1,12 @@
-"""Where what is new on the target begins: behind the last record that came from the source.
+"""Where new records begin on the target, and what has been copied across that boundary since.
 
-A result of `drctl gap` counts new records; offsets also go to ends of transactions and to what was
-compacted away, and copies that drctl made later are not new. So the records are counted
-back from its end. Nor is new what the source has deleted and the target still holds.
+The boundary is after the last record that came from the source. A result of `drctl gap` counts new
+records; offsets also go to ends of transactions and to what was compacted away, and copies that
+drctl made later are not new. So the records are counted back from the log's end. Nor is new what
+the source has deleted and the target still holds.
+
+Then, with a few records of each partition: what came to the source first (`observe_arrivals`), old
+records after new ones (`copied_behind`), and whether both clusters hold the same (`apart_since`).
 """
 
 from collections import Counter, defaultdict, deque
@@ -28,11 +32,112 @@ from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
 from drctl.steps.first_records import is_copy
 
-_BEFORE = 100
-"""So many offsets before the first new record are looked at for what stands before it."""
 
-_CONTROL = 4
-"""So many offsets may lie between two records of a log that is written to in transactions."""
+def observe_boundaries(
+    result: GapEvidence,
+    on_source: Cluster,
+    source: ClusterReader,
+    target: ClusterReader,
+    most: int = AT_A_LOOK,
+) -> Mapping[TopicPartition, int] | Unavailable:
+    """By partition of the target; or why nobody has counted.
+
+    Args:
+        most: so many new records are counted, and no more.
+
+    Raises:
+        Unreachable: a partition could not be read, or holds fewer records than were counted.
+    """
+    total = sum(each.only_on_target for each in result.partitions)
+    if total > most:
+        return Unavailable(
+            f"{total:,} records are new on {target.name}, too many to count at a look where they"
+            " begin: drctl failback does it (step find-missing)"
+        )
+    origin = on_source.identity
+    new = {each.copy: each.only_on_target for each in result.partitions}
+    old = left_over(result, on_source, source, target, most)
+    less = {copy: new[copy] - number for copy, number in old.items()}
+    sure = _counted_back(result, less, target, origin)
+    # Too few would begin behind the first new record: only what is seen to stand there counts.
+    seen = follow_the_last(result, sure, origin, source, target) if sure else frozenset()
+    sure = {copy: at for copy, at in sure.items() if copy in seen}
+    rest = {copy: number for copy, number in new.items() if copy not in sure}
+    return {**_counted_back(result, rest, target, origin), **sure}
+
+
+def _counted_back(
+    result: GapEvidence, new: Mapping[TopicPartition, int], reader: ClusterReader, origin: str
+) -> dict[TopicPartition, int]:
+    """Where so many records of each partition begin that are no copies of drctl's."""
+    counts = {
+        each.copy: _Count(each.copy, each.place, each.target.end, each.target.start, number, number)
+        for each in result.partitions
+        if each.target is not None and (number := new.get(each.copy)) is not None
+    }
+    while waiting := {place: each for place, each in counts.items() if each.left}:
+        _count(waiting, reader, origin)
+    return {place: each.at for place, each in counts.items()}
+
+
+@dataclass(slots=True)
+class _Count:
+    """How far back the new records of a partition are counted.
+
+    Attributes:
+        home: the partition of the source.
+        at: offset of the last one counted; all behind it are.
+        start: where the partition began when they were found.
+        left: how many are not counted yet.
+        step: how many offsets are read next.
+    """
+
+    copy: TopicPartition
+    home: TopicPartition
+    at: int
+    start: int
+    left: int
+    step: int
+
+    @property
+    def wanted(self) -> range:
+        """The offsets to be read next."""
+        return range(max(self.start, self.at - self.step), self.at)
+
+    def go_back(self, found: int, last: Sequence[int]) -> None:
+        """Go on before what was read.
+
+        Args:
+            found: how many of the offsets that were read hold new records.
+            last: the last of these offsets, as many as were left; needed where more were read.
+        """
+        if found >= self.left:
+            self.at, self.left = last[0] if last else self.wanted.start, 0
+            return
+        self.at, self.left = self.wanted.start, self.left - found
+        # Much that is no record: go on in longer steps.
+        self.step = max(self.left, min(2 * self.step, AT_ONCE))
+
+
+def _count(waiting: Mapping[TopicPartition, _Count], reader: ClusterReader, origin: str) -> None:
+    """Read the offsets before those that were read, of all partitions at once."""
+    spent = [str(place) for place, each in waiting.items() if not each.wanted]
+    if spent:
+        raise Unreachable(
+            f"{spent[0]} of {reader.name} holds fewer records than were new there: where they begin"
+            " cannot be told any more",
+            "run drctl gap again",
+        )
+    found: Counter[TopicPartition] = Counter()
+    last = {p: deque[int](maxlen=e.left) for p, e in waiting.items() if e.step > e.left}
+    for place, records in in_pieces(reader, {p: each.wanted for p, each in waiting.items()}):
+        home = waiting[place].home
+        new = [record.offset for record in records if original(record, origin, home) is None]
+        found[place] += len(new)
+        if place in last:
+            last[place].extend(new)
+    for place, each in waiting.items():
+        each.go_back(found[place], last.get(place, ()))
 
 
 def left_over(
@@ -71,6 +176,32 @@ def left_over(
     return {
         copy: number for copy, number in found.items() if 0 < number <= asked[copy].only_on_target
     }
+
+
+def _has_deleted(each: PartitionSeen, on_source: Cluster) -> bool:
+    """Whether it had when it was compared, and has deleted nothing since."""
+    log = on_source.logs.get(each.place)
+    known = each.target is not None and isinstance(log, OffsetRange)
+    return bool(
+        known
+        and each.only_on_target
+        and each.source.start > 0
+        and isinstance(log, OffsetRange)
+        and log.start <= each.source.start
+    )
+
+
+def _oldest(each: PartitionSeen, most: int) -> range:
+    assert each.target is not None
+    many = min(2 * each.only_on_target + AT_ONCE, most)
+    return range(each.target.start, min(each.target.end, each.target.start + many))
+
+
+_BEFORE = 100
+"""So many offsets before the first new record are looked at for what stands before it."""
+
+_CONTROL = 4
+"""So many offsets may lie between two records of a log that is written to in transactions."""
 
 
 def follow_the_last(
@@ -120,23 +251,74 @@ def last_copied(each: PartitionSeen) -> int:
     return (tail[0] if tail and tail[1] >= end - 1 else end) - 1
 
 
-def _has_deleted(each: PartitionSeen, on_source: Cluster) -> bool:
-    """Whether it had when it was compared, and has deleted nothing since."""
-    log = on_source.logs.get(each.place)
-    known = each.target is not None and isinstance(log, OffsetRange)
-    return bool(
-        known
-        and each.only_on_target
-        and each.source.start > 0
-        and isinstance(log, OffsetRange)
-        and log.start <= each.source.start
+Firsts = Mapping[TopicPartition, tuple[Record, ...] | Unavailable]
+Arrivals = Mapping[TopicPartition, Began | Unavailable]
+
+
+def observe_arrivals(
+    result: GapEvidence,
+    boundaries: Mapping[TopicPartition, int] | Unavailable,
+    on_source: Cluster,
+    source: ClusterReader,
+    target: ClusterReader,
+) -> Arrivals:
+    """By partition of the source; one record of each partition is compared.
+
+    Args:
+        result: tells where the source ended.
+        boundaries: where new records of the target begin, by its own partitions; where that is
+            not known, nobody can tell what has come.
+
+    Raises:
+        Unreachable: a cluster did not answer.
+    """
+    grown = [each for each in result.partitions if _grown(each, on_source)]
+    found: dict[TopicPartition, Began | Unavailable] = {
+        each.place: Began.NOTHING for each in result.partitions
+    }
+    if not grown:
+        return found
+    if isinstance(boundaries, Unavailable):
+        return {**found, **{each.place: boundaries for each in grown}}
+    came = source.following({each.place: each.source.end for each in grown}, 1)
+    new = target.following(
+        {each.copy: boundaries[each.copy] for each in grown if each.copy in boundaries}, 1
     )
+    oldest = target.following({each.copy: 0 for each in grown}, 1)
+    for each in grown:
+        found[each.place] = _judged(
+            _first(came, each.place), _first(new, each.copy), _first(oldest, each.copy)
+        )
+    return found
 
 
-def _oldest(each: PartitionSeen, most: int) -> range:
-    assert each.target is not None
-    many = min(2 * each.only_on_target + AT_ONCE, most)
-    return range(each.target.start, min(each.target.end, each.target.start + many))
+def _grown(each: PartitionSeen, on_source: Cluster) -> bool:
+    log = on_source.logs.get(each.place)
+    return isinstance(log, OffsetRange) and log.end > each.source.end
+
+
+def _first(found: Firsts, place: TopicPartition) -> Record | Unavailable | None:
+    records = found.get(place, ())
+    if isinstance(records, Unavailable):
+        return records
+    return records[0] if records else None
+
+
+def _judged(
+    came: Record | Unavailable | None,
+    new: Record | Unavailable | None,
+    oldest: Record | Unavailable | None,
+) -> Began | Unavailable:
+    for each in (came, new, oldest):
+        if isinstance(each, Unavailable):
+            return each
+    if came is None:
+        return Began.NOTHING
+    if new is not None and oldest is not None and new != oldest and same_content(new, oldest):
+        return Unavailable("its first new record and its oldest one are alike")
+    if same_content(came, new):
+        return Began.BOUNDARY
+    return Began.START if same_content(came, oldest) else Began.ELSEWHERE
 
 
 _NEAR, _FAR = 4, 100
@@ -246,183 +428,6 @@ def _before(place: TopicPartition, at: int, source: ClusterReader) -> Record | N
     for _, records in in_pieces(source, {place: range(max(0, at - _FAR), at + 1)}):
         nearest = records[-1] if records else nearest
     return nearest
-
-
-Firsts = Mapping[TopicPartition, tuple[Record, ...] | Unavailable]
-Arrivals = Mapping[TopicPartition, Began | Unavailable]
-
-
-def observe_arrivals(
-    result: GapEvidence,
-    boundaries: Mapping[TopicPartition, int] | Unavailable,
-    on_source: Cluster,
-    source: ClusterReader,
-    target: ClusterReader,
-) -> Arrivals:
-    """By partition of the source; one record of each partition is compared.
-
-    Args:
-        result: tells where the source ended.
-        boundaries: where new records of the target begin, by its own partitions; where that is
-            not known, nobody can tell what has come.
-
-    Raises:
-        Unreachable: a cluster did not answer.
-    """
-    grown = [each for each in result.partitions if _grown(each, on_source)]
-    found: dict[TopicPartition, Began | Unavailable] = {
-        each.place: Began.NOTHING for each in result.partitions
-    }
-    if not grown:
-        return found
-    if isinstance(boundaries, Unavailable):
-        return {**found, **{each.place: boundaries for each in grown}}
-    came = source.following({each.place: each.source.end for each in grown}, 1)
-    new = target.following(
-        {each.copy: boundaries[each.copy] for each in grown if each.copy in boundaries}, 1
-    )
-    oldest = target.following({each.copy: 0 for each in grown}, 1)
-    for each in grown:
-        found[each.place] = _judged(
-            _first(came, each.place), _first(new, each.copy), _first(oldest, each.copy)
-        )
-    return found
-
-
-def _grown(each: PartitionSeen, on_source: Cluster) -> bool:
-    log = on_source.logs.get(each.place)
-    return isinstance(log, OffsetRange) and log.end > each.source.end
-
-
-def _first(found: Firsts, place: TopicPartition) -> Record | Unavailable | None:
-    records = found.get(place, ())
-    if isinstance(records, Unavailable):
-        return records
-    return records[0] if records else None
-
-
-def _judged(
-    came: Record | Unavailable | None,
-    new: Record | Unavailable | None,
-    oldest: Record | Unavailable | None,
-) -> Began | Unavailable:
-    for each in (came, new, oldest):
-        if isinstance(each, Unavailable):
-            return each
-    if came is None:
-        return Began.NOTHING
-    if new is not None and oldest is not None and new != oldest and same_content(new, oldest):
-        return Unavailable("its first new record and its oldest one are alike")
-    if same_content(came, new):
-        return Began.BOUNDARY
-    return Began.START if same_content(came, oldest) else Began.ELSEWHERE
-
-
-def observe_boundaries(
-    result: GapEvidence,
-    on_source: Cluster,
-    source: ClusterReader,
-    target: ClusterReader,
-    most: int = AT_A_LOOK,
-) -> Mapping[TopicPartition, int] | Unavailable:
-    """By partition of the target; or why nobody has counted.
-
-    Args:
-        most: so many new records are counted, and no more.
-
-    Raises:
-        Unreachable: a partition could not be read, or holds fewer records than were counted.
-    """
-    total = sum(each.only_on_target for each in result.partitions)
-    if total > most:
-        return Unavailable(
-            f"{total:,} records are new on {target.name}, too many to count at a look where they"
-            " begin: drctl failback does it (step find-missing)"
-        )
-    origin = on_source.identity
-    new = {each.copy: each.only_on_target for each in result.partitions}
-    old = left_over(result, on_source, source, target, most)
-    less = {copy: new[copy] - number for copy, number in old.items()}
-    sure = _counted_back(result, less, target, origin)
-    # Too few would begin behind the first new record: only what is seen to stand there counts.
-    seen = follow_the_last(result, sure, origin, source, target) if sure else frozenset()
-    sure = {copy: at for copy, at in sure.items() if copy in seen}
-    rest = {copy: number for copy, number in new.items() if copy not in sure}
-    return {**_counted_back(result, rest, target, origin), **sure}
-
-
-def _counted_back(
-    result: GapEvidence, new: Mapping[TopicPartition, int], reader: ClusterReader, origin: str
-) -> dict[TopicPartition, int]:
-    """Where so many records of each partition begin that are no copies of drctl's."""
-    counts = {
-        each.copy: _Count(each.copy, each.place, each.target.end, each.target.start, number, number)
-        for each in result.partitions
-        if each.target is not None and (number := new.get(each.copy)) is not None
-    }
-    while waiting := {place: each for place, each in counts.items() if each.left}:
-        _count(waiting, reader, origin)
-    return {place: each.at for place, each in counts.items()}
-
-
-@dataclass(slots=True)
-class _Count:
-    """How far back the new records of a partition are counted.
-
-    Attributes:
-        home: the partition of the source.
-        at: offset of the last one counted; all behind it are.
-        start: where the partition began when they were found.
-        left: how many are not counted yet.
-        step: how many offsets are read next.
-    """
-
-    copy: TopicPartition
-    home: TopicPartition
-    at: int
-    start: int
-    left: int
-    step: int
-
-    @property
-    def wanted(self) -> range:
-        """The offsets to be read next."""
-        return range(max(self.start, self.at - self.step), self.at)
-
-    def go_back(self, found: int, last: Sequence[int]) -> None:
-        """Go on before what was read.
-
-        Args:
-            found: how many of the offsets that were read hold new records.
-            last: the last of these offsets, as many as were left; needed where more were read.
-        """
-        if found >= self.left:
-            self.at, self.left = last[0] if last else self.wanted.start, 0
-            return
-        self.at, self.left = self.wanted.start, self.left - found
-        # Much that is no record: go on in longer steps.
-        self.step = max(self.left, min(2 * self.step, AT_ONCE))
-
-
-def _count(waiting: Mapping[TopicPartition, _Count], reader: ClusterReader, origin: str) -> None:
-    """Read the offsets before those that were read, of all partitions at once."""
-    spent = [str(place) for place, each in waiting.items() if not each.wanted]
-    if spent:
-        raise Unreachable(
-            f"{spent[0]} of {reader.name} holds fewer records than were new there: where they begin"
-            " cannot be told any more",
-            "run drctl gap again",
-        )
-    found: Counter[TopicPartition] = Counter()
-    last = {p: deque[int](maxlen=e.left) for p, e in waiting.items() if e.step > e.left}
-    for place, records in in_pieces(reader, {p: each.wanted for p, each in waiting.items()}):
-        home = waiting[place].home
-        new = [record.offset for record in records if original(record, origin, home) is None]
-        found[place] += len(new)
-        if place in last:
-            last[place].extend(new)
-    for place, each in waiting.items():
-        each.go_back(found[place], last.get(place, ()))
 
 
 def apart_since(

@@ -1,4 +1,4 @@
-"""The ends of the link: their ids, and where the logs of the link's topics begin and end."""
+"""The two clusters: ids and logs of the link's topics, the source's fence, and the groups."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 

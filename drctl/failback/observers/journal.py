@@ -1,4 +1,4 @@
-"""What the journal tells of the newest runs; evidence beside what is seen."""
+"""What the target keeps of runs and of `drctl reconcile`: evidence beside what is observed."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping

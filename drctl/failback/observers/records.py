@@ -1,8 +1,8 @@
-"""By what a record of the source is known again on the target.
+"""Whether records of the source, or copies of them, are where a result of `drctl gap` has them.
 
-By its time, too, where that survives: many records have the same key and value. Where the target's
-topic keeps its own (LogAppendTime), or the link's `identity` leaves it out and names no header
-instead, one that is alike may be a copy, or another; one that is not is none.
+A record is known again by its time, too, where that survives: many have the same key and value.
+Where the target's topic keeps its own time (LogAppendTime), or the link's `identity` leaves it out
+and names no header instead, one that is alike may be a copy, or another; one that is not is none.
 """
 
 from collections import defaultdict
